@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+
+#include <memory>
+
+namespace compute {
+namespace {
+
+// Made before main and never destroyed: it must be there when there is no memory.
+compute_error& out_of_memory_object() noexcept {
+  alignas(compute_error) static unsigned char storage[sizeof(compute_error)];
+  static compute_error* const object = [] {
+    auto* error = new (storage) compute_error;
+    error->code = COMPUTE_ERROR_OUT_OF_MEMORY;
+    error->message.assign("out of memory");  // fits the small-string buffer
+    error->static_object = true;
+    return error;
+  }();
+  return *object;
+}
+
+[[maybe_unused]] const compute_error& made_at_load = out_of_memory_object();
+
+}  // namespace
+
+Error Error::adopt(compute_error* raw) {
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> owned(raw, compute_error_free);
+  Error error(raw->code, raw->message);
+  error.op = raw->op;
+  error.device = raw->device;
+  error.argument = raw->argument;
+  error.native_code = raw->native_code;
+  return error;
+}
+
+compute_error* make_error(const Error& error) noexcept {
+  try {
+    auto object = std::make_unique<compute_error>();
+    object->code = error.code;
+    object->message = error.message;
+    object->op = error.op;
+    object->device = error.device;
+    object->argument = error.argument;
+    object->native_code = error.native_code;
+    return object.release();
+  } catch (...) {
+    return &out_of_memory_object();
+  }
+}
+
+compute_error* copy_error(const compute_error* error) noexcept {
+  if (error == nullptr || error->static_object) return &out_of_memory_object();
+  try {
+    auto object = std::make_unique<compute_error>(*error);
+    object->cause = nullptr;
+    if (error->cause != nullptr) object->cause = copy_error(error->cause);
+    return object.release();
+  } catch (...) {
+    return &out_of_memory_object();
+  }
+}
+
+compute_error* current_exception_to_error() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return make_error(error);
+  } catch (const std::bad_alloc&) {
+    return &out_of_memory_object();
+  } catch (const std::exception& exception) {
+    try {
+      return make_error(Error(COMPUTE_ERROR_INTERNAL, std::string("internal: ") + exception.what()));
+    } catch (...) {
+      return &out_of_memory_object();
+    }
+  } catch (...) {
+    try {
+      return make_error(Error(COMPUTE_ERROR_INTERNAL, "internal: an exception of unknown type"));
+    } catch (...) {
+      return &out_of_memory_object();
+    }
+  }
+}
+
+void throw_if(compute_error* error) {
+  if (error != nullptr) throw Error::adopt(error);
+}
+
+void require_not_null(const void* pointer, const char* name) {
+  if (pointer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL");
+}
+
+}  // namespace compute
+
+extern "C" {
+
+void compute_error_free(compute_error* error) {
+  while (error != nullptr && !error->static_object) {
+    compute_error* cause = error->cause;
+    delete error;
+    error = cause;
+  }
+}
+
+compute_error_code compute_error_get_code(const compute_error* error) { return error == nullptr ? COMPUTE_OK : error->code; }
+const char* compute_error_message(const compute_error* error) { return error == nullptr ? "" : error->message.c_str(); }
+const char* compute_error_op(const compute_error* error) { return error == nullptr ? "" : error->op.c_str(); }
+int32_t compute_error_argument(const compute_error* error) { return error == nullptr ? -1 : error->argument; }
+const char* compute_error_device(const compute_error* error) { return error == nullptr ? "" : error->device.c_str(); }
+int64_t compute_error_native_code(const compute_error* error) { return error == nullptr ? 0 : error->native_code; }
+const compute_error* compute_error_cause(const compute_error* error) { return error == nullptr ? nullptr : error->cause; }
+
+const char* compute_error_code_name(compute_error_code code) {
+  switch (code) {
+    case COMPUTE_OK: return "OK";
+    case COMPUTE_ERROR_INVALID_ARGUMENT: return "INVALID_ARGUMENT";
+    case COMPUTE_ERROR_OUT_OF_RANGE: return "OUT_OF_RANGE";
+    case COMPUTE_ERROR_UNSUPPORTED: return "UNSUPPORTED";
+    case COMPUTE_ERROR_OUT_OF_MEMORY: return "OUT_OF_MEMORY";
+    case COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY: return "OUT_OF_DEVICE_MEMORY";
+    case COMPUTE_ERROR_NOT_FOUND: return "NOT_FOUND";
+    case COMPUTE_ERROR_DEVICE_MISMATCH: return "DEVICE_MISMATCH";
+    case COMPUTE_ERROR_COMPILE_FAILED: return "COMPILE_FAILED";
+    case COMPUTE_ERROR_KERNEL_FAILED: return "KERNEL_FAILED";
+    case COMPUTE_ERROR_STREAM_FAILED: return "STREAM_FAILED";
+    case COMPUTE_ERROR_CONTEXT_LOST: return "CONTEXT_LOST";
+    case COMPUTE_ERROR_DEVICE_LOST: return "DEVICE_LOST";
+    case COMPUTE_ERROR_RESTART_REQUIRED: return "RESTART_REQUIRED";
+    case COMPUTE_ERROR_FORKED: return "FORKED";
+    case COMPUTE_ERROR_SHUT_DOWN: return "SHUT_DOWN";
+    case COMPUTE_ERROR_PLUGIN_REJECTED: return "PLUGIN_REJECTED";
+    case COMPUTE_ERROR_INTERNAL: return "INTERNAL";
+    default: return "UNKNOWN";
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors: exceptions inside core, compute_error objects at its edge, and the one way from the first to the second.
+#ifndef COMPUTE_CORE_ERROR_HPP_
+#define COMPUTE_CORE_ERROR_HPP_
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+// The object behind the handle. `static_object` marks the shared out-of-memory error, which is never freed.
+struct compute_error {
+  compute_error_code code = COMPUTE_ERROR_INTERNAL;
+  int32_t argument = -1;
+  int64_t native_code = 0;
+  std::string message;
+  std::string op;
+  std::string device;
+  compute_error* cause = nullptr;
+  bool static_object = false;
+};
+
+namespace compute {
+
+// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line.
+class Error : public std::exception {
+ public:
+  Error(compute_error_code code, std::string message) : code(code), message(std::move(message)) {}
+
+  // Takes an error object that a plugin returned; frees it.
+  static Error adopt(compute_error* error);
+
+  const char* what() const noexcept override { return message.c_str(); }
+
+  Error& with_op(std::string name) & {
+    if (op.empty()) op = std::move(name);
+    return *this;
+  }
+  Error&& with_argument(int32_t index) && {
+    argument = index;
+    return std::move(*this);
+  }
+  Error&& on_device(std::string name) && {
+    if (device.empty()) device = std::move(name);
+    return std::move(*this);
+  }
+
+  compute_error_code code;
+  std::string message;
+  std::string op;
+  std::string device;
+  int32_t argument = -1;
+  int64_t native_code = 0;
+};
+
+// The error object for the exception in flight; never throws and never returns NULL.
+compute_error* current_exception_to_error() noexcept;
+
+// An error object with these contents; the static out-of-memory object if there is no memory for one.
+compute_error* make_error(const Error& error) noexcept;
+
+// A deep copy, for handing out an error that a stream keeps.
+compute_error* copy_error(const compute_error* error) noexcept;
+
+// Throws Error::adopt(error) unless error is NULL: for results of plugin calls.
+void throw_if(compute_error* error);
+
+// Runs `f` at the edge of the ABI: nothing that it throws gets out.
+template <class F>
+compute_error* guard(F&& f) noexcept {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return current_exception_to_error();
+  }
+}
+
+// Throws INVALID_ARGUMENT naming a parameter that must not be NULL.
+void require_not_null(const void* pointer, const char* name);
+
+}  // namespace compute
+
+#endif  // COMPUTE_CORE_ERROR_HPP_
