@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Libraries that the build needs. Vendor libraries are not among them: plugins open those at run time.
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.74 REQUIRED) # Boost.DLL, headers alone
+find_package(fmt REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+
+# toml++ and xxHash are used as headers, so that libcompute depends on neither at run time.
+find_path(COMPUTE_TOML_INCLUDE toml++/toml.h REQUIRED)
+find_path(COMPUTE_XXHASH_INCLUDE xxhash.h REQUIRED)
+mark_as_advanced(COMPUTE_TOML_INCLUDE COMPUTE_XXHASH_INCLUDE)
+
+add_library(compute_toml INTERFACE)
+target_include_directories(compute_toml SYSTEM INTERFACE "${COMPUTE_TOML_INCLUDE}")
+target_compile_definitions(compute_toml INTERFACE TOML_HEADER_ONLY=1)
+
+add_library(compute_xxhash INTERFACE)
+target_include_directories(compute_xxhash SYSTEM INTERFACE "${COMPUTE_XXHASH_INCLUDE}")
+target_compile_definitions(compute_xxhash INTERFACE XXH_INLINE_ALL)
+
+add_library(compute_boost_dll INTERFACE)
+target_link_libraries(compute_boost_dll INTERFACE Boost::headers ${CMAKE_DL_LIBS})
+target_compile_definitions(compute_boost_dll INTERFACE BOOST_DLL_USE_STD_FS)
+
+if(COMPUTE_PLUGIN_CPU)
+  find_package(TBB REQUIRED)
+endif()
+if(COMPUTE_TOOLS)
+  find_package(CLI11 REQUIRED)
+  find_package(spdlog REQUIRED)
+  find_package(benchmark QUIET)
+endif()
+if(COMPUTE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of this project has in common. Nothing here is global: a target asks for it by compute_target().
+
+# The build tree has the shape of an installed one: libcompute in lib, plugins in lib/compute/plugins, programs in bin.
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(COMPUTE_CCACHE ccache)
+mark_as_advanced(COMPUTE_CCACHE)
+if(COMPUTE_CCACHE)
+  foreach(language C CXX)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${COMPUTE_CCACHE}")
+    endif()
+  endforeach()
+endif()
+
+add_library(compute_build_settings INTERFACE)
+target_compile_features(compute_build_settings INTERFACE cxx_std_20 c_std_11)
+target_compile_options(
+  compute_build_settings
+  INTERFACE -Wall -Wextra $<$<BOOL:${COMPUTE_WERROR}>:-Werror>)
+if(COMPUTE_SANITIZE STREQUAL "address")
+  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(COMPUTE_SANITIZE STREQUAL "thread")
+  set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
+elseif(COMPUTE_SANITIZE)
+  message(FATAL_ERROR "COMPUTE_SANITIZE is '${COMPUTE_SANITIZE}'; it must be address, thread or empty")
+endif()
+target_compile_options(compute_build_settings INTERFACE ${sanitize})
+target_link_options(compute_build_settings INTERFACE ${sanitize})
+
+# Standards without extensions, hidden visibility, warnings and the sanitizer.
+function(compute_target target)
+  set_target_properties(
+    ${target}
+    PROPERTIES C_STANDARD 11
+               C_EXTENSIONS OFF
+               CXX_STANDARD 20
+               CXX_EXTENSIONS OFF
+               C_VISIBILITY_PRESET hidden
+               CXX_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON
+               POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:compute_build_settings>)
+endfunction()
+
+# Lets `target` write #include "<room>/file.hpp" for the rooms that are named, and for no others: the source root itself is
+# on nobody's include path, so an include that crosses a border does not resolve.
+function(compute_uses_rooms target)
+  foreach(room IN LISTS ARGN)
+    string(REPLACE "/" "_" view "${room}")
+    set(view "${PROJECT_BINARY_DIR}/rooms/${view}")
+    cmake_path(GET room PARENT_PATH parent)
+    file(MAKE_DIRECTORY "${view}/${parent}")
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${room}" "${view}/${room}" SYMBOLIC)
+    target_include_directories(${target} PRIVATE "${view}")
+  endforeach()
+endfunction()
+
+# A shared object whose symbols are all resolved, and whose exports are those of `map` alone.
+function(compute_seal target map)
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+  # clang leaves the sanitizer's symbols to the program.
+  if(NOT (COMPUTE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+endfunction()
+
+# A device plugin: target and file are both called `target`. Give it sources afterwards with target_sources().
+function(compute_add_plugin target)
+  add_library(${target} MODULE)
+  compute_target(${target})
+  set_target_properties(
+    ${target} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/compute/plugins")
+  target_link_libraries(${target} PRIVATE Compute::headers)
+  compute_seal(${target} "${PROJECT_SOURCE_DIR}/plugins/plugin.map")
+endfunction()
