@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dtypes: their table, promotion, and the conversion of single values, as bit patterns.
+#pragma once
+
+#include <compute/compute.h>
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace compute {
+
+enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex };
+
+struct DtypeInfo {
+  const char* name;  // NULL for a number that is no dtype
+  int32_t size_bytes;
+  DtypeCategory category;
+  compute_dtype computed_in;  // float32 for float16 and bfloat16, else the dtype itself
+};
+
+inline constexpr compute_dtype kDtypeCount = 16;  // ids 1…15
+
+bool is_dtype(compute_dtype dtype) noexcept;
+// For a number that is no dtype: all zero.
+const DtypeInfo& dtype_info(compute_dtype dtype) noexcept;
+inline int64_t dtype_size(compute_dtype dtype) noexcept { return dtype_info(dtype).size_bytes; }
+inline compute_dtype computed_in(compute_dtype dtype) noexcept { return dtype_info(dtype).computed_in; }
+// "float32"; "dtype 99" for a number that is no dtype.
+std::string dtype_name(compute_dtype dtype);
+// NONE for an unknown name.
+compute_dtype dtype_from_name(std::string_view name) noexcept;
+
+bool is_bool(compute_dtype dtype) noexcept;
+bool is_integer(compute_dtype dtype) noexcept;  // signed or unsigned; bool is not one
+bool is_signed_integer(compute_dtype dtype) noexcept;
+bool is_unsigned_integer(compute_dtype dtype) noexcept;
+bool is_float(compute_dtype dtype) noexcept;
+bool is_complex(compute_dtype dtype) noexcept;
+// float32 for complex64, float64 for complex128, else the dtype itself.
+compute_dtype real_part_dtype(compute_dtype dtype) noexcept;
+// complex128 for float64 and complex128, complex64 for the other floats; NONE for the rest.
+compute_dtype complex_dtype(compute_dtype dtype) noexcept;
+
+// The classes of intrinsics.def and ops.def.
+enum class DtypeClass : uint8_t { kAny, kBool, kInteger, kBits, kReal, kFloat, kComplex, kInexact, kNumeric };
+
+bool in_class(compute_dtype dtype, DtypeClass dtype_class) noexcept;
+// "floating-point dtypes", for messages.
+const char* class_description(DtypeClass dtype_class) noexcept;
+// What a program could cast `dtype` to so that it is in the class; NONE if no cast keeps the meaning.
+compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept;
+
+// ---- Promotion --------------------------------------------------------------------------------------------------------
+
+// A dtype that takes part in promotion. A weak one adapts to the others, as far as its kind (integer, float, complex) can.
+struct PromotionOperand {
+  compute_dtype dtype;
+  bool weak = false;
+  std::string_view name = {};  // for messages
+};
+
+// The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not promote.
+compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
+
+// The common dtype of one or more operands. Throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that would help:
+// "add: int32 and float32 do not promote; cast one of them (cast(x, float32))".
+compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
+
+// ---- Values -----------------------------------------------------------------------------------------------------------
+
+// The bit pattern of one value of some dtype, little-endian, zero-filled.
+using ScalarBits = compute_plugin_scalar;
+
+bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept;
+
+ScalarBits scalar_from_memory(compute_dtype dtype, const void* value) noexcept;
+// As `convert` does: float to integer truncates and saturates, NaN gives 0; integers wrap; to bool is x != 0; rounding to
+// nearest even, once. Complex to real takes the real part: whoever must refuse it has done so.
+ScalarBits convert_scalar(const ScalarBits& bits, compute_dtype from, compute_dtype to) noexcept;
+ScalarBits scalar_from_int64(int64_t value, compute_dtype to) noexcept;
+ScalarBits scalar_from_uint64(uint64_t value, compute_dtype to) noexcept;
+ScalarBits scalar_from_double(double value, compute_dtype to) noexcept;
+ScalarBits scalar_from_complex(double real, double imaginary, compute_dtype to) noexcept;
+// "1.5", "-3", "true", "1+2i": for messages.
+std::string scalar_text(const ScalarBits& bits, compute_dtype dtype);
+
+float half_to_float(uint16_t bits) noexcept;
+uint16_t float_to_half(float value) noexcept;
+uint16_t double_to_half(double value) noexcept;
+float bfloat16_to_float(uint16_t bits) noexcept;
+uint16_t float_to_bfloat16(float value) noexcept;
+uint16_t double_to_bfloat16(double value) noexcept;
+
+}  // namespace compute
