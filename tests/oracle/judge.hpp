@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a device's result element by element against a reference.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "result.hpp"
+
+namespace compute::oracle {
+
+/// The error that an op may have.
+struct Bound {
+  enum Kind {
+    EXACT,  // correctly rounded in the result's dtype
+    ULP,    // `ulp` units of the dtype computed in; 0: correctly rounded there
+    TERMS,  // n u sum|terms| and one rounding
+    LOG2,   // (log2(n) + 8) u sum|terms| and one rounding
+  } kind = EXACT;
+  Real ulp = 0;
+
+  /// "exact", "n", "log2" or "ulp:N"; throws std::invalid_argument for others.
+  static Bound parse(std::string_view text);
+};
+
+struct Verdict {
+  int64_t failures = 0;
+  int64_t judged = 0;   // elements about which something was stated
+  int64_t first = -1;   // row-major position of the first failure
+  Real worst = 0;       // the greatest error as a fraction of what was allowed
+  std::string message;  // the first failure in words; "" if there is none
+
+  bool passed() const { return failures == 0; }
+};
+
+/// `actual` has to agree with `expected` in dtype and shape and, element by element, within `bound`. NaN agrees with
+/// NaN, an infinity with one of the same sign, a zero with one of the same sign where the reference states the sign.
+Verdict judge(const Array& actual, const Result& expected, const Bound& bound);
+
+std::string describe(const Shape& shape);
+std::string describe(Dtype dtype, const Value& value);
+
+}  // namespace compute::oracle

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <stdexcept>
+
+#include "ops.hpp"
+
+namespace compute::oracle {
+
+// The array API standard's matmul: a vector on the left gains a leading axis, one on the right a trailing one, and both
+// lose it in the result; the axes before the last two broadcast.
+Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
+  Array a = inputs[0], b = inputs[1];
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (a.rank() == 0 || b.rank() == 0) throw std::invalid_argument("matmul: rank 0");
+  if (row) a = a.expand(0);
+  if (column) b = b.expand(1);
+  const auto last = [](const Array& x, int back) { return x.shape()[static_cast<size_t>(x.rank() - back)]; };
+  const int64_t m = last(a, 2), k = last(a, 1), n = last(b, 1);
+  if (k != last(b, 2)) throw std::invalid_argument("matmul: inner extents differ");
+  const Shape batch =
+      broadcast(Shape(a.shape().begin(), a.shape().end() - 2), Shape(b.shape().begin(), b.shape().end() - 2));
+  Shape full_a = batch, full_b = batch;
+  full_a.insert(full_a.end(), {m, k});
+  full_b.insert(full_b.end(), {k, n});
+  a = a.broadcast_to(full_a);
+  b = b.broadcast_to(full_b);
+
+  Result result;
+  result.dtype = promote(a.dtype(), b.dtype());
+  if (result.dtype == 0) throw std::invalid_argument("matmul: dtypes of two kinds");
+  result.accumulator = computed_in(result.dtype);
+  result.terms = k;
+  if (is_complex(result.dtype)) result.roundings = 4;  // the bound of the intrinsic mul
+  result.shape = batch;
+  if (!row) result.shape.push_back(m);
+  if (!column) result.shape.push_back(n);
+  result.elements.resize(static_cast<size_t>(element_count(result.shape)));
+  const std::vector<Value> left = a.values(), right = b.values();
+  const int64_t batches = element_count(batch);
+  for (int64_t i = 0; i < batches * m; ++i) {
+    const int64_t matrix = i / m;
+    for (int64_t j = 0; j < n; ++j) {
+      Element& e = result.elements[static_cast<size_t>(i * n + j)];
+      Bits integer = 0;
+      Complex sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        const Value& x = left[static_cast<size_t>(i * k + l)];
+        const Value& y = right[static_cast<size_t>((matrix * k + l) * n + j)];
+        integer += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
+        if (is_complex(result.dtype)) {
+          sum += Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+          e.scale += std::hypot(x.re, x.im) * std::hypot(y.re, y.im);
+        } else {
+          sum += x.re * y.re;
+          e.scale += std::fabs(x.re * y.re);
+        }
+      }
+      if (!is_inexact(result.dtype)) {
+        e.value = Value::of(wrap(result.dtype, integer));
+        continue;
+      }
+      e.value = Value::of(sum);
+      const bool leaves_range = std::isfinite(e.scale) && e.scale > largest(format(result.accumulator)) / 2;
+      const bool complex_special = is_complex(result.dtype) && !std::isfinite(e.scale);
+      e.open = static_cast<uint8_t>(kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
+    }
+  }
+  return result;
+}
+
+}  // namespace compute::oracle

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// References of the ops that are not elementwise, found by name as the elementwise ones are.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.hpp"
+
+namespace compute::oracle {
+
+/// One attribute; the member in use follows from its kind in ops.def. A dtype is an integer.
+struct Attribute {
+  std::vector<int64_t> integers;
+  std::vector<std::complex<double>> numbers;
+  std::string text;
+
+  Attribute() = default;
+  Attribute(int64_t x) : integers{x} {}
+  Attribute(Shape x) : integers(std::move(x)) {}
+  Attribute(std::complex<double> x) : numbers{x} {}
+  Attribute(std::string x) : text(std::move(x)) {}
+};
+
+/// Those that differ from the schema's defaults.
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+int64_t integer_or(const Attributes& attributes, std::string_view name, int64_t fallback);
+std::complex<double> number_or(const Attributes& attributes, std::string_view name, std::complex<double> fallback);
+
+using Reference = Result (*)(std::span<const Array> inputs, const Attributes& attributes);
+
+/// The reference of `name`, or NULL: the suite then fails with the op's name.
+Reference find_reference(std::string_view name);
+
+// reduce.cpp
+Result reference_all(std::span<const Array>, const Attributes&);
+Result reference_any(std::span<const Array>, const Attributes&);
+Result reference_argmax(std::span<const Array>, const Attributes&);
+Result reference_argmin(std::span<const Array>, const Attributes&);
+Result reference_max(std::span<const Array>, const Attributes&);
+Result reference_mean(std::span<const Array>, const Attributes&);
+Result reference_min(std::span<const Array>, const Attributes&);
+Result reference_prod(std::span<const Array>, const Attributes&);
+Result reference_std(std::span<const Array>, const Attributes&);
+Result reference_sum(std::span<const Array>, const Attributes&);
+Result reference_var(std::span<const Array>, const Attributes&);
+// matmul.cpp
+Result reference_matmul(std::span<const Array>, const Attributes&);
+// movement.cpp
+Result reference_cast(std::span<const Array>, const Attributes&);
+Result reference_concat(std::span<const Array>, const Attributes&);
+Result reference_copy(std::span<const Array>, const Attributes&);
+Result reference_scatter(std::span<const Array>, const Attributes&);
+Result reference_stack(std::span<const Array>, const Attributes&);
+Result reference_take(std::span<const Array>, const Attributes&);
+Result reference_take_along_axis(std::span<const Array>, const Attributes&);
+// creation.cpp
+Result reference_arange(std::span<const Array>, const Attributes&);
+Result reference_eye(std::span<const Array>, const Attributes&);
+Result reference_fill(std::span<const Array>, const Attributes&);
+Result reference_linspace(std::span<const Array>, const Attributes&);
+
+/// `value` of dtype `from` converted to `to`: truncated and saturated from floats to integers (NaN to 0), wrapped
+/// between integers, `x != 0` to bool.
+Value convert(Dtype from, Dtype to, const Value& value);
+
+}  // namespace compute::oracle
