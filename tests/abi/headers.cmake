@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# The public headers compile without a warning as C11 and as C++20, each alone and together in either order.
+file(MAKE_DIRECTORY "${WORK}")
+set(c ${CC} -std=c11)
+set(cpp ${CXX} -std=c++20)
+set(warnings -pedantic -Wall -Wextra -Werror -Wconversion -Wundef -Wshadow)
+
+foreach(headers "compute;plugin" "plugin;compute" compute plugin ops)
+  string(REPLACE ";" "_then_" name "${headers}")
+  set(source "")
+  foreach(header IN LISTS headers)
+    string(APPEND source "#include \"compute/${header}.h\"\n")
+  endforeach()
+  string(APPEND source "extern int something;\n")
+  foreach(language c cpp)
+    file(WRITE "${WORK}/${name}.${language}" "${source}")
+    execute_process(COMMAND ${${language}} ${warnings} "-I${API}" -fsyntax-only "${WORK}/${name}.${language}" RESULT_VARIABLE result)
+    if(NOT result EQUAL 0)
+      message(SEND_ERROR "${headers} does not compile as ${language}")
+    endif()
+  endforeach()
+endforeach()

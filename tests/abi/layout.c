@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where every field of every struct that crosses the interfaces lies, on a machine with 64-bit pointers.
+ *
+ * A number that changes here is a change of the ABI: programs and plugins that were built before read other fields than
+ * were written. Once an interface version is declared, structs grow at their end only: new lines may be added, sizes
+ * may rise, and nothing else. Until then a change is legal and is stated in CHANGELOG.md under ABI in the same commit.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compute/compute.h"
+#include "compute/plugin.h"
+
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), "the size of " #type " changed")
+#define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved")
+
+#if UINTPTR_MAX == UINT64_MAX
+
+/* ---- compute.h -------------------------------------------------------------------------------------------------- */
+
+SIZE(compute_string, 16);
+AT(compute_string, data, 0);
+AT(compute_string, size, 8);
+
+SIZE(compute_attribute, 56);
+AT(compute_attribute, struct_size, 0);
+AT(compute_attribute, struct_type, 4);
+AT(compute_attribute, next, 8);
+AT(compute_attribute, name, 16);
+AT(compute_attribute, name_size, 24);
+AT(compute_attribute, kind, 32);
+AT(compute_attribute, reserved, 36);
+AT(compute_attribute, count, 40);
+AT(compute_attribute, values, 48);
+
+SIZE(compute_number, 32);
+AT(compute_number, kind, 0);
+AT(compute_number, reserved, 4);
+AT(compute_number, integer, 8);
+AT(compute_number, real, 16);
+AT(compute_number, imaginary, 24);
+
+SIZE(compute_device_info, 176);
+AT(compute_device_info, struct_size, 0);
+AT(compute_device_info, struct_type, 4);
+AT(compute_device_info, next, 8);
+AT(compute_device_info, name, 16);
+AT(compute_device_info, plugin, 24);
+AT(compute_device_info, description, 32);
+AT(compute_device_info, vendor, 40);
+AT(compute_device_info, driver_version, 48);
+AT(compute_device_info, pci_address, 56);
+AT(compute_device_info, uuid, 64);
+AT(compute_device_info, same_as, 72);
+AT(compute_device_info, libraries, 80);
+AT(compute_device_info, memory_bytes, 88);
+AT(compute_device_info, kind, 96);
+AT(compute_device_info, platform_index, 100);
+AT(compute_device_info, device_index, 104);
+AT(compute_device_info, flat_index, 108);
+AT(compute_device_info, dtypes, 112);
+
+SIZE(compute_device_attribute, 32);
+AT(compute_device_attribute, struct_size, 0);
+AT(compute_device_attribute, struct_type, 4);
+AT(compute_device_attribute, next, 8);
+AT(compute_device_attribute, name, 16);
+AT(compute_device_attribute, value, 24);
+
+SIZE(compute_device_statistics, 176);
+AT(compute_device_statistics, struct_size, 0);
+AT(compute_device_statistics, struct_type, 4);
+AT(compute_device_statistics, next, 8);
+AT(compute_device_statistics, memory_used, 16);
+AT(compute_device_statistics, memory_peak, 24);
+AT(compute_device_statistics, memory_reserved, 32);
+AT(compute_device_statistics, memory_limit, 40);
+AT(compute_device_statistics, memory_mirrors, 48);
+AT(compute_device_statistics, blocks_live, 56);
+AT(compute_device_statistics, allocations, 64);
+AT(compute_device_statistics, allocations_from_device, 72);
+AT(compute_device_statistics, ops_run, 80);
+AT(compute_device_statistics, ops_fallback, 88);
+AT(compute_device_statistics, plans_live, 96);
+AT(compute_device_statistics, plans_prepared, 104);
+AT(compute_device_statistics, kernels_compiled, 112);
+AT(compute_device_statistics, transfers_to_device, 120);
+AT(compute_device_statistics, transfers_to_device_bytes, 128);
+AT(compute_device_statistics, transfers_from_device, 136);
+AT(compute_device_statistics, transfers_from_device_bytes, 144);
+AT(compute_device_statistics, transfers_implicit, 152);
+AT(compute_device_statistics, transfers_implicit_bytes, 160);
+AT(compute_device_statistics, mirror_hits, 168);
+
+SIZE(compute_stream_options, 24);
+AT(compute_stream_options, struct_size, 0);
+AT(compute_stream_options, struct_type, 4);
+AT(compute_stream_options, next, 8);
+AT(compute_stream_options, flags, 16);
+AT(compute_stream_options, priority, 20);
+
+SIZE(compute_tensor_spec, 40);
+AT(compute_tensor_spec, struct_size, 0);
+AT(compute_tensor_spec, struct_type, 4);
+AT(compute_tensor_spec, next, 8);
+AT(compute_tensor_spec, dtype, 16);
+AT(compute_tensor_spec, rank, 20);
+AT(compute_tensor_spec, shape, 24);
+AT(compute_tensor_spec, strides, 32);
+
+SIZE(compute_op_info, 80);
+AT(compute_op_info, struct_size, 0);
+AT(compute_op_info, struct_type, 4);
+AT(compute_op_info, next, 8);
+AT(compute_op_info, name, 16);
+AT(compute_op_info, summary, 24);
+AT(compute_op_info, inputs, 32);
+AT(compute_op_info, attributes, 40);
+AT(compute_op_info, expression, 48);
+AT(compute_op_info, dtypes, 56);
+AT(compute_op_info, bound, 64);
+AT(compute_op_info, version, 72);
+AT(compute_op_info, flags, 76);
+
+SIZE(compute_kernel_options, 32);
+AT(compute_kernel_options, struct_size, 0);
+AT(compute_kernel_options, struct_type, 4);
+AT(compute_kernel_options, next, 8);
+AT(compute_kernel_options, compiler_options, 16);
+AT(compute_kernel_options, compiler_options_size, 24);
+
+SIZE(compute_kernel_argument, 48);
+AT(compute_kernel_argument, struct_size, 0);
+AT(compute_kernel_argument, struct_type, 4);
+AT(compute_kernel_argument, next, 8);
+AT(compute_kernel_argument, kind, 16);
+AT(compute_kernel_argument, access, 20);
+AT(compute_kernel_argument, tensor, 24);
+AT(compute_kernel_argument, value, 32);
+AT(compute_kernel_argument, value_size, 40);
+
+SIZE(compute_launch, 72);
+AT(compute_launch, struct_size, 0);
+AT(compute_launch, struct_type, 4);
+AT(compute_launch, next, 8);
+AT(compute_launch, groups, 16);
+AT(compute_launch, group_size, 40);
+AT(compute_launch, local_memory_bytes, 64);
+
+SIZE(compute_graph_info, 40);
+AT(compute_graph_info, struct_size, 0);
+AT(compute_graph_info, struct_type, 4);
+AT(compute_graph_info, next, 8);
+AT(compute_graph_info, nodes, 16);
+AT(compute_graph_info, temporary_bytes, 24);
+AT(compute_graph_info, native, 32);
+AT(compute_graph_info, reserved, 36);
+
+/* ---- plugin.h --------------------------------------------------------------------------------------------------- */
+
+SIZE(compute_plugin_manifest, 152);
+AT(compute_plugin_manifest, struct_size, 0);
+AT(compute_plugin_manifest, struct_type, 4);
+AT(compute_plugin_manifest, next, 8);
+AT(compute_plugin_manifest, interface_min, 16);
+AT(compute_plugin_manifest, interface_max, 20);
+AT(compute_plugin_manifest, draft, 24);
+AT(compute_plugin_manifest, flags, 28);
+AT(compute_plugin_manifest, name, 32);
+AT(compute_plugin_manifest, version, 48);
+AT(compute_plugin_manifest, vendor, 64);
+AT(compute_plugin_manifest, license, 80);
+AT(compute_plugin_manifest, url, 96);
+AT(compute_plugin_manifest, build_id, 112);
+AT(compute_plugin_manifest, sanitizer, 128);
+AT(compute_plugin_manifest, priority, 144);
+AT(compute_plugin_manifest, reserved, 148);
+
+SIZE(compute_plugin_error_info, 56);
+AT(compute_plugin_error_info, struct_size, 0);
+AT(compute_plugin_error_info, struct_type, 4);
+AT(compute_plugin_error_info, next, 8);
+AT(compute_plugin_error_info, code, 16);
+AT(compute_plugin_error_info, argument, 20);
+AT(compute_plugin_error_info, native_code, 24);
+AT(compute_plugin_error_info, message, 32);
+AT(compute_plugin_error_info, cause, 48);
+
+SIZE(compute_plugin_host, 64);
+AT(compute_plugin_host, table_size, 0);
+AT(compute_plugin_host, interface_version, 8);
+AT(compute_plugin_host, core_version, 12);
+AT(compute_plugin_host, error_new, 16);
+AT(compute_plugin_host, error_free, 24);
+AT(compute_plugin_host, error_code, 32);
+AT(compute_plugin_host, log, 40);
+AT(compute_plugin_host, setting, 48);
+AT(compute_plugin_host, report_async, 56);
+
+SIZE(compute_plugin_property, 48);
+AT(compute_plugin_property, struct_size, 0);
+AT(compute_plugin_property, struct_type, 4);
+AT(compute_plugin_property, next, 8);
+AT(compute_plugin_property, name, 16);
+AT(compute_plugin_property, value, 32);
+
+SIZE(compute_plugin_device_info, 232);
+AT(compute_plugin_device_info, struct_size, 0);
+AT(compute_plugin_device_info, struct_type, 4);
+AT(compute_plugin_device_info, next, 8);
+AT(compute_plugin_device_info, id, 16);
+AT(compute_plugin_device_info, description, 24);
+AT(compute_plugin_device_info, vendor, 40);
+AT(compute_plugin_device_info, driver_version, 56);
+AT(compute_plugin_device_info, pci_address, 72);
+AT(compute_plugin_device_info, uuid, 88);
+AT(compute_plugin_device_info, libraries, 104);
+AT(compute_plugin_device_info, memory_bytes, 120);
+AT(compute_plugin_device_info, kind, 128);
+AT(compute_plugin_device_info, score, 132);
+AT(compute_plugin_device_info, platform_index, 136);
+AT(compute_plugin_device_info, property_count, 140);
+AT(compute_plugin_device_info, properties, 144);
+AT(compute_plugin_device_info, dtypes, 152);
+AT(compute_plugin_device_info, unusable, 216);
+
+SIZE(compute_plugin_requirement, 120);
+AT(compute_plugin_requirement, struct_size, 0);
+AT(compute_plugin_requirement, struct_type, 4);
+AT(compute_plugin_requirement, next, 8);
+AT(compute_plugin_requirement, name, 16);
+AT(compute_plugin_requirement, tried, 32);
+AT(compute_plugin_requirement, found, 48);
+AT(compute_plugin_requirement, error, 64);
+AT(compute_plugin_requirement, effect, 80);
+AT(compute_plugin_requirement, remedy, 96);
+AT(compute_plugin_requirement, required, 112);
+AT(compute_plugin_requirement, state, 116);
+
+SIZE(compute_plugin_sink, 32);
+AT(compute_plugin_sink, table_size, 0);
+AT(compute_plugin_sink, context, 8);
+AT(compute_plugin_sink, device, 16);
+AT(compute_plugin_sink, requirement, 24);
+
+SIZE(compute_plugin_heap, 56);
+AT(compute_plugin_heap, struct_size, 0);
+AT(compute_plugin_heap, struct_type, 4);
+AT(compute_plugin_heap, next, 8);
+AT(compute_plugin_heap, flags, 16);
+AT(compute_plugin_heap, suballocation, 20);
+AT(compute_plugin_heap, size_bytes, 24);
+AT(compute_plugin_heap, max_allocation_bytes, 32);
+AT(compute_plugin_heap, offset_alignment, 40);
+AT(compute_plugin_heap, base_alignment, 48);
+
+SIZE(compute_plugin_import, 40);
+AT(compute_plugin_import, struct_size, 0);
+AT(compute_plugin_import, struct_type, 4);
+AT(compute_plugin_import, next, 8);
+AT(compute_plugin_import, dlpack_device_type, 16);
+AT(compute_plugin_import, dlpack_device_id, 20);
+AT(compute_plugin_import, data, 24);
+AT(compute_plugin_import, size_bytes, 32);
+
+SIZE(compute_plugin_node, 40);
+AT(compute_plugin_node, kind, 0);
+AT(compute_plugin_node, dtype, 4);
+AT(compute_plugin_node, value, 8);
+AT(compute_plugin_node, operand_count, 12);
+AT(compute_plugin_node, first_operand, 16);
+AT(compute_plugin_node, bits, 24);
+
+SIZE(compute_plugin_expression, 80);
+AT(compute_plugin_expression, struct_size, 0);
+AT(compute_plugin_expression, struct_type, 4);
+AT(compute_plugin_expression, next, 8);
+AT(compute_plugin_expression, digest, 16);
+AT(compute_plugin_expression, node_count, 32);
+AT(compute_plugin_expression, input_count, 36);
+AT(compute_plugin_expression, scalar_count, 40);
+AT(compute_plugin_expression, output_count, 44);
+AT(compute_plugin_expression, nodes, 48);
+AT(compute_plugin_expression, operands, 56);
+AT(compute_plugin_expression, operand_total, 64);
+AT(compute_plugin_expression, outputs, 72);
+
+SIZE(compute_plugin_tensor, 48);
+AT(compute_plugin_tensor, struct_size, 0);
+AT(compute_plugin_tensor, struct_type, 4);
+AT(compute_plugin_tensor, next, 8);
+AT(compute_plugin_tensor, dtype, 16);
+AT(compute_plugin_tensor, rank, 20);
+AT(compute_plugin_tensor, shape, 24);
+AT(compute_plugin_tensor, strides, 32);
+AT(compute_plugin_tensor, access, 40);
+AT(compute_plugin_tensor, alignment, 44);
+
+SIZE(compute_plugin_op, 96);
+AT(compute_plugin_op, struct_size, 0);
+AT(compute_plugin_op, struct_type, 4);
+AT(compute_plugin_op, next, 8);
+AT(compute_plugin_op, name, 16);
+AT(compute_plugin_op, version, 32);
+AT(compute_plugin_op, flags, 36);
+AT(compute_plugin_op, input_count, 40);
+AT(compute_plugin_op, output_count, 44);
+AT(compute_plugin_op, tensors, 48);
+AT(compute_plugin_op, attributes, 56);
+AT(compute_plugin_op, attribute_count, 64);
+AT(compute_plugin_op, expression_count, 68);
+AT(compute_plugin_op, expressions, 72);
+AT(compute_plugin_op, scalar_count, 80);
+AT(compute_plugin_op, reserved, 84);
+AT(compute_plugin_op, scalar_dtypes, 88);
+
+SIZE(compute_plugin_refusal, 56);
+AT(compute_plugin_refusal, struct_size, 0);
+AT(compute_plugin_refusal, struct_type, 4);
+AT(compute_plugin_refusal, next, 8);
+AT(compute_plugin_refusal, reason, 16);
+AT(compute_plugin_refusal, argument, 20);
+AT(compute_plugin_refusal, text, 24);
+AT(compute_plugin_refusal, hint, 40);
+
+SIZE(compute_plugin_plan_info, 40);
+AT(compute_plugin_plan_info, struct_size, 0);
+AT(compute_plugin_plan_info, struct_type, 4);
+AT(compute_plugin_plan_info, next, 8);
+AT(compute_plugin_plan_info, workspace_bytes, 16);
+AT(compute_plugin_plan_info, kernels_compiled, 24);
+AT(compute_plugin_plan_info, flags, 32);
+AT(compute_plugin_plan_info, reports_faults, 36);
+
+SIZE(compute_plugin_operand, 16);
+AT(compute_plugin_operand, buffer, 0);
+AT(compute_plugin_operand, offset_bytes, 8);
+
+SIZE(compute_plugin_scalar, 16);
+AT(compute_plugin_scalar, bits, 0);
+
+SIZE(compute_plugin_fault, 64);
+AT(compute_plugin_fault, code, 0);
+AT(compute_plugin_fault, argument, 4);
+AT(compute_plugin_fault, value, 8);
+AT(compute_plugin_fault, limit, 16);
+AT(compute_plugin_fault, position, 24);
+AT(compute_plugin_fault, reserved, 32);
+
+SIZE(compute_plugin_run, 72);
+AT(compute_plugin_run, struct_size, 0);
+AT(compute_plugin_run, struct_type, 4);
+AT(compute_plugin_run, next, 8);
+AT(compute_plugin_run, stream, 16);
+AT(compute_plugin_run, tensors, 24);
+AT(compute_plugin_run, scalars, 32);
+AT(compute_plugin_run, workspace, 40);
+AT(compute_plugin_run, fault, 56);
+
+SIZE(compute_plugin_kernel_source, 80);
+AT(compute_plugin_kernel_source, struct_size, 0);
+AT(compute_plugin_kernel_source, struct_type, 4);
+AT(compute_plugin_kernel_source, next, 8);
+AT(compute_plugin_kernel_source, language, 16);
+AT(compute_plugin_kernel_source, source, 32);
+AT(compute_plugin_kernel_source, name, 48);
+AT(compute_plugin_kernel_source, options, 64);
+
+SIZE(compute_plugin_kernel_info, 24);
+AT(compute_plugin_kernel_info, struct_size, 0);
+AT(compute_plugin_kernel_info, struct_type, 4);
+AT(compute_plugin_kernel_info, next, 8);
+AT(compute_plugin_kernel_info, argument_count, 16);
+AT(compute_plugin_kernel_info, max_group_size, 20);
+
+SIZE(compute_plugin_kernel_argument, 40);
+AT(compute_plugin_kernel_argument, kind, 0);
+AT(compute_plugin_kernel_argument, access, 4);
+AT(compute_plugin_kernel_argument, tensor, 8);
+AT(compute_plugin_kernel_argument, value, 24);
+AT(compute_plugin_kernel_argument, value_size, 32);
+
+SIZE(compute_plugin_launch, 96);
+AT(compute_plugin_launch, struct_size, 0);
+AT(compute_plugin_launch, struct_type, 4);
+AT(compute_plugin_launch, next, 8);
+AT(compute_plugin_launch, stream, 16);
+AT(compute_plugin_launch, groups, 24);
+AT(compute_plugin_launch, group_size, 48);
+AT(compute_plugin_launch, local_memory_bytes, 72);
+AT(compute_plugin_launch, arguments, 80);
+AT(compute_plugin_launch, argument_count, 88);
+AT(compute_plugin_launch, reserved, 92);
+
+SIZE(compute_plugin_kernel_table, 32);
+AT(compute_plugin_kernel_table, table_size, 0);
+AT(compute_plugin_kernel_table, compile, 8);
+AT(compute_plugin_kernel_table, launch, 16);
+AT(compute_plugin_kernel_table, release, 24);
+
+SIZE(compute_plugin_device_options, 24);
+AT(compute_plugin_device_options, struct_size, 0);
+AT(compute_plugin_device_options, struct_type, 4);
+AT(compute_plugin_device_options, next, 8);
+AT(compute_plugin_device_options, host_device, 16);
+
+SIZE(compute_plugin_caps, 32);
+AT(compute_plugin_caps, struct_size, 0);
+AT(compute_plugin_caps, struct_type, 4);
+AT(compute_plugin_caps, next, 8);
+AT(compute_plugin_caps, flags, 16);
+AT(compute_plugin_caps, heap_count, 20);
+AT(compute_plugin_caps, heaps, 24);
+
+SIZE(compute_plugin_stream_options, 32);
+AT(compute_plugin_stream_options, struct_size, 0);
+AT(compute_plugin_stream_options, struct_type, 4);
+AT(compute_plugin_stream_options, next, 8);
+AT(compute_plugin_stream_options, flags, 16);
+AT(compute_plugin_stream_options, priority, 20);
+AT(compute_plugin_stream_options, host_stream, 24);
+
+SIZE(compute_plugin_device_table, 200);
+AT(compute_plugin_device_table, table_size, 0);
+AT(compute_plugin_device_table, caps, 8);
+AT(compute_plugin_device_table, close, 16);
+AT(compute_plugin_device_table, memory_allocate, 24);
+AT(compute_plugin_device_table, memory_free, 32);
+AT(compute_plugin_device_table, memory_info, 40);
+AT(compute_plugin_device_table, memory_map, 48);
+AT(compute_plugin_device_table, memory_unmap, 56);
+AT(compute_plugin_device_table, memory_import, 64);
+AT(compute_plugin_device_table, stream_create, 72);
+AT(compute_plugin_device_table, stream_destroy, 80);
+AT(compute_plugin_device_table, stream_mark, 88);
+AT(compute_plugin_device_table, stream_wait, 96);
+AT(compute_plugin_device_table, stream_reached, 104);
+AT(compute_plugin_device_table, stream_sync, 112);
+AT(compute_plugin_device_table, copy_from_host, 120);
+AT(compute_plugin_device_table, copy_to_host, 128);
+AT(compute_plugin_device_table, copy, 136);
+AT(compute_plugin_device_table, fill, 144);
+AT(compute_plugin_device_table, copy_peer, 152);
+AT(compute_plugin_device_table, op_query, 160);
+AT(compute_plugin_device_table, op_prepare, 168);
+AT(compute_plugin_device_table, op_run, 176);
+AT(compute_plugin_device_table, op_release, 184);
+AT(compute_plugin_device_table, kernels, 192);
+
+SIZE(compute_plugin_table, 56);
+AT(compute_plugin_table, table_size, 0);
+AT(compute_plugin_table, enumerate, 8);
+AT(compute_plugin_table, device_open, 16);
+AT(compute_plugin_table, on_fork_child, 24);
+AT(compute_plugin_table, on_exit, 32);
+AT(compute_plugin_table, close, 40);
+AT(compute_plugin_table, get_extension, 48);
+
+SIZE(compute_plugin_graph_node, 24);
+AT(compute_plugin_graph_node, plan, 0);
+AT(compute_plugin_graph_node, run, 8);
+AT(compute_plugin_graph_node, scalar_slots, 16);
+
+SIZE(compute_plugin_graph_table, 32);
+AT(compute_plugin_graph_table, table_size, 0);
+AT(compute_plugin_graph_table, create, 8);
+AT(compute_plugin_graph_table, run, 16);
+AT(compute_plugin_graph_table, release, 24);
+
+SIZE(compute_plugin_native_table, 40);
+AT(compute_plugin_native_table, table_size, 0);
+AT(compute_plugin_native_table, device_handle, 8);
+AT(compute_plugin_native_table, stream_handle, 16);
+AT(compute_plugin_native_table, buffer_handle, 24);
+AT(compute_plugin_native_table, stream_wrap, 32);
+
+#endif
