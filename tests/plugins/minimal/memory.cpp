@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory: raw blocks. Core pools them, reuses them in stream order and answers for limits and statistics.
+#include <cstdlib>
+#include <cstring>
+
+#include "minimal.hpp"
+
+namespace minimal {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+// Numbers of private buffers have this bit, which no host address has.
+constexpr uint64_t kPrivate = uint64_t{1} << 63;
+
+std::byte* host_address(uint64_t buffer) { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(buffer)); }
+
+compute_error* memory_allocate(uint64_t device, int32_t heap, int64_t size_bytes, uint64_t* out_buffer) {
+  *out_buffer = 0;
+  return guard([&] { *out_buffer = from_handle<Device>(device).memory.allocate(heap, size_bytes); });
+}
+
+void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
+  from_handle<Device>(device).memory.free(heap, buffer);
+}
+
+compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, void** out_data) {
+  *out_data = nullptr;
+  return guard([&] {
+    if (heap != kPinnedHeap) throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
+    *out_data = host_address(buffer);
+  });
+}
+
+void memory_unmap(uint64_t, int32_t, uint64_t) {}
+
+}  // namespace
+
+uint64_t Memory::allocate(int32_t heap, int64_t size_bytes) {
+  if (heap == kPinnedHeap) {
+    const int64_t rounded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+    if (data == nullptr) throw std::bad_alloc();
+    return to_handle(data);
+  }
+  std::lock_guard lock(mutex_);
+  if (size_bytes > capacity_bytes_ - used_bytes_) {
+    throw Failure(COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "minimal: " + std::to_string(size_bytes) + " bytes asked for, " +
+                                                          std::to_string(capacity_bytes_ - used_bytes_) + " of " +
+                                                          std::to_string(capacity_bytes_) + " free");
+  }
+  Block block = {std::make_unique_for_overwrite<std::byte[]>(size_bytes + kAlignment), size_bytes, nullptr};
+  const uint64_t address = to_handle(block.storage.get());
+  block.base = block.storage.get() + (kAlignment - address % kAlignment) % kAlignment;
+  std::memset(block.base, 0xCB, size_bytes);  // so that nobody takes memory for zeroed
+  const uint64_t buffer = kPrivate | ++last_;
+  blocks_.emplace(buffer, std::move(block));
+  used_bytes_ += size_bytes;
+  return buffer;
+}
+
+void Memory::free(int32_t heap, uint64_t buffer) {
+  if (heap == kPinnedHeap) {
+    std::free(host_address(buffer));
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  const auto block = blocks_.find(buffer);
+  if (block == blocks_.end()) return;
+  used_bytes_ -= block->second.size_bytes;
+  blocks_.erase(block);
+}
+
+// A device would fault where this one throws: a buffer that was freed, or bytes outside of it.
+std::byte* Memory::resolve(compute_plugin_operand operand, int64_t first, int64_t end) const {
+  if (!(operand.buffer & kPrivate)) return host_address(operand.buffer) + operand.offset_bytes;
+  std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(operand.buffer);
+  if (found == blocks_.end()) {
+    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: there is no buffer " + std::to_string(operand.buffer ^ kPrivate));
+  }
+  const Block& block = found->second;
+  if (operand.offset_bytes + first < 0 || operand.offset_bytes + end > block.size_bytes) {
+    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: bytes [" + std::to_string(operand.offset_bytes + first) + ", " +
+                                              std::to_string(operand.offset_bytes + end) + ") of a buffer of " +
+                                              std::to_string(block.size_bytes));
+  }
+  return block.base + operand.offset_bytes;
+}
+
+void fill_memory_slots(compute_plugin_device_table& table) {
+  table.memory_allocate = memory_allocate;
+  table.memory_free = memory_free;
+  table.memory_map = memory_map;
+  table.memory_unmap = memory_unmap;
+}
+
+}  // namespace minimal

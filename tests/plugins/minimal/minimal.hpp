@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the plugin share: errors, handles, and the objects behind the handles.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <compute/plugin.h>
+
+namespace minimal {
+
+// ---- Errors ---------------------------------------------------------------------------------------------------------
+
+// The host table, given by compute_plugin_open.
+extern const compute_plugin_host* host;
+
+struct Failure : std::runtime_error {
+  Failure(compute_error_code kind, const std::string& message) : std::runtime_error(message), code(kind) {}
+  compute_error_code code;
+};
+
+inline compute_string text(std::string_view view) { return {view.data(), static_cast<int64_t>(view.size())}; }
+
+inline compute_error* make_error(compute_error_code code, std::string_view message) {
+  compute_plugin_error_info info = {};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
+  info.code = code;
+  info.argument = -1;
+  info.message = text(message);
+  return host->error_new(&info);
+}
+
+// The body of every function of the tables: no exception crosses the border.
+template <class F>
+compute_error* guard(F&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Failure& failure) {
+    return make_error(failure.code, failure.what());
+  } catch (const std::bad_alloc&) {
+    return make_error(COMPUTE_ERROR_OUT_OF_MEMORY, "minimal: the host has no memory left");
+  } catch (const std::exception& exception) {
+    return make_error(COMPUTE_ERROR_INTERNAL, exception.what());
+  }
+}
+
+// ---- Handles --------------------------------------------------------------------------------------------------------
+
+// Devices, streams and plans are addresses of objects of ours. (Buffers are not: see Memory.)
+template <class T>
+uint64_t to_handle(T* object) {
+  return reinterpret_cast<uintptr_t>(object);
+}
+template <class T>
+T& from_handle(uint64_t handle) {
+  return *reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
+}
+
+// An array of structs is stepped by the size that its maker compiled them with, which need not be the size that we
+// know.
+template <class T>
+const T& element(const T* array, int64_t index) {
+  return *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(array) + index * array->struct_size);
+}
+
+// ---- Memory ---------------------------------------------------------------------------------------------------------
+
+enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
+
+// A device's memory. A buffer of the private heap is a number that means nothing to anybody else, as on a real device;
+// one of the pinned heap is its host address.
+class Memory {
+ public:
+  explicit Memory(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+
+  uint64_t allocate(int32_t heap, int64_t size_bytes);
+  void free(int32_t heap, uint64_t buffer);
+  // Where an operand's first element is; the bytes from `first` up to `end` around it will be used.
+  std::byte* resolve(compute_plugin_operand operand, int64_t first, int64_t end) const;
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> storage;
+    int64_t size_bytes;
+    std::byte* base;
+  };
+
+  const int64_t capacity_bytes_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, Block> blocks_;
+  uint64_t last_ = 0;
+  int64_t used_bytes_ = 0;
+};
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+// How far a stream has come. It outlives the stream, since other streams may still wait for a number.
+class Timeline {
+ public:
+  struct Progress {
+    uint64_t reached = 0;
+    std::optional<Failure> failure;
+  };
+
+  void reach(uint64_t number);
+  void fail(const Failure& failure);
+  // Waits until `number` is reached, the stream has failed or the time is over.
+  Progress wait(uint64_t number, int64_t timeout_ns);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Progress progress_;
+};
+
+// A queue of tasks and the thread that runs them in order.
+class Stream {
+ public:
+  explicit Stream(Memory& device_memory);
+  ~Stream();  // waits for what is queued
+
+  void submit(std::function<void()> task);
+  void retire();  // nothing follows: the thread ends after what is queued
+  bool finished();
+
+  Memory& memory;
+  const std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  std::deque<std::function<void()>> tasks_;
+  bool retired_ = false;
+  bool finished_ = false;
+  std::thread thread_;
+};
+
+// ---- Devices --------------------------------------------------------------------------------------------------------
+
+struct Device {
+  explicit Device(int64_t capacity_bytes) : memory(capacity_bytes) {}
+
+  Memory memory;
+  std::mutex mutex;  // of the list
+  std::vector<std::unique_ptr<Stream>> streams;
+};
+
+// Each part fills its slots of the device table.
+void fill_memory_slots(compute_plugin_device_table& table);
+void fill_stream_slots(compute_plugin_device_table& table);
+void fill_op_slots(compute_plugin_device_table& table);
+
+}  // namespace minimal

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans, and the four slots through which core asks for them and runs them.
+#include "plan.hpp"
+
+#include <numeric>
+
+#include "minimal.hpp"
+
+namespace minimal {
+
+Tensor::Tensor(const compute_plugin_tensor& tensor)
+    : dtype(tensor.dtype),
+      shape(tensor.shape, tensor.shape + tensor.rank),
+      strides(tensor.strides, tensor.strides + tensor.rank) {
+  if (!is_dtype(dtype)) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
+  element_bytes = element_size(dtype);
+  end_byte = element_bytes;
+  for (int64_t axis = 0; axis < rank(); ++axis) {
+    strides[axis] *= element_bytes;
+    (strides[axis] < 0 ? first_byte : end_byte) += strides[axis] * (shape[axis] - 1);
+  }
+}
+
+int64_t Tensor::offset(const int64_t* position) const {
+  return std::inner_product(strides.begin(), strides.end(), position, int64_t{0});
+}
+
+Plan::Plan(const compute_plugin_op& op)
+    : primitive(find_primitive({op.name.data, static_cast<size_t>(op.name.size)})),
+      input_count(op.input_count),
+      scalar_count(op.scalar_count) {
+  if (primitive == nullptr || op.version != 1) {
+    throw Refused{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
+  }
+  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) tensors.emplace_back(element(op.tensors, i));
+  for (int32_t i = 0; i < op.expression_count; ++i) programs.emplace_back(*op.expressions[i]);
+  kept.resize(tensors[0].shape.size());
+  std::iota(kept.begin(), kept.end(), 0);
+  primitive->prepare(*this, op);
+}
+
+namespace {
+
+// A handle stands for one of these, so that queued runs keep a plan that core has released.
+using SharedPlan = std::shared_ptr<const Plan>;
+
+// Preparing costs so little that asking whether it would succeed is the same as trying.
+compute_error* op_query(uint64_t, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse,
+                        void* context) {
+  *out_supported = 0;
+  return guard([&] {
+    try {
+      Plan plan(*op);
+      *out_supported = 1;
+    } catch (const Refused& refused) {
+      compute_plugin_refusal refusal = {};
+      refusal.struct_size = sizeof refusal;
+      refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+      refusal.reason = refused.reason;
+      refusal.argument = refused.argument;
+      refusal.text = text(refused.text);
+      refuse(context, &refusal);
+    }
+  });
+}
+
+compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan,
+                          compute_plugin_plan_info* out_info) {
+  *out_plan = 0;
+  return guard([&] {
+    try {
+      auto plan = std::make_unique<SharedPlan>(std::make_shared<const Plan>(*op));
+      out_info->reports_faults = (*plan)->primitive->reports_faults;
+      *out_plan = to_handle(plan.release());
+    } catch (const Refused& refused) {
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, refused.text);
+    }
+  });
+}
+
+void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* record) {
+  if (fault.code == COMPUTE_FAULT_NONE) return;
+  if (record == nullptr) {  // then the stream fails
+    throw Failure(COMPUTE_ERROR_KERNEL_FAILED, "index " + std::to_string(fault.value) +
+                                                   " is outside of an axis of extent " + std::to_string(fault.limit));
+  }
+  if (record->code != COMPUTE_FAULT_NONE) return;
+  record->argument = fault.argument;
+  record->value = fault.value;
+  record->limit = fault.limit;
+  record->position = fault.position;
+  record->code = fault.code;
+}
+
+compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+  return guard([&] {
+    Stream& stream = from_handle<Stream>(run->stream);
+    const SharedPlan shared = from_handle<SharedPlan>(plan);
+    Operands operands;
+    for (size_t i = 0; i < shared->tensors.size(); ++i) {
+      const Tensor& tensor = shared->tensors[i];
+      operands.tensors.push_back(stream.memory.resolve(run->tensors[i], tensor.first_byte, tensor.end_byte));
+    }
+    operands.scalars.assign(run->scalars, run->scalars + shared->scalar_count);
+    std::byte* record = nullptr;
+    if (run->fault.buffer != 0) record = stream.memory.resolve(run->fault, 0, sizeof(compute_plugin_fault));
+    stream.submit([shared, operands = std::move(operands), record] {
+      report_fault(shared->primitive->run(*shared, operands), reinterpret_cast<compute_plugin_fault*>(record));
+    });
+  });
+}
+
+void op_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(plan); }
+
+}  // namespace
+
+void fill_op_slots(compute_plugin_device_table& table) {
+  table.op_query = op_query;
+  table.op_prepare = op_prepare;
+  table.op_run = op_run;
+  table.op_release = op_release;
+}
+
+}  // namespace minimal

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: ops made ready, immutable, free to run on several streams at once.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "program.hpp"
+
+namespace minimal {
+
+// A tensor as a plan sees it, and the bytes around its first element that a run touches.
+struct Tensor {
+  explicit Tensor(const compute_plugin_tensor& tensor);  // throws Refused
+
+  int64_t rank() const { return static_cast<int64_t>(shape.size()); }
+  // Bytes from the first element to the one at `position`; repeated axes have stride 0.
+  int64_t offset(const int64_t* position) const;
+
+  int32_t dtype;
+  int64_t element_bytes;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;  // bytes
+  int64_t first_byte = 0;
+  int64_t end_byte = 0;
+};
+
+struct Plan;
+
+// What one run works on: the address of every tensor's first element, and the scalars.
+struct Operands {
+  std::vector<std::byte*> tensors;
+  std::vector<compute_plugin_scalar> scalars;
+};
+
+// A primitive: what it wants to know at prepare beyond the tensors and expressions, and how it runs. The fault that
+// `run` returns has the code NONE if all went well.
+struct Primitive {
+  std::string_view name;
+  void (*prepare)(Plan& plan, const compute_plugin_op& op);  // throws Refused
+  compute_plugin_fault (*run)(const Plan& plan, const Operands& operands);
+  bool reports_faults;
+};
+
+// The primitive of that name; NULL if the plugin leaves the op to core's decomposition.
+const Primitive* find_primitive(std::string_view name);
+
+struct Plan {
+  explicit Plan(const compute_plugin_op& op);  // throws Refused
+
+  const Tensor& output(int64_t index) const { return tensors[input_count + index]; }
+
+  const Primitive* primitive;
+  int64_t input_count;
+  std::vector<Tensor> tensors;  // inputs, then outputs
+  std::vector<Program> programs;
+  std::vector<int64_t> kept;     // the axes of the index space, ascending,
+  std::vector<int64_t> reduced;  // but for those that are combined
+  int64_t axis = 0;              // of gather and scatter
+
+  Function locate = nullptr;   // gather, scatter: an element of the indices as int64
+  Function widen = nullptr;    // copy, scatter: an element as what it is computed in
+  Function combine = nullptr;  // reduce, scatter: two values into one; NULL: the later one stays
+  Function narrow = nullptr;   // scatter: the way back
+  int64_t scalar_count;
+  int64_t before_scalars = 0;  // reduce: those of the first program
+};
+
+}  // namespace minimal

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: a thread and a queue each. Copies and ops become tasks; marks are tasks that say how far the stream has
+// come.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "minimal.hpp"
+
+namespace minimal {
+
+// ---- Timelines ------------------------------------------------------------------------------------------------------
+
+void Timeline::reach(uint64_t number) {
+  {
+    std::lock_guard lock(mutex_);
+    progress_.reached = std::max(progress_.reached, number);
+  }
+  changed_.notify_all();
+}
+
+void Timeline::fail(const Failure& failure) {
+  {
+    std::lock_guard lock(mutex_);
+    progress_.failure = failure;
+  }
+  changed_.notify_all();
+}
+
+Timeline::Progress Timeline::wait(uint64_t number, int64_t timeout_ns) {
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;  // so that now + timeout fits
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kYear)),
+                    [&] { return progress_.reached >= number || progress_.failure; });
+  return progress_;
+}
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+Stream::Stream(Memory& device_memory) : memory(device_memory), thread_([this] { work(); }) {}
+
+Stream::~Stream() {
+  retire();
+  thread_.join();
+}
+
+void Stream::submit(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  filled_.notify_one();
+}
+
+void Stream::retire() {
+  {
+    std::lock_guard lock(mutex_);
+    retired_ = true;
+  }
+  filled_.notify_one();
+}
+
+bool Stream::finished() {
+  std::lock_guard lock(mutex_);
+  return finished_;
+}
+
+// After a failure the tasks are dropped, marks too: the timeline stays at the last number that is known to be good.
+void Stream::work() {
+  bool failed = false;
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      filled_.wait(lock, [&] { return !tasks_.empty() || retired_; });
+      if (tasks_.empty()) {
+        finished_ = true;
+        return;
+      }
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    if (failed) continue;
+    try {
+      task();
+    } catch (const Failure& failure) {
+      timeline->fail(failure);
+      failed = true;
+    } catch (const std::exception& exception) {
+      timeline->fail(Failure(COMPUTE_ERROR_STREAM_FAILED, exception.what()));
+      failed = true;
+    }
+  }
+}
+
+// ---- Slots ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+compute_error* stream_create(uint64_t device, const compute_plugin_stream_options*, uint64_t* out_stream) {
+  *out_stream = 0;
+  return guard([&] {
+    Device& owner = from_handle<Device>(device);
+    auto stream = std::make_unique<Stream>(owner.memory);
+    std::lock_guard lock(owner.mutex);
+    std::erase_if(owner.streams, [](const auto& other) { return other->finished(); });
+    *out_stream = to_handle(owner.streams.emplace_back(std::move(stream)).get());
+  });
+}
+
+void stream_destroy(uint64_t stream) { from_handle<Stream>(stream).retire(); }
+
+compute_error* stream_mark(uint64_t stream, uint64_t number) {
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    self.submit([timeline = self.timeline, number] { timeline->reach(number); });
+  });
+}
+
+// Goes on also where the other stream fails: what that means for our work is core's to say.
+compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
+  return guard([&] {
+    from_handle<Stream>(stream).submit(
+        [timeline = from_handle<Stream>(other).timeline, number] { timeline->wait(number, INT64_MAX); });
+  });
+}
+
+compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
+  *out_reached = 0;
+  return guard([&] {
+    const Timeline::Progress progress = from_handle<Stream>(stream).timeline->wait(number, timeout_ns);
+    *out_reached = progress.reached;
+    if (progress.failure) throw *progress.failure;
+  });
+}
+
+compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) { return stream_sync(stream, 0, 0, out_reached); }
+
+compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    self.submit([=] { std::memcpy(to, src, size_bytes); });
+  });
+}
+
+compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    const std::byte* from = self.memory.resolve(src, 0, size_bytes);
+    self.submit([=] { std::memcpy(dst, from, size_bytes); });
+  });
+}
+
+compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    const std::byte* from = self.memory.resolve(src, 0, size_bytes);
+    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    self.submit([=] { std::memcpy(to, from, size_bytes); });
+  });
+}
+
+compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern,
+                    int32_t pattern_size) {
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    struct {
+      std::byte bytes[16];
+    } copied = {};  // `pattern` is valid during the call only
+    std::memcpy(copied.bytes, pattern, pattern_size);
+    self.submit([=] {
+      for (int64_t at = 0; at < size_bytes; at += pattern_size) std::memcpy(to + at, copied.bytes, pattern_size);
+    });
+  });
+}
+
+}  // namespace
+
+void fill_stream_slots(compute_plugin_device_table& table) {
+  table.stream_create = stream_create;
+  table.stream_destroy = stream_destroy;
+  table.stream_mark = stream_mark;
+  table.stream_wait = stream_wait;
+  table.stream_reached = stream_reached;
+  table.stream_sync = stream_sync;
+  table.copy_from_host = copy_from_host;
+  table.copy_to_host = copy_to_host;
+  table.copy = copy;
+  table.fill = fill;
+}
+
+}  // namespace minimal

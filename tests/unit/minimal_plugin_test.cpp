@@ -1,0 +1,852 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives the minimal plugin through its table, with a host table of the test's own and without core.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <compute/plugin.h>
+
+struct compute_error {
+  compute_error_code code;
+  std::string message;
+};
+
+namespace {
+
+// ---- The host -------------------------------------------------------------------------------------------------------
+
+std::atomic<bool> no_pinned_heap = false;
+
+compute_error* error_new(const compute_plugin_error_info* info) {
+  return new compute_error{info->code, std::string(info->message.data, info->message.size)};
+}
+void error_free(compute_error* error) { delete error; }
+compute_error_code error_code(const compute_error* error) { return error->code; }
+void log_line(int32_t, const char*, compute_string) {}
+int64_t setting(compute_string name, char* buffer, int64_t capacity) {
+  const std::string_view key(name.data, name.size);
+  std::string value;
+  if (key == "COMPUTE_MINIMAL_MEMORY") value = "16777216";
+  if (key == "COMPUTE_MINIMAL_NO_PINNED" && no_pinned_heap) value = "1";
+  if (value.empty()) return -1;
+  value.copy(buffer, capacity);
+  return static_cast<int64_t>(value.size());
+}
+void report_async(uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; }
+
+const compute_plugin_host kHost = {
+    sizeof kHost, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
+
+// The code of an error, which is freed; OK for none.
+compute_error_code code_of(compute_error* error) {
+  const compute_error_code code = error ? error->code : COMPUTE_OK;
+  delete error;
+  return code;
+}
+#define EXPECT_OK(call) EXPECT_EQ(code_of(call), COMPUTE_OK)
+#define ASSERT_OK(call) ASSERT_EQ(code_of(call), COMPUTE_OK)
+
+struct Library {
+  Library() : handle(dlopen(COMPUTE_MINIMAL_PLUGIN, RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle, nullptr) << dlerror();
+    query = reinterpret_cast<compute_plugin_query_function>(dlsym(handle, "compute_plugin_query"));
+    open = reinterpret_cast<compute_plugin_open_function>(dlsym(handle, "compute_plugin_open"));
+    EXPECT_OK(open(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+  }
+  ~Library() { dlclose(handle); }
+
+  void* handle;
+  compute_plugin_query_function query;
+  compute_plugin_open_function open;
+  const compute_plugin_table* table = nullptr;
+};
+
+// ---- Ops ------------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct DtypeOf;
+#define DTYPE_OF(type, name) \
+  template <>                \
+  struct DtypeOf<type> : std::integral_constant<int32_t, COMPUTE_DTYPE_##name> {};
+DTYPE_OF(bool, BOOL)
+DTYPE_OF(int8_t, INT8)
+DTYPE_OF(int32_t, INT32)
+DTYPE_OF(int64_t, INT64)
+DTYPE_OF(uint8_t, UINT8)
+DTYPE_OF(uint64_t, UINT64)
+DTYPE_OF(float, FLOAT32)
+DTYPE_OF(double, FLOAT64)
+DTYPE_OF(std::complex<float>, COMPLEX64)
+DTYPE_OF(std::complex<double>, COMPLEX128)
+
+// An expression under construction: node numbers are returned.
+class Expression {
+ public:
+  int32_t input(int32_t dtype, int32_t index) { return leaf(COMPUTE_NODE_INPUT, dtype, index); }
+  int32_t scalar(int32_t dtype, int32_t index) { return leaf(COMPUTE_NODE_SCALAR, dtype, index); }
+  int32_t index(int32_t axis) { return leaf(COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis); }
+  template <class T>
+  int32_t constant(T value) {
+    const int32_t node = leaf(COMPUTE_NODE_CONSTANT, DtypeOf<T>::value, 0);
+    std::memcpy(nodes_[node].bits, &value, sizeof value);
+    return node;
+  }
+  int32_t call(int32_t intrinsic, int32_t dtype, std::initializer_list<int32_t> operands) {
+    const int32_t node = leaf(COMPUTE_NODE_CALL, dtype, intrinsic);
+    nodes_[node].operand_count = static_cast<int32_t>(operands.size());
+    nodes_[node].first_operand = static_cast<int64_t>(operands_.size());
+    operands_.insert(operands_.end(), operands);
+    return node;
+  }
+  Expression& output(int32_t node) {
+    outputs_.push_back(node);
+    return *this;
+  }
+  const compute_plugin_expression* get() {
+    expression_ = {sizeof expression_,
+                   COMPUTE_PLUGIN_STRUCT_EXPRESSION,
+                   nullptr,
+                   {},
+                   static_cast<int32_t>(nodes_.size()),
+                   inputs_,
+                   scalars_,
+                   static_cast<int32_t>(outputs_.size()),
+                   nodes_.data(),
+                   operands_.data(),
+                   static_cast<int64_t>(operands_.size()),
+                   outputs_.data()};
+    return &expression_;
+  }
+
+ private:
+  int32_t leaf(int32_t kind, int32_t dtype, int32_t value) {
+    if (kind == COMPUTE_NODE_INPUT) inputs_ = std::max(inputs_, value + 1);
+    if (kind == COMPUTE_NODE_SCALAR) scalars_ = std::max(scalars_, value + 1);
+    nodes_.push_back({kind, dtype, value, 0, 0, {}});
+    return static_cast<int32_t>(nodes_.size()) - 1;
+  }
+
+  std::vector<compute_plugin_node> nodes_;
+  std::vector<int32_t> operands_, outputs_;
+  int32_t inputs_ = 0, scalars_ = 0;
+  compute_plugin_expression expression_;
+};
+
+Expression identity(int32_t dtype) {
+  Expression expression;
+  expression.output(expression.input(dtype, 0));
+  return expression;
+}
+
+// A tensor of a test: its layout in elements and a buffer. The buffer's contents start `offset` elements before element
+// 0.
+struct Operand {
+  int32_t dtype;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  uint64_t buffer;
+  int64_t offset_bytes = 0;
+};
+
+std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+struct Op {
+  std::string name;
+  std::vector<Operand> inputs = {}, outputs = {};
+  std::vector<const compute_plugin_expression*> expressions = {};
+  std::vector<int64_t> axes = {};
+  int64_t axis = -1;
+  std::string kind = {}, reduction = {};
+  int32_t accumulator = 0;
+  std::vector<compute_plugin_scalar> scalars = {};
+};
+
+// ---- The device -----------------------------------------------------------------------------------------------------
+
+class MinimalPlugin : public testing::Test {
+ protected:
+  void SetUp() override {
+    compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    ASSERT_OK(library_.table->device_open(0, &options, &device_, &table_));
+    stream_ = make_stream();
+  }
+  void TearDown() override {
+    table_->stream_destroy(stream_);
+    table_->close(device_);
+    no_pinned_heap = false;
+  }
+
+  uint64_t make_stream() {
+    compute_plugin_stream_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, 0, 0, 1};
+    uint64_t stream = 0;
+    EXPECT_OK(table_->stream_create(device_, &options, &stream));
+    return stream;
+  }
+  uint64_t allocate(int64_t size_bytes, int32_t heap = 0) {
+    uint64_t buffer = 0;
+    EXPECT_OK(table_->memory_allocate(device_, heap, size_bytes, &buffer));
+    return buffer;
+  }
+  // Waits for everything on the stream.
+  compute_error_code finish(uint64_t stream) {
+    uint64_t reached = 0;
+    EXPECT_OK(table_->stream_mark(stream, ++number_));
+    const compute_error_code code = code_of(table_->stream_sync(stream, number_, INT64_MAX, &reached));
+    if (code == COMPUTE_OK) {
+      EXPECT_EQ(reached, number_);
+    }
+    return code;
+  }
+  template <class T>
+  Operand upload(const std::vector<T>& values, std::vector<int64_t> shape = {}, int32_t dtype = DtypeOf<T>::value) {
+    if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
+    Operand operand = {dtype, shape, row_major(shape), allocate(values.size() * sizeof(T))};
+    std::vector<std::byte> bytes(values.size() * sizeof(T));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const T value = values[i];
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+    EXPECT_OK(table_->copy_from_host(stream_, bytes.data(), {operand.buffer, 0}, bytes.size()));
+    EXPECT_EQ(finish(stream_), COMPUTE_OK);
+    return operand;
+  }
+  Operand empty(int32_t dtype, std::vector<int64_t> shape, int64_t element_bytes) {
+    const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    return {dtype, shape, row_major(shape), allocate(count * element_bytes)};
+  }
+  template <class T>
+  Operand empty(std::vector<int64_t> shape) {
+    return empty(DtypeOf<T>::value, shape, sizeof(T));
+  }
+  template <class T>
+  std::vector<T> download(const Operand& operand) {
+    const int64_t count = std::accumulate(operand.shape.begin(), operand.shape.end(), int64_t{1}, std::multiplies<>());
+    std::unique_ptr<T[]> values(new T[count]);
+    EXPECT_OK(table_->copy_to_host(stream_, {operand.buffer, 0}, values.get(), count * sizeof(T)));
+    EXPECT_EQ(finish(stream_), COMPUTE_OK);
+    return std::vector<T>(values.get(), values.get() + count);
+  }
+
+  // Calls `use` with the op as the plugin gets it.
+  template <class F>
+  void with_op(const Op& op, F use) {
+    std::vector<compute_plugin_tensor> tensors;
+    auto add = [&](const Operand& operand, int32_t access) {
+      tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
+                         static_cast<int32_t>(operand.shape.size()), operand.shape.data(), operand.strides.data(),
+                         access, 1});
+    };
+    for (const Operand& input : op.inputs) add(input, COMPUTE_TENSOR_INPUT);
+    for (const Operand& output : op.outputs) add(output, COMPUTE_TENSOR_OUTPUT);
+    std::vector<compute_attribute> attributes;
+    auto attribute = [&](const char* name, int32_t kind, int64_t count, const void* values) {
+      attributes.push_back({sizeof(compute_attribute), 0, nullptr, name, static_cast<int64_t>(std::strlen(name)), kind,
+                            0, count, values});
+    };
+    const compute_string kind = {op.kind.data(), static_cast<int64_t>(op.kind.size())};
+    const compute_string reduction = {op.reduction.data(), static_cast<int64_t>(op.reduction.size())};
+    if (!op.axes.empty()) attribute("axes", COMPUTE_KIND_INT64, op.axes.size(), op.axes.data());
+    if (op.axis >= 0) attribute("axis", COMPUTE_KIND_INT64, 1, &op.axis);
+    if (!op.kind.empty()) attribute("kind", COMPUTE_KIND_STRING, 1, &kind);
+    if (!op.reduction.empty()) attribute("reduction", COMPUTE_KIND_STRING, 1, &reduction);
+    if (op.accumulator != 0) attribute("accumulator", COMPUTE_KIND_DTYPE, 1, &op.accumulator);
+    compute_plugin_op described = {};
+    described.struct_size = sizeof described;
+    described.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+    described.name = {op.name.data(), static_cast<int64_t>(op.name.size())};
+    described.version = 1;
+    described.input_count = static_cast<int32_t>(op.inputs.size());
+    described.output_count = static_cast<int32_t>(op.outputs.size());
+    described.tensors = tensors.data();
+    described.attributes = attributes.data();
+    described.attribute_count = static_cast<int32_t>(attributes.size());
+    described.expressions = op.expressions.data();
+    described.expression_count = static_cast<int32_t>(op.expressions.size());
+    described.scalar_count = static_cast<int32_t>(op.scalars.size());
+    use(described);
+  }
+
+  // The reason of the refusal; 0 if the op is taken.
+  int32_t refusal(const Op& op) {
+    int32_t supported = -1, reason = 0;
+    with_op(op, [&](const compute_plugin_op& described) {
+      EXPECT_OK(table_->op_query(
+          device_, &described, &supported,
+          [](void* context, const compute_plugin_refusal* refused) {
+            *static_cast<int32_t*>(context) = refused->reason;
+          },
+          &reason));
+    });
+    EXPECT_EQ(supported, reason == 0);
+    return reason;
+  }
+
+  void run_on(uint64_t stream, const Op& op, compute_plugin_operand fault = {}) {
+    uint64_t plan = 0;
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    with_op(op, [&](const compute_plugin_op& described) {
+      EXPECT_OK(table_->op_prepare(device_, &described, &plan, &info));
+    });
+    ASSERT_NE(plan, 0u);
+    EXPECT_EQ(info.workspace_bytes, 0);
+    std::vector<compute_plugin_operand> tensors;
+    for (const Operand& input : op.inputs) tensors.push_back({input.buffer, input.offset_bytes});
+    for (const Operand& output : op.outputs) tensors.push_back({output.buffer, output.offset_bytes});
+    const compute_plugin_run run = {sizeof run,     COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream,
+                                    tensors.data(), op.scalars.data(),         {},      fault};
+    EXPECT_OK(table_->op_run(plan, &run));
+    table_->op_release(device_, plan);  // at once: the queued run keeps it
+  }
+  void run(const Op& op) {
+    run_on(stream_, op);
+    EXPECT_EQ(finish(stream_), COMPUTE_OK);
+  }
+
+  // intrinsic(values...) elementwise.
+  template <class R, class T>
+  std::vector<R> apply(int32_t intrinsic, const std::vector<std::vector<T>>& operands) {
+    Expression expression;
+    Op op = {.name = "map"};
+    std::vector<int32_t> nodes;
+    for (const auto& values : operands) {
+      nodes.push_back(expression.input(DtypeOf<T>::value, static_cast<int32_t>(nodes.size())));
+      op.inputs.push_back(upload(values));
+    }
+    int32_t result = 0;
+    if (nodes.size() == 1) result = expression.call(intrinsic, DtypeOf<R>::value, {nodes[0]});
+    if (nodes.size() == 2) result = expression.call(intrinsic, DtypeOf<R>::value, {nodes[0], nodes[1]});
+    expression.output(result);
+    op.expressions = {expression.get()};
+    op.outputs = {empty<R>({static_cast<int64_t>(operands[0].size())})};
+    run(op);
+    return download<R>(op.outputs[0]);
+  }
+
+  Library library_;
+  uint64_t device_ = 0, stream_ = 0, number_ = 0;
+  const compute_plugin_device_table* table_ = nullptr;
+};
+
+// ---- The plugin and its devices -------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, ManifestSaysWhoItIs) {
+  const compute_plugin_manifest* manifest = library_.query();
+  EXPECT_EQ(std::string_view(manifest->name.data, manifest->name.size), "minimal");
+  EXPECT_EQ(manifest->interface_max, COMPUTE_PLUGIN_INTERFACE);
+  EXPECT_EQ(manifest->draft, COMPUTE_PLUGIN_DRAFT);
+  EXPECT_GT(manifest->build_id.size, 0);
+}
+
+TEST_F(MinimalPlugin, EnumeratesTwoDevices) {
+  std::vector<uint64_t> ids;
+  const compute_plugin_sink sink = {sizeof sink, &ids,
+                                    [](void* context, const compute_plugin_device_info* info) {
+                                      static_cast<std::vector<uint64_t>*>(context)->push_back(info->id);
+                                      EXPECT_EQ(info->pci_address.size, 0);
+                                      EXPECT_EQ(info->memory_bytes, 16777216);
+                                    },
+                                    [](void*, const compute_plugin_requirement*) { FAIL(); }};
+  ASSERT_OK(library_.table->enumerate(&sink));
+  EXPECT_EQ(ids, (std::vector<uint64_t>{0, 1}));
+}
+
+TEST_F(MinimalPlugin, LeavesOptionalSlotsEmpty) {
+  EXPECT_EQ(table_->memory_info, nullptr);
+  EXPECT_EQ(table_->memory_import, nullptr);
+  EXPECT_EQ(table_->copy_peer, nullptr);
+  EXPECT_EQ(table_->kernels, nullptr);
+  EXPECT_EQ(library_.table->get_extension, nullptr);
+}
+
+TEST(MinimalPluginLibrary, UnloadsWithoutTrace) {
+  auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = threads();
+  for (int round = 0; round < 100; ++round) {
+    Library library;
+    uint64_t device = 0, stream = 0;
+    const compute_plugin_device_table* table = nullptr;
+    compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    ASSERT_OK(library.table->device_open(1, &options, &device, &table));
+    compute_plugin_stream_options stream_options = {
+        sizeof stream_options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, 0, 0, 1};
+    ASSERT_OK(table->stream_create(device, &stream_options, &stream));
+    table->close(device);
+  }
+  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(dlopen(COMPUTE_MINIMAL_PLUGIN, RTLD_NOW | RTLD_NOLOAD), nullptr) << "the library is still there";
+}
+
+// ---- Memory ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, BuffersAreNoAddresses) {
+  const uint64_t buffer = allocate(4096);
+  EXPECT_NE(buffer >> 63, 0u);
+  void* data = &data;
+  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, &data)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(data, nullptr);
+  table_->memory_free(device_, 0, buffer);
+}
+
+TEST_F(MinimalPlugin, RunsOutOfMemoryWithoutSticking) {
+  uint64_t buffer = 1;
+  EXPECT_EQ(code_of(table_->memory_allocate(device_, 0, 16777217, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(buffer, 0u);
+  const uint64_t all = allocate(16777216);
+  EXPECT_EQ(code_of(table_->memory_allocate(device_, 0, 1, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  table_->memory_free(device_, 0, all);
+  table_->memory_free(device_, 0, allocate(16777216));
+}
+
+TEST_F(MinimalPlugin, RefusesBytesOutsideOfABuffer) {
+  const uint64_t buffer = allocate(64);
+  char bytes[65] = {};
+  EXPECT_OK(table_->copy_from_host(stream_, bytes, {buffer, 32}, 32));
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, {buffer, 32}, 33)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(code_of(table_->copy_to_host(stream_, {buffer, -1}, bytes, 2)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(finish(stream_), COMPUTE_OK);
+  table_->memory_free(device_, 0, buffer);
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, {buffer, 0}, 1)), COMPUTE_ERROR_INTERNAL);
+}
+
+TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
+  const compute_plugin_caps* caps = table_->caps(device_);
+  ASSERT_EQ(caps->heap_count, 2);
+  EXPECT_TRUE(caps->heaps[1].flags & COMPUTE_HEAP_PINNED);
+  const uint64_t buffer = allocate(64, 1);
+  void* data = nullptr;
+  ASSERT_OK(table_->memory_map(device_, 1, buffer, &data));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(data), buffer);
+  std::memset(data, 7, 64);
+  table_->memory_unmap(device_, 1, buffer);
+  table_->memory_free(device_, 1, buffer);
+}
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, CopiesAndFillsInOrder) {
+  const uint64_t buffer = allocate(64), other = allocate(64);
+  const uint32_t pattern = 0x01020304;
+  uint32_t words[16] = {}, more[16] = {};
+  EXPECT_OK(table_->fill(stream_, {buffer, 0}, 64, &pattern, 4));
+  EXPECT_OK(table_->fill(stream_, {buffer, 16}, 16, "\x09", 1));
+  EXPECT_OK(table_->copy(stream_, {buffer, 8}, {other, 16}, 32));
+  EXPECT_OK(table_->copy_to_host(stream_, {buffer, 0}, words, 64));
+  EXPECT_OK(table_->copy_to_host(stream_, {other, 0}, more, 64));
+  EXPECT_EQ(finish(stream_), COMPUTE_OK);
+  EXPECT_EQ(words[3], pattern);
+  EXPECT_EQ(words[4], 0x09090909u);
+  EXPECT_EQ(words[8], pattern);
+  EXPECT_EQ(more[3], 0xCBCBCBCBu);
+  EXPECT_EQ(more[4], pattern);
+  EXPECT_EQ(more[6], 0x09090909u);
+  EXPECT_EQ(more[12], 0xCBCBCBCBu);
+}
+
+TEST_F(MinimalPlugin, MarksAreReachedAndWaitsTimeOut) {
+  uint64_t reached = 7;
+  EXPECT_OK(table_->stream_reached(stream_, &reached));
+  EXPECT_EQ(reached, 0u);
+  const uint64_t other = make_stream();
+  EXPECT_OK(table_->stream_wait(stream_, other, 5));
+  EXPECT_OK(table_->stream_mark(stream_, 3));
+  EXPECT_OK(table_->stream_sync(stream_, 3, 20'000'000, &reached));
+  EXPECT_EQ(reached, 0u);  // the time is over and it is no error
+  EXPECT_OK(table_->stream_mark(other, 5));
+  table_->stream_destroy(other);  // what is queued still runs
+  EXPECT_OK(table_->stream_sync(stream_, 3, INT64_MAX, &reached));
+  EXPECT_EQ(reached, 3u);
+  number_ = 3;
+}
+
+TEST_F(MinimalPlugin, DestroyedStreamsFinishTheirWork) {
+  const Operand data = upload(std::vector<float>(1000, 1.0f));
+  Expression expression;
+  const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT32, 0);
+  expression.output(expression.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {x, x}));
+  const Op twice = {.name = "map", .inputs = {data}, .outputs = {data}, .expressions = {expression.get()}};
+  uint64_t before = stream_, number = number_;
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t stream = make_stream();
+    EXPECT_OK(table_->stream_wait(stream, before, number));
+    run_on(stream, twice);
+    EXPECT_OK(table_->stream_mark(stream, number = 1));
+    if (before != stream_) table_->stream_destroy(before);
+    before = stream;
+  }
+  EXPECT_OK(table_->stream_wait(stream_, before, 1));
+  table_->stream_destroy(before);
+  EXPECT_EQ(download<float>(data), std::vector<float>(1000, 0x1p20f));
+}
+
+// ---- Expressions ----------------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, TakesEveryIntrinsicOfItsClass) {
+  enum { BOOL = 1, SIGNED = 2, UNSIGNED = 4, FLOAT = 8, COMPLEX = 16 };
+  enum { ANY = 31, INTEGER = 6, BITS = 7, REAL = 14, INEXACT = 24, NUMERIC = 30 };
+  struct Dtype {
+    int32_t id;
+    const char* name;
+    int32_t category;
+  };
+  const Dtype dtypes[] = {
+#define COMPUTE_DTYPE(id, name, NAME, size, category, ...) {id, #name, category},
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+  };
+  struct Intrinsic {
+    int32_t id;
+    const char* name;
+    int32_t arity, operands;
+    std::string_view result;
+  };
+  const Intrinsic intrinsics[] = {
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ...) {id, #name, arity, operands, #result},
+#include <compute/intrinsics.def>
+#undef COMPUTE_INTRINSIC
+  };
+  for (const Intrinsic& intrinsic : intrinsics) {
+    for (const Dtype& dtype : dtypes) {
+      const bool is_half = dtype.id == COMPUTE_DTYPE_FLOAT16 || dtype.id == COMPUTE_DTYPE_BFLOAT16;
+      if (!(intrinsic.operands & dtype.category) || (is_half && intrinsic.id > COMPUTE_INTRINSIC_WHERE)) continue;
+      int32_t result = dtype.id;
+      if (intrinsic.result == "BOOL") result = COMPUTE_DTYPE_BOOL;
+      if (intrinsic.result == "PART" && dtype.category == COMPLEX) result -= 2;
+      if (intrinsic.result == "PAIR") result += 2;
+      Expression expression;
+      const bool is_where = intrinsic.id == COMPUTE_INTRINSIC_WHERE;
+      const int32_t x = expression.input(is_where ? COMPUTE_DTYPE_BOOL : dtype.id, 0);
+      const int32_t y = expression.input(dtype.id, 1), z = expression.input(dtype.id, 2);
+      int32_t call = 0;
+      if (intrinsic.arity == 1) call = expression.call(intrinsic.id, result, {x});
+      if (intrinsic.arity == 2) call = expression.call(intrinsic.id, result, {x, y});
+      if (intrinsic.arity == 3) call = expression.call(intrinsic.id, result, {x, y, z});
+      expression.output(call);
+      const Operand operand = {dtype.id, {1}, {1}, 1};
+      EXPECT_EQ(refusal({.name = "map",
+                         .inputs = {operand, operand, operand},
+                         .outputs = {{result, {1}, {1}, 1}},
+                         .expressions = {expression.get()}}),
+                0)
+          << intrinsic.name << " of " << dtype.name;
+    }
+  }
+}
+
+TEST_F(MinimalPlugin, RefusesWhatItDoesNotKnow) {
+  const Operand operand = {COMPUTE_DTYPE_FLOAT32, {1}, {1}, 1};
+  Expression newer;
+  newer.output(newer.call(1000, COMPUTE_DTYPE_FLOAT32, {newer.input(COMPUTE_DTYPE_FLOAT32, 0)}));
+  Expression complex_to_real;
+  complex_to_real.output(complex_to_real.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32,
+                                              {complex_to_real.input(COMPUTE_DTYPE_COMPLEX64, 0)}));
+  EXPECT_EQ(refusal({.name = "map", .inputs = {operand}, .outputs = {operand}, .expressions = {newer.get()}}),
+            COMPUTE_REFUSE_INTRINSIC);
+  EXPECT_EQ(refusal({.name = "contraction", .inputs = {operand, operand}, .outputs = {operand}}),
+            COMPUTE_REFUSE_NOT_IMPLEMENTED);
+  EXPECT_EQ(refusal({.name = "copy", .inputs = {{99, {1}, {1}, 1}}, .outputs = {operand}}), COMPUTE_REFUSE_DTYPE);
+  EXPECT_EQ(refusal({.name = "copy", .inputs = {{COMPUTE_DTYPE_COMPLEX64, {1}, {1}, 1}}, .outputs = {operand}}),
+            COMPUTE_REFUSE_DTYPE);
+  EXPECT_NE(refusal({.name = "map", .inputs = {operand}, .outputs = {operand}, .expressions = {complex_to_real.get()}}),
+            0);
+}
+
+TEST_F(MinimalPlugin, IntegersWrapAndNeverTrap) {
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  using Ints = std::vector<int32_t>;
+  const std::vector<Ints> operands = {{7, -7, 7, -7, kLeast, 5, 3, -2}, {2, 2, -2, -2, -1, 0, 40, -1}};
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_FLOOR_DIV, operands), (Ints{3, -4, -4, 3, kLeast, 0, 0, 2}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MOD, operands), (Ints{1, 1, -1, -1, 0, 0, 3, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_SHL, operands), (Ints{28, -28, 0, 0, 0, 5, 0, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_SHR, operands), (Ints{1, -2, 0, -1, -1, 5, 0, -1}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MUL_HIGH, operands), (Ints{0, -1, -1, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_ABS, std::vector<Ints>{{kLeast, -3}}), (Ints{kLeast, 3}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MUL, std::vector<Ints>{{kLeast, 1 << 16}, {-1, 1 << 16}}),
+            (Ints{kLeast, 0}));
+  EXPECT_EQ(apply<uint64_t>(COMPUTE_INTRINSIC_MUL_HIGH, std::vector<std::vector<uint64_t>>{{~0ull}, {~0ull}}),
+            (std::vector<uint64_t>{~0ull - 1}));
+  EXPECT_EQ(apply<int8_t>(COMPUTE_INTRINSIC_SHL, std::vector<std::vector<int8_t>>{{1, 1}, {7, 8}}),
+            (std::vector<int8_t>{-128, 0}));
+}
+
+TEST_F(MinimalPlugin, PowersOfIntegers) {
+  using Ints = std::vector<int32_t>;
+  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_POW,
+                           std::vector<Ints>{{2, -3, 1, -1, -1, 0, 0, 2, 2}, {10, 3, -5, -5, -4, 0, -1, -1, 32}}),
+            (Ints{1024, -27, 1, -1, 1, 1, 0, 0, 0}));
+}
+
+TEST_F(MinimalPlugin, FloatsFollowPythonsDivision) {
+  const double inf = INFINITY;
+  const std::vector<std::vector<double>> operands = {{7, -7, 1, -1, 1, -0.0, inf}, {2, 2, 0.1, inf, 0, 3, 2}};
+  const auto quotients = apply<double>(COMPUTE_INTRINSIC_FLOOR_DIV, operands);
+  EXPECT_EQ(std::vector<double>(quotients.begin(), quotients.begin() + 6),
+            (std::vector<double>{3, -4, 9, -1, inf, -0.0}));
+  EXPECT_TRUE(std::signbit(quotients[5]));
+  EXPECT_TRUE(std::isnan(quotients[6]));
+  const auto rests = apply<double>(COMPUTE_INTRINSIC_MOD, operands);
+  EXPECT_EQ(std::vector<double>(rests.begin(), rests.begin() + 4), (std::vector<double>{1, 1, std::fmod(1, 0.1), inf}));
+  EXPECT_TRUE(std::isnan(rests[4]));
+}
+
+TEST_F(MinimalPlugin, NanWinsInMinAndMax) {
+  const float nan = NAN;
+  const auto least = apply<float>(COMPUTE_INTRINSIC_MIN, std::vector<std::vector<float>>{{1, nan, 1}, {2, 1, nan}});
+  EXPECT_EQ(least[0], 1);
+  EXPECT_TRUE(std::isnan(least[1]) && std::isnan(least[2]));
+}
+
+TEST_F(MinimalPlugin, ConversionsTruncateAndSaturate) {
+  const std::vector<std::vector<double>> operands = {{1.9, -1.9, 300, -300, NAN, 1e30, -INFINITY}};
+  EXPECT_EQ(apply<int8_t>(COMPUTE_INTRINSIC_CONVERT, operands), (std::vector<int8_t>{1, -1, 127, -128, 0, 127, -128}));
+  EXPECT_EQ(apply<uint8_t>(COMPUTE_INTRINSIC_CONVERT, operands), (std::vector<uint8_t>{1, 0, 255, 0, 0, 255, 0}));
+  EXPECT_EQ(apply<bool>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<double>>{{0, -0.0, 0.1, NAN}}),
+            (std::vector<bool>{false, false, true, true}));
+  EXPECT_EQ(
+      apply<float>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<int64_t>>{{(int64_t{1} << 62) + 1, 16777217}}),
+      (std::vector<float>{0x1p62f, 16777216.0f}));
+  EXPECT_EQ(apply<std::complex<float>>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<int32_t>>{{3}}),
+            (std::vector<std::complex<float>>{3}));
+}
+
+TEST_F(MinimalPlugin, HalvesSurviveTheWayThroughFloat) {
+  for (const int32_t dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+    std::vector<uint16_t> bits;
+    const int infinity = dtype == COMPUTE_DTYPE_FLOAT16 ? 0x7C00 : 0x7F80;
+    for (int pattern = 0; pattern < 65536; ++pattern) {
+      if ((pattern & 0x7FFF) <= infinity) bits.push_back(static_cast<uint16_t>(pattern));
+    }
+    const auto count = static_cast<int64_t>(bits.size());
+    const Operand half = upload(bits, {}, dtype), wide = empty<float>({count}), back = empty(dtype, {count}, 2);
+    run({.name = "copy", .inputs = {half}, .outputs = {wide}});
+    run({.name = "copy", .inputs = {wide}, .outputs = {back}});
+    EXPECT_EQ(download<uint16_t>(back), bits);
+  }
+}
+
+TEST_F(MinimalPlugin, HalvesRoundOnceToEven) {
+  const double tie = 1 + 0x1p-11;
+  const std::vector<double> values = {tie, tie + 0x1p-40, 65519.99, 65520, 0x1p-25, 0x1.8p-25, -1e300, 3 * 0x1p-24 / 2};
+  const Operand input = upload(values), output = empty(COMPUTE_DTYPE_FLOAT16, {8}, 2);
+  run({.name = "copy", .inputs = {input}, .outputs = {output}});
+  EXPECT_EQ(download<uint16_t>(output),
+            (std::vector<uint16_t>{0x3C00, 0x3C01, 0x7BFF, 0x7C00, 0x0000, 0x0001, 0xFC00, 0x0002}));
+}
+
+TEST_F(MinimalPlugin, ComplexFunctionsKeepAccuracyNearTheirZeros) {
+  using C = std::complex<double>;
+  const auto small =
+      apply<C>(COMPUTE_INTRINSIC_EXPM1, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {0, 6.283185307179586}}});
+  EXPECT_DOUBLE_EQ(small[0].real(), 1e-20);
+  EXPECT_DOUBLE_EQ(small[0].imag(), 1e-20);
+  EXPECT_DOUBLE_EQ(small[1].imag(), -2.4492935982947064e-16);
+  const auto logs = apply<C>(COMPUTE_INTRINSIC_LOG1P, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {1e300, 1e300}}});
+  EXPECT_DOUBLE_EQ(logs[0].real(), 1e-20);
+  EXPECT_DOUBLE_EQ(logs[1].real(), std::log(1e300) + std::log(2.0) / 2);
+  const auto quotient =
+      apply<C>(COMPUTE_INTRINSIC_DIV, std::vector<std::vector<C>>{{{1e300, 1e300}}, {{1e300, 1e300}}});
+  EXPECT_EQ(quotient[0], C(1));
+  const auto powers = apply<C>(COMPUTE_INTRINSIC_POW, std::vector<std::vector<C>>{{0, {0, 1}}, {0, 2}});
+  EXPECT_EQ(powers[0], C(1));
+  EXPECT_NEAR(std::abs(powers[1] - C(-1)), 0, 1e-15);
+}
+
+TEST_F(MinimalPlugin, MapHasScalarsIndicesAndSeveralOutputs) {
+  Expression expression;
+  const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT32, 0);
+  const int32_t s = expression.scalar(COMPUTE_DTYPE_FLOAT32, 0);
+  const int32_t column = expression.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {expression.index(1)});
+  expression.output(expression.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32,
+                                    {expression.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {x, s}), column}));
+  expression.output(expression.call(COMPUTE_INTRINSIC_GT, COMPUTE_DTYPE_BOOL, {x, expression.constant(2.5f)}));
+  compute_plugin_scalar ten = {};
+  const float value = 10;
+  std::memcpy(ten.bits, &value, sizeof value);
+  Operand input = upload(std::vector<float>{1, 2, 3});
+  input.shape = {2, 3};
+  input.strides = {0, -1};  // [3, 2, 1] twice
+  input.offset_bytes = 2 * sizeof(float);
+  const Operand sum = empty<float>({2, 3}), greater = empty<bool>({2, 3});
+  run({.name = "map",
+       .inputs = {input},
+       .outputs = {sum, greater},
+       .expressions = {expression.get()},
+       .scalars = {ten}});
+  EXPECT_EQ(download<float>(sum), (std::vector<float>{30, 21, 12, 30, 21, 12}));
+  EXPECT_EQ(download<bool>(greater), (std::vector<bool>{true, false, false, true, false, false}));
+}
+
+// ---- reduce ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, ReducesAnyAxes) {
+  const Operand input = upload(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 3, 2});
+  Expression before = identity(COMPUTE_DTYPE_INT32), after = identity(COMPUTE_DTYPE_INT32);
+  auto reduce = [&](const char* kind, std::vector<int64_t> axes, std::vector<int64_t> shape) {
+    const Operand output = empty<int32_t>(shape);
+    run({.name = "reduce",
+         .inputs = {input},
+         .outputs = {output},
+         .expressions = {before.get(), after.get()},
+         .axes = axes,
+         .kind = kind,
+         .accumulator = COMPUTE_DTYPE_INT32});
+    return download<int32_t>(output);
+  };
+  using Ints = std::vector<int32_t>;
+  EXPECT_EQ(reduce("sum", {0, 1, 2}, {1, 1, 1}), (Ints{78}));
+  EXPECT_EQ(reduce("sum", {0, 2}, {1, 3, 1}), (Ints{18, 26, 34}));
+  EXPECT_EQ(reduce("max", {1}, {2, 1, 2}), (Ints{5, 6, 11, 12}));
+  EXPECT_EQ(reduce("prod", {2}, {2, 3, 1}), (Ints{2, 12, 30, 56, 90, 132}));
+  EXPECT_EQ(reduce("min", {}, {2, 3, 2}), (Ints{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+}
+
+TEST_F(MinimalPlugin, ReducesAProductOfBroadcastInputs) {
+  // matmul of [2, 3] and [3, 2] as core decomposes it; `after` doubles the result by a scalar of its own.
+  Operand a = upload(std::vector<float>{1, 2, 3, 4, 5, 6}), b = upload(std::vector<float>{1, 2, 3, 4, 5, 6});
+  a.shape = b.shape = {2, 2, 3};
+  a.strides = {3, 0, 1};
+  b.strides = {0, 1, 2};
+  Expression before, after;
+  before.output(
+      before.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                  {before.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                               {before.input(COMPUTE_DTYPE_FLOAT32, 0), before.input(COMPUTE_DTYPE_FLOAT32, 1)}),
+                   before.scalar(COMPUTE_DTYPE_FLOAT32, 0)}));
+  after.output(after.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                          {after.input(COMPUTE_DTYPE_FLOAT32, 0), after.scalar(COMPUTE_DTYPE_FLOAT32, 0)}));
+  compute_plugin_scalar scalars[2] = {};
+  const float values[] = {1, 2};
+  for (int i = 0; i < 2; ++i) std::memcpy(scalars[i].bits, &values[i], sizeof(float));
+  const Operand output = empty<float>({2, 2, 1});
+  run({.name = "reduce",
+       .inputs = {a, b},
+       .outputs = {output},
+       .expressions = {before.get(), after.get()},
+       .axes = {2},
+       .kind = "sum",
+       .accumulator = COMPUTE_DTYPE_FLOAT32,
+       .scalars = {scalars[0], scalars[1]}});
+  EXPECT_EQ(download<float>(output), (std::vector<float>{44, 56, 98, 128}));
+}
+
+TEST_F(MinimalPlugin, SumsInPairs) {
+  const int64_t count = 100000;
+  const Operand input = upload(std::vector<float>(count, 0.1f)), output = empty<float>({1});
+  Expression before = identity(COMPUTE_DTYPE_FLOAT32), after = identity(COMPUTE_DTYPE_FLOAT32);
+  run({.name = "reduce",
+       .inputs = {input},
+       .outputs = {output},
+       .expressions = {before.get(), after.get()},
+       .axes = {0},
+       .kind = "sum",
+       .accumulator = COMPUTE_DTYPE_FLOAT32});
+  const double exact = count * static_cast<double>(0.1f);
+  EXPECT_LE(std::abs(download<float>(output)[0] - exact), (std::log2(count) + 8) * 0x1p-24 * exact);
+}
+
+// ---- gather and scatter ---------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, GathersAlongAnAxis) {
+  const Operand input = upload(std::vector<int32_t>{1, 2, 3, 4, 5, 6}, {2, 3});
+  const Operand indices = upload(std::vector<int64_t>{2, -3, 0, -1}, {2, 2}), output = empty<int32_t>({2, 2});
+  run({.name = "gather", .inputs = {input, indices}, .outputs = {output}, .axis = 1});
+  EXPECT_EQ(download<int32_t>(output), (std::vector<int32_t>{3, 1, 4, 6}));
+}
+
+TEST_F(MinimalPlugin, WritesTheFirstFaultIntoTheRecord) {
+  const Operand input = upload(std::vector<int32_t>{1, 2, 3});
+  const Operand indices = upload(std::vector<int32_t>{0, 3, -4}), output = empty<int32_t>({3});
+  const uint64_t buffer = allocate(64, 1);
+  auto* fault = reinterpret_cast<compute_plugin_fault*>(buffer);
+  *fault = {};
+  run_on(stream_, {.name = "gather", .inputs = {input, indices}, .outputs = {output}, .axis = 0}, {buffer, 0});
+  EXPECT_EQ(finish(stream_), COMPUTE_OK);
+  EXPECT_EQ(fault->code, COMPUTE_FAULT_INDEX);
+  EXPECT_EQ(fault->argument, 1);
+  EXPECT_EQ(fault->value, 3);
+  EXPECT_EQ(fault->limit, 3);
+  EXPECT_EQ(fault->position, 1);
+  EXPECT_EQ(download<int32_t>(output)[0], 1);
+  table_->memory_free(device_, 1, buffer);
+}
+
+TEST_F(MinimalPlugin, AFaultWithoutARecordFailsTheStream) {
+  const Operand input = upload(std::vector<int32_t>{1, 2, 3});
+  const Operand indices = upload(std::vector<int32_t>{7}), output = empty<int32_t>({1});
+  const uint64_t good = number_;
+  run_on(stream_, {.name = "gather", .inputs = {input, indices}, .outputs = {output}, .axis = 0});
+  EXPECT_OK(table_->stream_mark(stream_, ++number_));
+  uint64_t reached = 0;
+  EXPECT_EQ(code_of(table_->stream_sync(stream_, number_, INT64_MAX, &reached)), COMPUTE_ERROR_KERNEL_FAILED);
+  EXPECT_EQ(reached, good);
+  EXPECT_EQ(code_of(table_->stream_reached(stream_, &reached)), COMPUTE_ERROR_KERNEL_FAILED);
+  table_->stream_destroy(stream_);
+  stream_ = make_stream();  // which heals
+  EXPECT_EQ(download<int32_t>(input), (std::vector<int32_t>{1, 2, 3}));
+}
+
+TEST_F(MinimalPlugin, ScattersInEveryWay) {
+  const Operand indices = upload(std::vector<int32_t>{1, 1, -1, 0});
+  auto scatter = [&](const char* reduction, std::vector<float> values) {
+    const Operand updates = upload(values), output = upload(std::vector<float>{10, 20, 30});
+    run({.name = "scatter", .inputs = {indices, updates}, .outputs = {output}, .axis = 0, .reduction = reduction});
+    return download<float>(output);
+  };
+  using Floats = std::vector<float>;
+  EXPECT_EQ(scatter("", {1, 2, 3, 4}), (Floats{4, 2, 3}));
+  EXPECT_EQ(scatter("set", {1, 2, 3, 4}), (Floats{4, 2, 3}));
+  EXPECT_EQ(scatter("add", {1, 2, 3, 4}), (Floats{14, 23, 33}));
+  EXPECT_EQ(scatter("mul", {1, 2, 3, 4}), (Floats{40, 40, 90}));
+  EXPECT_EQ(scatter("min", {1, 2, 3, 4}), (Floats{4, 1, 3}));
+  EXPECT_EQ(scatter("max", {1, 25, 31, 4}), (Floats{10, 25, 31}));
+}
+
+TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
+  Expression expression;
+  const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT64, 0);
+  expression.output(expression.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT64, {x}));
+  const Operand input = upload(std::vector<double>(1000, 1.0));
+  std::vector<Operand> outputs;
+  std::vector<uint64_t> streams;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    outputs.push_back(empty<double>({1000}));
+    streams.push_back(make_stream());
+  }
+  uint64_t plan = 0;
+  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+  with_op(
+      {.name = "map", .inputs = {input}, .outputs = {outputs[0]}, .expressions = {expression.get()}},
+      [&](const compute_plugin_op& described) { ASSERT_OK(table_->op_prepare(device_, &described, &plan, &info)); });
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};
+      const compute_plugin_run run = {sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {},
+                                      {}};
+      uint64_t reached = 0;
+      for (int round = 0; round < 5; ++round) EXPECT_OK(table_->op_run(plan, &run));
+      EXPECT_OK(table_->stream_mark(streams[i], 5));
+      EXPECT_OK(table_->stream_sync(streams[i], 5, INT64_MAX, &reached));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  table_->op_release(device_, plan);
+  for (const Operand& output : outputs) EXPECT_EQ(download<double>(output), std::vector<double>(1000, std::exp(1.0)));
+}
+
+}  // namespace
