@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/selector.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <system_error>
+
+#include "compute/compute.h"
+#include "core/ascii.hpp"
+#include "core/error.hpp"
+#include "core/nearest_name.hpp"
+
+namespace compute {
+namespace {
+
+constexpr size_t kMaxTextBytes = 4096;  // a longer text is no selector, and would make no message
+constexpr int32_t kMaxIndex = 65535;
+constexpr int32_t kMaxStreams = 1024;
+
+bool is_name_letter(char c) { return is_letter(c) || c == '_'; }
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+// The length in bytes of the well-formed UTF-8 character at `offset`, 0 where there is none. Surrogates and overlong
+// forms need no care: the text is only shown.
+size_t character_size(std::string_view text, size_t offset) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(offset);
+  const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3
+                    : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  if (size == 0 || text.size() - offset < size) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(offset + i) & 0xC0) != 0x80) return 0;
+  }
+  return size;
+}
+
+// What can be shown on one line, a column per character: control characters and broken UTF-8 become `?`.
+struct Shown {
+  std::string text;
+  size_t column = 1;  // of the byte that was asked for
+};
+
+Shown shown(std::string_view text, size_t offset) {
+  Shown result;
+  size_t characters = 0;
+  for (size_t i = 0; i < text.size();) {
+    if (i <= offset) result.column = characters + 1;
+    const size_t size = character_size(text, i);
+    if (size == 0 || is_control(text[i])) {
+      result.text += is_space(text[i]) ? ' ' : '?';
+    } else {
+      result.text += text.substr(i, size);
+    }
+    i += std::max<size_t>(size, 1);
+    ++characters;
+  }
+  if (offset >= text.size()) result.column = characters + 1;
+  return result;
+}
+
+std::string quoted(std::string_view text) { return "\"" + shown(text, 0).text + "\""; }
+
+std::string joined(std::span<const std::string> names) {
+  std::string result;
+  for (const std::string& name : names) {
+    if (!result.empty()) result += ", ";
+    result += name;
+  }
+  return result;
+}
+
+// Parses [offset_, end_) of text_; every fault names a byte of text_.
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins)
+      : text_(text), origin_(origin), end_(text.size()), known_{"auto", "gpu", "cpu", "cuda", "opencl"} {
+    for (const std::string& name : known_plugins) known_.push_back(to_lower(name));
+    std::sort(known_.begin(), known_.end());
+    known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
+  }
+
+  Selector selector(size_t begin, size_t end) {
+    offset_ = begin;
+    end_ = end;
+    Selector result{std::string(text_.substr(begin, end - begin)), std::string(origin_), {}};
+    if (trimmed(result.text).empty()) return result;
+    for (bool more = true; more;) {
+      result.items.push_back(item());
+      result.items.back().offset -= begin;
+      more = !at_end();
+      if (more) ++offset_;  // the comma: item() stops nowhere else
+    }
+    const auto is_pool = [](const SelectorItem& x) { return !x.exclude && (x.is_auto() || x.is_gpu()); };
+    if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
+      for (const SelectorItem& x : result.items) {
+        if (x.exclude) fail(begin + x.offset, quoted(x.text) + " excludes from auto, and there is no auto in the list");
+      }
+    }
+    return result;
+  }
+
+  std::vector<NamedSelector> named_selectors() {
+    std::vector<NamedSelector> result;
+    for (size_t begin = 0; begin < text_.size();) {
+      const size_t end = std::min(text_.find(';', begin), text_.size());
+      if (!trimmed(text_.substr(begin, end - begin)).empty()) result.push_back(named_selector(begin, end, result));
+      begin = end + 1;
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] void fail(size_t offset, const std::string& what) const {
+    throw_selector_fault(text_, origin_, offset, what);
+  }
+
+  bool at_end() const { return offset_ >= end_; }
+  char peek() const { return at_end() ? '\0' : text_[offset_]; }
+
+  void skip_spaces() {
+    while (!at_end() && is_space(peek())) ++offset_;
+  }
+
+  template <typename Predicate>
+  std::string_view take_while(Predicate holds) {
+    const size_t begin = offset_;
+    while (!at_end() && holds(text_[offset_])) ++offset_;
+    return text_.substr(begin, offset_ - begin);
+  }
+
+  // What stands at `offset`, for a message: one character, or the end.
+  std::string at(size_t offset) const {
+    if (offset >= end_) return "the end";
+    return quoted(text_.substr(offset, std::max<size_t>(1, character_size(text_, offset))));
+  }
+
+  NamedSelector named_selector(size_t begin, size_t end, std::span<const NamedSelector> earlier) {
+    offset_ = begin;
+    end_ = end;
+    skip_spaces();
+    const size_t name_offset = offset_;
+    const std::string name(take_while([](char c) { return is_name_letter(c) || is_digit(c); }));
+    if (name.empty()) fail(offset_, "expected a name, as in a=cuda0, but found " + at(offset_));
+    skip_spaces();
+    if (peek() != '=') fail(offset_, "expected \"=\" after " + quoted(name) + " but found " + at(offset_));
+    for (const NamedSelector& other : earlier) {
+      if (other.name == name) fail(name_offset, quoted(name) + " is named twice");
+    }
+    const size_t equals = offset_;
+    NamedSelector result{name, selector(equals + 1, end)};
+    if (result.selector.is_unset()) fail(equals + 1, "expected a device after \"=\"");
+    return result;
+  }
+
+  SelectorItem item() {
+    SelectorItem result;
+    skip_spaces();
+    const size_t begin = offset_;
+    result.offset = begin;
+    if (peek() == '-' || peek() == '!') {
+      result.exclude = true;
+      ++offset_;
+    }
+    take_name(result);
+    take_index(result);
+    if (peek() == '@') take_condition(result);
+    while (peek() == '+') {
+      if (result.exclude) fail(offset_, "a device that is excluded takes no options");
+      take_option(result);
+    }
+    result.text = std::string(trimmed(text_.substr(begin, offset_ - begin)));
+    skip_spaces();
+    if (!at_end() && peek() != ',') {
+      std::string what = "unexpected " + at(offset_) + " after " + quoted(result.text);
+      if (peek() == '@') {
+        what += "; a device takes one condition, before the options";
+      } else if (peek() == '.' || peek() == '-' || peek() == '#') {
+        what += "; an index follows the name directly: cuda0, opencl0:1";
+      }
+      fail(offset_, what);
+    }
+    return result;
+  }
+
+  void take_name(SelectorItem& result) {
+    const size_t begin = offset_;
+    result.name = to_lower(take_while(is_name_letter));
+    if (result.name.empty()) {
+      fail(begin, "expected a device but found " + at(begin) + " (known: " + joined(known_) + ")");
+    }
+    if (std::find(known_.begin(), known_.end(), result.name) == known_.end()) {
+      fail(begin, "no plugin is called " + quoted(result.name) + did_you_mean(result.name, known_) +
+                      " (known: " + joined(known_) + ")");
+    }
+    if (result.exclude && result.is_auto()) fail(begin, "auto itself cannot be excluded");
+  }
+
+  int32_t number(const char* of_what) {
+    const size_t begin = offset_;
+    const std::string_view digits = take_while(is_digit);
+    if (digits.empty()) fail(begin, std::string("expected ") + of_what + " but found " + at(begin));
+    int32_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || value > kMaxIndex) {
+      fail(begin, std::string(of_what) + " is larger than " + std::to_string(kMaxIndex));
+    }
+    return value;
+  }
+
+  void take_index(SelectorItem& result) {
+    const size_t begin = offset_;
+    if (is_digit(peek())) {
+      result.first_index = number("an index");
+      if (peek() == ':') {
+        ++offset_;
+        result.second_index = number("a device index");
+      }
+    } else if (peek() == ':') {
+      ++offset_;
+      result.flat_index = number("an index");
+    }
+    if (offset_ != begin && (result.is_auto() || result.is_gpu())) {
+      fail(begin, result.name + " takes no index; name a plugin, as in cuda0");
+    }
+  }
+
+  // A value runs to the next option, item or the end; it may hold spaces, as names of devices do.
+  std::string_view value(const std::string& of_what) {
+    const size_t begin = offset_;
+    const std::string_view text = trimmed(take_while([](char c) { return c != ',' && c != '+' && c != '@'; }));
+    if (text.empty()) fail(begin, "expected a value for " + of_what + " but found " + at(offset_));
+    const auto control = std::find_if(text.begin(), text.end(), is_control);
+    if (control != text.end()) {
+      fail(static_cast<size_t>(&*control - text_.data()), "the value of " + of_what + " holds a control character");
+    }
+    return text;
+  }
+
+  std::string key(const std::string& kind, std::span<const std::string> known) {
+    const size_t begin = ++offset_;  // past the sign
+    const std::string result = to_lower(take_while(is_name_letter));
+    if (std::find(known.begin(), known.end(), result) != known.end()) return result;
+    if (result.empty()) {
+      fail(begin, "expected " + kind + " but found " + at(begin) + " (known: " + joined(known) + ")");
+    }
+    fail(begin, quoted(result) + " is not " + kind + did_you_mean(result, known) +
+                    " (known: " + joined(known) + ")");
+  }
+
+  void take_condition(SelectorItem& result) {
+    static const std::array<std::string, 3> kKeys = {"pci", "uuid", "name"};  // in the order of DeviceKey
+    const std::string name = key("a condition", kKeys);
+    DeviceCondition condition;
+    condition.key = static_cast<DeviceKey>(std::find(kKeys.begin(), kKeys.end(), name) - kKeys.begin());
+    if (peek() != '=' && peek() != '~') {
+      fail(offset_, "expected \"=\" or \"~\" after " + quoted(name) + " but found " + at(offset_));
+    }
+    condition.part = peek() == '~';
+    const size_t begin = ++offset_;
+    condition.value = std::string(value(name));
+    if (condition.key == DeviceKey::kPci && !condition.part) {
+      const std::optional<std::string> address = canonical_pci_address(condition.value);
+      if (!address) fail(begin, quoted(condition.value) + " is no PCI address; they look like 0000:65:00.0");
+      condition.value = *address;
+    }
+    result.condition = condition;
+  }
+
+  void take_option(SelectorItem& result) {
+    static const std::array<std::string, 2> kOptions = {"mem", "streams"};
+    const size_t key_offset = offset_ + 1;
+    const std::string name = key("an option", kOptions);
+    if (peek() != '=') fail(offset_, "expected \"=\" after " + quoted(name) + " but found " + at(offset_));
+    const size_t begin = ++offset_;
+    const std::string_view text = value(name);
+    if (name == "mem") {
+      if (result.options.memory_limit) fail(key_offset, "\"mem\" is given twice");
+      std::string reason;
+      result.options.memory_limit = parse_byte_amount(text, &reason);
+      if (!result.options.memory_limit) fail(begin, reason);
+      if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
+    } else {
+      if (result.options.streams) fail(key_offset, "\"streams\" is given twice");
+      int32_t count = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+      if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMaxStreams) {
+        fail(begin, "\"streams\" must be a number from 1 to " + std::to_string(kMaxStreams) + ", not " + quoted(text));
+      }
+      result.options.streams = count;
+    }
+  }
+
+  std::string_view text_;
+  std::string_view origin_;
+  size_t offset_ = 0;
+  size_t end_;
+  std::vector<std::string> known_;
+};
+
+void check_size(std::string_view text, std::string_view origin) {
+  if (text.size() <= kMaxTextBytes) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + ": a selector of " + std::to_string(text.size()) +
+                                                  " bytes; the limit is " + std::to_string(kMaxTextBytes));
+}
+
+}  // namespace
+
+int64_t ByteAmount::of(int64_t total_bytes) const {
+  return fraction > 0 ? static_cast<int64_t>(fraction * static_cast<double>(total_bytes)) : size_bytes;
+}
+
+std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* out_reason) {
+  const auto refuse = [&](const std::string& why) -> std::optional<ByteAmount> {
+    *out_reason = quoted(text) + why;
+    return std::nullopt;
+  };
+  double number = 0;
+  const char* end = text.data() + text.size();
+  // from_chars takes "inf", "nan" and signs too; the first character settles that
+  if (text.empty() || !is_digit(text.front())) return refuse(" is no size; sizes look like 4G, 512M or 30%");
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc()) return refuse(" is too large");
+  const std::string unit = to_lower({rest, static_cast<size_t>(end - rest)});
+  ByteAmount result;
+  if (unit == "%") {
+    if (!(number > 0 && number <= 100)) return refuse(" is not in (0%, 100%]");
+    result.fraction = number / 100;
+    return result;
+  }
+  static constexpr std::string_view kUnits = "kmgt";
+  int exponent = 0;
+  if (!unit.empty() && unit != "b") {
+    const size_t place = kUnits.find(unit.front());
+    const std::string_view tail = std::string_view(unit).substr(1);
+    if (place == std::string_view::npos || (!tail.empty() && tail != "b" && tail != "ib")) {
+      return refuse(" is no size; the units are K, M, G, T and %");
+    }
+    exponent = 10 * static_cast<int>(place + 1);
+  }
+  if (exponent == 0) {
+    // read again as an integer: exact beyond 2^53
+    const auto [last, whole_error] = std::from_chars(text.data(), end, result.size_bytes);
+    if (whole_error != std::errc()) return refuse(" is too large");
+    if (last != rest) return refuse(" is no whole number of bytes");
+    return result;
+  }
+  const double size_bytes = std::ldexp(number, exponent);
+  if (!(size_bytes < 0x1p63)) return refuse(" is too large");
+  result.size_bytes = static_cast<int64_t>(size_bytes);
+  return result;
+}
+
+std::optional<std::string> canonical_pci_address(std::string_view text) {
+  // [domain:]bus:device[.function], hexadecimal
+  std::array<uint32_t, 3> part{};
+  size_t parts = 0;
+  uint32_t function = 0;
+  const char* begin = text.data();
+  const char* const end = text.data() + text.size();
+  const auto hex = [&](uint32_t& out, ptrdiff_t max_digits) {
+    const auto [next, error] = std::from_chars(begin, end, out, 16);
+    const bool good = error == std::errc() && next - begin <= max_digits;
+    begin = next;
+    return good;
+  };
+  for (;;) {
+    if (parts == part.size() || !hex(part[parts++], 8)) return std::nullopt;
+    if (begin == end || *begin != ':') break;
+    ++begin;
+  }
+  if (begin != end && (*begin++ != '.' || !hex(function, 1))) return std::nullopt;
+  if (begin != end || parts < 2) return std::nullopt;
+  const uint32_t domain = parts == 3 ? part[0] : 0;
+  const uint32_t bus = part[parts - 2], device = part[parts - 1];
+  if (bus > 0xFF || device > 0x1F || function > 7) return std::nullopt;
+  std::array<char, 24> result{};
+  std::snprintf(result.data(), result.size(), "%04x:%02x:%02x.%x", domain, bus, device, function);
+  return std::string(result.data());
+}
+
+bool Selector::may_choose_from(std::string_view plugin) const {
+  bool pooled = is_unset(), excluded = false;
+  for (const SelectorItem& item : items) {
+    const bool whole = !item.first_index && !item.flat_index && !item.condition;
+    if (item.exclude) {
+      excluded = excluded || (whole && item.name == plugin);
+    } else if (item.name == plugin) {
+      return true;
+    } else {
+      pooled = pooled || item.is_auto() || item.is_gpu();
+    }
+  }
+  return pooled && !excluded;
+}
+
+Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins) {
+  check_size(text, origin);
+  return Parser(text, origin, known_plugins).selector(0, text.size());
+}
+
+std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
+                                                 std::span<const std::string> known_plugins) {
+  check_size(text, origin);
+  return Parser(text, origin, known_plugins).named_selectors();
+}
+
+void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset, const std::string& what) {
+  const Shown line = shown(text, offset);
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              std::string(origin) + " \"" + line.text + "\", column " + std::to_string(line.column) + ": " + what +
+                  "\n  " + line.text + "\n  " + std::string(line.column - 1, ' ') + "^");
+}
+
+}  // namespace compute

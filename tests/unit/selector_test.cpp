@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/selector.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compute/compute.h"
+#include "core/error.hpp"
+
+namespace compute {
+namespace {
+
+const std::vector<std::string> kPlugins = {"acme", "cpu"};
+
+// An item in a form that shows everything that was read.
+std::string spelled(const SelectorItem& item) {
+  std::string text = (item.exclude ? "-" : "") + item.name;
+  if (item.first_index) text += " first " + std::to_string(*item.first_index);
+  if (item.second_index) text += " second " + std::to_string(*item.second_index);
+  if (item.flat_index) text += " flat " + std::to_string(*item.flat_index);
+  if (item.condition) {
+    static const char* const kKeys[] = {"pci", "uuid", "name"};
+    text += std::string(" ") + kKeys[static_cast<size_t>(item.condition->key)];
+    text += (item.condition->part ? " has " : " is ") + item.condition->value;
+  }
+  if (const auto& memory = item.options.memory_limit) {
+    text += " mem " + (memory->fraction > 0 ? std::to_string(memory->fraction) : std::to_string(memory->size_bytes));
+  }
+  if (item.options.streams) text += " streams " + std::to_string(*item.options.streams);
+  return text;
+}
+
+std::string spelled(const Selector& selector) {
+  std::string text;
+  for (const SelectorItem& item : selector.items) text += (text.empty() ? "" : " | ") + spelled(item);
+  return text;
+}
+
+struct Good {
+  const char* text;
+  const char* meaning;
+};
+
+class GoodSelector : public testing::TestWithParam<Good> {};
+
+TEST_P(GoodSelector, IsRead) {
+  EXPECT_EQ(spelled(parse_selector(GetParam().text, "COMPUTE_DEVICE", kPlugins)), GetParam().meaning);
+}
+
+const Good kGood[] = {
+    {"", ""},
+    {"  \t ", ""},
+    {"auto", "auto"},
+    {"gpu", "gpu"},
+    {"cpu", "cpu"},
+    {"cuda", "cuda"},
+    {"opencl", "opencl"},
+    {"acme", "acme"},
+    {"ACME3", "acme first 3"},
+    {"CUDA0", "cuda first 0"},
+    {"Auto,-OpenCL", "auto | -opencl"},
+    {"cuda0", "cuda first 0"},
+    {"cuda007", "cuda first 7"},
+    {"cuda65535", "cuda first 65535"},
+    {"cuda:3", "cuda flat 3"},
+    {"opencl0", "opencl first 0"},
+    {"opencl0:1", "opencl first 0 second 1"},
+    {"opencl:12", "opencl flat 12"},
+    {"cuda0,cpu", "cuda first 0 | cpu"},
+    {" cuda0 ,\tcpu ", "cuda first 0 | cpu"},
+    {"auto,-opencl", "auto | -opencl"},
+    {"auto,!opencl", "auto | -opencl"},
+    {"-cuda0,auto", "-cuda first 0 | auto"},
+    {"gpu,-cuda", "gpu | -cuda"},
+    {"auto,-opencl0:1", "auto | -opencl first 0 second 1"},
+    {"auto,-opencl@name~pocl", "auto | -opencl name has pocl"},
+    {"cuda1,auto,-opencl,-gpu", "cuda first 1 | auto | -opencl | -gpu"},
+    {"cuda@pci=0000:65:00.0", "cuda pci is 0000:65:00.0"},
+    {"cuda@PCI=00000000:65:00.0", "cuda pci is 0000:65:00.0"},
+    {"cuda@pci=65:00.0", "cuda pci is 0000:65:00.0"},
+    {"cuda@pci=0000:C1:1F", "cuda pci is 0000:c1:1f.0"},
+    {"cuda@pci=12345:01:00.0", "cuda pci is 12345:01:00.0"},
+    {"cuda@pci~65:00", "cuda pci has 65:00"},
+    {"cuda@uuid=GPU-8c6e-11", "cuda uuid is GPU-8c6e-11"},
+    {"opencl@name~radeon rx 6800", "opencl name has radeon rx 6800"},
+    {"opencl@name~ Iris ,cpu", "opencl name has Iris | cpu"},
+    {"opencl@name~größe", "opencl name has größe"},
+    {"auto@name~h200", "auto name has h200"},
+    {"gpu@name=NVIDIA H200+mem=50%", "gpu name is NVIDIA H200 mem 0.500000"},
+    {"opencl1@name~arc", "opencl first 1 name has arc"},
+    {"cuda0+mem=4G", "cuda first 0 mem 4294967296"},
+    {"cuda0+mem=4GiB+streams=2", "cuda first 0 mem 4294967296 streams 2"},
+    {"cuda+streams=8+mem=512M", "cuda mem 536870912 streams 8"},
+    {"cuda+MEM=30%", "cuda mem 0.300000"},
+    {"cuda+mem=1.5g", "cuda mem 1610612736"},
+    {"cuda+mem=65536", "cuda mem 65536"},
+    {"cuda0@uuid=GPU-1+mem=2T,cpu", "cuda first 0 uuid is GPU-1 mem 2199023255552 | cpu"},
+};
+INSTANTIATE_TEST_SUITE_P(Grammar, GoodSelector, testing::ValuesIn(kGood));
+
+struct Bad {
+  const char* text;
+  int column;
+  std::string what;
+};
+
+class BadSelector : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadSelector, IsRefusedWithACaretUnderTheFault) {
+  const Bad& bad = GetParam();
+  try {
+    parse_selector(bad.text, "COMPUTE_DEVICE", kPlugins);
+    FAIL() << bad.text;
+  } catch (const Error& error) {
+    std::string shown = bad.text;
+    for (char& c : shown) c = c == '\t' ? ' ' : c == '\n' ? '?' : c;
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(error.what()),
+              "COMPUTE_DEVICE \"" + shown + "\", column " + std::to_string(bad.column) + ": " + bad.what + "\n  " +
+                  shown + "\n  " + std::string(static_cast<size_t>(bad.column - 1), ' ') + "^");
+  }
+}
+
+#define KNOWN " (known: acme, auto, cpu, cuda, gpu, opencl)"
+const Bad kBad[] = {
+    {"cdua0", 1, R"(no plugin is called "cdua"; did you mean "cuda"?)" KNOWN},
+    {"cpu,cdua0", 5, R"(no plugin is called "cdua"; did you mean "cuda"?)" KNOWN},
+    {"cuad", 1, R"(no plugin is called "cuad"; did you mean "cuda"?)" KNOWN},
+    {"opncl", 1, R"(no plugin is called "opncl"; did you mean "opencl"?)" KNOWN},
+    {"xyzzy", 1, R"(no plugin is called "xyzzy")" KNOWN},
+    {"ACMEE0", 1, R"(no plugin is called "acmee"; did you mean "acme"?)" KNOWN},
+    {"cuda0,", 7, "expected a device but found the end" KNOWN},
+    {",cuda0", 1, R"(expected a device but found ",")" KNOWN},
+    {"cuda0,,cpu", 7, R"(expected a device but found ",")" KNOWN},
+    {"cuda 0", 6, R"(unexpected "0" after "cuda")"},
+    {"cuda-0", 5, R"(unexpected "-" after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
+    {"cuda.0", 5, R"(unexpected "." after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
+    {"cuda#0", 5, R"(unexpected "#" after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
+    {"cuda_0", 1, R"(no plugin is called "cuda_"; did you mean "cuda"?)" KNOWN},
+    {"cuda0x", 6, R"(unexpected "x" after "cuda0")"},
+    {"cuda0:", 7, "expected a device index but found the end"},
+    {"cuda:", 6, "expected an index but found the end"},
+    {"cuda:x", 6, R"(expected an index but found "x")"},
+    {"opencl0:1:2", 10, R"(unexpected ":" after "opencl0:1")"},
+    {"cuda:0:1", 7, R"(unexpected ":" after "cuda:0")"},
+    {"cuda99999999999", 5, "an index is larger than 65535"},
+    {"cuda70000", 5, "an index is larger than 65535"},
+    {"opencl0:70000", 9, "a device index is larger than 65535"},
+    {"auto0", 5, "auto takes no index; name a plugin, as in cuda0"},
+    {"auto:1", 5, "auto takes no index; name a plugin, as in cuda0"},
+    {"gpu1", 4, "gpu takes no index; name a plugin, as in cuda0"},
+    {"gpu0:0", 4, "gpu takes no index; name a plugin, as in cuda0"},
+    {"-opencl", 1, R"("-opencl" excludes from auto, and there is no auto in the list)"},
+    {"!opencl,cuda0", 1, R"("!opencl" excludes from auto, and there is no auto in the list)"},
+    {"auto,-auto", 7, "auto itself cannot be excluded"},
+    {"auto,--opencl", 7, R"(expected a device but found "-")" KNOWN},
+    {"auto,-", 7, "expected a device but found the end" KNOWN},
+    {"auto,-opencl+mem=4G", 13, "a device that is excluded takes no options"},
+    {"cuda@", 6, "expected a condition but found the end (known: pci, uuid, name)"},
+    {"cuda@pci", 9, R"(expected "=" or "~" after "pci" but found the end)"},
+    {"cuda@pic=0000:65:00.0", 6, R"("pic" is not a condition; did you mean "pci"? (known: pci, uuid, name))"},
+    {"cuda@pci=", 10, "expected a value for pci but found the end"},
+    {"cuda@pci=zz", 10, R"("zz" is no PCI address; they look like 0000:65:00.0)"},
+    {"cuda@pci=0000:65:00.9", 10, R"("0000:65:00.9" is no PCI address; they look like 0000:65:00.0)"},
+    {"cuda@pci=0000:65:40.0", 10, R"("0000:65:40.0" is no PCI address; they look like 0000:65:00.0)"},
+    {"cuda@pci:0000", 9, R"(expected "=" or "~" after "pci" but found ":")"},
+    {"cuda@uuid=GPU-1@name~x", 16, R"(unexpected "@" after "cuda@uuid=GPU-1"; a device takes one condition, before the options)"},
+    {"cuda@name~", 11, "expected a value for name but found the end"},
+    {"cuda@serial=4", 6, R"("serial" is not a condition (known: pci, uuid, name))"},
+    {"cuda@=x", 6, R"(expected a condition but found "=" (known: pci, uuid, name))"},
+    {"cuda+", 6, "expected an option but found the end (known: mem, streams)"},
+    {"cuda+mem", 9, R"(expected "=" after "mem" but found the end)"},
+    {"cuda+mem=", 10, "expected a value for mem but found the end"},
+    {"cuda+mem=0", 10, R"("mem" must be more than nothing)"},
+    {"cuda+mem=4X", 10, R"("4X" is no size; the units are K, M, G, T and %)"},
+    {"cuda+mem=4Gi", 10, R"("4Gi" is no size; the units are K, M, G, T and %)"},
+    {"cuda+mem=four", 10, R"("four" is no size; sizes look like 4G, 512M or 30%)"},
+    {"cuda+mem=-1", 10, R"("-1" is no size; sizes look like 4G, 512M or 30%)"},
+    {"cuda+mem=1.5", 10, R"("1.5" is no whole number of bytes)"},
+    {"cuda+mem=0%", 10, R"("0%" is not in (0%, 100%])"},
+    {"cuda+mem=101%", 10, R"("101%" is not in (0%, 100%])"},
+    {"cuda+mem=99999999999999999999", 10, R"("99999999999999999999" is too large)"},
+    {"cuda+mem=9999999999T", 10, R"("9999999999T" is too large)"},
+    {"cuda+mme=4G", 6, R"("mme" is not an option; did you mean "mem"? (known: mem, streams))"},
+    {"cuda+memory=4G", 6, R"("memory" is not an option (known: mem, streams))"},
+    {"cuda+mem=4G+mem=4G", 13, R"("mem" is given twice)"},
+    {"cuda+streams=0", 14, R"("streams" must be a number from 1 to 1024, not "0")"},
+    {"cuda+streams=two", 14, R"("streams" must be a number from 1 to 1024, not "two")"},
+    {"cuda+streams=2+streams=2", 16, R"("streams" is given twice)"},
+    {"cuda+streams=99999", 14, R"("streams" must be a number from 1 to 1024, not "99999")"},
+    {"cuda+mem=4G@name~x", 12, R"(unexpected "@" after "cuda+mem=4G"; a device takes one condition, before the options)"},
+    {"cuda0 cpu", 7, R"(unexpected "c" after "cuda0")"},
+    {"cuda0;cpu", 6, R"(unexpected ";" after "cuda0")"},
+    {"0", 1, R"(expected a device but found "0")" KNOWN},
+    {":0", 1, R"(expected a device but found ":")" KNOWN},
+    {"*", 1, R"(expected a device but found "*")" KNOWN},
+    {"@pci=0000:65:00.0", 1, R"(expected a device but found "@")" KNOWN},
+    {"+mem=4G", 1, R"(expected a device but found "+")" KNOWN},
+    {"cuda0=4", 6, R"(unexpected "=" after "cuda0")"},
+    {"größe0", 1, R"(no plugin is called "gr")" KNOWN},
+    {"cuda@name~größe,opncl", 17, R"(no plugin is called "opncl"; did you mean "opencl"?)" KNOWN},
+    {"cuda0\tx", 7, R"(unexpected "x" after "cuda0")"},
+    {"cuda!0", 5, R"(unexpected "!" after "cuda")"},
+    {"cuda@name~a\tb", 12, "the value of name holds a control character"},
+};
+#undef KNOWN
+INSTANTIATE_TEST_SUITE_P(Grammar, BadSelector, testing::ValuesIn(kBad));
+
+TEST(Selector, ShowsWhatCannotBeShownAsQuestionMarks) {
+  try {
+    parse_selector("cpu,\x1b[31m\xff", "f", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "f \"cpu,?[31m?\", column 5: expected a device but found \"?\" (known: auto, cpu, cuda, gpu, opencl)\n"
+              "  cpu,?[31m?\n"
+              "      ^");
+  }
+}
+
+TEST(Selector, OfMoreThan4096BytesIsRefusedUnseen) {
+  const std::string text(4097, 'a');
+  try {
+    parse_selector(text, "COMPUTE_DEVICE", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "COMPUTE_DEVICE: a selector of 4097 bytes; the limit is 4096");
+  }
+}
+
+TEST(Selector, IsStrictIfItNamesOneDevice) {
+  for (const char* text : {"cuda", "cuda0", "opencl@name~x", "gpu", "cpu"}) {
+    EXPECT_TRUE(parse_selector(text, "t", {}).is_strict()) << text;
+  }
+  for (const char* text : {"", "auto", "auto,-cuda", "cuda,cpu", "cuda0,auto"}) {
+    EXPECT_FALSE(parse_selector(text, "t", {}).is_strict()) << text;
+  }
+}
+
+TEST(Selector, TellsWhichPluginsItCanChooseFrom) {
+  const auto may = [](const char* text, const char* plugin) {
+    return parse_selector(text, "t", {}).may_choose_from(plugin);
+  };
+  EXPECT_TRUE(may("", "cuda"));
+  EXPECT_TRUE(may("auto", "cuda"));
+  EXPECT_TRUE(may("gpu", "cuda"));
+  EXPECT_TRUE(may("cuda3", "cuda"));
+  EXPECT_FALSE(may("cpu", "cuda"));
+  EXPECT_FALSE(may("auto,-cuda", "cuda"));
+  EXPECT_TRUE(may("auto,-cuda", "opencl"));
+  EXPECT_TRUE(may("auto,-cuda0", "cuda"));
+  EXPECT_TRUE(may("auto,-cuda@name~x", "cuda"));
+  EXPECT_TRUE(may("cuda0,auto,-cuda", "cuda"));
+  EXPECT_FALSE(may("cpu,opencl", "cuda"));
+}
+
+TEST(NamedSelectors, AreReadInOrder) {
+  const std::vector<NamedSelector> named =
+      parse_named_selectors(" a = cuda0+mem=4G ;big_1=opencl@name=RX 1,cpu;;", "COMPUTE_DEVICES", {});
+  ASSERT_EQ(named.size(), 2U);
+  EXPECT_EQ(named[0].name, "a");
+  EXPECT_EQ(spelled(named[0].selector), "cuda first 0 mem 4294967296");
+  EXPECT_EQ(named[1].name, "big_1");
+  EXPECT_EQ(spelled(named[1].selector), "opencl name is RX 1 | cpu");
+  EXPECT_EQ(named[1].selector.text.substr(named[1].selector.items[1].offset), "cpu");
+  EXPECT_TRUE(parse_named_selectors(" ", "COMPUTE_DEVICES", {}).empty());
+}
+
+TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
+  const Bad bad[] = {
+      {"a", 2, R"(expected "=" after "a" but found the end)"},
+      {"=cuda0", 1, R"(expected a name, as in a=cuda0, but found "=")"},
+      {"a=", 3, R"(expected a device after "=")"},
+      {"a=;b=cpu", 3, R"(expected a device after "=")"},
+      {"a=cuda0;a=cpu", 9, R"("a" is named twice)"},
+      {"a=cuda0;b", 10, R"(expected "=" after "b" but found the end)"},
+      {"a b=cpu", 3, R"(expected "=" after "a" but found "b")"},
+      {"a=cuda0;b=opencl0:x", 19, R"(expected a device index but found "x")"},
+      {"a=cuda0;b=cpu,cdua", 15,
+       R"(no plugin is called "cdua"; did you mean "cuda"? (known: auto, cpu, cuda, gpu, opencl))"},
+  };
+  for (const Bad& row : bad) {
+    try {
+      parse_named_selectors(row.text, "COMPUTE_DEVICES", {});
+      ADD_FAILURE() << row.text;
+    } catch (const Error& error) {
+      const std::string first_line = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
+      EXPECT_EQ(first_line, std::string("COMPUTE_DEVICES \"") + row.text + "\", column " + std::to_string(row.column) +
+                                ": " + row.what);
+    }
+  }
+}
+
+TEST(ByteAmount, OfAPercentageIsAPartOfTheTotal) {
+  std::string reason;
+  EXPECT_EQ(parse_byte_amount("30%", &reason)->of(1000), 300);
+  EXPECT_EQ(parse_byte_amount("100%", &reason)->of(int64_t{1} << 40), int64_t{1} << 40);
+  EXPECT_EQ(parse_byte_amount("4K", &reason)->of(1000), 4096);
+  EXPECT_EQ(parse_byte_amount("0", &reason)->of(1000), 0);
+}
+
+TEST(ByteAmount, KeepsWholeNumbersExact) {
+  std::string reason;
+  EXPECT_EQ(parse_byte_amount("9223372036854775807", &reason)->size_bytes, INT64_MAX);
+  EXPECT_EQ(parse_byte_amount("9007199254740993", &reason)->size_bytes, 9007199254740993);
+  EXPECT_FALSE(parse_byte_amount("9223372036854775808", &reason));
+  EXPECT_FALSE(parse_byte_amount("nan", &reason));
+  EXPECT_FALSE(parse_byte_amount("1e3", &reason));
+  EXPECT_FALSE(parse_byte_amount("", &reason));
+}
+
+}  // namespace
+}  // namespace compute
