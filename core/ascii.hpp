@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Letters as names of devices, settings and libraries have them: ASCII, whatever the locale.
-#pragma once
+#ifndef COMPUTE_CORE_ASCII_HPP_
+#define COMPUTE_CORE_ASCII_HPP_
 
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ inline std::string to_lower(std::string_view text) {
   return result;
 }
 
-/// `text` without blanks and tabs at its ends.
+// `text` without blanks and tabs at its ends.
 constexpr std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -27,3 +28,5 @@ constexpr std::string_view trimmed(std::string_view text) {
 }
 
 }  // namespace compute
+
+#endif  // COMPUTE_CORE_ASCII_HPP_

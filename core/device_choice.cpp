@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "compute/compute.h"
+#include <compute/compute.h>
 #include "core/ascii.hpp"
 
 namespace compute {
@@ -19,10 +19,14 @@ bool is_gpu(const DeviceRecord& device) {
 // Kinds from the future are accelerators of some sort.
 int kind_rank(const DeviceRecord& device) {
   switch (device.kind) {
-    case COMPUTE_DEVICE_KIND_DISCRETE_GPU: return 0;
-    case COMPUTE_DEVICE_KIND_INTEGRATED_GPU: return 1;
-    case COMPUTE_DEVICE_KIND_CPU: return 3;
-    default: return 2;
+    case COMPUTE_DEVICE_KIND_DISCRETE_GPU:
+      return 0;
+    case COMPUTE_DEVICE_KIND_INTEGRATED_GPU:
+      return 1;
+    case COMPUTE_DEVICE_KIND_CPU:
+      return 3;
+    default:
+      return 2;
   }
 }
 
@@ -47,9 +51,15 @@ bool ranks_before(const DeviceRecord& x, const DeviceRecord& y) {
 bool meets(const DeviceCondition& condition, const DeviceRecord& device) {
   std::string property;
   switch (condition.key) {
-    case DeviceKey::kPci: property = canonical_pci_address(device.pci).value_or(device.pci); break;
-    case DeviceKey::kUuid: property = device.uuid; break;
-    case DeviceKey::kName: property = device.description; break;
+    case DeviceKey::kPci:
+      property = canonical_pci_address(device.pci).value_or(device.pci);
+      break;
+    case DeviceKey::kUuid:
+      property = device.uuid;
+      break;
+    case DeviceKey::kName:
+      property = device.description;
+      break;
   }
   property = to_lower(property);
   const std::string wanted = to_lower(condition.value);
@@ -60,7 +70,8 @@ bool has_index(const SelectorItem& item, const DeviceRecord& device) {
   if (item.flat_index) return device.flat_index == *item.flat_index;
   if (!item.first_index) return true;
   if (device.platform_index < 0) return !item.second_index && device.device_index == *item.first_index;
-  return device.platform_index == *item.first_index && (!item.second_index || device.device_index == *item.second_index);
+  return device.platform_index == *item.first_index &&
+         (!item.second_index || device.device_index == *item.second_index);
 }
 
 bool has_name(const SelectorItem& item, const DeviceRecord& device) {

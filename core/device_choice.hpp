@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The choice of a device: what a selector asks for, applied to the devices that are there.
-#pragma once
+#ifndef COMPUTE_CORE_DEVICE_CHOICE_HPP_
+#define COMPUTE_CORE_DEVICE_CHOICE_HPP_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace compute {
 
-/// What is known of a device before it is opened.
+// What is known of a device before it is opened.
 struct DeviceRecord {
   std::string name;    // `cuda0`, `opencl0:1`
   std::string plugin;  // `cuda`, `opencl`
@@ -32,7 +33,7 @@ struct DeviceRecord {
   int32_t score = 0;     // the plugin's own; higher is preferred
 };
 
-/// Why a plugin has no device: `no NVIDIA driver: tried libcuda.so.1`.
+// Why a plugin has no device: `no NVIDIA driver: tried libcuda.so.1`.
 struct PluginProblem {
   std::string plugin;
   std::string problem;
@@ -51,22 +52,26 @@ struct DeviceChoice {
   std::string warning;            // one line where something better was asked for and could not be had, else empty
 };
 
-/// Chooses a device; reads nothing but its arguments. An unset selector is taken as `auto`.
-///
-/// `auto` ranks by kind (discrete GPU, integrated GPU, accelerator, CPU), then the manifest's priority, then the plugin's score, then name; among CPUs the plugin `cpu`
-/// goes first. A caller whose device fails to open marks its record as not usable and asks again.
-///
-/// Throws INVALID_ARGUMENT, with a caret, where an item names a device of a platform (`cuda0:1`) and the plugin has none.
+// Chooses a device; reads nothing but its arguments. An unset selector is taken as `auto`.
+//
+// `auto` ranks by kind (discrete GPU, integrated GPU, accelerator, CPU), then the manifest's priority, then the
+// plugin's score, then name; among CPUs the plugin `cpu` goes first. A caller whose device fails to open marks its
+// record as not usable and asks again.
+//
+// Throws INVALID_ARGUMENT, with a caret, where an item names a device of a platform (`cuda0:1`) and the plugin has
+// none.
 DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecord> devices,
                            std::span<const PluginProblem> problems);
 
-/// True iff both are one card, by PCI address, whatever plugins they come from.
+// True iff both are one card, by PCI address, whatever plugins they come from.
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y);
 
-/// One line that says why `choice` holds no device: `COMPUTE_DEVICE "cuda3": cuda has no device 3 (it has cuda0)`.
+// One line that says why `choice` holds no device: `COMPUTE_DEVICE "cuda3": cuda has no device 3 (it has cuda0)`.
 std::string failure_message(const Selector& selector, const DeviceChoice& choice);
 
-/// The line of the log at first use, without its prefix: `using cuda0: NVIDIA H200 (0000:65:00.0), chosen by auto`.
+// The line of the log at first use, without its prefix: `using cuda0: NVIDIA H200 (0000:65:00.0), chosen by auto`.
 std::string selection_message(const DeviceRecord& device, std::string_view origin);
 
 }  // namespace compute
+
+#endif  // COMPUTE_CORE_DEVICE_CHOICE_HPP_

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "compute/compute.h"
+#include <compute/compute.h>
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
@@ -28,8 +28,11 @@ bool is_space(char c) { return c == ' ' || c == '\t'; }
 size_t character_size(std::string_view text, size_t offset) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(offset);
-  const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3
-                    : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  const size_t size = first < 0x80                    ? 1
+                      : first >= 0xC2 && first < 0xE0 ? 2
+                      : first >= 0xE0 && first < 0xF0 ? 3
+                      : first >= 0xF0 && first < 0xF5 ? 4
+                                                      : 0;
   if (size == 0 || text.size() - offset < size) return 0;
   for (size_t i = 1; i < size; ++i) {
     if ((byte(offset + i) & 0xC0) != 0x80) return 0;
@@ -246,8 +249,7 @@ class Parser {
     if (result.empty()) {
       fail(begin, "expected " + kind + " but found " + at(begin) + " (known: " + joined(known) + ")");
     }
-    fail(begin, quoted(result) + " is not " + kind + did_you_mean(result, known) +
-                    " (known: " + joined(known) + ")");
+    fail(begin, quoted(result) + " is not " + kind + did_you_mean(result, known) + " (known: " + joined(known) + ")");
   }
 
   void take_condition(SelectorItem& result) {
@@ -409,9 +411,9 @@ std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::str
 
 void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset, const std::string& what) {
   const Shown line = shown(text, offset);
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-              std::string(origin) + " \"" + line.text + "\", column " + std::to_string(line.column) + ": " + what +
-                  "\n  " + line.text + "\n  " + std::string(line.column - 1, ' ') + "^");
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + " \"" + line.text + "\", column " +
+                                                  std::to_string(line.column) + ": " + what + "\n  " + line.text +
+                                                  "\n  " + std::string(line.column - 1, ' ') + "^");
 }
 
 }  // namespace compute

@@ -9,7 +9,8 @@
 //   index   := digits [":" digits] | ":" digits    `cuda0`; `opencl0:1` platform 0, device 1; `opencl:3` flat index
 //   key     := pci | uuid | name                   "=" is equality, "~" is a part of it
 //   option  := mem | streams                       `+mem=4G`, `+mem=30%`, `+streams=2`
-#pragma once
+#ifndef COMPUTE_CORE_SELECTOR_HPP_
+#define COMPUTE_CORE_SELECTOR_HPP_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace compute {
 
-/// An amount of memory: bytes, or a part of what the device has in total.
+// An amount of memory: bytes, or a part of what the device has in total.
 struct ByteAmount {
   int64_t size_bytes = 0;
   double fraction = 0;  // in (0, 1] where the text was a percentage; `size_bytes` is 0 then
@@ -30,12 +31,12 @@ struct ByteAmount {
   bool operator==(const ByteAmount&) const = default;
 };
 
-/// Reads `4096`, `4G`, `1.5GiB` or `30%`; empty, with the reason, where it is none of them.
-///
-/// The units K, M, G and T, alone or followed by B or iB, are powers of 1024.
+// Reads `4096`, `4G`, `1.5GiB` or `30%`; empty, with the reason, where it is none of them.
+//
+// The units K, M, G and T, alone or followed by B or iB, are powers of 1024.
 std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* out_reason);
 
-/// The usual form of a PCI address (`0000:65:00.0`), or nothing. Takes short and long domains, and upper case.
+// The usual form of a PCI address (`0000:65:00.0`), or nothing. Takes short and long domains, and upper case.
 std::optional<std::string> canonical_pci_address(std::string_view text);
 
 enum class DeviceKey { kPci, kUuid, kName };
@@ -46,7 +47,7 @@ struct DeviceCondition {
   std::string value;  // a whole PCI address is in its usual form
 };
 
-/// What one device is opened with.
+// What one device is opened with.
 struct DeviceOptions {
   std::optional<ByteAmount> memory_limit;
   std::optional<int32_t> streams;
@@ -56,7 +57,7 @@ struct SelectorItem {
   std::string text;   // as written, for messages
   size_t offset = 0;  // where it stands in the selector's text
   bool exclude = false;
-  std::string name;  // lower case
+  std::string name;                     // lower case
   std::optional<int32_t> first_index;   // `cuda0`: the device; `opencl0`: the platform
   std::optional<int32_t> second_index;  // `opencl0:1`: the device of the platform
   std::optional<int32_t> flat_index;    // `opencl:3`
@@ -72,25 +73,25 @@ struct Selector {
   std::string origin;  // who asked, as the user knows it: `COMPUTE_DEVICE`
   std::vector<SelectorItem> items;
 
-  /// True iff the text was empty: nobody asked for anything, which is not the same as `auto`.
+  // True iff the text was empty: nobody asked for anything, which is not the same as `auto`.
   bool is_unset() const { return items.empty(); }
 
-  /// True iff one device is named, so that nothing else will do.
+  // True iff one device is named, so that nothing else will do.
   bool is_strict() const { return items.size() == 1 && !items.front().is_auto(); }
 
-  /// False iff no device of `plugin` can be chosen, so that its driver need not be touched.
+  // False iff no device of `plugin` can be chosen, so that its driver need not be touched.
   bool may_choose_from(std::string_view plugin) const;
 };
 
-/// Parses a selector. `known_plugins` are the names of the plugins that were found, those that failed to load included;
-/// `auto`, `gpu`, `cpu`, `cuda` and `opencl` are always known.
-///
-/// Throws INVALID_ARGUMENT for a malformed text or an unknown name. The message's first line is complete in itself; the
-/// text and a caret under the fault follow on lines of their own:
-///
-///   COMPUTE_DEVICE "cpu,cdua0", column 5: no plugin is called "cdua"; did you mean "cuda"? (known: auto, cpu, …)
-///     cpu,cdua0
-///         ^
+// Parses a selector. `known_plugins` are the names of the plugins that were found, those that failed to load included;
+// `auto`, `gpu`, `cpu`, `cuda` and `opencl` are always known.
+//
+// Throws INVALID_ARGUMENT for a malformed text or an unknown name. The message's first line is complete in itself; the
+// text and a caret under the fault follow on lines of their own:
+//
+//   COMPUTE_DEVICE "cpu,cdua0", column 5: no plugin is called "cdua"; did you mean "cuda"? (known: auto, cpu, …)
+//     cpu,cdua0
+//         ^
 Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins);
 
 struct NamedSelector {
@@ -98,12 +99,14 @@ struct NamedSelector {
   Selector selector;
 };
 
-/// Parses COMPUTE_DEVICES: `a=cuda0;b=opencl0:0`. Names are letters, digits and `_`. Errors as in parse_selector.
+// Parses COMPUTE_DEVICES: `a=cuda0;b=opencl0:0`. Names are letters, digits and `_`. Errors as in parse_selector.
 std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
                                                  std::span<const std::string> known_plugins);
 
-/// Throws INVALID_ARGUMENT in the form above: a fault at byte `offset` of `text`, `what` saying which.
+// Throws INVALID_ARGUMENT in the form above: a fault at byte `offset` of `text`, `what` saying which.
 [[noreturn]] void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset,
                                        const std::string& what);
 
 }  // namespace compute
+
+#endif  // COMPUTE_CORE_SELECTOR_HPP_

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/compute.h"
+#include <compute/compute.h>
 #include "core/error.hpp"
 
 namespace compute {
@@ -133,8 +133,9 @@ TEST(DeviceChoice, OfANamedDeviceIsStrictAndSaysWhy) {
   EXPECT_EQ(failure("cuda:2", devices), R"(COMPUTE_DEVICE "cuda:2": cuda has no device 2 (it has cuda0, cuda1))");
   EXPECT_EQ(failure("opencl7", devices),
             R"(COMPUTE_DEVICE "opencl7": opencl has no platform 7 (it has opencl0:0, opencl1:0, opencl1:1))");
-  EXPECT_EQ(failure("opencl0:4", devices),
-            R"(COMPUTE_DEVICE "opencl0:4": opencl has no device 4 on platform 0 (it has opencl0:0, opencl1:0, opencl1:1))");
+  EXPECT_EQ(
+      failure("opencl0:4", devices),
+      R"(COMPUTE_DEVICE "opencl0:4": opencl has no device 4 on platform 0 (it has opencl0:0, opencl1:0, opencl1:1))");
   EXPECT_EQ(failure("cuda@pci=0000:01:00.0", devices),
             R"(COMPUTE_DEVICE "cuda@pci=0000:01:00.0": none of cuda0, cuda1 has the PCI address "0000:01:00.0")");
   EXPECT_EQ(failure("cuda0@name~radeon", devices),
@@ -152,8 +153,9 @@ TEST(DeviceChoice, SaysWhatAPluginWithoutDevicesLacks) {
   EXPECT_EQ(failure("opencl", devices), R"(COMPUTE_DEVICE "opencl": opencl has no device: no such plugin was found)");
   EXPECT_EQ(failure("gpu", devices, {{"cuda", "no driver"}}),
             R"(COMPUTE_DEVICE "gpu": there is no GPU: cuda: no driver)");
-  EXPECT_EQ(failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
-            R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; opencl0: opencl has no device: no such plugin was found)");
+  EXPECT_EQ(
+      failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
+      R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; opencl0: opencl has no device: no such plugin was found)");
   EXPECT_EQ(failure("auto,-cpu", devices), R"(COMPUTE_DEVICE "auto,-cpu": every device is excluded (cpu))");
 }
 
@@ -205,7 +207,7 @@ TEST(DeviceChoice, RefusesAPlatformOfAPluginWithoutPlatforms) {
     choose("cpu9,cuda0:1", machine());
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(error.code, COMPUTE_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(error.what(),
                  "COMPUTE_DEVICE \"cpu9,cuda0:1\", column 11: cuda has no platforms; write cuda0\n"
                  "  cpu9,cuda0:1\n"

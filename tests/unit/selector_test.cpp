@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compute/compute.h"
+#include <compute/compute.h>
 #include "core/error.hpp"
 
 namespace compute {
@@ -117,10 +117,10 @@ TEST_P(BadSelector, IsRefusedWithACaretUnderTheFault) {
   } catch (const Error& error) {
     std::string shown = bad.text;
     for (char& c : shown) c = c == '\t' ? ' ' : c == '\n' ? '?' : c;
-    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT);
-    EXPECT_EQ(std::string(error.what()),
-              "COMPUTE_DEVICE \"" + shown + "\", column " + std::to_string(bad.column) + ": " + bad.what + "\n  " +
-                  shown + "\n  " + std::string(static_cast<size_t>(bad.column - 1), ' ') + "^");
+    EXPECT_EQ(error.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(error.what()), "COMPUTE_DEVICE \"" + shown + "\", column " + std::to_string(bad.column) +
+                                             ": " + bad.what + "\n  " + shown + "\n  " +
+                                             std::string(static_cast<size_t>(bad.column - 1), ' ') + "^");
   }
 }
 
@@ -167,7 +167,8 @@ const Bad kBad[] = {
     {"cuda@pci=0000:65:00.9", 10, R"("0000:65:00.9" is no PCI address; they look like 0000:65:00.0)"},
     {"cuda@pci=0000:65:40.0", 10, R"("0000:65:40.0" is no PCI address; they look like 0000:65:00.0)"},
     {"cuda@pci:0000", 9, R"(expected "=" or "~" after "pci" but found ":")"},
-    {"cuda@uuid=GPU-1@name~x", 16, R"(unexpected "@" after "cuda@uuid=GPU-1"; a device takes one condition, before the options)"},
+    {"cuda@uuid=GPU-1@name~x", 16,
+     R"(unexpected "@" after "cuda@uuid=GPU-1"; a device takes one condition, before the options)"},
     {"cuda@name~", 11, "expected a value for name but found the end"},
     {"cuda@serial=4", 6, R"("serial" is not a condition (known: pci, uuid, name))"},
     {"cuda@=x", 6, R"(expected a condition but found "=" (known: pci, uuid, name))"},
@@ -191,7 +192,8 @@ const Bad kBad[] = {
     {"cuda+streams=two", 14, R"("streams" must be a number from 1 to 1024, not "two")"},
     {"cuda+streams=2+streams=2", 16, R"("streams" is given twice)"},
     {"cuda+streams=99999", 14, R"("streams" must be a number from 1 to 1024, not "99999")"},
-    {"cuda+mem=4G@name~x", 12, R"(unexpected "@" after "cuda+mem=4G"; a device takes one condition, before the options)"},
+    {"cuda+mem=4G@name~x", 12,
+     R"(unexpected "@" after "cuda+mem=4G"; a device takes one condition, before the options)"},
     {"cuda0 cpu", 7, R"(unexpected "c" after "cuda0")"},
     {"cuda0;cpu", 6, R"(unexpected ";" after "cuda0")"},
     {"0", 1, R"(expected a device but found "0")" KNOWN},
