@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/manifest.hpp"
+
+#include <compute/compute.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace compute {
+namespace {
+
+constexpr const char* kFile = "/opt/acme/acme.json";
+
+std::string rejection(const std::string& text) {
+  try {
+    parse_manifest(text, kFile);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, COMPUTE_ERROR_PLUGIN_REJECTED);
+    return error.what();
+  }
+  return "nothing was rejected";
+}
+
+TEST(Manifest, ReadsEveryKeyAndSkipsUnknownOnes) {
+  const Manifest manifest = parse_manifest(R"({
+    "name": "Acme", "library": "../lib/compute_plugin_acme.so",
+    "interface": {"min": 1, "max": 3, "draft": 7},
+    "devices": ["discrete_gpu", "cpu", "integrated_gpu", "accelerator"],
+    "priority": -5, "arch": "x86_64",
+    "requires": [
+      {"name": "acmert", "files": ["libacmert.so.3", "libacmert.so.2"], "min_version": "2.1", "remedy": "install acmert"},
+      {"name": "acmeblas"}
+    ],
+    "version": "1.4", "vendor": "Acme GmbH & Söhne", "license": "MIT", "url": "https://acme.example",
+    "future": {"deep": [[[1, 2, {"x": null}]]]}
+  })",
+                                           kFile);
+  EXPECT_EQ(manifest.file, kFile);
+  EXPECT_EQ(manifest.name, "acme");
+  EXPECT_EQ(manifest.library, "/opt/lib/compute_plugin_acme.so");
+  EXPECT_EQ(manifest.interface_min, 1U);
+  EXPECT_EQ(manifest.interface_max, 3U);
+  EXPECT_EQ(manifest.device_kinds,
+            (std::vector<int32_t>{COMPUTE_DEVICE_KIND_DISCRETE_GPU, COMPUTE_DEVICE_KIND_CPU,
+                                  COMPUTE_DEVICE_KIND_INTEGRATED_GPU, COMPUTE_DEVICE_KIND_ACCELERATOR}));
+  EXPECT_EQ(manifest.priority, -5);
+  EXPECT_EQ(manifest.arch, "x86_64");
+  ASSERT_EQ(manifest.requirements.size(), 2U);
+  EXPECT_EQ(manifest.requirements[0].files, (std::vector<std::string>{"libacmert.so.3", "libacmert.so.2"}));
+  EXPECT_EQ(manifest.requirements[0].min_version, "2.1");
+  EXPECT_EQ(manifest.requirements[0].remedy, "install acmert");
+  EXPECT_EQ(manifest.requirements[1].name, "acmeblas");
+  EXPECT_EQ(manifest.vendor, "Acme GmbH & Söhne");
+}
+
+TEST(Manifest, NeedsANameAndALibrary) {
+  const Manifest manifest = parse_manifest(R"({"name": "a_b", "library": "/x/y.so"})", kFile);
+  EXPECT_EQ(manifest.library, "/x/y.so");
+  EXPECT_EQ(manifest.interface_max, 0U);
+  EXPECT_FALSE(manifest.priority);
+  EXPECT_EQ(parse_manifest(R"({"name": "a", "library": "y.so"})", kFile).library, "/opt/acme/y.so");
+}
+
+TEST(Manifest, IsRejectedWithFileAndReason) {
+  const std::vector<std::pair<const char*, const char*>> rows = {
+      {"", "line 1: not well-formed JSON"},
+      {"{\n\"name\": \"a\",\n}", "line 3: not well-formed JSON"},
+      {"{\"name\": \"a\xff\"}", "line 1: not well-formed JSON"},
+      {"[]", "not a JSON object"},
+      {"null", "not a JSON object"},
+      {"{}", R"("name" is missing)"},
+      {R"({"name": 3})", R"("name" must be a string)"},
+      {R"({"name": "a"})", R"("library" is missing)"},
+      {R"({"name": "a", "library": "x\u0000.so"})", R"("library" holds a control character)"},
+      {R"({"name": "gpu", "library": "x"})", R"("name" must be letters and "_", and neither auto nor gpu)"},
+      {R"({"name": "a1", "library": "x"})", R"("name" must be letters and "_", and neither auto nor gpu)"},
+      {R"({"name": "a", "library": "x", "interface": 1})", R"("interface" must be an object)"},
+      {R"({"name": "a", "library": "x", "interface": {"min": 2, "max": 1}})", R"("interface" is no range of versions)"},
+      {R"({"name": "a", "library": "x", "interface": {"min": -1}})",
+       R"("interface.min" must be a whole number from 0 to 4294967295)"},
+      {R"({"name": "a", "library": "x", "interface": {"max": 4294967296}})",
+       R"("interface.max" must be a whole number from 0 to 4294967295)"},
+      {R"({"name": "a", "library": "x", "devices": "cpu"})", R"("devices" must be a list)"},
+      {R"({"name": "a", "library": "x", "devices": ["tpu"]})",
+       R"("devices" holds "tpu", which is none of cpu, discrete_gpu, integrated_gpu, accelerator)"},
+      {R"({"name": "a", "library": "x", "priority": 1.5})",
+       R"("priority" must be a whole number from -2147483648 to 2147483647)"},
+      {R"({"name": "a", "library": "x", "priority": 18446744073709551615})",
+       R"("priority" must be a whole number from -2147483648 to 2147483647)"},
+      {R"({"name": "a", "library": "x", "requires": [{"name": "y"}, 3]})", R"("requires[1]" must be an object)"},
+      {R"({"name": "a", "library": "x", "requires": [{}]})", R"("requires[0].name" is missing)"},
+      {R"({"name": "a", "library": "x", "requires": [{"name": "y", "files": [1]}]})",
+       R"("requires[0].files" must be a string)"},
+      {R"({"name": "a", "x": 1e999})", "a number is out of range"},
+  };
+  for (const auto& [text, reason] : rows) EXPECT_EQ(rejection(text), std::string(kFile) + ": " + reason) << text;
+}
+
+TEST(Manifest, IsRejectedWhereItIsNestedTooDeep) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_EQ(rejection("{\"name\": \"a\", \"library\": \"x\", \"y\": " + deep + "}"),
+            std::string(kFile) + ": nested more than 16 deep");
+}
+
+TEST(Manifest, OfAFileThatCannotBeReadIsRejected) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  for (const std::filesystem::path& path : {folder, folder / "compute-no-such-manifest.json"}) {
+    try {
+      read_manifest(path);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, COMPUTE_ERROR_PLUGIN_REJECTED);
+      EXPECT_TRUE(error.message.starts_with(path.string() + ": cannot be read")) << error.message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace compute
