@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which libraries an ELF file needs and which of them are not there: all of them, where dlopen's message names the
+// first. Nothing is loaded or run; the files are read with every offset checked, for they may be truncated or alien.
+#ifndef COMPUTE_CORE_ELF_NEEDED_HPP_
+#define COMPUTE_CORE_ELF_NEEDED_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace compute {
+
+// What one file says of itself.
+struct ElfImage {
+  std::string problem;  // why it is no shared library of this machine; empty where it is one
+  std::string soname;
+  std::vector<std::string> needed;  // in the file's order
+  std::vector<std::string> rpath;   // entries as written, `$ORIGIN` included
+  std::vector<std::string> runpath;
+};
+
+// Reads an image. Never throws but for want of memory, whatever the bytes are.
+ElfImage read_elf(std::span<const std::byte> file);
+
+// The same for a file, mapped; the problem is the system's word where it cannot be opened.
+ElfImage read_elf_file(const std::filesystem::path& file);
+
+struct MissingLibrary {
+  std::string name;
+  std::string needed_by;           // the file that names it
+  std::vector<std::string> tried;  // places that were looked at, in order
+  std::vector<std::string> unfit;  // files of that name that do not serve: `/x/libfoo.so: for aarch64`
+};
+
+struct ElfDependencies {
+  std::string problem;             // of the file itself; nothing else is filled in then
+  std::vector<std::string> found;  // files, in the order of loading, without the file itself
+  std::vector<MissingLibrary> missing;
+};
+
+// Where the dynamic loader looks.
+struct ElfSearch {
+  std::vector<std::string> library_path;  // LD_LIBRARY_PATH; empty where the process is privileged
+  std::filesystem::path cache = "/etc/ld.so.cache";
+  std::vector<std::string> standard_folders;
+  std::vector<std::string> loaded;  // sonames that the process has already; they are found
+
+  static ElfSearch of_process();
+};
+
+// Follows the needed libraries as ld.so does: RPATH of the file and those that led to it (where it has no RUNPATH),
+// LD_LIBRARY_PATH, its RUNPATH, the cache, the standard folders.
+ElfDependencies find_dependencies(const std::filesystem::path& file, const ElfSearch& search);
+
+// The paths that ld.so's cache holds for `name`, in its order; empty for a cache that cannot be read.
+std::vector<std::string> find_in_cache(std::span<const std::byte> cache, std::string_view name);
+
+}  // namespace compute
+
+#endif  // COMPUTE_CORE_ELF_NEEDED_HPP_
