@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/load_report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace compute {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using State = RequirementReport::State;
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string result;
+  for (const std::string& text : texts) result += (result.empty() ? "" : ", ") + text;
+  return result;
+}
+
+const char* state_name(State state) {
+  switch (state) {
+    case State::kFound:
+      return "found";
+    case State::kMissing:
+      return "missing";
+    case State::kUnusable:
+      return "unusable";
+    case State::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+bool is_lacking(const RequirementReport& requirement) {
+  return requirement.state == State::kMissing || requirement.state == State::kUnusable;
+}
+
+std::string status_of(const PluginReport& plugin) {
+  if (!plugin.rejected.empty()) return "rejected";
+  if (!plugin.is_opened()) return "not opened";
+  const size_t count = plugin.devices.size();
+  return count == 0 ? "no devices" : std::to_string(count) + (count == 1 ? " device" : " devices");
+}
+
+class TextWriter {
+ public:
+  // A row of the report: a word in a column of its own, then text; further lines of the text stand under its first.
+  void row(size_t indent, const std::string& word, const std::string& text) {
+    constexpr size_t kColumn = 18;
+    std::string head = std::string(indent, ' ') + word;
+    head += std::string(head.size() < kColumn ? kColumn - head.size() : 1, ' ');
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      result_ += (begin == 0 ? head : std::string(kColumn, ' ')) + text.substr(begin, end - begin);
+      while (!result_.empty() && result_.back() == ' ') result_.pop_back();
+      result_ += '\n';
+      begin = end + 1;
+    }
+  }
+
+  void title(const char* text) { result_ += std::string(text) + "\n"; }
+
+  std::string take() { return std::move(result_); }
+
+ private:
+  std::string result_;
+};
+
+void write_requirement(TextWriter& out, const RequirementReport& requirement) {
+  switch (requirement.state) {
+    case State::kFound:
+      out.row(4, "found", requirement.name + ": " + requirement.found);
+      return;
+    case State::kUnknown:
+      return;
+    case State::kMissing:
+    case State::kUnusable:
+      break;
+  }
+  std::string text = requirement.name;
+  if (!requirement.found.empty()) text += ": " + requirement.found;
+  if (!requirement.error.empty()) text += ": " + requirement.error;
+  out.row(4, state_name(requirement.state), text);
+  if (!requirement.tried.empty()) out.row(4, "", "tried " + joined(requirement.tried));
+  if (!requirement.effect.empty()) out.row(4, "", "without it: " + requirement.effect);
+}
+
+void write_plugin(TextWriter& out, const PluginReport& plugin) {
+  const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
+  out.row(2, name, status_of(plugin) + ": " + plugin.path);
+  if (!plugin.manifest.empty()) out.row(4, "manifest", plugin.manifest);
+  if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
+  if (!plugin.note.empty()) out.row(4, "", plugin.note);
+  for (const DeviceReport& device : plugin.devices) {
+    out.row(4, device.name, device.description + (device.problem.empty() ? "" : "\nnot usable: " + device.problem));
+  }
+  for (const MissingLibrary& library : plugin.missing_libraries) {
+    out.row(4, "missing", library.name + ", needed by " + library.needed_by);
+    if (!library.tried.empty()) out.row(4, "", "tried " + joined(library.tried));
+    for (const std::string& unfit : library.unfit) out.row(4, "", "passed over " + unfit);
+  }
+  for (const RequirementReport& requirement : plugin.requirements) write_requirement(out, requirement);
+  for (const std::string& remedy : plugin.remedies()) out.row(4, "remedy", remedy);
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json(const PluginReport& plugin) {
+  Json devices = Json::array(), missing = Json::array(), requirements = Json::array();
+  for (const DeviceReport& device : plugin.devices) {
+    devices.push_back(
+        {{"name", device.name}, {"description", device.description}, {"problem", or_null(device.problem)}});
+  }
+  for (const MissingLibrary& library : plugin.missing_libraries) {
+    missing.push_back(
+        {{"name", library.name}, {"needed_by", library.needed_by}, {"tried", library.tried}, {"unfit", library.unfit}});
+  }
+  for (const RequirementReport& requirement : plugin.requirements) {
+    requirements.push_back({{"name", requirement.name},
+                            {"state", state_name(requirement.state)},
+                            {"required", requirement.required},
+                            {"tried", requirement.tried},
+                            {"found", requirement.found},
+                            {"error", requirement.error},
+                            {"effect", requirement.effect},
+                            {"remedy", requirement.remedy}});
+  }
+  return {{"name", plugin.name},
+          {"version", plugin.version},
+          {"build_id", plugin.build_id},
+          {"vendor", plugin.vendor},
+          {"path", plugin.path},
+          {"source", plugin.source},
+          {"manifest", plugin.manifest},
+          {"state", load_step_name(plugin.step)},
+          {"rejected", or_null(plugin.rejected)},
+          {"note", or_null(plugin.note)},
+          {"devices", std::move(devices)},
+          {"missing_libraries", std::move(missing)},
+          {"requirements", std::move(requirements)},
+          {"remedies", plugin.remedies()}};
+}
+
+}  // namespace
+
+const char* load_step_name(LoadStep step) {
+  switch (step) {
+    case LoadStep::kFound:
+      return "found";
+    case LoadStep::kManifest:
+      return "manifest";
+    case LoadStep::kDependencies:
+      return "dependencies";
+    case LoadStep::kQuery:
+      return "query";
+    case LoadStep::kInterface:
+      return "interface";
+    case LoadStep::kOpened:
+      return "opened";
+  }
+  return "unknown";
+}
+
+std::string PluginReport::problem() const {
+  if (!rejected.empty()) return rejected;
+  if (!is_opened()) return note;
+  if (!devices.empty()) return "";
+  for (const RequirementReport& requirement : requirements) {
+    if (!requirement.required || !is_lacking(requirement)) continue;
+    std::string text = requirement.error.empty() ? requirement.name + " is " + state_name(requirement.state)
+                                                 : requirement.name + ": " + requirement.error;
+    if (!requirement.tried.empty()) text += ": tried " + joined(requirement.tried);
+    return text;
+  }
+  return "it found none";
+}
+
+std::vector<std::string> PluginReport::remedies() const {
+  std::vector<std::string> result;
+  const auto add = [&](const std::string& text) {
+    if (!text.empty() && std::find(result.begin(), result.end(), text) == result.end()) result.push_back(text);
+  };
+  if (!missing_libraries.empty()) {
+    std::vector<std::string> names;
+    for (const MissingLibrary& library : missing_libraries) names.push_back(library.name);
+    add("install what provides " + joined(names) + ", or name its folder in LD_LIBRARY_PATH");
+  }
+  for (const RequirementReport& requirement : requirements) {
+    if (is_lacking(requirement)) add(requirement.remedy);
+  }
+  return result;
+}
+
+std::string LoadReport::to_text() const {
+  TextWriter out;
+  out.title("Plugins");
+  if (plugins.empty()) out.row(2, "none was found", "");
+  for (const PluginReport& plugin : plugins) write_plugin(out, plugin);
+  if (!refused.empty()) out.title("Not looked at");
+  for (const RefusedEntry& entry : refused) out.row(2, entry.entry, entry.reason);
+  if (!searched.empty()) out.title("Searched");
+  for (const SearchedPlace& place : searched) {
+    out.row(2, place.exists ? "" : "not there", place.place + " (" + place.source + ")");
+  }
+  for (const std::string& note : notes) out.row(0, "Note", note);
+  return out.take();
+}
+
+std::string LoadReport::to_json() const {
+  Json all = {{"plugins", Json::array()}, {"refused", Json::array()}, {"searched", Json::array()}, {"notes", notes}};
+  for (const PluginReport& plugin : plugins) all["plugins"].push_back(compute::to_json(plugin));
+  for (const RefusedEntry& entry : refused)
+    all["refused"].push_back({{"entry", entry.entry}, {"reason", entry.reason}});
+  for (const SearchedPlace& place : searched) {
+    all["searched"].push_back({{"place", place.place}, {"source", place.source}, {"exists", place.exists}});
+  }
+  // names of files need not be UTF-8, JSON must
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace compute

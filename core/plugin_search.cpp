@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin_search.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace compute {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char kPluginFolder[] = "compute/plugins";
+
+// The file that this code is mapped from, as the kernel knows it.
+fs::path mapped_file(const void* address) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    int path_at = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path_at) != 2)
+      continue;
+    if (begin <= wanted && wanted < end) return line.substr(static_cast<size_t>(path_at));
+  }
+  return {};
+}
+
+// The folder that libcompute was loaded from; empty where that cannot be told.
+fs::path library_folder() {
+  static const char kHere = 0;
+  Dl_info info{};
+  // dladdr gives a program, and a library that was loaded by a relative path, as it was named then: of no use now
+  const bool named = ::dladdr(&kHere, &info) != 0 && info.dli_fname != nullptr && *info.dli_fname == '/';
+  const fs::path file = named ? fs::path(info.dli_fname) : mapped_file(&kHere);
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  return (error ? file : real).parent_path();
+}
+
+class Search {
+ public:
+  FoundPlugins run(const PluginPlaces& places) {
+    for (const PluginPlaces::Named& named : places.api_folders) named_folder(named);
+    for (const PluginPlaces::Named& named : places.files) {
+      if (is_absolute(named)) entry(named.place, named.source);
+    }
+    if (!places.files.empty()) return std::move(found_);
+    for (const PluginPlaces::Named& named : places.folders) named_folder(named);
+    for (const PluginPlaces::Folder& standard : places.standard) {
+      if (searched(standard.folder, standard.source)) folder(standard.folder, standard.source, standard.manifests_only);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void refuse(const fs::path& what, const std::string& why) { found_.refused.push_back({what.string(), why}); }
+
+  bool is_absolute(const PluginPlaces::Named& named) {
+    if (fs::path(named.place).is_absolute()) return true;
+    refuse(named.place, "named by " + named.source + ": not an absolute path");
+    return false;
+  }
+
+  // False where the folder is not there or was searched before.
+  bool searched(const fs::path& path, const std::string& source) {
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    const bool is_folder = !error && fs::is_directory(real, error);
+    for (const SearchedPlace& place : found_.searched) {
+      if (place.place == path) return false;
+    }
+    found_.searched.push_back({path.string(), source, is_folder});
+    return is_folder && folders_.emplace(real, true).second;
+  }
+
+  void named_folder(const PluginPlaces::Named& named) {
+    if (!is_absolute(named)) return;
+    std::error_code error;
+    if (searched(named.place, named.source)) {
+      folder(named.place, named.source, false);
+    } else if (!fs::exists(named.place, error)) {
+      refuse(named.place, "named by " + named.source + ": no such folder");
+    } else if (!fs::is_directory(named.place, error)) {
+      refuse(named.place, "named by " + named.source + ": not a folder; COMPUTE_PLUGIN_FILES names files");
+    }
+  }
+
+  void folder(const fs::path& path, const std::string& source, bool manifests_only) {
+    std::error_code error;
+    std::vector<fs::path> files;
+    for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error)) {
+      const fs::path extension = i->path().extension();
+      if (extension == ".json" || (extension == ".so" && !manifests_only)) files.push_back(i->path());
+    }
+    if (error) refuse(path, error.message());
+    std::sort(files.begin(), files.end(), [](const fs::path& x, const fs::path& y) { return x.native() < y.native(); });
+    for (const fs::path& file : files) entry(file, source);
+  }
+
+  void entry(const fs::path& file, const std::string& source) {
+    if (file.extension() != ".json") {
+      candidate(file, source, std::nullopt, file);
+      return;
+    }
+    try {
+      Manifest manifest = read_manifest(file);
+      const fs::path library = manifest.library;
+      candidate(library, source, std::move(manifest), file);
+    } catch (const Error& error) {
+      // the message begins with the file
+      refuse(file, error.message.substr(std::min(error.message.size(), file.string().size() + 2)));
+    }
+  }
+
+  // `named_in` is what was found: the library itself or its manifest.
+  void candidate(const fs::path& library, const std::string& source, std::optional<Manifest> manifest,
+                 const fs::path& named_in) {
+    std::error_code error;
+    const fs::path real = fs::canonical(library, error);
+    const std::string what = manifest ? "its library " + library.string() + ": " : std::string();
+    if (error) {
+      refuse(named_in, what + error.message());
+    } else if (!fs::is_regular_file(real, error)) {
+      refuse(named_in, what + "not a regular file");
+    } else if (const auto [known, is_new] = libraries_.emplace(real, found_.candidates.size()); is_new) {
+      found_.candidates.push_back({library.lexically_normal(), source, std::move(manifest)});
+    } else if (PluginCandidate& first = found_.candidates[known->second]; manifest && !first.manifest) {
+      first.manifest = std::move(manifest);
+    }
+  }
+
+  FoundPlugins found_;
+  std::map<fs::path, size_t> libraries_;  // real path to candidate
+  std::map<fs::path, bool> folders_;      // real paths
+};
+
+}  // namespace
+
+PluginPlaces PluginPlaces::of_process(const Config& config) {
+  PluginPlaces places;
+  const SettingValue& path = config.get(SettingId::kPluginPath);
+  for (const std::string& folder : path.paths) {
+    (path.origin == Origin::kApi ? places.api_folders : places.folders).push_back({folder, path.source});
+  }
+  const SettingValue& files = config.get(SettingId::kPluginFiles);
+  for (const std::string& file : files.paths) places.files.push_back({file, files.source});
+
+  const fs::path beside = library_folder();
+  if (!beside.empty()) places.standard.push_back({beside / kPluginFolder, "beside libcompute"});
+  const ConfigInputs& inputs = config.inputs();
+  const char* data_home = inputs.privileged ? nullptr : inputs.environment("XDG_DATA_HOME");
+  const char* home = inputs.privileged ? nullptr : inputs.environment("HOME");
+  if (data_home != nullptr && *data_home == '/') {
+    places.standard.push_back({fs::path(data_home) / kPluginFolder, "the user's folder"});
+  } else if (home != nullptr && *home == '/') {
+    places.standard.push_back({fs::path(home) / ".local/share" / kPluginFolder, "the user's folder"});
+  }
+#ifdef COMPUTE_INSTALL_LIBDIR
+  places.standard.push_back({fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder"});
+#endif
+  places.standard.push_back({"/etc/compute/plugins.d", "the system's manifests", true});
+  return places;
+}
+
+FoundPlugins find_plugins(const PluginPlaces& places) { return Search().run(places); }
+
+}  // namespace compute
