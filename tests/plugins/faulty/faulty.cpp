@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer around the minimal plugin: tables whose slots ask for faults before they go on.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include "faults.hpp"
+
+// The minimal plugin's two functions under other names: see CMakeLists.txt.
+extern "C" const compute_plugin_manifest* minimal_plugin_query(void);
+extern "C" compute_error* minimal_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+                                              const compute_plugin_table** out_table);
+
+namespace faulty {
+namespace {
+
+template <size_t kSize>
+struct Name {
+  constexpr Name(const char (&text)[kSize]) { std::copy_n(text, kSize, data); }
+  char data[kSize];
+};
+
+// A table or struct that may be handed out with another size than it has: there is readable garbage behind it.
+template <class T>
+struct Padded {
+  T value;
+  unsigned char garbage[64];
+};
+template <class T>
+Padded<T> padded(const T& value) {
+  Padded<T> result;
+  result.value = value;
+  std::memset(result.garbage, 0xEE, sizeof result.garbage);
+  return result;
+}
+
+// Sizes as of an older or newer plugin. `floor` is a size that lacks something.
+template <class T, class Size>
+const T* resized(Padded<T>& object, Size T::*size, const std::optional<Fault>& fault, size_t floor) {
+  if (!fault) return &object.value;
+  if (fault->is("null")) return nullptr;
+  if (fault->is("zero")) object.value.*size = 0;
+  if (fault->is("small")) object.value.*size = static_cast<Size>(floor);
+  if (fault->is("large")) object.value.*size = static_cast<Size>(sizeof object);
+  return &object.value;
+}
+
+// ---- Slots ----------------------------------------------------------------------------------------------------------
+
+compute_plugin_table real_table = {};
+compute_plugin_device_table real_device_table = {};
+const compute_plugin_table& real(const compute_plugin_table*) { return real_table; }
+const compute_plugin_device_table& real(const compute_plugin_device_table*) { return real_device_table; }
+
+template <class Table, class Slot, Slot Table::*kSlot, Name kName>
+struct Layer;
+template <class Table, class R, class... Arguments, R (*Table::*kSlot)(Arguments...), Name kName>
+struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
+  static R call(Arguments... arguments) {
+    compute_error* error = nullptr;
+    const bool struck = strike(kName.data, &error);
+    if constexpr (std::is_same_v<R, compute_error*>) {
+      if (struck) return error;
+    }
+    return (real(static_cast<const Table*>(nullptr)).*kSlot)(arguments...);
+  }
+};
+
+// Puts the layer before a slot, or nothing at all if a rule for `place` says that the table is without it.
+template <Name kName, class Table, class Slot, Slot Table::*kSlot>
+void cover(Table& table, const std::optional<Fault>& fault) {
+  if (real(&table).*kSlot == nullptr) return;
+  const bool left_out = fault && fault->is("without") && fault->argument == kName.data;
+  table.*kSlot = left_out ? nullptr : &Layer<Table, Slot, kSlot, kName>::call;
+}
+#define COVER(table, fault, slot)                                              \
+  cover<#slot, std::remove_reference_t<decltype(table)>, decltype(table.slot), \
+        &std::remove_reference_t<decltype(table)>::slot>(table, fault)
+
+// ---- Devices --------------------------------------------------------------------------------------------------------
+
+const compute_plugin_caps* caps(uint64_t device) {
+  const std::optional<Fault> fault = next_fault("caps");
+  const compute_plugin_caps* real_caps = real_device_table.caps(device);
+  if (!fault) return real_caps;
+  static Padded<compute_plugin_caps> caps;
+  static compute_plugin_heap heap;
+  caps = padded(*real_caps);
+  heap = real_caps->heaps[0];
+  if (fault->is("no_heaps")) caps.value.heap_count = 0;
+  if (fault->is("alignment")) {
+    heap.offset_alignment = 3;
+    caps.value.heaps = &heap;
+    caps.value.heap_count = 1;
+  }
+  return resized(caps, &compute_plugin_caps::struct_size, fault, offsetof(compute_plugin_caps, heap_count));
+}
+
+compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* out_supported,
+                        compute_plugin_refuse refuse, void* context) {
+  const std::optional<Fault> fault = next_fault("op_query");
+  if (!fault) return real_device_table.op_query(device, op, out_supported, refuse, context);
+  *out_supported = 0;
+  if (fault->is("throw")) throw std::bad_alloc();
+  if (fault->is("error")) return make_error(fault->argument, "op_query");
+  if (fault->is("refuse")) {
+    static constexpr std::string_view kText = "faulty refuses as asked", kHint = "ask another device";
+    compute_plugin_refusal refusal = {};
+    refusal.struct_size = sizeof refusal;
+    refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+    refusal.reason = static_cast<int32_t>(fault->number());
+    refusal.text = {kText.data(), static_cast<int64_t>(kText.size())};
+    refusal.hint = {kHint.data(), static_cast<int64_t>(kHint.size())};
+    refuse(context, &refusal);
+  }
+  return nullptr;
+}
+
+compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
+                          compute_plugin_plan_info* out_info) {
+  compute_error* error = nullptr;
+  if (strike("op_prepare", &error)) return error;
+  error = real_device_table.op_prepare(device, op, out_plan, out_info);
+  const std::optional<Fault> fault = error ? std::nullopt : next_fault("plan");
+  if (fault && fault->is("workspace")) out_info->workspace_bytes = fault->number();
+  if (fault && fault->is("not_capturable")) out_info->flags |= COMPUTE_PLAN_NOT_CAPTURABLE;
+  if (fault && fault->is("zero")) {
+    real_device_table.op_release(device, *out_plan);
+    *out_plan = 0;
+  }
+  return error;
+}
+
+compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
+                           const compute_plugin_device_table** out_table) {
+  host_device = options->host_device;
+  compute_error* error = nullptr;
+  if (strike("device_open", &error)) return error;
+  const compute_plugin_device_table* inner = nullptr;
+  error = real_table.device_open(id, options, out_device, &inner);
+  if (error != nullptr) return error;
+  real_device_table = *inner;
+
+  static Padded<compute_plugin_device_table> table;
+  const std::optional<Fault> fault = next_fault("device_table");
+  table = padded(*inner);
+  COVER(table.value, fault, close);
+  COVER(table.value, fault, memory_allocate);
+  COVER(table.value, fault, memory_free);
+  COVER(table.value, fault, memory_map);
+  COVER(table.value, fault, memory_unmap);
+  COVER(table.value, fault, stream_create);
+  COVER(table.value, fault, stream_destroy);
+  COVER(table.value, fault, stream_mark);
+  COVER(table.value, fault, stream_wait);
+  COVER(table.value, fault, stream_reached);
+  COVER(table.value, fault, stream_sync);
+  COVER(table.value, fault, copy_from_host);
+  COVER(table.value, fault, copy_to_host);
+  COVER(table.value, fault, copy);
+  COVER(table.value, fault, fill);
+  COVER(table.value, fault, op_run);
+  COVER(table.value, fault, op_release);
+  COVER(table.value, fault, caps);
+  COVER(table.value, fault, op_query);
+  COVER(table.value, fault, op_prepare);
+  if (table.value.caps != nullptr) table.value.caps = caps;
+  if (table.value.op_query != nullptr) table.value.op_query = op_query;
+  if (table.value.op_prepare != nullptr) table.value.op_prepare = op_prepare;
+  *out_table =
+      resized(table, &compute_plugin_device_table::table_size, fault, offsetof(compute_plugin_device_table, op_run));
+  return nullptr;
+}
+
+// ---- Enumeration ----------------------------------------------------------------------------------------------------
+
+void deliver(void* context, const compute_plugin_device_info* info) {
+  const auto& sink = *static_cast<const compute_plugin_sink*>(context);
+  const std::optional<Fault> fault = next_fault("devices");
+  if (fault && fault->is("none")) return;
+  Padded<compute_plugin_device_info> changed = padded(*info);
+  static constexpr std::string_view kWhy = "the faulty driver is too old";
+  if (fault && fault->is("unusable")) changed.value.unusable = {kWhy.data(), static_cast<int64_t>(kWhy.size())};
+  sink.device(sink.context, resized(changed, &compute_plugin_device_info::struct_size, fault,
+                                    offsetof(compute_plugin_device_info, memory_bytes)));
+  if (fault && fault->is("twice")) sink.device(sink.context, &changed.value);
+}
+
+compute_error* enumerate(const compute_plugin_sink* sink) {
+  compute_error* error = nullptr;
+  if (strike("enumerate", &error)) return error;
+  if (next_fault("requirement")) {
+    auto text = [](std::string_view view) { return compute_string{view.data(), static_cast<int64_t>(view.size())}; };
+    compute_plugin_requirement requirement = {};
+    requirement.struct_size = sizeof requirement;
+    requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
+    requirement.name = text("libabsent");
+    requirement.tried = text("libabsent.so.2\nlibabsent.so.1");
+    requirement.error = text("libabsent.so.1: cannot open shared object file");
+    requirement.effect = text("no matrix products");
+    requirement.remedy = text("install the package absent");
+    requirement.required = 1;
+    requirement.state = 2;
+    sink->requirement(sink->context, &requirement);
+  }
+  const compute_plugin_sink inner = {sizeof inner, const_cast<compute_plugin_sink*>(sink), deliver, sink->requirement};
+  return real_table.enumerate(&inner);
+}
+
+// ---- The plugin -----------------------------------------------------------------------------------------------------
+
+[[maybe_unused]] const compute_plugin_manifest* query() {
+  static Padded<compute_plugin_manifest> manifest;
+  static std::string name, sanitizer;
+  manifest = padded(*minimal_plugin_query());
+  name = "faulty";
+  sanitizer.assign(manifest.value.sanitizer.data, manifest.value.sanitizer.size);
+  const std::optional<Fault> fault = next_fault("manifest");
+  if (fault) {
+    if (fault->is("type")) manifest.value.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
+    if (fault->is("interface")) manifest.value.interface_min = manifest.value.interface_max = fault->number();
+    if (fault->is("draft")) manifest.value.draft = static_cast<uint32_t>(fault->number());
+    if (fault->is("flags")) manifest.value.flags = static_cast<uint32_t>(fault->number());
+    if (fault->is("name")) name = fault->argument;
+    if (fault->is("sanitizer")) sanitizer = fault->argument;
+  }
+  manifest.value.name = {name.data(), static_cast<int64_t>(name.size())};
+  manifest.value.sanitizer = {sanitizer.data(), static_cast<int64_t>(sanitizer.size())};
+  return resized(manifest, &compute_plugin_manifest::struct_size, fault, offsetof(compute_plugin_manifest, priority));
+}
+
+[[maybe_unused]] compute_error* open(uint32_t interface_version, const compute_plugin_host* given,
+                                     const compute_plugin_table** out_table) {
+  host = given;
+  compute_error* error = nullptr;
+  if (strike("open", &error)) return error;
+  const compute_plugin_table* inner = nullptr;
+  error = minimal_plugin_open(interface_version, given, &inner);
+  if (error != nullptr) return error;
+  real_table = *inner;
+
+  static Padded<compute_plugin_table> table;
+  const std::optional<Fault> fault = next_fault("table");
+  table = padded(*inner);
+  COVER(table.value, fault, enumerate);
+  COVER(table.value, fault, device_open);
+  if (table.value.enumerate != nullptr) table.value.enumerate = enumerate;
+  if (table.value.device_open != nullptr) table.value.device_open = device_open;
+  *out_table = resized(table, &compute_plugin_table::table_size, fault, offsetof(compute_plugin_table, device_open));
+  return nullptr;
+}
+
+// The moment of dlopen.
+[[maybe_unused]] const bool loaded = [] {
+  compute_error* error = nullptr;
+  strike("load", &error);
+  return true;
+}();
+
+}  // namespace
+}  // namespace faulty
+
+#if !defined(FAULTY_WITHOUT_QUERY)
+extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
+  compute_error* error = nullptr;
+  return faulty::strike("query", &error) ? nullptr : faulty::query();
+}
+#endif
+
+#if !defined(FAULTY_WITHOUT_OPEN)
+extern "C" COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version,
+                                                                    const compute_plugin_host* host,
+                                                                    const compute_plugin_table** out_table) {
+  return faulty::open(interface_version, host, out_table);
+}
+#endif
+
+// ---- Faults of the library itself -----------------------------------------------------------------------------------
+
+#if defined(FAULTY_NEEDS_LIBRARIES)
+extern "C" void compute_absent_one(void);
+extern "C" void compute_absent_two(void);
+extern "C" COMPUTE_PLUGIN_EXPORT void compute_faulty_use(void) {
+  compute_absent_one();
+  compute_absent_two();
+}
+#endif
+
+#if defined(FAULTY_HAS_UNDEFINED_SYMBOL)
+extern "C" void compute_absent_function(void);
+extern "C" COMPUTE_PLUGIN_EXPORT void compute_faulty_use(void) { compute_absent_function(); }
+#endif
