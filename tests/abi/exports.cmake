@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # libcompute exports what its headers declare, a plugin its two entry points, and neither anything else.
+include("${HERE}/declared.cmake")
 
 function(read_exports file out)
   execute_process(COMMAND ${NM} -D --defined-only --format=posix "${file}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
@@ -11,14 +12,7 @@ function(read_exports file out)
   set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
-set(declared "")
-foreach(header compute ops)
-  file(READ "${API}/compute/${header}.h" text)
-  string(REGEX MATCHALL "COMPUTE_API [a-z0-9_* \n]*[ *]compute_[a-z0-9_]+\\(" found "${text}")
-  list(TRANSFORM found REPLACE ".*[ *](compute_[a-z0-9_]+)\\($" "\\1")
-  list(APPEND declared ${found})
-endforeach()
-
+read_declared(declared)
 read_exports("${LIBRARY}" exported)
 set(surplus ${exported})
 list(REMOVE_ITEM surplus ${declared})
@@ -26,7 +20,7 @@ if(surplus)
   message(SEND_ERROR "exported by libcompute but not declared: ${surplus}")
 endif()
 
-file(GLOB plugins "${PLUGINS}/*.so")
+file(GLOB_RECURSE plugins ${PLUGINS})
 foreach(plugin IN LISTS plugins)
   read_exports("${plugin}" exported)
   if(NOT exported STREQUAL "compute_plugin_open;compute_plugin_query")
