@@ -65,7 +65,18 @@ struct PromotionOperand {
 // The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not promote.
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 
-// The common dtype of one or more operands. Throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that would help:
+// Two operands that do not promote, and the cast that would help.
+struct PromotionFault {
+  int32_t first = 0, second = 0;                      // operands, in order
+  compute_dtype first_dtype = COMPUTE_DTYPE_NONE;     // of what `first` stands for: its common dtype with those before `second`
+  int32_t cast = 0;                                   // the one of the two to cast
+  compute_dtype target = COMPUTE_DTYPE_NONE;          // and to what
+};
+
+// The common dtype of one or more operands; NONE and *fault where there is none.
+compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault) noexcept;
+
+// The same as a demand. Throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that would help:
 // "add: int32 and float32 do not promote; cast one of them (cast(x, float32))".
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
 

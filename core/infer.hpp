@@ -50,15 +50,28 @@ struct OutputDesc {
 std::vector<OutputDesc> infer(const OpCall& call);
 std::vector<OutputDesc> infer(const MapCall& call);
 
+// ---- Elementwise ops --------------------------------------------------------------------------------------------------
+
+struct RowTypes {
+  compute_dtype common = COMPUTE_DTYPE_NONE;  // to which the operands are converted; of where: those after the first
+  compute_dtype output = COMPUTE_DTYPE_NONE;
+};
+
+// Throws INVALID_ARGUMENT as in "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))".
+RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands);
+// The row's expression over operands of these dtypes.
+TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> operands, const RowTypes& types);
+
 // ---- What the rules of the ops share ----------------------------------------------------------------------------------
 
 std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
 // The product; throws OUT_OF_RANGE if it, or it times `element_size`, does not fit in int64_t.
 int64_t element_count(std::string_view op, std::span<const int64_t> shape, int64_t element_size = 1);
+int64_t element_count(std::span<const int64_t> shape) noexcept;  // of a shape that is known to fit
 bool has_elements(std::span<const int64_t> shape) noexcept;
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 // The broadcast shape of the operands; scalars and absent operands do not count.
-std::vector<int64_t> broadcast_shapes(const OpSchema& schema, std::span<const OperandDesc> operands);
+std::vector<int64_t> broadcast_shapes(std::string_view op, std::span<const OperandDesc> operands);
 // The strides of `operand` seen as `shape`, to which it broadcasts: 0 along repeated axes.
 std::vector<int64_t> broadcast_strides(const OperandDesc& operand, std::span<const int64_t> shape);
 // An axis in [-rank, rank) as one in [0, rank). Throws INVALID_ARGUMENT.

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// concat and stack: a copy per input into a slice of the output.
+#include "core/error.hpp"
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+int32_t axis_of(const OpCall& call, int32_t rank) {
+  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), rank);
+}
+
+[[noreturn]] void refuse_shape(const OpCall& call, size_t index, const std::string& where) {
+  refuse(call, call.schema.input_name(static_cast<int32_t>(index)) + " has shape " +
+                   shape_text(call.inputs[index].extents()) + ", which differs from " +
+                   shape_text(call.inputs[0].extents()) + where,
+         static_cast<int32_t>(index));
+}
+
+std::vector<OutputDesc> infer_concat(const OpCall& call) {
+  const std::span<const int64_t> first = call.inputs[0].extents();
+  if (first.empty()) refuse(call, "xs[0] has no axes; stack joins scalars", 0);
+  const int32_t axis = axis_of(call, call.inputs[0].rank);
+  std::vector<int64_t> shape(first.begin(), first.end());
+  int64_t& joined = shape[static_cast<size_t>(axis)];
+  joined = 0;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const std::span<const int64_t> other = call.inputs[i].extents();
+    bool agrees = other.size() == first.size();
+    for (size_t k = 0; agrees && k < first.size(); ++k) agrees = k == static_cast<size_t>(axis) || other[k] == first[k];
+    if (!agrees) refuse_shape(call, i, " outside axis " + std::to_string(axis));
+    if (__builtin_add_overflow(joined, other[static_cast<size_t>(axis)], &joined)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, "concat: the extents along axis " + std::to_string(axis) + " do not fit in int64");
+    }
+  }
+  return {{promote_inputs(call), std::move(shape)}};
+}
+
+std::vector<OutputDesc> infer_stack(const OpCall& call) {
+  const std::span<const int64_t> first = call.inputs[0].extents();
+  for (size_t i = 1; i < call.inputs.size(); ++i) {
+    const std::span<const int64_t> other = call.inputs[i].extents();
+    if (!std::equal(first.begin(), first.end(), other.begin(), other.end())) refuse_shape(call, i, "");
+  }
+  std::vector<int64_t> shape(first.begin(), first.end());
+  shape.insert(shape.begin() + axis_of(call, call.inputs[0].rank + 1), static_cast<int64_t>(call.inputs.size()));
+  return {{promote_inputs(call), std::move(shape)}};
+}
+
+std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, bool is_stack) {
+  Steps steps(call, target);
+  const int32_t axis = axis_of(call, static_cast<int32_t>(target.outputs[0].shape.size()));
+  int64_t start = 0;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const OperandDesc& input = call.inputs[i];
+    const int64_t extent = is_stack ? 1 : input.shape[axis];
+    if (extent == 0) continue;
+    StepOperand slice = narrowed(steps.output(), axis, start, extent);
+    start += extent;
+    const auto index = static_cast<int32_t>(i);
+    if (input.is_scalar) {
+      const ScalarTerm term{{ScalarSource::kOperand, index, slice.dtype, {}}, {slice.dtype, false, true}};
+      steps.map({"a", {term}}, {}, std::move(slice));
+    } else {
+      StepOperand x = steps.input(index);
+      steps.copy(is_stack ? with_axis(std::move(x), axis) : std::move(x), std::move(slice));
+    }
+  }
+  return steps.take();
+}
+
+std::optional<Lowering> lower_concat(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return alternative > 0 ? std::nullopt : lower_join(call, target, false);
+}
+
+std::optional<Lowering> lower_stack(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return alternative > 0 ? std::nullopt : lower_join(call, target, true);
+}
+
+}  // namespace
+
+const OpRules concat_1_rules{infer_concat, lower_concat, true};
+const OpRules stack_1_rules{infer_stack, lower_stack, true};
+
+}  // namespace compute

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul: the contraction primitive, or a reduction of products without a temporary.
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+// The call as [batch…, m, k] times [batch…, k, n]: the shapes of its parts.
+struct Product {
+  std::vector<int64_t> batch;
+  int64_t m, n, k;
+};
+
+Product read_product(const OpCall& call) {
+  for (int32_t i = 0; i < 2; ++i) {
+    require_class(call, i, DtypeClass::kNumeric);
+    if (call.inputs[static_cast<size_t>(i)].rank == 0) {
+      refuse(call, call.schema.input_name(i) + " has no axes; multiply takes scalars", i);
+    }
+  }
+  const std::span<const int64_t> a = call.inputs[0].extents(), b = call.inputs[1].extents();
+  const auto shapes = [&] { return "shapes " + shape_text(a) + " and " + shape_text(b); };
+  Product product;
+  product.k = a.back();
+  product.m = a.size() > 1 ? a[a.size() - 2] : 1;
+  product.n = b.size() > 1 ? b.back() : 1;
+  const int64_t rows = b.size() > 1 ? b[b.size() - 2] : b[0];
+  if (rows != product.k) {
+    refuse(call, shapes() + " do not multiply: " + std::to_string(product.k) + " columns meet " + std::to_string(rows) + " rows", 1);
+  }
+  const size_t batch_a = a.size() > 2 ? a.size() - 2 : 0, batch_b = b.size() > 2 ? b.size() - 2 : 0;
+  product.batch.assign(std::max(batch_a, batch_b), 1);
+  for (const auto& [extents, count] : {std::pair(a, batch_a), std::pair(b, batch_b)}) {
+    for (size_t i = 0; i < count; ++i) {
+      int64_t& extent = product.batch[product.batch.size() - count + i];
+      if (extent != 1 && extents[i] != 1 && extent != extents[i]) refuse(call, shapes() + " do not broadcast in their batches", 1);
+      if (extent == 1) extent = extents[i];
+    }
+  }
+  return product;
+}
+
+std::vector<OutputDesc> infer_matmul(const OpCall& call) {
+  const Product product = read_product(call);
+  std::vector<int64_t> shape = product.batch;
+  if (call.inputs[0].rank > 1) shape.push_back(product.m);
+  if (call.inputs[1].rank > 1) shape.push_back(product.n);
+  return {{promote_inputs(call), std::move(shape)}};
+}
+
+std::vector<int64_t> joined(std::vector<int64_t> shape, std::initializer_list<int64_t> more) {
+  shape.insert(shape.end(), more);
+  return shape;
+}
+
+std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  Steps steps(call, target);
+  const Product product = read_product(call);
+  const auto batch = static_cast<int32_t>(product.batch.size());
+  StepOperand output = steps.output();
+  if (product.k == 0) {
+    if (alternative > 0) return std::nullopt;
+    steps.fill(output, {});
+    return steps.take();
+  }
+  if (alternative > 1) return std::nullopt;
+  if (call.inputs[0].rank == 1) output = with_axis(std::move(output), batch);
+  if (call.inputs[1].rank == 1) output = with_axis(std::move(output), batch + 1);
+  StepOperand a = steps.input(0), b = steps.input(1);
+  if (call.inputs[0].rank == 1) a = with_axis(std::move(a), 0);
+  if (call.inputs[1].rank == 1) b = with_axis(std::move(b), 1);
+
+  if (alternative == 0) {
+    a = broadcast_to(steps.as_dtype(a, output.dtype), joined(product.batch, {product.m, product.k}));
+    b = broadcast_to(steps.as_dtype(b, output.dtype), joined(product.batch, {product.k, product.n}));
+    steps.add("contraction", {std::move(a), std::move(b)}, std::move(output));
+    return steps.take();
+  }
+  // Index space [batch…, m, n, k], summed over k.
+  const std::vector<int64_t> space = joined(product.batch, {product.m, product.n, product.k});
+  a = broadcast_to(with_axis(std::move(a), static_cast<int32_t>(a.shape.size()) - 1), space);
+  std::swap(b.shape[b.shape.size() - 2], b.shape[b.shape.size() - 1]);
+  std::swap(b.strides[b.strides.size() - 2], b.strides[b.strides.size() - 1]);
+  b = broadcast_to(with_axis(std::move(b), static_cast<int32_t>(b.shape.size()) - 2), space);
+  const int64_t axis = batch + 2;
+  steps.reduce("sum", computed_in(output.dtype), {&axis, 1}, {"x * y"}, {std::move(a), std::move(b)}, {"x"},
+               with_axis(std::move(output), batch + 2));
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules matmul_1_rules{infer_matmul, lower_matmul};
+
+}  // namespace compute

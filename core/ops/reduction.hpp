@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ops that reduce over axes share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+// The attributes axes and keepdims of a call, and the shapes that follow from them.
+struct Reduction {
+  std::vector<int64_t> axes;       // ascending
+  std::vector<int64_t> kept_shape;  // with extent 1 at reduced axes: the reduce primitive's output
+  std::vector<int64_t> shape;       // of the op's result
+  int64_t count = 1;                // elements that make one result
+};
+
+// Throws INVALID_ARGUMENT for axes that x does not have or that are given twice.
+Reduction read_reduction(const OpCall& call);
+// The same along one axis, or along all where it is absent.
+Reduction read_arg_reduction(const OpCall& call);
+// Throws INVALID_ARGUMENT where a result would have no element to come from.
+void refuse_empty(const OpCall& call, const Reduction& reduction, const char* what);
+// The op's output as the reduce primitive's, whatever keepdims is.
+StepOperand reduced_output(const Steps& steps, const Reduction& reduction);
+
+}  // namespace compute

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rules.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/error.hpp"
+
+namespace compute {
+
+const OpRules& op_rules(OpId id) {
+  static constexpr const OpRules* kRules[] = {
+#define COMPUTE_UNARY(...) nullptr,
+#define COMPUTE_BINARY(...) nullptr,
+#define COMPUTE_TERNARY(...) nullptr,
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
+  &name##_##version##_rules,
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
+  };
+  assert(kRules[static_cast<size_t>(id)] != nullptr);
+  return *kRules[static_cast<size_t>(id)];
+}
+
+void refuse(const OpCall& call, const std::string& what, int32_t argument) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, call.schema.name + ": " + what).with_argument(argument);
+}
+
+void require_class(const OpCall& call, int32_t index, DtypeClass wanted) {
+  const compute_dtype dtype = call.inputs[static_cast<size_t>(index)].dtype;
+  if (!in_class(dtype, wanted)) refuse_dtype(call.schema.name, call.schema.input_name(index), dtype, wanted, index);
+}
+
+int32_t attribute_index(const OpCall& call, std::string_view name) {
+  const auto& list = call.schema.attributes;
+  const auto found = std::find_if(list.begin(), list.end(), [&](const AttributeSchema& x) { return x.name == name; });
+  assert(found != list.end());
+  return static_cast<int32_t>(found - list.begin());
+}
+
+int32_t run_time_index(const OpCall& call, std::string_view name) {
+  const std::vector<int32_t>& list = call.schema.run_time;
+  const auto found = std::find(list.begin(), list.end(), attribute_index(call, name));
+  assert(found != list.end());
+  return static_cast<int32_t>(found - list.begin());
+}
+
+bool flag_attribute(const OpCall& call, std::string_view name) {
+  const int64_t value = call.attributes.int64(attribute_index(call, name));
+  if (value != 0 && value != 1) refuse(call, std::string(name) + " is " + std::to_string(value) + ", not 0 or 1");
+  return value != 0;
+}
+
+int64_t extent_attribute(const OpCall& call, std::string_view name) {
+  const int64_t value = call.attributes.int64(attribute_index(call, name));
+  if (value < 0) refuse(call, std::string(name) + " is " + std::to_string(value) + ", less than 0");
+  return value;
+}
+
+compute_dtype dtype_attribute(const OpCall& call, std::string_view name) {
+  return call.attributes.dtype(attribute_index(call, name));
+}
+
+compute_dtype promote_inputs(const OpCall& call) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < call.inputs.size(); ++i) names.push_back(call.schema.input_name(static_cast<int32_t>(i)));
+  std::vector<PromotionOperand> operands;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    operands.push_back({call.inputs[i].dtype, call.inputs[i].is_scalar && call.inputs[i].weak, names[i]});
+  }
+  return result_type(call.schema.name, operands);
+}
+
+}  // namespace compute

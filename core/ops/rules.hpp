@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What core/ops/*.cpp implement: one OpRules per row of ops.def that is not elementwise, called <name>_<version>_rules.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/decompose.hpp"
+#include "core/infer.hpp"
+
+namespace compute {
+
+struct OpRules {
+  // The outputs' dtypes and shapes; throws for what the op does not take.
+  std::vector<OutputDesc> (*infer)(const OpCall& call);
+  // As lower() in decompose.hpp. Called for outputs that have elements; scalars among the inputs are for Steps to handle.
+  std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
+  // Whether plugins are asked for the op as a whole first.
+  bool is_composite = false;
+};
+
+#define COMPUTE_UNARY(...)
+#define COMPUTE_BINARY(...)
+#define COMPUTE_TERNARY(...)
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
+  extern const OpRules name##_##version##_rules;
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
+
+// Of an op that is not elementwise.
+const OpRules& op_rules(OpId id);
+
+std::vector<LeafDesc> map_leaves(const MapCall& call);
+
+// ---- Refusals and attributes, in one form for all ops -----------------------------------------------------------------
+
+// Throws INVALID_ARGUMENT: "name: what".
+[[noreturn]] void refuse(const OpCall& call, const std::string& what, int32_t argument = -1);
+[[noreturn]] void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted,
+                               int32_t argument);
+// Refuses input `index` unless its dtype is in the class.
+void require_class(const OpCall& call, int32_t index, DtypeClass wanted);
+// The index of an attribute that the schema has.
+int32_t attribute_index(const OpCall& call, std::string_view name);
+// Position among OpSchema::run_time.
+int32_t run_time_index(const OpCall& call, std::string_view name);
+// An int64 attribute that is 0 or 1.
+bool flag_attribute(const OpCall& call, std::string_view name);
+// An int64 attribute that is an extent.
+int64_t extent_attribute(const OpCall& call, std::string_view name);
+compute_dtype dtype_attribute(const OpCall& call, std::string_view name);
+// The common dtype of all inputs.
+compute_dtype promote_inputs(const OpCall& call);
+
+}  // namespace compute

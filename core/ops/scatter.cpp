@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// scatter: a copy of x, then the scatter primitive into the part of it that the indices span.
+#include <algorithm>
+
+#include "core/nearest_name.hpp"
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+int32_t axis_of(const OpCall& call) {
+  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), call.inputs[0].rank);
+}
+
+std::string_view checked_reduction(const OpCall& call) {
+  const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
+  const std::vector<std::string> known{"set", "add", "mul", "min", "max"};
+  if (std::find(known.begin(), known.end(), reduction) == known.end()) {
+    refuse(call, "reduction is \"" + std::string(reduction) + "\", not one of set, add, mul, min, max" +
+                     did_you_mean(reduction, known));
+  }
+  const compute_dtype dtype = call.inputs[0].dtype;
+  const bool ordered = reduction == "min" || reduction == "max";
+  if ((is_bool(dtype) && reduction != "set") || (is_complex(dtype) && ordered)) {
+    refuse(call, "reduction \"" + std::string(reduction) + "\" does not take " + dtype_name(dtype), 0);
+  }
+  return reduction;
+}
+
+std::vector<OutputDesc> infer_scatter(const OpCall& call) {
+  const OperandDesc &x = call.inputs[0], &indices = call.inputs[1], &updates = call.inputs[2];
+  checked_reduction(call);
+  flag_attribute(call, "deterministic");
+  if (!is_integer(indices.dtype)) {
+    refuse(call, "indices is " + dtype_name(indices.dtype) + "; they are integers; cast them (cast(indices, int64))", 1);
+  }
+  const PromotionOperand both[] = {{x.dtype, false, "x"}, {updates.dtype, updates.is_scalar && updates.weak, "updates"}};
+  PromotionFault fault;
+  if (common_dtype(both, &fault) != x.dtype) {
+    refuse(call, "updates is " + dtype_name(updates.dtype) + ", x " + dtype_name(x.dtype) + "; cast them (cast(updates, " +
+                     dtype_name(x.dtype) + "))", 2);
+  }
+  const int32_t axis = axis_of(call);
+  if (indices.rank != x.rank) {
+    refuse(call, "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
+                     ", has another rank", 1);
+  }
+  const auto a = indices.extents(), b = updates.extents();
+  if (!updates.is_scalar && !std::equal(a.begin(), a.end(), b.begin(), b.end())) {
+    refuse(call, "indices have shape " + shape_text(a) + ", updates " + shape_text(b), 2);
+  }
+  for (int32_t i = 0; i < x.rank; ++i) {
+    const bool fits = i == axis ? x.shape[i] > 0 || !has_elements(a) : indices.shape[i] <= x.shape[i];
+    if (!fits) {
+      refuse(call, "indices have shape " + shape_text(a) + ", which reaches beyond x, of shape " + shape_text(x.extents()) +
+                       ", along axis " + std::to_string(i), 1);
+    }
+  }
+  const auto shape = x.extents();
+  return {{x.dtype, {shape.begin(), shape.end()}}};
+}
+
+std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  StepOperand output = steps.output();
+  if (!target.in_place) steps.copy(steps.input(0), output);
+  if (!has_elements(call.inputs[1].extents())) return steps.take();
+  const int32_t axis = axis_of(call);
+  const StepOperand indices = steps.as_indices(steps.input(1));
+  const StepOperand updates = steps.as_dtype(steps.input(2, output.dtype), output.dtype);
+  for (int32_t i = 0; i < call.inputs[0].rank; ++i) {
+    if (i != axis) output = narrowed(std::move(output), i, 0, indices.shape[static_cast<size_t>(i)]);
+  }
+  steps.scatter(indices, broadcast_to(updates, indices.shape), std::move(output), axis, checked_reduction(call),
+                flag_attribute(call, "deterministic"));
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules scatter_1_rules{infer_scatter, lower_scatter};
+
+}  // namespace compute

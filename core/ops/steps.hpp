@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decompositions are written with: views of operands, and a builder of steps.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/decompose.hpp"
+
+namespace compute {
+
+// ---- Views ------------------------------------------------------------------------------------------------------------
+
+// With a new axis of `extent` in front of `axis`, repeated along it.
+StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent = 1);
+StepOperand without_axis(StepOperand operand, int32_t axis);
+// As `shape`, to which it broadcasts.
+StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape);
+// Elements [start, start + extent) along `axis`.
+StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
+
+// ---- Scalars ----------------------------------------------------------------------------------------------------------
+
+// A scalar of an expression before it is typed: StepScalar's source, and how it takes part in typing.
+struct ScalarTerm {
+  StepScalar source;
+  LeafDesc leaf;
+};
+
+// A number that follows from extents; takes the dtype of what it is combined with.
+ScalarTerm extent_term(int64_t value);
+// The run-time attribute as `dtype`.
+ScalarTerm attribute_term(const OpCall& call, std::string_view name, compute_dtype dtype);
+
+// An expression of a step, as text over x, y, z (the step's inputs in order) and a, b, c, … (the scalars, by scalar_name).
+struct StepExpression {
+  std::string text;
+  std::vector<ScalarTerm> scalars = {};
+};
+
+inline constexpr std::string_view kScalarNames = "abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ";
+inline std::string scalar_name(size_t index) { return std::string(1, kScalarNames[index]); }
+
+// "convert(x, float32)": the text for an operand of some dtype as another; "x" itself if it is that.
+std::string convert_text(std::string_view operand, compute_dtype from, compute_dtype to);
+
+// ---- Steps ------------------------------------------------------------------------------------------------------------
+
+class Steps {
+ public:
+  Steps(const OpCall& call, const LoweringTarget& target) : call_(call), target_(target) {}
+
+  // The call's operands. A scalar input becomes a temporary of rank 0, filled by a step, of `dtype` or else its own.
+  StepOperand input(int32_t index, compute_dtype dtype = COMPUTE_DTYPE_NONE);
+  StepOperand output(int32_t index = 0) const;
+  StepOperand temporary(compute_dtype dtype, std::span<const int64_t> shape);
+  // The operand itself if it has this dtype, else a converted temporary.
+  StepOperand as_dtype(const StepOperand& operand, compute_dtype dtype);
+  // Indices for gather and scatter: int32 and int64 as they are, others as int64, where uint64 saturates.
+  StepOperand as_indices(const StepOperand& operand);
+
+  void map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output);
+  void copy(StepOperand src, StepOperand dst);
+  void fill(StepOperand dst, const ScalarBits& value);  // of dst's dtype
+  // `axes` ascending; output's extents are 1 there. `before` gives the accumulator's dtype, `after` is over x.
+  void reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes, const StepExpression& before,
+              std::vector<StepOperand> inputs, const StepExpression& after, StepOperand output);
+  void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
+  void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
+               bool deterministic);
+  // Any primitive that takes tensors and attributes alone.
+  Step& add(const char* primitive, std::vector<StepOperand> inputs, StepOperand output);
+
+  Lowering take() { return std::move(lowering_); }
+
+ private:
+  TypedExpression type(const StepExpression& expression, std::span<const compute_dtype> inputs, compute_dtype wanted,
+                       std::vector<StepScalar>& out_scalars) const;
+
+  const OpCall& call_;
+  const LoweringTarget& target_;
+  Lowering lowering_;
+};
+
+}  // namespace compute

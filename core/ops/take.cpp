@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// take and take_along_axis: the gather primitive over repeated views.
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+int32_t axis_of(const OpCall& call) {
+  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), call.inputs[0].rank);
+}
+
+void check_indices(const OpCall& call) {
+  const compute_dtype dtype = call.inputs[1].dtype;
+  if (!is_integer(dtype)) {
+    refuse(call, "indices is " + dtype_name(dtype) + "; they are integers; cast them (cast(indices, int64))", 1);
+  }
+}
+
+// An axis without elements has nothing that an index could name.
+void refuse_empty_axis(const OpCall& call, int32_t axis, std::span<const int64_t> shape) {
+  if (call.inputs[0].shape[axis] == 0 && has_elements(shape)) {
+    refuse(call, "axis " + std::to_string(axis) + " of x, of shape " + shape_text(call.inputs[0].extents()) + ", has no elements",
+           0);
+  }
+}
+
+std::vector<OutputDesc> infer_take(const OpCall& call) {
+  check_indices(call);
+  const int32_t axis = axis_of(call);
+  const std::span<const int64_t> x = call.inputs[0].extents(), indices = call.inputs[1].extents();
+  std::vector<int64_t> shape(x.begin(), x.begin() + axis);
+  shape.insert(shape.end(), indices.begin(), indices.end());
+  shape.insert(shape.end(), x.begin() + axis + 1, x.end());
+  refuse_empty_axis(call, axis, shape);
+  return {{call.inputs[0].dtype, std::move(shape)}};
+}
+
+// The index space is the output's shape. x repeats along all axes of the indices but the last, which takes the place of `axis`.
+std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const int32_t axis = axis_of(call);
+  StepOperand x = steps.input(0), output = steps.output();
+  StepOperand indices = steps.as_indices(steps.input(1));
+  if (indices.shape.empty()) {
+    indices = with_axis(std::move(indices), 0);
+    output = with_axis(std::move(output), axis);
+  }
+  const auto rank = static_cast<int32_t>(indices.shape.size());
+  for (int32_t i = 0; i + 1 < rank; ++i) x = with_axis(std::move(x), axis + i, indices.shape[static_cast<size_t>(i)]);
+  const auto last = static_cast<int32_t>(output.shape.size());
+  for (int32_t i = axis + rank; i < last; ++i) indices = with_axis(std::move(indices), static_cast<int32_t>(indices.shape.size()));
+  steps.gather(std::move(x), broadcast_to(indices, output.shape), std::move(output), axis + rank - 1);
+  return steps.take();
+}
+
+// x and the indices broadcast over the other axes.
+std::vector<int64_t> along_shape(const OpCall& call, int32_t axis) {
+  const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
+  if (x.rank != indices.rank) {
+    refuse(call, "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
+                     ", has another rank", 1);
+  }
+  std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);
+  for (int32_t i = 0; i < x.rank; ++i) {
+    int64_t& extent = shape[static_cast<size_t>(i)];
+    if (i == axis || x.shape[i] == extent || x.shape[i] == 1) continue;
+    if (extent != 1) {
+      refuse(call, "shapes " + shape_text(x.extents()) + " and " + shape_text(indices.extents()) +
+                       " do not broadcast outside axis " + std::to_string(axis), 1);
+    }
+    extent = x.shape[i];
+  }
+  return shape;
+}
+
+std::vector<OutputDesc> infer_along(const OpCall& call) {
+  check_indices(call);
+  const int32_t axis = axis_of(call);
+  std::vector<int64_t> shape = along_shape(call, axis);
+  refuse_empty_axis(call, axis, shape);
+  return {{call.inputs[0].dtype, std::move(shape)}};
+}
+
+std::optional<Lowering> lower_along(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const int32_t axis = axis_of(call);
+  const StepOperand x = steps.input(0), indices = steps.as_indices(steps.input(1)), output = steps.output();
+  std::vector<int64_t> source = output.shape;
+  source[static_cast<size_t>(axis)] = x.shape[static_cast<size_t>(axis)];
+  steps.gather(broadcast_to(x, source), broadcast_to(indices, output.shape), output, axis);
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules take_1_rules{infer_take, lower_take};
+const OpRules take_along_axis_1_rules{infer_along, lower_along};
+
+}  // namespace compute
