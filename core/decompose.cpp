@@ -76,13 +76,15 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
   }
 }
 
-// The op itself as one step: the call's tensors, the attributes that are no defaults, the run-time attributes as scalars.
+// The op itself as one step: the call's tensors, the attributes that are no defaults, the run-time attributes as
+// scalars.
 Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   const OpSchema& schema = call.schema;
   Step step;
   step.name = schema.name.c_str();
   step.version = schema.version;
-  for (size_t i = 0; i < call.inputs.size(); ++i) step.inputs.push_back(input_operand(call.inputs, static_cast<int32_t>(i)));
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    step.inputs.push_back(input_operand(call.inputs, static_cast<int32_t>(i)));
   for (size_t i = 0; i < target.outputs.size(); ++i) step.outputs.push_back(output_operand(target, i));
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const auto index = static_cast<int32_t>(i);

@@ -29,7 +29,8 @@ struct StepOperand {
   int64_t offset = 0;                     // elements, from the value's element with all indices 0
 };
 
-// Where a step's run-time scalar comes from. What follows from extents is part of the lowering, since that is made for them.
+// Where a step's run-time scalar comes from. What follows from extents is part of the lowering, since that is made for
+// them.
 enum class ScalarSource : uint8_t {
   kRunTimeAttribute,  // index: among the schema's run-time attributes; run_time_scalar(schema, index, value, dtype)
   kOperand,           // index: of the call's input that is a scalar; convert_scalar(bits, its dtype, dtype)
@@ -89,18 +90,19 @@ struct LoweringTarget {
   bool has_float64 = true;          // the device computes in float64
 };
 
-// The ways to run a call, best first: `alternative` counts 0, 1, …; nothing once there are no more. The first one whose every
-// step the plugin supports is taken; the last one consists of required primitives alone. Temporaries are laid out.
+// The ways to run a call, best first: `alternative` counts 0, 1, …; nothing once there are no more. The first one whose
+// every step the plugin supports is taken; the last one consists of required primitives alone. Temporaries are laid
+// out.
 //
-// For an op that plugins may take over, alternative 0 is one step under the op's own name, with the call's own tensors and attributes
-// and its run-time attributes as scalars (is_composite).
+// For an op that plugins may take over, alternative 0 is one step under the op's own name, with the call's own tensors
+// and attributes and its run-time attributes as scalars (is_composite).
 std::optional<Lowering> lower(const OpCall& call, const LoweringTarget& target, int32_t alternative);
 
 // One map step. Scalar sources of kind kOperand number MapCall::operands.
 Lowering lower(const MapCall& call, const LoweringTarget& target);
 
-// Places temporaries into one block so that only those whose lives overlap have memory of their own: from the first step that names
-// one to the last. Offsets are multiples of `alignment`.
+// Places temporaries into one block so that only those whose lives overlap have memory of their own: from the first
+// step that names one to the last. Offsets are multiples of `alignment`.
 void layout_temporaries(Lowering& lowering, int64_t alignment = 256);
 
 }  // namespace compute

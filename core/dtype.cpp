@@ -41,7 +41,7 @@ enum : compute_dtype {
 constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
   std::array<DtypeInfo, kDtypeCount> table{};
 #define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, cuda, opencl) \
-  static_assert(id == COMPUTE_DTYPE_##NAME);                                            \
+  static_assert(id == COMPUTE_DTYPE_##NAME);                                           \
   table[id] = {#name, size_bytes, category_of(#category), kId_##computed_in};
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
@@ -50,11 +50,13 @@ constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
 
 constexpr std::array<DtypeInfo, kDtypeCount> kTable = make_table();
 
-// ---- Promotion --------------------------------------------------------------------------------------------------------
+// ---- Promotion
+// --------------------------------------------------------------------------------------------------------
 
 compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
   for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
-    if (kTable[dtype].category == (is_signed ? kSigned : kUnsigned) && kTable[dtype].size_bytes == size_bytes) return dtype;
+    if (kTable[dtype].category == (is_signed ? kSigned : kUnsigned) && kTable[dtype].size_bytes == size_bytes)
+      return dtype;
   }
   return COMPUTE_DTYPE_NONE;
 }
@@ -92,7 +94,8 @@ compute_dtype adapt(compute_dtype strong, compute_dtype weak) {
   return need == 3 && have == 2 ? complex_dtype(strong) : COMPUTE_DTYPE_NONE;
 }
 
-// ---- Values -----------------------------------------------------------------------------------------------------------
+// ---- Values
+// -----------------------------------------------------------------------------------------------------------
 
 // Rounds to nearest even into a format with `mantissa` stored bits and `exponent` bits, from float64's bits.
 uint16_t narrow(double value, int mantissa, int exponent) {
@@ -129,9 +132,9 @@ float widen(uint16_t bits, int mantissa, int exponent) {
   const uint32_t fraction = bits & ((1u << mantissa) - 1);
   if (biased == (1u << exponent) - 1) return std::bit_cast<float>(sign | 0x7f800000u | fraction << (23 - mantissa));
   const int bias = (1 << (exponent - 1)) - 1;
-  const float magnitude = biased == 0
-                              ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
-                              : std::ldexp(static_cast<float>(fraction | 1u << mantissa), static_cast<int>(biased) - bias - mantissa);
+  const float magnitude = biased == 0 ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
+                                      : std::ldexp(static_cast<float>(fraction | 1u << mantissa),
+                                                   static_cast<int>(biased) - bias - mantissa);
   return sign ? -magnitude : magnitude;
 }
 
@@ -160,7 +163,8 @@ T saturate(double value) noexcept {
   return static_cast<T>(value);
 }
 
-// A magnitude of 64 bits as a double whose further rounding to fewer bits is right: the last bit says if anything was lost.
+// A magnitude of 64 bits as a double whose further rounding to fewer bits is right: the last bit says if anything was
+// lost.
 double round_to_odd(uint64_t magnitude) noexcept {
   if (magnitude < uint64_t{1} << 53) return static_cast<double>(magnitude);
   const uint64_t sticky = (magnitude & 0x7ff) != 0;
@@ -363,11 +367,10 @@ compute_dtype result_type(std::string_view op, std::span<const PromotionOperand>
   if (result != COMPUTE_DTYPE_NONE) return result;
   const PromotionOperand& second = operands[static_cast<size_t>(fault.second)];
   const std::string_view name = operands[static_cast<size_t>(fault.cast)].name;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " +
-                                                  (second.weak ? "the number " : "") + dtype_name(second.dtype) +
-                                                  " do not promote; cast one of them (cast(" +
-                                                  std::string(name.empty() ? "x" : name) + ", " +
-                                                  dtype_name(fault.target) + "))");
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " + (second.weak ? "the number " : "") +
+                  dtype_name(second.dtype) + " do not promote; cast one of them (cast(" +
+                  std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))");
 }
 
 bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept {

@@ -53,24 +53,28 @@ const char* class_description(DtypeClass dtype_class) noexcept;
 // What a program could cast `dtype` to so that it is in the class; NONE if no cast keeps the meaning.
 compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept;
 
-// ---- Promotion --------------------------------------------------------------------------------------------------------
+// ---- Promotion
+// --------------------------------------------------------------------------------------------------------
 
-// A dtype that takes part in promotion. A weak one adapts to the others, as far as its kind (integer, float, complex) can.
+// A dtype that takes part in promotion. A weak one adapts to the others, as far as its kind (integer, float, complex)
+// can.
 struct PromotionOperand {
   compute_dtype dtype;
   bool weak = false;
   std::string_view name = {};  // for messages
 };
 
-// The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not promote.
+// The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not
+// promote.
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 
 // Two operands that do not promote, and the cast that would help.
 struct PromotionFault {
-  int32_t first = 0, second = 0;                      // operands, in order
-  compute_dtype first_dtype = COMPUTE_DTYPE_NONE;     // of what `first` stands for: its common dtype with those before `second`
-  int32_t cast = 0;                                   // the one of the two to cast
-  compute_dtype target = COMPUTE_DTYPE_NONE;          // and to what
+  int32_t first = 0, second = 0;  // operands, in order
+  compute_dtype first_dtype =
+      COMPUTE_DTYPE_NONE;                     // of what `first` stands for: its common dtype with those before `second`
+  int32_t cast = 0;                           // the one of the two to cast
+  compute_dtype target = COMPUTE_DTYPE_NONE;  // and to what
 };
 
 // The common dtype of one or more operands; NONE and *fault where there is none.
@@ -80,7 +84,8 @@ compute_dtype common_dtype(std::span<const PromotionOperand> operands, Promotion
 // "add: int32 and float32 do not promote; cast one of them (cast(x, float32))".
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
 
-// ---- Values -----------------------------------------------------------------------------------------------------------
+// ---- Values
+// -----------------------------------------------------------------------------------------------------------
 
 // The bit pattern of one value of some dtype, little-endian, zero-filled.
 using ScalarBits = compute_plugin_scalar;
@@ -88,8 +93,8 @@ using ScalarBits = compute_plugin_scalar;
 bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept;
 
 ScalarBits scalar_from_memory(compute_dtype dtype, const void* value) noexcept;
-// As `convert` does: float to integer truncates and saturates, NaN gives 0; integers wrap; to bool is x != 0; rounding to
-// nearest even, once. Complex to real takes the real part: whoever must refuse it has done so.
+// As `convert` does: float to integer truncates and saturates, NaN gives 0; integers wrap; to bool is x != 0; rounding
+// to nearest even, once. Complex to real takes the real part: whoever must refuse it has done so.
 ScalarBits convert_scalar(const ScalarBits& bits, compute_dtype from, compute_dtype to) noexcept;
 ScalarBits scalar_from_int64(int64_t value, compute_dtype to) noexcept;
 ScalarBits scalar_from_uint64(uint64_t value, compute_dtype to) noexcept;

@@ -84,8 +84,8 @@ const IntrinsicInfo* find_intrinsic(int32_t id) noexcept {
 }
 
 const IntrinsicInfo* find_intrinsic(std::string_view name) noexcept {
-  const auto* found =
-      std::find_if(std::begin(kIntrinsics), std::end(kIntrinsics), [&](const IntrinsicInfo& x) { return name == x.name; });
+  const auto* found = std::find_if(std::begin(kIntrinsics), std::end(kIntrinsics),
+                                   [&](const IntrinsicInfo& x) { return name == x.name; });
   return found != std::end(kIntrinsics) ? found : nullptr;
 }
 

@@ -24,7 +24,8 @@ inline constexpr int32_t kMaxExpressionDepth = 128;
 inline constexpr int32_t kMaxExpressionNodes = 4096;
 inline constexpr int32_t kMaxExpressionOutputs = 64;
 
-// ---- Intrinsics -------------------------------------------------------------------------------------------------------
+// ---- Intrinsics
+// -------------------------------------------------------------------------------------------------------
 
 enum class IntrinsicResult : uint8_t { kSame, kBool, kPart, kPair, kNode };
 
@@ -47,7 +48,8 @@ std::span<const IntrinsicInfo> intrinsics() noexcept;
 const IntrinsicInfo* find_intrinsic(int32_t id) noexcept;
 const IntrinsicInfo* find_intrinsic(std::string_view name) noexcept;
 
-// ---- Templates --------------------------------------------------------------------------------------------------------
+// ---- Templates
+// --------------------------------------------------------------------------------------------------------
 
 struct ExpressionTemplateData;
 
@@ -74,7 +76,8 @@ class ExpressionTemplate {
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
                          std::span<const std::string_view> scalar_names = {});
 
-// ---- Typed expressions ------------------------------------------------------------------------------------------------
+// ---- Typed expressions
+// ------------------------------------------------------------------------------------------------
 
 // One leaf of a template, its inputs first, then its scalars.
 struct LeafDesc {
@@ -117,9 +120,9 @@ class TypedExpression {
   std::shared_ptr<const TypedExpressionData> data_;
 };
 
-// The typed form for leaves of these dtypes, one per input and scalar of the template. `wanted` is empty or the dtype of every
-// output: an output of another dtype is converted to it where that keeps its kind, else refused. `op` begins the messages of the
-// INVALID_ARGUMENT that is thrown for dtypes which an intrinsic does not take.
+// The typed form for leaves of these dtypes, one per input and scalar of the template. `wanted` is empty or the dtype
+// of every output: an output of another dtype is converted to it where that keeps its kind, else refused. `op` begins
+// the messages of the INVALID_ARGUMENT that is thrown for dtypes which an intrinsic does not take.
 TypedExpression type_expression(const ExpressionTemplate& expression, std::span<const LeafDesc> leaves,
                                 std::span<const compute_dtype> wanted = {}, std::string_view op = "expression");
 

@@ -82,8 +82,8 @@ bool converts_exactly(compute_dtype from, compute_dtype to) noexcept {
   return digits(from) <= digits(to);
 }
 
-std::tuple<int32_t, compute_dtype, int32_t, int32_t, int32_t, int32_t, uint64_t, uint64_t> ExpressionBuilder::Node::key()
-    const {
+std::tuple<int32_t, compute_dtype, int32_t, int32_t, int32_t, int32_t, uint64_t, uint64_t>
+ExpressionBuilder::Node::key() const {
   uint64_t words[2];
   std::memcpy(words, bits.bits, sizeof words);
   return {kind, dtype, value, operands[0], operands[1], operands[2], words[0], words[1]};

@@ -24,8 +24,9 @@ struct TypedExpressionData {
   compute_plugin_expression view{};
 };
 
-// Equal nodes are made once, what changes nothing is left out, and conversions of constants are done here. Nodes are numbers in
-// the order of making; finish() brings them into the canonical order: inputs, scalars and indices by number, then the rest as made.
+// Equal nodes are made once, what changes nothing is left out, and conversions of constants are done here. Nodes are
+// numbers in the order of making; finish() brings them into the canonical order: inputs, scalars and indices by number,
+// then the rest as made.
 class ExpressionBuilder {
  public:
   int32_t input(int32_t index, compute_dtype dtype);

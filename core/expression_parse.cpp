@@ -27,7 +27,8 @@ struct Operator {
   int32_t intrinsic;
 };
 
-// Longer spellings stand before their prefixes. `**` binds tighter than a sign and is read with the operand that it follows.
+// Longer spellings stand before their prefixes. `**` binds tighter than a sign and is read with the operand that it
+// follows.
 constexpr int kComparison = 1;
 constexpr Operator kOperators[] = {
     {"==", kComparison, COMPUTE_INTRINSIC_EQ}, {"!=", kComparison, COMPUTE_INTRINSIC_NE},
@@ -98,7 +99,8 @@ class Parser {
     return add(node, begin);
   }
 
-  // Counts nesting, in unary(), which every way down passes: the parser's recursion is the only one over an expression's depth.
+  // Counts nesting, in unary(), which every way down passes: the parser's recursion is the only one over an
+  // expression's depth.
   struct Deeper {
     explicit Deeper(Parser& parser) : parser(parser) {
       if (++parser.depth_ > kMaxExpressionDepth) {
@@ -261,8 +263,8 @@ class Parser {
 
   [[noreturn]] void wrong_arity(const IntrinsicInfo& info, int32_t begin, int32_t given) const {
     const bool typed = info.result == IntrinsicResult::kNode;
-    const std::string takes = typed ? "one operand and a dtype"
-                                    : std::to_string(info.arity) + (info.arity == 1 ? " argument" : " arguments");
+    const std::string takes =
+        typed ? "one operand and a dtype" : std::to_string(info.arity) + (info.arity == 1 ? " argument" : " arguments");
     fault(begin, std::string(info.name) + " takes " + takes + ", not " +
                      (given > info.arity ? "more" : std::to_string(given)));
   }
@@ -333,10 +335,10 @@ ExpressionTemplate parse(std::string_view text, std::span<const std::string_view
   for (const auto& names : {input_names, scalar_names}) {
     for (const std::string_view name : names) {
       const auto& known = data->leaf_names;
-      const char* fault = !is_name(name)                                                  ? "is no name"
-                          : name == "true" || name == "false"                             ? "means a number"
+      const char* fault = !is_name(name)                                               ? "is no name"
+                          : name == "true" || name == "false"                          ? "means a number"
                           : std::find(known.begin(), known.end(), name) != known.end() ? "is given twice"
-                                                                                          : nullptr;
+                                                                                       : nullptr;
       if (fault != nullptr) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: \"" + std::string(name) + "\" " + fault);
       }

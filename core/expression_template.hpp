@@ -15,7 +15,7 @@ enum class TemplateKind : uint8_t { kLeaf, kIndex, kInteger, kReal, kBool, kCall
 
 struct TemplateNode {
   TemplateKind kind;
-  int32_t value = 0;  // leaf, axis, truth or intrinsic
+  int32_t value = 0;                          // leaf, axis, truth or intrinsic
   compute_dtype target = COMPUTE_DTYPE_NONE;  // of convert and bitcast
   int32_t operands[3] = {-1, -1, -1};
   int32_t operand_count = 0;
@@ -40,7 +40,9 @@ struct ExpressionTemplateData {
   }
 };
 
-// Throws INVALID_ARGUMENT: `op`, a column and `what`; the text's line and a caret under byte `position` follow on lines of their own.
-[[noreturn]] void throw_expression_fault(std::string_view op, std::string_view text, int32_t position, const std::string& what);
+// Throws INVALID_ARGUMENT: `op`, a column and `what`; the text's line and a caret under byte `position` follow on lines
+// of their own.
+[[noreturn]] void throw_expression_fault(std::string_view op, std::string_view text, int32_t position,
+                                         const std::string& what);
 
 }  // namespace compute

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typing. A node *counts as* a dtype, by which it promotes; it is *computed in* float32 where that is float16 or bfloat16, and is
-// rounded only where an output, a convert or a bitcast asks for it. Numbers are weak: they count as nothing until what they
-// are combined with says what they are.
+// Typing. A node *counts as* a dtype, by which it promotes; it is *computed in* float32 where that is float16 or
+// bfloat16, and is rounded only where an output, a convert or a bitcast asks for it. Numbers are weak: they count as
+// nothing until what they are combined with says what they are.
 #include "core/expression_type.hpp"
 
 #include <algorithm>
@@ -22,23 +22,23 @@ constexpr compute_dtype kKindDtype[] = {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64,
 constexpr const char* kKindName[] = {"bool", "integer", "real", "complex"};
 
 struct Typing {
-  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // what it counts as; NONE while it is weak
-  int kind = 0;                              // of a weak node: 1 integer, 2 real, 3 complex
-  compute_dtype own = COMPUTE_DTYPE_NONE;    // of a weak node: what it is if nothing else says; NONE for literals
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;     // what it counts as; NONE while it is weak
+  int kind = 0;                                 // of a weak node: 1 integer, 2 real, 3 complex
+  compute_dtype own = COMPUTE_DTYPE_NONE;       // of a weak node: what it is if nothing else says; NONE for literals
   compute_dtype operands = COMPUTE_DTYPE_NONE;  // of a call: what its operands count as together, where that is known
   int32_t node = -1;
 
   bool weak() const { return dtype == COMPUTE_DTYPE_NONE; }
 };
 
-// Steps from x to the next float16 or bfloat16 towards y, over bit patterns widened to int32: k counts the numbers from 0 on.
-// 31744 is the pattern of float16's infinity, 32640 that of bfloat16's.
+// Steps from x to the next float16 or bfloat16 towards y, over bit patterns widened to int32: k counts the numbers from
+// 0 on. 31744 is the pattern of float16's infinity, 32640 that of bfloat16's.
 std::string nextafter_text(const char* infinity) {
   const std::string kx = "where(x < 0, -(x & 32767), x)", ky = "where(y < 0, -(y & 32767), y)";
   const std::string k = "(" + kx + " + where(" + kx + " < " + ky + ", 1, -1))";
   const std::string not_a_number = std::string(" & 32767) > ") + infinity;
-  return "where((x" + not_a_number + ", x, where(((y" + not_a_number + ") | (" + kx + " == " + ky + "), y, where((" + k +
-         " < 0) | ((" + k + " == 0) & (x < 0)), abs(" + k + ") | 32768, " + k + ")))";
+  return "where((x" + not_a_number + ", x, where(((y" + not_a_number + ") | (" + kx + " == " + ky + "), y, where((" +
+         k + " < 0) | ((" + k + " == 0) & (x < 0)), abs(" + k + ") | 32768, " + k + ")))";
 }
 
 const ExpressionTemplate& nextafter_template(compute_dtype dtype) {
@@ -60,7 +60,8 @@ class Typer {
     const auto count = static_cast<int32_t>(data_.nodes.size());
     for (int32_t i = 0; i < count; ++i) infer(i);
     for (size_t i = 0; i < data_.outputs.size(); ++i) settle_output(i);
-    // Every node but an output has one parent, which comes later: what that demands is known before the node is looked at.
+    // Every node but an output has one parent, which comes later: what that demands is known before the node is looked
+    // at.
     for (int32_t i = count; i-- > 0;) demand(i);
     for (int32_t i = 0; i < count; ++i) emit(i);
     std::vector<int32_t> outputs;
@@ -210,9 +211,11 @@ class Typer {
     if (common != COMPUTE_DTYPE_NONE) return common;
     const int32_t second = nodes[static_cast<size_t>(found.second)];
     const int32_t cast = nodes[static_cast<size_t>(found.cast)];
-    const compute_dtype target = found.target == COMPUTE_DTYPE_FLOAT64 && type(second).weak() ? COMPUTE_DTYPE_FLOAT32 : found.target;
-    fault(second, dtype_name(found.first_dtype) + " and " + describe(second) + " do not promote; convert one of them (convert(" +
-                      std::string(data_.source(at(cast))) + ", " + dtype_name(target) + "))");
+    const compute_dtype target =
+        found.target == COMPUTE_DTYPE_FLOAT64 && type(second).weak() ? COMPUTE_DTYPE_FLOAT32 : found.target;
+    fault(second, dtype_name(found.first_dtype) + " and " + describe(second) +
+                      " do not promote; convert one of them (convert(" + std::string(data_.source(at(cast))) + ", " +
+                      dtype_name(target) + "))");
   }
 
   [[noreturn]] void refuse_class(int32_t n, const IntrinsicInfo& info, compute_dtype given) {
@@ -220,7 +223,8 @@ class Typer {
                        (given == COMPUTE_DTYPE_NONE ? std::string("numbers of that kind") : dtype_name(given));
     const compute_dtype hint = class_cast_hint(given, info.operands);
     if (given != COMPUTE_DTYPE_NONE && hint != COMPUTE_DTYPE_NONE) {
-      what += "; convert it (convert(" + std::string(data_.source(at(at(n).operands[0]))) + ", " + dtype_name(hint) + "))";
+      what +=
+          "; convert it (convert(" + std::string(data_.source(at(at(n).operands[0]))) + ", " + dtype_name(hint) + "))";
     }
     fault(n, what);
   }
@@ -249,7 +253,8 @@ class Typer {
     const TemplateNode& node = at(n);
     const Typing& from = type(node.operands[0]);
     const compute_dtype source = from.weak() ? from.own : from.dtype;
-    if (source == COMPUTE_DTYPE_NONE) fault(n, "nothing says the dtype of the number in bitcast; write convert around it");
+    if (source == COMPUTE_DTYPE_NONE)
+      fault(n, "nothing says the dtype of the number in bitcast; write convert around it");
     if (is_bool(node.target) || dtype_size(source) != dtype_size(node.target)) {
       fault(n, "bitcast from " + dtype_name(source) + " to " + dtype_name(node.target) +
                    (is_bool(node.target) ? "; compare with 0 instead" : ", which is of another size"));
@@ -326,7 +331,8 @@ class Typer {
       case TemplateKind::kReal: {
         const compute_dtype dtype = computed_in(t.dtype);
         const bool single = real_part_dtype(dtype) == COMPUTE_DTYPE_FLOAT32;
-        t.node = builder_.constant(scalar_from_double(single ? static_cast<double>(node.real32) : node.real, dtype), dtype);
+        t.node =
+            builder_.constant(scalar_from_double(single ? static_cast<double>(node.real32) : node.real, dtype), dtype);
         return;
       }
       case TemplateKind::kCall:
@@ -376,7 +382,8 @@ class Typer {
       const int32_t operand = node.operands[0];
       return rounded(operand, node.target);
     }
-    if (node.value == COMPUTE_INTRINSIC_BITCAST) return builder_.bitcast(rounded(node.operands[0], common), node.target);
+    if (node.value == COMPUTE_INTRINSIC_BITCAST)
+      return builder_.bitcast(rounded(node.operands[0], common), node.target);
     if (node.value == COMPUTE_INTRINSIC_NEXTAFTER && computed_in(common) != common) return emit_nextafter(n);
     int32_t made[3];
     for (int32_t i = 0; i < node.operand_count; ++i) {

@@ -52,8 +52,8 @@ std::vector<OutputDesc> infer(const MapCall& call) {
   const ExpressionTemplate& expression = call.expression;
   const auto expected = static_cast<size_t>(expression.input_count() + expression.scalar_count());
   if (call.operands.size() != expected) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: it takes " + std::to_string(expected) + " inputs and scalars, not " +
-                                                    std::to_string(call.operands.size()));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: it takes " + std::to_string(expected) +
+                                                    " inputs and scalars, not " + std::to_string(call.operands.size()));
   }
   const bool has_tensor = std::any_of(call.operands.begin(), call.operands.begin() + expression.input_count(),
                                       [](const OperandDesc& x) { return !x.is_scalar; });
@@ -79,7 +79,8 @@ std::vector<LeafDesc> map_leaves(const MapCall& call) {
   return leaves;
 }
 
-// ---- Elementwise ops --------------------------------------------------------------------------------------------------
+// ---- Elementwise ops
+// --------------------------------------------------------------------------------------------------
 
 RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands) {
   assert(operands.size() == schema.inputs.size() && operands.size() <= 3);
@@ -99,7 +100,8 @@ RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands
   const std::span<const PromotionOperand> joined(list, count);
   for (const PromotionOperand& x : joined) {
     if (!x.weak && !in_class(x.dtype, schema.input_class)) {
-      refuse_dtype(schema.name, x.name, x.dtype, schema.input_class, static_cast<int32_t>(&x - list) + (has_condition ? 1 : 0));
+      refuse_dtype(schema.name, x.name, x.dtype, schema.input_class,
+                   static_cast<int32_t>(&x - list) + (has_condition ? 1 : 0));
     }
   }
   RowTypes types;
@@ -131,15 +133,17 @@ TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> op
   return builder.finish(outputs, std::move(input_leaves));
 }
 
-void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted, int32_t argument) {
-  std::string message = std::string(op) + ": " + std::string(input) + " is " + dtype_name(given) + "; " + std::string(op) +
-                        " takes " + class_description(wanted);
+void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted,
+                  int32_t argument) {
+  std::string message = std::string(op) + ": " + std::string(input) + " is " + dtype_name(given) + "; " +
+                        std::string(op) + " takes " + class_description(wanted);
   const compute_dtype hint = class_cast_hint(given, wanted);
   if (hint != COMPUTE_DTYPE_NONE) message += "; cast it (cast(" + std::string(input) + ", " + dtype_name(hint) + "))";
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::move(message)).with_argument(argument);
 }
 
-// ---- Shapes -----------------------------------------------------------------------------------------------------------
+// ---- Shapes
+// -----------------------------------------------------------------------------------------------------------
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -153,7 +157,8 @@ int64_t element_count(std::string_view op, std::span<const int64_t> shape, int64
   bool overflow = false;
   for (const int64_t extent : shape) {
     if (extent < 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": shape " + shape_text(shape) + " has a negative extent");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  std::string(op) + ": shape " + shape_text(shape) + " has a negative extent");
     }
     overflow = __builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count) || overflow;
   }

@@ -21,8 +21,8 @@ struct OperandDesc {
   int32_t rank = 0;
   const int64_t* shape = nullptr;
   const int64_t* strides = nullptr;  // elements
-  bool is_scalar = false;  // a host scalar, given by value: rank 0, no memory
-  bool weak = false;       // only with is_scalar
+  bool is_scalar = false;            // a host scalar, given by value: rank 0, no memory
+  bool weak = false;                 // only with is_scalar
 
   std::span<const int64_t> extents() const noexcept { return {shape, static_cast<size_t>(rank)}; }
 };
@@ -46,23 +46,27 @@ struct OutputDesc {
   std::vector<int64_t> shape;
 };
 
-// Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that do not fit) as in "add: shapes [2,3] and [4,3] do not broadcast".
+// Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that do not fit) as in "add: shapes [2,3] and [4,3] do not
+// broadcast".
 std::vector<OutputDesc> infer(const OpCall& call);
 std::vector<OutputDesc> infer(const MapCall& call);
 
-// ---- Elementwise ops --------------------------------------------------------------------------------------------------
+// ---- Elementwise ops
+// --------------------------------------------------------------------------------------------------
 
 struct RowTypes {
   compute_dtype common = COMPUTE_DTYPE_NONE;  // to which the operands are converted; of where: those after the first
   compute_dtype output = COMPUTE_DTYPE_NONE;
 };
 
-// Throws INVALID_ARGUMENT as in "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))".
+// Throws INVALID_ARGUMENT as in "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x,
+// float32))".
 RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands);
 // The row's expression over operands of these dtypes.
 TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> operands, const RowTypes& types);
 
-// ---- What the rules of the ops share ----------------------------------------------------------------------------------
+// ---- What the rules of the ops share
+// ----------------------------------------------------------------------------------
 
 std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
 // The product; throws OUT_OF_RANGE if it, or it times `element_size`, does not fit in int64_t.

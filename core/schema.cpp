@@ -81,7 +81,8 @@ AttributeSchema parse_attribute(std::string_view text) {
                                                                    {"string", AttributeKind::kString},
                                                                    {"dtype", AttributeKind::kDtype},
                                                                    {"number", AttributeKind::kNumber}};
-  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& x) { return x.first == kind; });
+  const auto* found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& x) { return x.first == kind; });
   if (found == std::end(kKinds)) throw Error(COMPUTE_ERROR_INTERNAL, "ops.def: attribute " + std::string(text));
   attribute.kind = found->second;
   const std::string& value = attribute.default_text;
@@ -103,7 +104,8 @@ OpSchema elementwise(OpId id, const char* name, int32_t version, int32_t arity, 
   op.version = version;
   op.summary = summary;
   op.flags = kOpInPlace;
-  for (const std::string_view input : std::span(kNames).first(static_cast<size_t>(arity))) op.inputs.emplace_back(input);
+  for (const std::string_view input : std::span(kNames).first(static_cast<size_t>(arity)))
+    op.inputs.emplace_back(input);
   op.optional.resize(op.inputs.size());
   for (const std::string& input : op.inputs) op.inputs_text += (op.inputs_text.empty() ? "" : " ") + input;
   op.dtype_rule = "elementwise";
@@ -157,15 +159,16 @@ struct Tables {
   Tables() {
     ops.reserve(kOpCount);
 #define COMPUTE_ELEMENTWISE(arity, name, version, inputs, result, expression, ulp, summary) \
-  ops.push_back(elementwise(OpId::k_##name##_##version, #name, version, arity, #inputs, #result, expression, ulp, summary));
+  ops.push_back(                                                                            \
+      elementwise(OpId::k_##name##_##version, #name, version, arity, #inputs, #result, expression, ulp, summary));
 #define COMPUTE_UNARY(...) COMPUTE_ELEMENTWISE(1, __VA_ARGS__)
 #define COMPUTE_BINARY(...) COMPUTE_ELEMENTWISE(2, __VA_ARGS__)
 #define COMPUTE_TERNARY(...) COMPUTE_ELEMENTWISE(3, __VA_ARGS__)
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)              \
-  {                                                                                                               \
-    using namespace flag;                                                                                         \
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)                   \
+  {                                                                                                                    \
+    using namespace flag;                                                                                              \
     ops.push_back(other(OpId::k_##name##_##version, #name, version, inputs, attributes, dtype_rule, shape_rule, bound, \
-                        flags, summary));                                                                         \
+                        flags, summary));                                                                              \
   }
 #include <compute/ops.def>
 #undef COMPUTE_ELEMENTWISE
@@ -186,7 +189,8 @@ const Tables& tables() {
   return instance;
 }
 
-// ---- Attributes -------------------------------------------------------------------------------------------------------
+// ---- Attributes
+// -------------------------------------------------------------------------------------------------------
 
 [[noreturn]] void refuse(const OpSchema& schema, const std::string& what) {
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + what);
@@ -341,7 +345,8 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
     case AttributeKind::kDtype: {
       compute_dtype dtype;
       std::memcpy(&dtype, given->values, sizeof dtype);
-      if (!is_dtype(dtype)) refuse(schema, "attribute " + attribute.name + ": " + std::to_string(dtype) + " is no dtype");
+      if (!is_dtype(dtype))
+        refuse(schema, "attribute " + attribute.name + ": " + std::to_string(dtype) + " is no dtype");
       const int64_t word = dtype;
       return out.append(std::span<const int64_t>(&word, 1));
     }
@@ -353,7 +358,8 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
 
 }  // namespace
 
-// ---- Ops --------------------------------------------------------------------------------------------------------------
+// ---- Ops
+// --------------------------------------------------------------------------------------------------------------
 
 std::string OpSchema::input_name(int32_t index) const {
   const auto i = static_cast<size_t>(index);
@@ -366,15 +372,13 @@ const OpSchema& op_schema(OpId id) { return tables().ops[static_cast<size_t>(id)
 
 const OpSchema& find_op(std::string_view name, int32_t version) {
   const auto& sorted = tables().sorted;
-  const auto [first, last] = std::equal_range(
-      sorted.begin(), sorted.end(), name,
-      [](const auto& a, const auto& b) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(a)>, std::string_view>) {
-          return a < b->name;
-        } else {
-          return a->name < b;
-        }
-      });
+  const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), name, [](const auto& a, const auto& b) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(a)>, std::string_view>) {
+      return a < b->name;
+    } else {
+      return a->name < b;
+    }
+  });
   if (first == last) {
     std::vector<std::string> known;
     for (const OpSchema* op : sorted) known.push_back(op->name);
@@ -387,7 +391,8 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
     if ((*op)->version == version) return **op;
     versions += (versions.empty() ? "" : ", ") + std::to_string((*op)->version);
   }
-  throw Error(COMPUTE_ERROR_NOT_FOUND, std::string(name) + " has no version " + std::to_string(version) + "; known: " + versions);
+  throw Error(COMPUTE_ERROR_NOT_FOUND,
+              std::string(name) + " has no version " + std::to_string(version) + "; known: " + versions);
 }
 
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
@@ -402,15 +407,17 @@ void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t o
     } else if (least != most) {
       takes += " to " + std::to_string(most);
     }
-    refuse(schema, "it takes " + takes + (takes == "1" ? " input" : " inputs") + ", not " + std::to_string(input_count));
+    refuse(schema,
+           "it takes " + takes + (takes == "1" ? " input" : " inputs") + ", not " + std::to_string(input_count));
   }
   if (output_count != schema.output_count) {
-    refuse(schema, "it has " + std::to_string(schema.output_count) + (schema.output_count == 1 ? " output" : " outputs") +
-                       ", not " + std::to_string(output_count));
+    refuse(schema, "it has " + std::to_string(schema.output_count) +
+                       (schema.output_count == 1 ? " output" : " outputs") + ", not " + std::to_string(output_count));
   }
 }
 
-// ---- Attribute values -------------------------------------------------------------------------------------------------
+// ---- Attribute values
+// -------------------------------------------------------------------------------------------------
 
 Attributes& Attributes::operator=(const Attributes& other) {
   if (this == &other) return *this;
@@ -434,7 +441,9 @@ uint64_t* Attributes::grow(int32_t words) {
   return place;
 }
 
-uint64_t Attributes::hash() const noexcept { return XXH3_64bits(data(), static_cast<size_t>(size_) * sizeof(uint64_t)); }
+uint64_t Attributes::hash() const noexcept {
+  return XXH3_64bits(data(), static_cast<size_t>(size_) * sizeof(uint64_t));
+}
 
 namespace {
 
@@ -506,7 +515,8 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
     if (attribute.struct_size < sizeof attribute || attribute.struct_size % alignof(compute_attribute) != 0 ||
         attribute.struct_size != attributes->struct_size) {
-      refuse(schema, "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
+      refuse(schema,
+             "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
     }
     if (attribute.name == nullptr || attribute.name_size < 0) {
       refuse(schema, "attribute " + std::to_string(i) + " has no name");
@@ -544,9 +554,11 @@ bool is_default(const OpSchema& schema, const Attributes& attributes, int32_t in
   }
 }
 
-ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value, compute_dtype dtype) {
+ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value,
+                           compute_dtype dtype) {
   const auto refuse_value = [&](compute_error_code code) {
-    const std::string& name = schema.attributes[static_cast<size_t>(schema.run_time[static_cast<size_t>(run_time_index)])].name;
+    const std::string& name =
+        schema.attributes[static_cast<size_t>(schema.run_time[static_cast<size_t>(run_time_index)])].name;
     throw Error(code, schema.name + ": " + name + " is " + scalar_text(value.bits, value.dtype) + ", which " +
                           dtype_name(dtype) + " does not hold");
   };

@@ -22,7 +22,8 @@ enum class OpId : int32_t {
 #define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
 #define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
 #define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) k_##name##_##version,
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
+  k_##name##_##version,
 #include <compute/ops.def>
 #undef COMPUTE_UNARY
 #undef COMPUTE_BINARY
@@ -64,8 +65,8 @@ struct OpSchema {
   std::vector<bool> optional;       // by input
   int32_t output_count = 1;
   std::vector<AttributeSchema> attributes;
-  int32_t static_count = 0;            // attributes that are not run-time
-  std::vector<int32_t> run_time;       // indices of the run-time attributes, in schema order
+  int32_t static_count = 0;                  // attributes that are not run-time
+  std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
   std::string inputs_text, attributes_text;  // as in ops.def
   std::string dtype_rule, shape_rule, bound;
 
@@ -92,10 +93,11 @@ const OpSchema& find_op(std::string_view name, int32_t version);
 // Throws INVALID_ARGUMENT if the op does not take so many inputs or outputs.
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
 
-// ---- Attribute values -------------------------------------------------------------------------------------------------
+// ---- Attribute values
+// -------------------------------------------------------------------------------------------------
 
-// The static attributes of one call in normal form: equal values are equal words, and every default is filled in. Holds usual
-// calls without allocating.
+// The static attributes of one call in normal form: equal values are equal words, and every default is filled in. Holds
+// usual calls without allocating.
 class Attributes {
  public:
   static constexpr int32_t kInlineWords = 20;
@@ -139,7 +141,7 @@ class Attributes {
 
 // The value of a run-time attribute in one call.
 struct RunTimeValue {
-  int32_t kind = 0;  // COMPUTE_KIND_INT64, _FLOAT64, _COMPLEX128 or _SCALAR
+  int32_t kind = 0;                          // COMPUTE_KIND_INT64, _FLOAT64, _COMPLEX128 or _SCALAR
   compute_dtype dtype = COMPUTE_DTYPE_NONE;  // of bits: int64, float64, complex128; for SCALAR the caller fills it in
   ScalarBits bits{};
   compute_tensor* scalar = nullptr;  // SCALAR: the operand, unchecked
@@ -147,16 +149,18 @@ struct RunTimeValue {
 
 inline constexpr int32_t kMaxRunTimeAttributes = 8;
 
-// Checks `attributes` (an array of C structs, stepped by the first one's struct_size) against the schema. Throws INVALID_ARGUMENT
-// that names the op and the attribute. Writes one value per run-time attribute of the schema to out_run_time.
+// Checks `attributes` (an array of C structs, stepped by the first one's struct_size) against the schema. Throws
+// INVALID_ARGUMENT that names the op and the attribute. Writes one value per run-time attribute of the schema to
+// out_run_time.
 void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
                      RunTimeValue* out_run_time);
 
 // Whether attribute `index` has the schema's default value, so that a plugin does not see it.
 bool is_default(const OpSchema& schema, const Attributes& attributes, int32_t index);
 
-// A run-time attribute's value as `dtype`. Throws INVALID_ARGUMENT where that would change its meaning: a fraction as an integer,
-// a complex number as a real one; OUT_OF_RANGE for an integer that does not fit.
-ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value, compute_dtype dtype);
+// A run-time attribute's value as `dtype`. Throws INVALID_ARGUMENT where that would change its meaning: a fraction as
+// an integer, a complex number as a real one; OUT_OF_RANGE for an integer that does not fit.
+ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value,
+                           compute_dtype dtype);
 
 }  // namespace compute

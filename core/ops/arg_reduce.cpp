@@ -80,7 +80,8 @@ Lowering lower_to_reduce(const OpCall& call, const LoweringTarget& target, const
   return steps.take();
 }
 
-std::optional<Lowering> lower_arg(const OpCall& call, const LoweringTarget& target, int32_t alternative, const char* kind) {
+std::optional<Lowering> lower_arg(const OpCall& call, const LoweringTarget& target, int32_t alternative,
+                                  const char* kind) {
   if (read_arg_reduction(call).axes.empty()) {
     if (alternative > 0) return std::nullopt;
     Steps steps(call, target);

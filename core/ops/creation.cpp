@@ -40,7 +40,9 @@ std::optional<Lowering> lower_arange(const OpCall& call, const LoweringTarget& t
   if (alternative > 0) return std::nullopt;
   const compute_dtype dtype = working_dtype(target.outputs[0].dtype, target);
   const std::string i = convert_text("index(0)", COMPUTE_DTYPE_INT64, real_part_dtype(dtype));
-  const auto formula = [&](const std::string& start, const std::string& step) { return start + " + " + i + " * " + step; };
+  const auto formula = [&](const std::string& start, const std::string& step) {
+    return start + " + " + i + " * " + step;
+  };
   return one_map(call, target,
                  {by_parts(dtype, "a", "b", formula),
                   {attribute_term(call, "start", dtype), attribute_term(call, "step", dtype)}});
@@ -55,7 +57,8 @@ std::vector<OutputDesc> infer_linspace(const OpCall& call) {
   return {{dtype, {extent_attribute(call, "size")}}};
 }
 
-// The weights of start and stop are whole numbers, so that even steps come out exactly; where that overflows, they are fractions.
+// The weights of start and stop are whole numbers, so that even steps come out exactly; where that overflows, they are
+// fractions.
 std::optional<Lowering> lower_linspace(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   const compute_dtype dtype = working_dtype(target.outputs[0].dtype, target);
@@ -66,7 +69,8 @@ std::optional<Lowering> lower_linspace(const OpCall& call, const LoweringTarget&
   const std::string i = convert_text("index(0)", COMPUTE_DTYPE_INT64, real_part_dtype(dtype));
   const auto formula = [&](const std::string& a, const std::string& b) {
     const std::string whole = "(" + a + " * (c - " + i + ") + " + b + " * " + i + ") / c";
-    return "where(isfinite(" + whole + "), " + whole + ", " + a + " * ((c - " + i + ") / c) + " + b + " * (" + i + " / c))";
+    return "where(isfinite(" + whole + "), " + whole + ", " + a + " * ((c - " + i + ") / c) + " + b + " * (" + i +
+           " / c))";
   };
   std::string value = "where(index(0) == 0, a, " + by_parts(dtype, "a", "b", formula) + ")";
   if (endpoint) value = "where(index(0) == c, b, " + value + ")";

@@ -13,9 +13,10 @@ int32_t axis_of(const OpCall& call, int32_t rank) {
 }
 
 [[noreturn]] void refuse_shape(const OpCall& call, size_t index, const std::string& where) {
-  refuse(call, call.schema.input_name(static_cast<int32_t>(index)) + " has shape " +
-                   shape_text(call.inputs[index].extents()) + ", which differs from " +
-                   shape_text(call.inputs[0].extents()) + where,
+  refuse(call,
+         call.schema.input_name(static_cast<int32_t>(index)) + " has shape " +
+             shape_text(call.inputs[index].extents()) + ", which differs from " + shape_text(call.inputs[0].extents()) +
+             where,
          static_cast<int32_t>(index));
 }
 
@@ -32,7 +33,8 @@ std::vector<OutputDesc> infer_concat(const OpCall& call) {
     for (size_t k = 0; agrees && k < first.size(); ++k) agrees = k == static_cast<size_t>(axis) || other[k] == first[k];
     if (!agrees) refuse_shape(call, i, " outside axis " + std::to_string(axis));
     if (__builtin_add_overflow(joined, other[static_cast<size_t>(axis)], &joined)) {
-      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, "concat: the extents along axis " + std::to_string(axis) + " do not fit in int64");
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                  "concat: the extents along axis " + std::to_string(axis) + " do not fit in int64");
     }
   }
   return {{promote_inputs(call), std::move(shape)}};

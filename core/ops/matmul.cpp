@@ -28,14 +28,18 @@ Product read_product(const OpCall& call) {
   product.n = b.size() > 1 ? b.back() : 1;
   const int64_t rows = b.size() > 1 ? b[b.size() - 2] : b[0];
   if (rows != product.k) {
-    refuse(call, shapes() + " do not multiply: " + std::to_string(product.k) + " columns meet " + std::to_string(rows) + " rows", 1);
+    refuse(
+        call,
+        shapes() + " do not multiply: " + std::to_string(product.k) + " columns meet " + std::to_string(rows) + " rows",
+        1);
   }
   const size_t batch_a = a.size() > 2 ? a.size() - 2 : 0, batch_b = b.size() > 2 ? b.size() - 2 : 0;
   product.batch.assign(std::max(batch_a, batch_b), 1);
   for (const auto& [extents, count] : {std::pair(a, batch_a), std::pair(b, batch_b)}) {
     for (size_t i = 0; i < count; ++i) {
       int64_t& extent = product.batch[product.batch.size() - count + i];
-      if (extent != 1 && extents[i] != 1 && extent != extents[i]) refuse(call, shapes() + " do not broadcast in their batches", 1);
+      if (extent != 1 && extents[i] != 1 && extent != extents[i])
+        refuse(call, shapes() + " do not broadcast in their batches", 1);
       if (extent == 1) extent = extents[i];
     }
   }

@@ -50,9 +50,8 @@ std::optional<Lowering> lower_variance(const OpCall& call, const LoweringTarget&
   const compute_dtype computed = computed_in(x.dtype), accumulator = real_part_dtype(computed);
   const StepOperand mean = steps.temporary(computed, reduction.kept_shape);
   steps.reduce("sum", computed, reduction.axes, {"x"}, {x}, divided(computed, reduction.count), mean);
-  const std::string squares = is_complex(computed)
-                                  ? "real(x - y) * real(x - y) + imag(x - y) * imag(x - y)"
-                                  : "(x - y) * (x - y)";
+  const std::string squares =
+      is_complex(computed) ? "real(x - y) * real(x - y) + imag(x - y) * imag(x - y)" : "(x - y) * (x - y)";
   // A correction of n or more divides by 0: infinite, or NaN where nothing differs.
   const std::string variance = "x / max(a - b, 0)";
   steps.reduce("sum", accumulator, reduction.axes, {squares}, {x, broadcast_to(mean, x.shape)},

@@ -6,9 +6,7 @@ namespace compute {
 
 namespace {
 
-std::vector<OutputDesc> infer_truth(const OpCall& call) {
-  return {{COMPUTE_DTYPE_BOOL, read_reduction(call).shape}};
-}
+std::vector<OutputDesc> infer_truth(const OpCall& call) { return {{COMPUTE_DTYPE_BOOL, read_reduction(call).shape}}; }
 
 std::vector<OutputDesc> infer_extreme(const OpCall& call, const char* what) {
   require_class(call, 0, DtypeClass::kReal);
@@ -48,7 +46,8 @@ std::optional<Lowering> lower_reduce(const OpCall& call, const LoweringTarget& t
   const StepOperand x = steps.input(0);
   const compute_dtype accumulator = computed_in(output.dtype);
   // Half types are converted by typing; a text is needed where the kind of the dtype changes.
-  std::string before = is_bool(accumulator) && !is_bool(x.dtype) ? "x != 0" : convert_text("x", computed_in(x.dtype), accumulator);
+  std::string before =
+      is_bool(accumulator) && !is_bool(x.dtype) ? "x != 0" : convert_text("x", computed_in(x.dtype), accumulator);
   steps.reduce(kind, accumulator, reduction.axes, {std::move(before)}, {x}, {"x"}, output);
   return steps.take();
 }

@@ -12,7 +12,7 @@ namespace compute {
 
 // The attributes axes and keepdims of a call, and the shapes that follow from them.
 struct Reduction {
-  std::vector<int64_t> axes;       // ascending
+  std::vector<int64_t> axes;        // ascending
   std::vector<int64_t> kept_shape;  // with extent 1 at reduced axes: the reduce primitive's output
   std::vector<int64_t> shape;       // of the op's result
   int64_t count = 1;                // elements that make one result

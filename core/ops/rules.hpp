@@ -15,7 +15,8 @@ namespace compute {
 struct OpRules {
   // The outputs' dtypes and shapes; throws for what the op does not take.
   std::vector<OutputDesc> (*infer)(const OpCall& call);
-  // As lower() in decompose.hpp. Called for outputs that have elements; scalars among the inputs are for Steps to handle.
+  // As lower() in decompose.hpp. Called for outputs that have elements; scalars among the inputs are for Steps to
+  // handle.
   std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
   // Whether plugins are asked for the op as a whole first.
   bool is_composite = false;
@@ -37,7 +38,8 @@ const OpRules& op_rules(OpId id);
 
 std::vector<LeafDesc> map_leaves(const MapCall& call);
 
-// ---- Refusals and attributes, in one form for all ops -----------------------------------------------------------------
+// ---- Refusals and attributes, in one form for all ops
+// -----------------------------------------------------------------
 
 // Throws INVALID_ARGUMENT: "name: what".
 [[noreturn]] void refuse(const OpCall& call, const std::string& what, int32_t argument = -1);

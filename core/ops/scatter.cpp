@@ -34,18 +34,24 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
   checked_reduction(call);
   flag_attribute(call, "deterministic");
   if (!is_integer(indices.dtype)) {
-    refuse(call, "indices is " + dtype_name(indices.dtype) + "; they are integers; cast them (cast(indices, int64))", 1);
+    refuse(call, "indices is " + dtype_name(indices.dtype) + "; they are integers; cast them (cast(indices, int64))",
+           1);
   }
-  const PromotionOperand both[] = {{x.dtype, false, "x"}, {updates.dtype, updates.is_scalar && updates.weak, "updates"}};
+  const PromotionOperand both[] = {{x.dtype, false, "x"},
+                                   {updates.dtype, updates.is_scalar && updates.weak, "updates"}};
   PromotionFault fault;
   if (common_dtype(both, &fault) != x.dtype) {
-    refuse(call, "updates is " + dtype_name(updates.dtype) + ", x " + dtype_name(x.dtype) + "; cast them (cast(updates, " +
-                     dtype_name(x.dtype) + "))", 2);
+    refuse(call,
+           "updates is " + dtype_name(updates.dtype) + ", x " + dtype_name(x.dtype) + "; cast them (cast(updates, " +
+               dtype_name(x.dtype) + "))",
+           2);
   }
   const int32_t axis = axis_of(call);
   if (indices.rank != x.rank) {
-    refuse(call, "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
-                     ", has another rank", 1);
+    refuse(call,
+           "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
+               ", has another rank",
+           1);
   }
   const auto a = indices.extents(), b = updates.extents();
   if (!updates.is_scalar && !std::equal(a.begin(), a.end(), b.begin(), b.end())) {
@@ -54,8 +60,10 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
   for (int32_t i = 0; i < x.rank; ++i) {
     const bool fits = i == axis ? x.shape[i] > 0 || !has_elements(a) : indices.shape[i] <= x.shape[i];
     if (!fits) {
-      refuse(call, "indices have shape " + shape_text(a) + ", which reaches beyond x, of shape " + shape_text(x.extents()) +
-                       ", along axis " + std::to_string(i), 1);
+      refuse(call,
+             "indices have shape " + shape_text(a) + ", which reaches beyond x, of shape " + shape_text(x.extents()) +
+                 ", along axis " + std::to_string(i),
+             1);
     }
   }
   const auto shape = x.extents();

@@ -37,7 +37,8 @@ StepAttribute dtype_value(const char* name, compute_dtype value) {
 
 }  // namespace
 
-// ---- Views ------------------------------------------------------------------------------------------------------------
+// ---- Views
+// ------------------------------------------------------------------------------------------------------------
 
 StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent) {
   operand.shape.insert(operand.shape.begin() + axis, extent);
@@ -52,7 +53,8 @@ StepOperand without_axis(StepOperand operand, int32_t axis) {
 }
 
 StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape) {
-  OperandDesc view{operand.dtype, static_cast<int32_t>(operand.shape.size()), operand.shape.data(), operand.strides.data()};
+  OperandDesc view{operand.dtype, static_cast<int32_t>(operand.shape.size()), operand.shape.data(),
+                   operand.strides.data()};
   StepOperand result = operand;
   result.strides = broadcast_strides(view, shape);
   result.shape.assign(shape.begin(), shape.end());
@@ -66,7 +68,8 @@ StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t e
   return operand;
 }
 
-// ---- Scalars ----------------------------------------------------------------------------------------------------------
+// ---- Scalars
+// ----------------------------------------------------------------------------------------------------------
 
 ScalarTerm extent_term(int64_t value) {
   const StepScalar source{ScalarSource::kValue, 0, COMPUTE_DTYPE_INT64, scalar_from_int64(value, COMPUTE_DTYPE_INT64)};
@@ -82,7 +85,8 @@ std::string convert_text(std::string_view operand, compute_dtype from, compute_d
   return "convert(" + std::string(operand) + ", " + dtype_name(to) + ")";
 }
 
-// ---- Steps ------------------------------------------------------------------------------------------------------------
+// ---- Steps
+// ------------------------------------------------------------------------------------------------------------
 
 StepOperand Steps::input(int32_t index, compute_dtype dtype) {
   const OperandDesc& desc = call_.inputs[static_cast<size_t>(index)];
@@ -110,8 +114,13 @@ StepOperand Steps::output(int32_t index) const {
 }
 
 StepOperand Steps::temporary(compute_dtype dtype, std::span<const int64_t> shape) {
-  StepOperand operand{ValueKind::kTemporary, static_cast<int32_t>(lowering_.temporaries.size()), dtype,
-                      COMPUTE_TENSOR_INPUT, {}, {}, 0};
+  StepOperand operand{ValueKind::kTemporary,
+                      static_cast<int32_t>(lowering_.temporaries.size()),
+                      dtype,
+                      COMPUTE_TENSOR_INPUT,
+                      {},
+                      {},
+                      0};
   operand.shape.assign(shape.begin(), shape.end());
   operand.strides = row_major_strides(shape);
   const int64_t size = element_count(call_.schema.name, shape, dtype_size(dtype)) * dtype_size(dtype);
@@ -139,8 +148,8 @@ StepOperand Steps::as_indices(const StepOperand& operand) {
   return dst;
 }
 
-TypedExpression Steps::type(const StepExpression& expression, std::span<const compute_dtype> inputs, compute_dtype wanted,
-                            std::vector<StepScalar>& out_scalars) const {
+TypedExpression Steps::type(const StepExpression& expression, std::span<const compute_dtype> inputs,
+                            compute_dtype wanted, std::vector<StepScalar>& out_scalars) const {
   static constexpr std::string_view kInputs[] = {"x", "y", "z"};
   static constexpr auto kScalars = [] {
     std::array<std::string_view, kScalarNames.size()> names;
@@ -193,8 +202,9 @@ void Steps::fill(StepOperand dst, const ScalarBits& value) {
   map({"a", {term}}, {}, std::move(dst));
 }
 
-void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes, const StepExpression& before,
-                   std::vector<StepOperand> inputs, const StepExpression& after, StepOperand output) {
+void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes,
+                   const StepExpression& before, std::vector<StepOperand> inputs, const StepExpression& after,
+                   StepOperand output) {
   std::vector<compute_dtype> dtypes;
   for (const StepOperand& operand : inputs) {
     dtypes.push_back(operand.dtype);

@@ -11,7 +11,8 @@
 
 namespace compute {
 
-// ---- Views ------------------------------------------------------------------------------------------------------------
+// ---- Views
+// ------------------------------------------------------------------------------------------------------------
 
 // With a new axis of `extent` in front of `axis`, repeated along it.
 StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent = 1);
@@ -21,7 +22,8 @@ StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> sh
 // Elements [start, start + extent) along `axis`.
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
 
-// ---- Scalars ----------------------------------------------------------------------------------------------------------
+// ---- Scalars
+// ----------------------------------------------------------------------------------------------------------
 
 // A scalar of an expression before it is typed: StepScalar's source, and how it takes part in typing.
 struct ScalarTerm {
@@ -34,7 +36,8 @@ ScalarTerm extent_term(int64_t value);
 // The run-time attribute as `dtype`.
 ScalarTerm attribute_term(const OpCall& call, std::string_view name, compute_dtype dtype);
 
-// An expression of a step, as text over x, y, z (the step's inputs in order) and a, b, c, … (the scalars, by scalar_name).
+// An expression of a step, as text over x, y, z (the step's inputs in order) and a, b, c, … (the scalars, by
+// scalar_name).
 struct StepExpression {
   std::string text;
   std::vector<ScalarTerm> scalars = {};
@@ -46,7 +49,8 @@ inline std::string scalar_name(size_t index) { return std::string(1, kScalarName
 // "convert(x, float32)": the text for an operand of some dtype as another; "x" itself if it is that.
 std::string convert_text(std::string_view operand, compute_dtype from, compute_dtype to);
 
-// ---- Steps ------------------------------------------------------------------------------------------------------------
+// ---- Steps
+// ------------------------------------------------------------------------------------------------------------
 
 class Steps {
  public:

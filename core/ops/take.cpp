@@ -21,7 +21,9 @@ void check_indices(const OpCall& call) {
 // An axis without elements has nothing that an index could name.
 void refuse_empty_axis(const OpCall& call, int32_t axis, std::span<const int64_t> shape) {
   if (call.inputs[0].shape[axis] == 0 && has_elements(shape)) {
-    refuse(call, "axis " + std::to_string(axis) + " of x, of shape " + shape_text(call.inputs[0].extents()) + ", has no elements",
+    refuse(call,
+           "axis " + std::to_string(axis) + " of x, of shape " + shape_text(call.inputs[0].extents()) +
+               ", has no elements",
            0);
   }
 }
@@ -37,7 +39,8 @@ std::vector<OutputDesc> infer_take(const OpCall& call) {
   return {{call.inputs[0].dtype, std::move(shape)}};
 }
 
-// The index space is the output's shape. x repeats along all axes of the indices but the last, which takes the place of `axis`.
+// The index space is the output's shape. x repeats along all axes of the indices but the last, which takes the place of
+// `axis`.
 std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
@@ -51,7 +54,8 @@ std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& tar
   const auto rank = static_cast<int32_t>(indices.shape.size());
   for (int32_t i = 0; i + 1 < rank; ++i) x = with_axis(std::move(x), axis + i, indices.shape[static_cast<size_t>(i)]);
   const auto last = static_cast<int32_t>(output.shape.size());
-  for (int32_t i = axis + rank; i < last; ++i) indices = with_axis(std::move(indices), static_cast<int32_t>(indices.shape.size()));
+  for (int32_t i = axis + rank; i < last; ++i)
+    indices = with_axis(std::move(indices), static_cast<int32_t>(indices.shape.size()));
   steps.gather(std::move(x), broadcast_to(indices, output.shape), std::move(output), axis + rank - 1);
   return steps.take();
 }
@@ -60,16 +64,20 @@ std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& tar
 std::vector<int64_t> along_shape(const OpCall& call, int32_t axis) {
   const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
   if (x.rank != indices.rank) {
-    refuse(call, "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
-                     ", has another rank", 1);
+    refuse(call,
+           "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
+               ", has another rank",
+           1);
   }
   std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);
   for (int32_t i = 0; i < x.rank; ++i) {
     int64_t& extent = shape[static_cast<size_t>(i)];
     if (i == axis || x.shape[i] == extent || x.shape[i] == 1) continue;
     if (extent != 1) {
-      refuse(call, "shapes " + shape_text(x.extents()) + " and " + shape_text(indices.extents()) +
-                       " do not broadcast outside axis " + std::to_string(axis), 1);
+      refuse(call,
+             "shapes " + shape_text(x.extents()) + " and " + shape_text(indices.extents()) +
+                 " do not broadcast outside axis " + std::to_string(axis),
+             1);
     }
     extent = x.shape[i];
   }
