@@ -317,6 +317,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
     case AttributeKind::kInt64: {
       // The caller's memory need not be aligned for int64_t; it is copied by bytes.
       const auto count = static_cast<size_t>(given->count);
+      if (count == 0) return out.append(std::span<const int64_t>());
       if (count <= COMPUTE_MAX_RANK) {
         int64_t values[COMPUTE_MAX_RANK];
         std::memcpy(values, given->values, count * sizeof(int64_t));

@@ -84,10 +84,11 @@ std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& t
   }
   // Index space [batch…, m, n, k], summed over k.
   const std::vector<int64_t> space = joined(product.batch, {product.m, product.n, product.k});
-  a = broadcast_to(with_axis(std::move(a), static_cast<int32_t>(a.shape.size()) - 1), space);
+  const auto rank_a = static_cast<int32_t>(a.shape.size()), rank_b = static_cast<int32_t>(b.shape.size());
+  a = broadcast_to(with_axis(std::move(a), rank_a - 1), space);
   std::swap(b.shape[b.shape.size() - 2], b.shape[b.shape.size() - 1]);
   std::swap(b.strides[b.strides.size() - 2], b.strides[b.strides.size() - 1]);
-  b = broadcast_to(with_axis(std::move(b), static_cast<int32_t>(b.shape.size()) - 2), space);
+  b = broadcast_to(with_axis(std::move(b), rank_b - 2), space);
   const int64_t axis = batch + 2;
   steps.reduce("sum", computed_in(output.dtype), {&axis, 1}, {"x * y"}, {std::move(a), std::move(b)}, {"x"},
                with_axis(std::move(output), batch + 2));

@@ -54,9 +54,9 @@ std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& tar
   const auto rank = static_cast<int32_t>(indices.shape.size());
   for (int32_t i = 0; i + 1 < rank; ++i) x = with_axis(std::move(x), axis + i, indices.shape[static_cast<size_t>(i)]);
   const auto last = static_cast<int32_t>(output.shape.size());
-  for (int32_t i = axis + rank; i < last; ++i)
-    indices = with_axis(std::move(indices), static_cast<int32_t>(indices.shape.size()));
-  steps.gather(std::move(x), broadcast_to(indices, output.shape), std::move(output), axis + rank - 1);
+  for (int32_t i = axis + rank; i < last; ++i) indices = with_axis(std::move(indices), i - axis);
+  indices = broadcast_to(indices, output.shape);
+  steps.gather(std::move(x), std::move(indices), std::move(output), axis + rank - 1);
   return steps.take();
 }
 

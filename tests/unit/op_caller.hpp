@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls ops by name, as tests write them: attributes by name, results by running every alternative lowering.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/schema.hpp"
+#include "tests/unit/lowering_evaluator.hpp"
+
+namespace compute {
+
+// compute_attribute structs and what they point to, which copies share.
+class TestAttributes {
+ public:
+  TestAttributes& int64(const char* name, int64_t value) { return ints(name, {value}); }
+  TestAttributes& ints(const char* name, std::vector<int64_t> values) {
+    const auto kept = keep(std::move(values));
+    return add(name, COMPUTE_KIND_INT64, static_cast<int64_t>(kept->size()), kept->data());
+  }
+  TestAttributes& float64(const char* name, double value) {
+    return add(name, COMPUTE_KIND_FLOAT64, 1, keep(std::move(value)).get());
+  }
+  TestAttributes& complex128(const char* name, double real, double imaginary) {
+    return add(name, COMPUTE_KIND_COMPLEX128, 1, keep(std::array{real, imaginary})->data());
+  }
+  TestAttributes& string(const char* name, std::string value) {
+    const auto text = keep(std::move(value));
+    return add(name, COMPUTE_KIND_STRING, 1,
+               keep(compute_string{text->data(), static_cast<int64_t>(text->size())}).get());
+  }
+  TestAttributes& dtype(const char* name, compute_dtype value) {
+    return add(name, COMPUTE_KIND_DTYPE, 1, keep(std::move(value)).get());
+  }
+  TestAttributes& add(const char* name, int32_t kind, int64_t count, const void* values) {
+    compute_attribute attribute{};
+    attribute.struct_size = sizeof attribute;
+    attribute.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
+    attribute.name = name;
+    attribute.name_size = static_cast<int64_t>(std::strlen(name));
+    attribute.kind = kind;
+    attribute.count = count;
+    attribute.values = values;
+    list_.push_back(attribute);
+    return *this;
+  }
+  std::vector<compute_attribute>& list() { return list_; }
+  const std::vector<compute_attribute>& list() const { return list_; }
+
+ private:
+  template <class T>
+  std::shared_ptr<T> keep(T&& value) {
+    auto kept = std::make_shared<T>(std::move(value));
+    kept_.push_back(kept);
+    return kept;
+  }
+
+  std::vector<compute_attribute> list_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+// A call with everything that OpCall refers to.
+struct TestCall {
+  const OpSchema& schema;
+  Attributes attributes;
+  std::vector<RunTimeValue> run_time;
+  std::vector<TestTensor> inputs;
+  std::vector<OperandDesc> descs;
+
+  TestCall(std::string_view op, std::vector<TestTensor> tensors, const TestAttributes& given = {})
+      : schema(find_op(op, 0)), run_time(schema.run_time.size()), inputs(std::move(tensors)) {
+    read_attributes(schema, given.list().data(), static_cast<int64_t>(given.list().size()), attributes,
+                    run_time.data());
+    check_operand_counts(schema, static_cast<int64_t>(inputs.size()), schema.output_count);
+    for (const TestTensor& input : inputs) descs.push_back(input.desc());
+  }
+  OpCall call() const { return {schema, attributes, descs}; }
+  std::vector<OutputDesc> infer() const { return compute::infer(call()); }
+
+  std::optional<Lowering> lower(int32_t alternative, bool in_place = false) const {
+    const std::vector<OutputDesc> outputs = infer();
+    std::vector<int64_t> strides = row_major_strides(outputs[0].shape);
+    const LoweringTarget::Output output{outputs[0].dtype, outputs[0].shape, strides};
+    return compute::lower(call(), {{&output, 1}, in_place, true}, alternative);
+  }
+};
+
+// The result of every lowering but a composite one, which must agree; also of one into an output with strides of its
+// own.
+inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
+  TestCall test(op, std::move(inputs), attributes);
+  const OutputDesc desc = test.infer()[0];
+  std::optional<TestTensor> result;
+  for (const bool strided : {false, true}) {
+    for (int32_t alternative = 0;; ++alternative) {
+      TestTensor output = empty_tensor(desc.dtype, desc.shape);
+      if (strided && output.count() > 0) {
+        // Column-major, backwards, every second element.
+        int64_t stride = -2;
+        for (size_t i = 0; i < desc.shape.size(); ++i) {
+          output.strides[i] = stride;
+          stride *= desc.shape[i];
+        }
+        const int64_t size = dtype_size(desc.dtype);
+        output.bytes.assign(static_cast<size_t>(2 * output.count() * size), 0xA5);
+        output.start = (2 * output.count() - 2) * size;
+      }
+      const LoweringTarget::Output target{desc.dtype, desc.shape, output.strides};
+      const std::optional<Lowering> lowering = lower(test.call(), {{&target, 1}, false, true}, alternative);
+      if (!lowering) {
+        EXPECT_GT(alternative, 0);
+        break;
+      }
+      if (lowering->is_composite) continue;
+      std::vector<TestTensor> outputs{std::move(output)};
+      LoweringEvaluator evaluator(&test.schema, test.inputs, outputs, test.run_time);
+      evaluator.run(*lowering);
+      if (!result) {
+        result = outputs[0];
+      } else {
+        const auto a = values(*result), b = values(outputs[0]);
+        EXPECT_EQ(a.size(), b.size());
+        for (size_t i = 0; i < a.size(); ++i) {
+          const bool same = a[i] == b[i] || (std::isnan(a[i].real()) && std::isnan(b[i].real()));
+          EXPECT_TRUE(same) << op << ", alternative " << alternative << ", element " << i << ": " << a[i] << " and "
+                            << b[i];
+        }
+      }
+    }
+  }
+  return *result;
+}
+
+// The message of the Error that `f` throws; "" and a failure if it throws none.
+template <class F>
+std::string error_of(F&& f, compute_error_code code = COMPUTE_ERROR_INVALID_ARGUMENT) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, code) << error.message;
+    return error.message;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+}  // namespace compute
