@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vector code of one instruction set: a table of block functions, chosen once when the plugin is opened.
+#pragma once
+
+#include <cstdint>
+
+namespace compute::cpu {
+
+constexpr int kIntrinsicLimit = 71;  // ids of intrinsics.def are below this
+constexpr int kDtypeLimit = 16;      // ids of dtypes.def are below this
+
+/// A scalar operand is read from a buffer of this many bytes, filled with copies of the value.
+constexpr int kSplatBytes = 64;
+
+/// Applies one function to `n` contiguous elements.
+///
+/// Operand i is at x[i], contiguous where steps[i] is 1; where steps[i] is 0 it is one value, repeated over kSplatBytes
+/// at x[i]. `out` is contiguous, and is either the same address as a contiguous operand of the same element size or
+/// apart from all of them. No alignment is needed.
+using BlockFunction = void (*)(const void* const* x, const int64_t* steps, void* out, int64_t n);
+
+/// A compiled expression of one output; called as a block function whose operands are the expression's inputs.
+struct CompiledRow {
+  uint64_t digest_high;  // the digest's first 8 bytes, big-endian
+  uint64_t digest_low;
+  BlockFunction run;
+};
+
+struct IsaTable {
+  const char* name;
+  /// By intrinsic and the dtype of its last operand; null where the operand class does not have the dtype. `convert`
+  /// and `bitcast` are not in here.
+  BlockFunction calls[kIntrinsicLimit][kDtypeLimit];
+  /// By the dtypes converted from and to; null from complex to real ones.
+  BlockFunction converts[kDtypeLimit][kDtypeLimit];
+  /// Copies `n` elements of 1 << index bytes, `stride` bytes apart in src, to contiguous dst; and the reverse.
+  void (*gather[5])(const void* src, int64_t stride, void* dst, int64_t n);
+  void (*scatter[5])(const void* src, void* dst, int64_t stride, int64_t n);
+  /// Copies without reading dst's lines into the cache; what it wrote is ordered by stream_end.
+  void (*stream_copy)(void* dst, const void* src, int64_t size_bytes);
+  void (*stream_end)();
+  const CompiledRow* rows;
+  int64_t row_count;
+};
+
+/// The table for this CPU. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2" or
+/// "avx512" limits the choice; what the CPU does not have is never chosen. Returns null where `narrow` is none of
+/// these.
+const IsaTable* select_isa(const char* narrow);
+
+}  // namespace compute::cpu

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// The map primitive of the CPU plugin: every way to lay out operands, against plain loops.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "plugins/cpu/elementwise.hpp"
+
+namespace compute::cpu {
+namespace {
+
+// Pieces of uneven size on threads of their own.
+std::atomic<int> pieces_run{0};
+void uneven_parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
+  std::vector<std::thread> threads;
+  int64_t begin = 0;
+  for (int i = 0; begin < count; ++i) {
+    const int64_t end = std::min(count, begin + std::max(grain, count / 7) + i);
+    ++pieces_run;
+    threads.emplace_back([=] { body(user, begin, end); });
+    begin = end;
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+class Expression {
+ public:
+  int input(int index, int dtype) {
+    inputs_ = std::max(inputs_, index + 1);
+    return add({COMPUTE_NODE_INPUT, dtype, index, 0, 0, {}});
+  }
+  int scalar(int index, int dtype) {
+    scalars_ = std::max(scalars_, index + 1);
+    return add({COMPUTE_NODE_SCALAR, dtype, index, 0, 0, {}});
+  }
+  int index(int axis, int dtype) { return add({COMPUTE_NODE_INDEX, dtype, axis, 0, 0, {}}); }
+  template <typename T>
+  int constant(T value, int dtype) {
+    compute_plugin_node node{COMPUTE_NODE_CONSTANT, dtype, 0, 0, 0, {}};
+    std::memcpy(node.bits, &value, sizeof value);
+    return add(node);
+  }
+  int call(int intrinsic, int dtype, const std::vector<int>& operands) {
+    compute_plugin_node node{COMPUTE_NODE_CALL,
+                             dtype,
+                             intrinsic,
+                             static_cast<int>(operands.size()),
+                             static_cast<int64_t>(operands_.size()),
+                             {}};
+    operands_.insert(operands_.end(), operands.begin(), operands.end());
+    return add(node);
+  }
+  const compute_plugin_expression& view(const std::vector<int>& outputs) {
+    outputs_ = outputs;
+    view_ = {};
+    view_.struct_size = sizeof view_;
+    view_.node_count = static_cast<int>(nodes_.size());
+    view_.input_count = inputs_;
+    view_.scalar_count = scalars_;
+    view_.output_count = static_cast<int>(outputs_.size());
+    view_.nodes = nodes_.data();
+    view_.operands = operands_.data();
+    view_.operand_total = static_cast<int64_t>(operands_.size());
+    view_.outputs = outputs_.data();
+    return view_;
+  }
+
+ private:
+  int add(const compute_plugin_node& node) {
+    nodes_.push_back(node);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  std::vector<compute_plugin_node> nodes_;
+  std::vector<int32_t> operands_, outputs_;
+  int inputs_ = 0, scalars_ = 0;
+  compute_plugin_expression view_;
+};
+
+struct Tensor {
+  int dtype;
+  std::vector<int64_t> strides;  // elements
+  void* data;
+};
+
+void run_map(const compute_plugin_expression& expression, const std::vector<int64_t>& shape,
+             const std::vector<Tensor>& operands, const std::vector<compute_plugin_scalar>& scalars = {},
+             const char* isa = nullptr) {
+  std::vector<compute_plugin_tensor> tensors;
+  std::vector<void*> data;
+  for (const Tensor& t : operands) {
+    compute_plugin_tensor tensor{};
+    tensor.struct_size = sizeof tensor;
+    tensor.dtype = t.dtype;
+    tensor.rank = static_cast<int32_t>(shape.size());
+    tensor.shape = shape.data();
+    tensor.strides = t.strides.data();
+    tensors.push_back(tensor);
+    data.push_back(t.data);
+  }
+  const compute_plugin_expression* expressions[] = {&expression};
+  compute_plugin_op op{};
+  op.struct_size = sizeof op;
+  op.input_count = expression.input_count;
+  op.output_count = expression.output_count;
+  op.tensors = tensors.data();
+  op.expression_count = 1;
+  op.expressions = expressions;
+  const MapPlan plan(op, *select_isa(isa));
+  std::vector<char> workspace(plan.workspace_bytes() + 64);
+  char* aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
+  plan.run(data.data(), scalars.data(), aligned, &uneven_parallel_for);
+}
+
+int64_t points_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
+
+// Memory with guards around an array of any strides.
+template <typename T>
+struct Laid {
+  std::vector<T> memory;
+  std::vector<int64_t> strides;
+  T* origin = nullptr;
+
+  Laid(const std::vector<int64_t>& shape, const std::vector<int64_t>& wanted) : strides(wanted) {
+    int64_t low = 0, high = 0;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      (strides[axis] < 0 ? low : high) += strides[axis] * (shape[axis] - 1);
+    memory.assign(high - low + 1 + 32, T(-7));
+    origin = memory.data() + 16 - low;
+  }
+  T& at(const std::vector<int64_t>& shape, int64_t point) {
+    T* p = origin;
+    for (int axis = static_cast<int>(shape.size()) - 1; axis >= 0; --axis) {
+      p += point % shape[axis] * strides[axis];
+      point /= shape[axis];
+    }
+    return *p;
+  }
+};
+
+std::vector<int64_t> random_strides(const std::vector<int64_t>& shape, std::mt19937& random, bool output) {
+  const int rank = static_cast<int>(shape.size());
+  std::vector<int> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  if (random() % 3 == 0) std::shuffle(order.begin(), order.end(), random);
+  std::vector<int64_t> strides(rank);
+  int64_t stride = random() % 4 == 0 ? 2 : 1;
+  for (int k = rank - 1; k >= 0; --k) {
+    const int axis = order[k];
+    strides[axis] = !output && random() % 5 == 0 ? 0 : random() % 5 == 0 ? -stride : stride;
+    stride *= shape[axis] + (random() % 4 == 0 ? 1 : 0);
+  }
+  return strides;
+}
+
+TEST(Map, AnyLayout) {
+  std::mt19937 random(17);
+  for (int round = 0; round < 600; ++round) {
+    std::vector<int64_t> shape;
+    const int rank = static_cast<int>(random() % 5);
+    for (int axis = 0; axis < rank; ++axis) {
+      const int64_t extents[] = {1, 2, 3, 7, 17, 40, 150, 300, 1100};
+      shape.push_back(extents[random() % (rank > 2 ? 6 : 9)]);
+    }
+    Laid<int32_t> x(shape, random_strides(shape, random, false)), y(shape, random_strides(shape, random, false)),
+        z(shape, random_strides(shape, random, false)), out(shape, random_strides(shape, random, true));
+    for (auto* operand : {&x, &y, &z})
+      for (int32_t& v : operand->memory) v = static_cast<int32_t>(random() % 1000);
+    Expression e;
+    const int a = e.input(0, COMPUTE_DTYPE_INT32), b = e.input(1, COMPUTE_DTYPE_INT32),
+              c = e.input(2, COMPUTE_DTYPE_INT32);
+    const int product = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT32, {a, b});
+    const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT32, {product, c});
+    run_map(e.view({sum}), shape,
+            {{COMPUTE_DTYPE_INT32, x.strides, x.origin},
+             {COMPUTE_DTYPE_INT32, y.strides, y.origin},
+             {COMPUTE_DTYPE_INT32, z.strides, z.origin},
+             {COMPUTE_DTYPE_INT32, out.strides, out.origin}});
+    int64_t written = 0;
+    for (int64_t p = 0; p < points_of(shape); ++p) {
+      const int32_t value = x.at(shape, p) * y.at(shape, p) + z.at(shape, p);
+      ASSERT_EQ(out.at(shape, p), value) << "round " << round << " point " << p << " shape "
+                                         << testing::PrintToString(shape) << " strides "
+                                         << testing::PrintToString(x.strides) << testing::PrintToString(out.strides);
+      ++written;
+    }
+    const int64_t untouched = std::count(out.memory.begin(), out.memory.end(), -7);
+    ASSERT_EQ(untouched + written, static_cast<int64_t>(out.memory.size()))
+        << "something beside the output was written";
+  }
+}
+
+TEST(Map, LargeTransposedAndStridedOperands) {
+  std::mt19937 random(3);
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{400, 530}, {3, 200, 130}, {130, 5, 200}}) {
+    const int rank = static_cast<int>(shape.size());
+    std::vector<int64_t> straight(rank), turned(rank);
+    int64_t stride = 1;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      straight[axis] = stride;
+      stride *= shape[axis];
+    }
+    stride = 1;
+    for (int axis = 0; axis < rank; ++axis) {
+      turned[axis] = stride;
+      stride *= shape[axis];
+    }
+    Laid<double> x(shape, turned), y(shape, straight), out(shape, straight);
+    for (auto* operand : {&x, &y})
+      for (double& v : operand->memory) v = static_cast<double>(random() % 1000);
+    Expression e;
+    const int a = e.input(0, COMPUTE_DTYPE_FLOAT64), b = e.input(1, COMPUTE_DTYPE_FLOAT64);
+    const int sum = e.call(COMPUTE_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT64, {a, b});
+    run_map(e.view({sum}), shape,
+            {{COMPUTE_DTYPE_FLOAT64, x.strides, x.origin},
+             {COMPUTE_DTYPE_FLOAT64, y.strides, y.origin},
+             {COMPUTE_DTYPE_FLOAT64, out.strides, out.origin}});
+    for (int64_t p = 0; p < points_of(shape); ++p) ASSERT_EQ(out.at(shape, p), x.at(shape, p) - y.at(shape, p)) << p;
+  }
+  EXPECT_GT(pieces_run.load(), 0) << "nothing ran in pieces";
+}
+
+TEST(Map, IndicesScalarsAndConstants) {
+  const std::vector<int64_t> shape = {37, 5, 300};
+  Laid<int64_t> out(shape, {1500, 300, 1});
+  Expression e;
+  const int i = e.index(0, COMPUTE_DTYPE_INT64), k = e.index(2, COMPUTE_DTYPE_INT32);
+  const int wide = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {k});
+  const int scalar = e.scalar(0, COMPUTE_DTYPE_INT32);
+  const int wide_scalar = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {scalar});
+  const int constant = e.constant<int64_t>(1000, COMPUTE_DTYPE_INT64);
+  const int scaled = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {i, constant});
+  const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {scaled, wide});
+  const int all = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, wide_scalar});
+  compute_plugin_scalar value{};
+  const int32_t seven = 7;
+  std::memcpy(value.bits, &seven, 4);
+  run_map(e.view({all}), shape, {{COMPUTE_DTYPE_INT64, out.strides, out.origin}}, {value});
+  for (int64_t p = 0; p < points_of(shape); ++p) ASSERT_EQ(out.at(shape, p), p / 1500 * 1000 + p % 300 + 7);
+}
+
+TEST(Map, OutputsOfScalarsAndIndices) {
+  const std::vector<int64_t> shape = {1000};
+  Laid<float> fill(shape, {1});
+  Laid<int32_t> ramp(shape, {-1});
+  Expression e;
+  const int scalar = e.scalar(0, COMPUTE_DTYPE_FLOAT32), index = e.index(0, COMPUTE_DTYPE_INT32);
+  compute_plugin_scalar value{};
+  const float x = 2.5f;
+  std::memcpy(value.bits, &x, 4);
+  run_map(e.view({scalar, index}), shape,
+          {{COMPUTE_DTYPE_FLOAT32, fill.strides, fill.origin}, {COMPUTE_DTYPE_INT32, ramp.strides, ramp.origin}},
+          {value});
+  for (int64_t p = 0; p < 1000; ++p) {
+    ASSERT_EQ(fill.at(shape, p), 2.5f);
+    ASSERT_EQ(ramp.at(shape, p), p);
+  }
+}
+
+TEST(Map, OutputsThatAreInputs) {
+  const std::vector<int64_t> shape = {3000};
+  std::vector<float> x(3000), y(3000);
+  std::iota(x.begin(), x.end(), 0.f);
+  std::iota(y.begin(), y.end(), 10000.f);
+  const std::vector<int64_t> strides = {1};
+  {  // swapped
+    Expression e;
+    const int a = e.input(0, COMPUTE_DTYPE_FLOAT32), b = e.input(1, COMPUTE_DTYPE_FLOAT32);
+    const Tensor first{COMPUTE_DTYPE_FLOAT32, strides, x.data()}, second{COMPUTE_DTYPE_FLOAT32, strides, y.data()};
+    run_map(e.view({b, a}), shape, {first, second, first, second});
+    for (int i = 0; i < 3000; ++i) {
+      ASSERT_EQ(x[i], 10000 + i);
+      ASSERT_EQ(y[i], i);
+    }
+  }
+  {  // both results read both inputs
+    Expression e;
+    const int a = e.input(0, COMPUTE_DTYPE_FLOAT32), b = e.input(1, COMPUTE_DTYPE_FLOAT32);
+    const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, b}),
+              difference = e.call(COMPUTE_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT32, {a, b});
+    const int doubled = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, sum});
+    const Tensor first{COMPUTE_DTYPE_FLOAT32, strides, x.data()}, second{COMPUTE_DTYPE_FLOAT32, strides, y.data()};
+    run_map(e.view({doubled, difference}), shape, {first, second, first, second});
+    for (int i = 0; i < 3000; ++i) {
+      ASSERT_EQ(x[i], 2 * (10000 + 2 * i));
+      ASSERT_EQ(y[i], 10000);
+    }
+  }
+}
+
+TEST(Map, CopiesEveryDtype) {
+  for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
+    const int64_t size = dtype_size(dtype), rows = 60, columns = 50;
+    std::vector<char> x(rows * columns * size), y(x.size());
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<char>(dtype == COMPUTE_DTYPE_BOOL ? i % 2 : i * 31 % 127);
+    Expression e;
+    const int a = e.input(0, dtype);
+    run_map(e.view({a}), {columns, rows}, {{dtype, {1, columns}, x.data()}, {dtype, {rows, 1}, y.data()}});
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        ASSERT_EQ(std::memcmp(&x[(r * columns + c) * size], &y[(c * rows + r) * size], size), 0) << dtype;
+  }
+}
+
+TEST(Map, HalvesComputeInFloat) {
+  const std::vector<uint16_t> x = {0x3c00, 0x4000, 0x7bff, 0x0001};  // 1, 2, 65504, 2^-24
+  std::vector<uint16_t> y(4);
+  Expression e;
+  const int a = e.input(0, COMPUTE_DTYPE_FLOAT16);
+  const int wide = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {a});
+  const int square = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {wide, wide});
+  const int root = e.call(COMPUTE_INTRINSIC_SQRT, COMPUTE_DTYPE_FLOAT32, {square});
+  const int narrow = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT16, {root});
+  run_map(e.view({narrow}), {4},
+          {{COMPUTE_DTYPE_FLOAT16, {1}, const_cast<uint16_t*>(x.data())}, {COMPUTE_DTYPE_FLOAT16, {1}, y.data()}});
+  EXPECT_EQ(y, x);
+}
+
+TEST(Map, BitcastKeepsBits) {
+  std::vector<float> x = {1.0f, -0.0f, 3.5f};
+  std::vector<uint32_t> y(3), z(3);
+  Expression e;
+  const int a = e.input(0, COMPUTE_DTYPE_FLOAT32);
+  const int bits = e.call(COMPUTE_INTRINSIC_BITCAST, COMPUTE_DTYPE_UINT32, {a});
+  const int inverted = e.call(COMPUTE_INTRINSIC_BIT_NOT, COMPUTE_DTYPE_UINT32, {bits});
+  run_map(e.view({bits, inverted}), {3},
+          {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()},
+           {COMPUTE_DTYPE_UINT32, {1}, y.data()},
+           {COMPUTE_DTYPE_UINT32, {1}, z.data()}});
+  EXPECT_EQ(y, (std::vector<uint32_t>{0x3f800000, 0x80000000, 0x40600000}));
+  EXPECT_EQ(z[0], ~0x3f800000u);
+}
+
+TEST(Map, ExpressionsTooLargeForTheStack) {
+  constexpr int kTerms = 2000;
+  Expression e;
+  const int x = e.input(0, COMPUTE_DTYPE_INT64);
+  std::vector<int> terms;
+  for (int i = 0; i < kTerms; ++i)  // all alive at once
+    terms.push_back(
+        e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {x, e.constant<int64_t>(i, COMPUTE_DTYPE_INT64)}));
+  int sum = terms[0];
+  for (int i = 1; i < kTerms; ++i) sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, terms[i]});
+  std::vector<int64_t> in(10000), out(10000);
+  std::iota(in.begin(), in.end(), 0);
+  run_map(e.view({sum}), {10000}, {{COMPUTE_DTYPE_INT64, {1}, in.data()}, {COMPUTE_DTYPE_INT64, {1}, out.data()}});
+  for (int64_t i = 0; i < 10000; ++i) ASSERT_EQ(out[i], i * kTerms * (kTerms - 1) / 2);
+}
+
+TEST(Map, ManyInputs) {
+  constexpr int kInputs = 40;
+  std::vector<std::vector<float>> x(kInputs, std::vector<float>(5000));
+  std::vector<float> out(5000);
+  Expression e;
+  std::vector<Tensor> operands;
+  int sum = -1;
+  for (int i = 0; i < kInputs; ++i) {
+    std::iota(x[i].begin(), x[i].end(), static_cast<float>(i));
+    const int input = e.input(i, COMPUTE_DTYPE_FLOAT32);
+    sum = sum < 0 ? input : e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, input});
+    operands.push_back({COMPUTE_DTYPE_FLOAT32, {1}, x[i].data()});
+  }
+  operands.push_back({COMPUTE_DTYPE_FLOAT32, {1}, out.data()});
+  run_map(e.view({sum}), {5000}, operands);
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(out[i], static_cast<float>(kInputs * i + kInputs * (kInputs - 1) / 2));
+}
+
+TEST(Map, OutputsBeyondTheCache) {
+  const int64_t n = (int64_t(1) << 24) + 17;
+  std::vector<float> x(n + 1), out(n + 2, -1.f);
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 1000);
+  Expression e;
+  const int a = e.input(0, COMPUTE_DTYPE_FLOAT32);
+  const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, a});
+  run_map(e.view({sum}), {n}, {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()}, {COMPUTE_DTYPE_FLOAT32, {1}, out.data() + 1}});
+  for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i + 1], static_cast<float>(i % 1000 * 2));
+  EXPECT_EQ(out[0], -1.f);
+  EXPECT_EQ(out[n + 1], -1.f);
+}
+
+TEST(Program, KnowsItsIntrinsics) {
+  Expression e;
+  const int x = e.input(0, COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})), 0);
+  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(1000, COMPUTE_DTYPE_FLOAT32, {x})})), 1000);
+}
+
+}  // namespace
+}  // namespace compute::cpu
