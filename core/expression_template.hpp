@@ -35,8 +35,11 @@ struct ExpressionTemplateData {
   std::vector<TemplateNode> nodes;
   std::vector<int32_t> outputs;
 
+  // Without the blanks that were skipped in search of what follows.
   std::string_view source(const TemplateNode& node) const {
-    return std::string_view(text).substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+    std::string_view part =
+        std::string_view(text).substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+    return part.substr(0, part.find_last_not_of(" \t\r\n") + 1);
   }
 };
 

@@ -428,6 +428,15 @@ Attributes& Attributes::operator=(const Attributes& other) {
   return *this;
 }
 
+Attributes& Attributes::operator=(Attributes&& other) noexcept {
+  if (this == &other) return *this;
+  heap_ = std::move(other.heap_);
+  size_ = std::exchange(other.size_, 0);
+  capacity_ = std::exchange(other.capacity_, kInlineWords);
+  if (!heap_) std::copy_n(other.inline_, size_, inline_);
+  return *this;
+}
+
 uint64_t* Attributes::grow(int32_t words) {
   const int32_t needed = size_ + words;
   if (needed > capacity_) {
@@ -528,7 +537,7 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
     check_given(schema, known, attribute);
     given[index] = &attribute;
   }
-  out_static = Attributes();
+  out_static.clear();
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
     if (attribute.run_time) {

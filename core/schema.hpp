@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -105,8 +106,8 @@ class Attributes {
   Attributes() = default;
   Attributes(const Attributes& other) { *this = other; }
   Attributes& operator=(const Attributes& other);
-  Attributes(Attributes&&) noexcept = default;
-  Attributes& operator=(Attributes&&) noexcept = default;
+  Attributes(Attributes&& other) noexcept { *this = std::move(other); }
+  Attributes& operator=(Attributes&& other) noexcept;
 
   std::span<const uint64_t> words() const noexcept { return {data(), static_cast<size_t>(size_)}; }
   bool operator==(const Attributes& other) const noexcept {
@@ -123,6 +124,7 @@ class Attributes {
   compute_dtype dtype(int32_t index) const noexcept;
 
   // Used by read_attributes: values are appended in schema order. A run-time attribute takes an empty place.
+  void clear() noexcept { size_ = 0; }
   void append_absent();
   void append(std::span<const int64_t> values);
   void append(std::string_view value);

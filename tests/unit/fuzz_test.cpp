@@ -21,6 +21,9 @@
 #define LLVMFuzzerTestOneInput fuzz_elf
 #include "tests/fuzz/elf.cpp"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_expression
+#include "tests/fuzz/expression.cpp"
+#undef LLVMFuzzerTestOneInput
 
 namespace compute {
 namespace {
@@ -103,6 +106,12 @@ TEST(Fuzz, Elf) {
                      std::string("\x03\x03\0\0\x48\0\0\0\x52\0\0\0", 12) + std::string(12, '\0') +
                      std::string("libc.so.6\0/lib/libc.so.6\0", 25),
                  "INPUT(libc.so.6)", "!<arch>\n"});
+}
+
+TEST(Fuzz, Expression) {
+  run(fuzz_expression, {"tanh(a * b + 1)", "where(a < 0, 0, a); -a ** 2 // b % 3", "convert(a, float16) + index(3) * s",
+                        "(a & b) | ~(a ^ 0xff) << 2 >> 1", "complex(a, 1.5e3) * .5; real(b)", "max(a, nan) == inf; true",
+                        "nextafter(a, -s)", "bitcast(a, int32) != 18446744073709551615", "1 / (1 + exp(-a))"});
 }
 
 }  // namespace

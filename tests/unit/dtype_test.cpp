@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/dtype.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "core/error.hpp"
+
+namespace compute {
+namespace {
+
+template <class T>
+T as(const ScalarBits& bits) {
+  T value;
+  std::memcpy(&value, bits.bits, sizeof value);
+  return value;
+}
+
+std::string refusal(std::vector<PromotionOperand> operands) {
+  try {
+    result_type("add", operands);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+    return error.message;
+  }
+  return "";
+}
+
+TEST(Dtype, TableAndNames) {
+  for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
+    EXPECT_TRUE(is_dtype(dtype));
+    EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
+    EXPECT_EQ(is_bool(dtype) + is_integer(dtype) + is_float(dtype) + is_complex(dtype), 1);
+    EXPECT_EQ(computed_in(computed_in(dtype)), computed_in(dtype));
+  }
+  EXPECT_EQ(computed_in(COMPUTE_DTYPE_FLOAT16), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(computed_in(COMPUTE_DTYPE_BFLOAT16), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_FALSE(is_dtype(0));
+  EXPECT_FALSE(is_dtype(16));
+  EXPECT_FALSE(is_dtype(-1));
+  EXPECT_EQ(dtype_size(99), 0);
+  EXPECT_EQ(dtype_name(99), "dtype 99");
+  EXPECT_EQ(dtype_from_name("float"), COMPUTE_DTYPE_NONE);
+}
+
+// The array API standard's table, with float16 and bfloat16 below float32.
+TEST(Dtype, Promotion) {
+  const auto p = [](const char* a, const char* b) {
+    const compute_dtype x = dtype_from_name(a), y = dtype_from_name(b), r = promote(x, y);
+    EXPECT_EQ(promote(y, x), r) << a << " " << b;
+    return r == COMPUTE_DTYPE_NONE ? std::string("none") : dtype_name(r);
+  };
+  EXPECT_EQ(p("int8", "int64"), "int64");
+  EXPECT_EQ(p("uint8", "uint32"), "uint32");
+  EXPECT_EQ(p("int8", "uint8"), "int16");
+  EXPECT_EQ(p("int8", "uint16"), "int32");
+  EXPECT_EQ(p("int16", "uint8"), "int16");
+  EXPECT_EQ(p("int32", "uint32"), "int64");
+  EXPECT_EQ(p("int64", "uint32"), "int64");
+  EXPECT_EQ(p("int8", "uint64"), "none");
+  EXPECT_EQ(p("int64", "uint64"), "none");
+  EXPECT_EQ(p("float16", "bfloat16"), "float32");
+  EXPECT_EQ(p("float16", "float32"), "float32");
+  EXPECT_EQ(p("bfloat16", "float64"), "float64");
+  EXPECT_EQ(p("float16", "complex64"), "complex64");
+  EXPECT_EQ(p("float64", "complex64"), "complex128");
+  EXPECT_EQ(p("complex64", "complex128"), "complex128");
+  EXPECT_EQ(p("bool", "int8"), "none");
+  EXPECT_EQ(p("int32", "float32"), "none");
+  EXPECT_EQ(p("bool", "float32"), "none");
+  for (compute_dtype a = 1; a < kDtypeCount; ++a) {
+    EXPECT_EQ(promote(a, a), a);
+    EXPECT_EQ(promote(a, 0), COMPUTE_DTYPE_NONE);
+    for (compute_dtype b = 1; b < kDtypeCount; ++b) {
+      const compute_dtype r = promote(a, b);
+      if (r == COMPUTE_DTYPE_NONE) continue;
+      EXPECT_EQ(promote(a, r), r);
+      EXPECT_EQ(promote(b, r), r);
+    }
+  }
+}
+
+TEST(Dtype, WeakOperandsAdapt) {
+  const auto r = [](std::vector<PromotionOperand> operands) { return result_type("add", operands); };
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT8}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT8);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT64, true}, {COMPUTE_DTYPE_FLOAT16}}), COMPUTE_DTYPE_FLOAT16);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT64, true}, {COMPUTE_DTYPE_COMPLEX64}}), COMPUTE_DTYPE_COMPLEX64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT32}, {COMPUTE_DTYPE_COMPLEX128, true}}), COMPUTE_DTYPE_COMPLEX64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT64}, {COMPUTE_DTYPE_COMPLEX64, true}}), COMPUTE_DTYPE_COMPLEX128);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT8}, {COMPUTE_DTYPE_INT64, true}, {COMPUTE_DTYPE_INT16}}), COMPUTE_DTYPE_INT16);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT64, true}, {COMPUTE_DTYPE_FLOAT32, true}}), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT32, true}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_UINT64, true}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL, true}, {COMPUTE_DTYPE_BOOL}}), COMPUTE_DTYPE_BOOL);
+}
+
+TEST(Dtype, RefusalsNameTheCast) {
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT32, false, "y"}}),
+            "add: int32 and float32 do not promote; cast one of them (cast(x, float32))");
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_FLOAT64, false, "x"}, {COMPUTE_DTYPE_BOOL, false, "y"}}),
+            "add: float64 and bool do not promote; cast one of them (cast(y, float64))");
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT8, false, "x"}, {COMPUTE_DTYPE_UINT64, false, "y"}}),
+            "add: int8 and uint64 do not promote; cast one of them (cast(y, int64))");
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT64, true, "y"}}),
+            "add: int32 and the number float64 do not promote; cast one of them (cast(x, float64))");
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_BOOL, false, "x"}, {COMPUTE_DTYPE_INT64, true, "y"}}),
+            "add: bool and the number int64 do not promote; cast one of them (cast(x, int64))");
+}
+
+TEST(Dtype, HalfRoundsToNearestEven) {
+  for (uint32_t i = 0; i < 0x7c00; ++i) {
+    const auto low = static_cast<uint16_t>(i), high = static_cast<uint16_t>(i + 1);
+    const double a = half_to_float(low), b = i + 1 == 0x7c00 ? 65536 : static_cast<double>(half_to_float(high));
+    ASSERT_LT(a, b);
+    ASSERT_EQ(double_to_half(a), low);
+    ASSERT_EQ(double_to_half(-a), low | 0x8000);
+    const double middle = a + (b - a) / 2;
+    ASSERT_EQ(double_to_half(middle), i % 2 == 0 ? low : high);
+    ASSERT_EQ(double_to_half(std::nextafter(middle, 0.0)), low);
+    ASSERT_EQ(double_to_half(std::nextafter(middle, 1e9)), high);
+  }
+  EXPECT_EQ(double_to_half(1e300), 0x7c00);
+  EXPECT_EQ(double_to_half(-std::numeric_limits<double>::infinity()), 0xfc00);
+  EXPECT_EQ(double_to_half(1e-300), 0);
+  EXPECT_EQ(double_to_half(-1e-300), 0x8000);
+  EXPECT_TRUE(std::isnan(half_to_float(double_to_half(std::nan("")))));
+  EXPECT_TRUE(std::isnan(half_to_float(0xfe00)));
+  EXPECT_EQ(half_to_float(1), std::ldexp(1.0f, -24));
+}
+
+TEST(Dtype, BfloatRoundsToNearestEven) {
+  for (uint32_t i = 0; i < 0x7f80; ++i) {
+    const auto low = static_cast<uint16_t>(i), high = static_cast<uint16_t>(i + 1);
+    const double a = bfloat16_to_float(low),
+                 b = i + 1 == 0x7f80 ? std::ldexp(1.0, 128) : static_cast<double>(bfloat16_to_float(high));
+    ASSERT_EQ(double_to_bfloat16(a), low);
+    const double middle = a + (b - a) / 2;
+    ASSERT_EQ(double_to_bfloat16(middle), i % 2 == 0 ? low : high);
+    ASSERT_EQ(double_to_bfloat16(std::nextafter(middle, 0.0)), low);
+    ASSERT_EQ(double_to_bfloat16(std::nextafter(middle, 1e300)), high);
+  }
+  EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::nanf("")))));
+}
+
+TEST(Dtype, FloatsTruncateAndSaturate) {
+  const auto to = [](double value, compute_dtype dtype) { return scalar_from_double(value, dtype); };
+  EXPECT_EQ(as<int8_t>(to(-128.9, COMPUTE_DTYPE_INT8)), -128);
+  EXPECT_EQ(as<int8_t>(to(300, COMPUTE_DTYPE_INT8)), 127);
+  EXPECT_EQ(as<uint8_t>(to(-5, COMPUTE_DTYPE_UINT8)), 0);
+  EXPECT_EQ(as<uint8_t>(to(255.99, COMPUTE_DTYPE_UINT8)), 255);
+  EXPECT_EQ(as<int64_t>(to(9.3e18, COMPUTE_DTYPE_INT64)), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(as<int64_t>(to(-std::ldexp(1.0, 63), COMPUTE_DTYPE_INT64)), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(as<uint64_t>(to(std::ldexp(1.0, 64), COMPUTE_DTYPE_UINT64)), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(as<uint64_t>(to(std::ldexp(1.0, 63), COMPUTE_DTYPE_UINT64)), uint64_t{1} << 63);
+  EXPECT_EQ(as<int32_t>(to(std::nan(""), COMPUTE_DTYPE_INT32)), 0);
+  EXPECT_EQ(as<int32_t>(to(-std::numeric_limits<double>::infinity(), COMPUTE_DTYPE_INT32)),
+            std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(as<uint8_t>(to(std::nan(""), COMPUTE_DTYPE_BOOL)), 1);
+  EXPECT_EQ(as<uint8_t>(to(-0.0, COMPUTE_DTYPE_BOOL)), 0);
+}
+
+TEST(Dtype, IntegersWrap) {
+  EXPECT_EQ(as<int8_t>(scalar_from_int64(200, COMPUTE_DTYPE_INT8)), -56);
+  EXPECT_EQ(as<uint16_t>(scalar_from_int64(-1, COMPUTE_DTYPE_UINT16)), 65535);
+  EXPECT_EQ(as<uint64_t>(scalar_from_int64(std::numeric_limits<int64_t>::min(), COMPUTE_DTYPE_UINT64)),
+            uint64_t{1} << 63);
+  EXPECT_EQ(as<double>(scalar_from_uint64(std::numeric_limits<uint64_t>::max(), COMPUTE_DTYPE_FLOAT64)),
+            18446744073709551616.0);
+  EXPECT_EQ(as<double>(scalar_from_int64(std::numeric_limits<int64_t>::min(), COMPUTE_DTYPE_FLOAT64)),
+            -9223372036854775808.0);
+}
+
+TEST(Dtype, LargeIntegersRoundOnce) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t value = random() >> (random() % 64);
+    ASSERT_EQ(as<float>(scalar_from_uint64(value, COMPUTE_DTYPE_FLOAT32)), static_cast<float>(value)) << value;
+    ASSERT_EQ(as<double>(scalar_from_uint64(value, COMPUTE_DTYPE_FLOAT64)), static_cast<double>(value)) << value;
+    ASSERT_EQ(as<float>(scalar_from_int64(static_cast<int64_t>(value), COMPUTE_DTYPE_FLOAT32)),
+              static_cast<float>(static_cast<int64_t>(value)));
+  }
+  // 2^53 + 2^45 + 1 lies just above the middle of two bfloat16 numbers; by way of float64 it would lie on it.
+  const uint64_t above = (uint64_t{1} << 62) + (uint64_t{1} << 54) + 1;
+  EXPECT_EQ(as<uint16_t>(scalar_from_uint64(above, COMPUTE_DTYPE_BFLOAT16)), 0x5e81);
+}
+
+TEST(Dtype, EveryConversionKeepsSmallNumbers) {
+  for (compute_dtype from = 1; from < kDtypeCount; ++from) {
+    for (compute_dtype to = 1; to < kDtypeCount; ++to) {
+      for (const int64_t value : {0, 1}) {
+        const ScalarBits start = scalar_from_int64(value, from);
+        const ScalarBits there = convert_scalar(start, from, to);
+        EXPECT_TRUE(scalars_equal(there, scalar_from_int64(value, to))) << dtype_name(from) << " " << dtype_name(to);
+      }
+    }
+  }
+  const ScalarBits z = scalar_from_complex(0, 2, COMPUTE_DTYPE_COMPLEX64);
+  EXPECT_EQ(as<uint8_t>(convert_scalar(z, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_BOOL)), 1);
+}
+
+TEST(Dtype, ScalarText) {
+  EXPECT_EQ(scalar_text(scalar_from_double(1.5, COMPUTE_DTYPE_FLOAT16), COMPUTE_DTYPE_FLOAT16), "1.5");
+  EXPECT_EQ(scalar_text(scalar_from_double(0.1, COMPUTE_DTYPE_FLOAT32), COMPUTE_DTYPE_FLOAT32), "0.1");
+  EXPECT_EQ(scalar_text(scalar_from_double(0.1, COMPUTE_DTYPE_FLOAT64), COMPUTE_DTYPE_FLOAT64), "0.1");
+  EXPECT_EQ(scalar_text(scalar_from_int64(-3, COMPUTE_DTYPE_INT8), COMPUTE_DTYPE_INT8), "-3");
+  EXPECT_EQ(scalar_text(scalar_from_uint64(UINT64_MAX, COMPUTE_DTYPE_UINT64), COMPUTE_DTYPE_UINT64),
+            "18446744073709551615");
+  EXPECT_EQ(scalar_text(scalar_from_int64(1, COMPUTE_DTYPE_BOOL), COMPUTE_DTYPE_BOOL), "true");
+  EXPECT_EQ(scalar_text(scalar_from_complex(1, -2, COMPUTE_DTYPE_COMPLEX64), COMPUTE_DTYPE_COMPLEX64), "1-2i");
+}
+
+}  // namespace
+}  // namespace compute

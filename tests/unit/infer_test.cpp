@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/infer.hpp"
+
+#include "tests/unit/op_caller.hpp"
+
+namespace compute {
+namespace {
+
+constexpr compute_dtype kBool = COMPUTE_DTYPE_BOOL;
+constexpr compute_dtype kByte = COMPUTE_DTYPE_INT8;
+constexpr compute_dtype kInt = COMPUTE_DTYPE_INT32;
+constexpr compute_dtype kLong = COMPUTE_DTYPE_INT64;
+constexpr compute_dtype kHalf = COMPUTE_DTYPE_FLOAT16;
+constexpr compute_dtype kFloat = COMPUTE_DTYPE_FLOAT32;
+constexpr compute_dtype kComplex = COMPUTE_DTYPE_COMPLEX64;
+
+using Shape = std::vector<int64_t>;
+
+// A tensor whose memory nobody looks at.
+TestTensor like(compute_dtype dtype, Shape shape) {
+  TestTensor t{dtype, shape, row_major_strides(shape), {}, 0};
+  return t;
+}
+
+// "float32 [2,3]".
+std::string inferred(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
+  const std::vector<OutputDesc> outputs = TestCall(op, std::move(inputs), attributes).infer();
+  return dtype_name(outputs[0].dtype) + " " + shape_text(outputs[0].shape);
+}
+
+std::string refused(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {},
+                    compute_error_code code = COMPUTE_ERROR_INVALID_ARGUMENT) {
+  return error_of([&] { TestCall(op, std::move(inputs), attributes).infer(); }, code);
+}
+
+TestAttributes axis(int64_t value) { return TestAttributes().int64("axis", value); }
+TestAttributes dtype(compute_dtype value) { return TestAttributes().dtype("dtype", value); }
+
+TEST(Infer, Elementwise) {
+  EXPECT_EQ(inferred("add", {like(kFloat, {2, 1}), like(kFloat, {3})}), "float32 [2,3]");
+  EXPECT_EQ(inferred("add", {like(kByte, {0, 1}), like(kInt, {1, 5})}), "int32 [0,5]");
+  EXPECT_EQ(inferred("less", {like(kHalf, {2}), like(kFloat, {})}), "bool [2]");
+  EXPECT_EQ(inferred("abs", {like(kComplex, {2})}), "float32 [2]");
+  EXPECT_EQ(inferred("where", {like(kBool, {2, 1}), like(kByte, {3}), like(kInt, {})}), "int32 [2,3]");
+  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_tensor(kFloat, 2, true)}), "float16 [4]");
+  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_tensor(kFloat, 2)}), "float32 [4]");
+  EXPECT_EQ(inferred("add", {scalar_tensor(kFloat, 1), scalar_tensor(kLong, 2, true)}), "float32 []");
+}
+
+TEST(Infer, ElementwiseRefusals) {
+  EXPECT_EQ(refused("add", {like(kFloat, {2, 3}), like(kFloat, {4, 3})}),
+            "add: shapes [2,3] and [4,3] do not broadcast");
+  EXPECT_EQ(refused("where", {like(kBool, {2}), like(kFloat, {1}), like(kFloat, {3})}),
+            "where: shapes [2] and [3] do not broadcast");
+  EXPECT_EQ(refused("add", {like(kFloat, {0}), like(kFloat, {2})}), "add: shapes [0] and [2] do not broadcast");
+  EXPECT_EQ(refused("add", {like(kInt, {}), like(kFloat, {})}),
+            "add: int32 and float32 do not promote; cast one of them (cast(x, float32))");
+  EXPECT_EQ(refused("exp", {like(kInt, {})}),
+            "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))");
+  EXPECT_EQ(refused("erf", {like(kComplex, {})}), "erf: x is complex64; erf takes floating-point dtypes");
+  EXPECT_EQ(refused("add", {like(kBool, {}), like(kBool, {})}),
+            "add: x is bool; add takes numeric dtypes; cast it (cast(x, uint8))");
+  EXPECT_EQ(refused("atan2", {like(kFloat, {}), like(kInt, {})}),
+            "atan2: y is int32; atan2 takes floating-point dtypes; cast it (cast(y, float32))");
+  EXPECT_EQ(refused("logical_and", {like(kBool, {}), like(kInt, {})}),
+            "logical_and: y is int32; logical_and takes bool; cast it (cast(y, bool))");
+  EXPECT_EQ(refused("real", {like(kFloat, {})}),
+            "real: x is float32; real takes complex dtypes; cast it (cast(x, complex64))");
+  EXPECT_EQ(refused("where", {like(kInt, {}), like(kInt, {}), like(kInt, {})}),
+            "where: x is int32, not bool; cast it (cast(x, bool))");
+  EXPECT_EQ(refused("where", {like(kBool, {}), like(kInt, {}), like(kFloat, {})}),
+            "where: int32 and float32 do not promote; cast one of them (cast(y, float32))");
+  EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_tensor(kFloat, 0.5, true)}),
+            "add: int32 and the number float32 do not promote; cast one of them (cast(x, float32))");
+  EXPECT_EQ(refused("less", {like(kFloat, {2}), scalar_tensor(kComplex, 0.5, true)}),
+            "less: x is complex64; less takes integer and floating-point dtypes");
+  EXPECT_EQ(refused("bitwise_left_shift", {like(kBool, {2}), like(kBool, {2})}),
+            "bitwise_left_shift: x is bool; bitwise_left_shift takes integer dtypes; cast it (cast(x, uint8))");
+  // The faulty operand's number goes with the message.
+  try {
+    TestCall("add", {like(kFloat, {2}), like(kFloat, {3})}).infer();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.argument, 1);
+  }
+}
+
+TEST(Infer, SizesThatDoNotFit) {
+  const int64_t huge = int64_t{1} << 40;
+  EXPECT_EQ(refused("add", {like(kFloat, {huge, 1}), like(kFloat, {1, huge})}, {}, COMPUTE_ERROR_OUT_OF_RANGE),
+            "add: the size of shape [1099511627776,1099511627776] with elements of 4 bytes does not fit in int64");
+  EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", {huge, huge, 0}), COMPUTE_ERROR_OUT_OF_RANGE),
+            "fill: the size of shape [1099511627776,1099511627776,0] with elements of 4 bytes does not fit in int64");
+  EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", {2, -1})), "fill: shape [2,-1] has a negative extent");
+  EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", Shape(33, 1))), "fill: a result of rank 33; at most 32");
+  EXPECT_EQ(refused("stack", {like(kFloat, Shape(32, 1))}), "stack: a result of rank 33; at most 32");
+  const int64_t most = INT64_MAX;
+  EXPECT_EQ(refused("concat", {like(kFloat, {most, 0}), like(kFloat, {most, 0})}, {}, COMPUTE_ERROR_OUT_OF_RANGE),
+            "concat: the extents along axis 0 do not fit in int64");
+}
+
+TEST(Infer, Reductions) {
+  const TestTensor x = like(kByte, {2, 3, 4});
+  const auto axes = [](Shape list) { return TestAttributes().ints("axes", std::move(list)); };
+  EXPECT_EQ(inferred("sum", {x}), "int64 []");
+  EXPECT_EQ(inferred("sum", {x}, axes({-1, 0})), "int64 [3]");
+  EXPECT_EQ(inferred("sum", {x}, axes({1}).int64("keepdims", 1)), "int64 [2,1,4]");
+  EXPECT_EQ(inferred("sum", {x}, axes({})), "int64 [2,3,4]");
+  EXPECT_EQ(inferred("prod", {x}, dtype(kFloat)), "float32 []");
+  EXPECT_EQ(inferred("max", {x}), "int8 []");
+  EXPECT_EQ(inferred("all", {x}), "bool []");
+  EXPECT_EQ(inferred("mean", {like(kHalf, {2})}), "float16 []");
+  EXPECT_EQ(inferred("mean", {like(kComplex, {2})}), "complex64 []");
+  EXPECT_EQ(inferred("std", {like(kComplex, {2})}), "float32 []");
+  EXPECT_EQ(inferred("argmax", {x}, axis(1)), "int64 [2,4]");
+  EXPECT_EQ(inferred("argmin", {x}, TestAttributes().int64("keepdims", 1)), "int64 [1,1,1]");
+  EXPECT_EQ(refused("sum", {x}, axes({3})), "sum: axis 3 of a tensor of rank 3");
+  EXPECT_EQ(refused("sum", {x}, axes({-4})), "sum: axis -4 of a tensor of rank 3");
+  EXPECT_EQ(refused("sum", {x}, axes({0, -3})), "sum: axis 0 is given twice");
+  EXPECT_EQ(refused("sum", {x}, TestAttributes().int64("keepdims", 2)), "sum: keepdims is 2, not 0 or 1");
+  EXPECT_EQ(refused("sum", {like(kComplex, {2})}, dtype(kFloat)), "sum: x is complex64; its sum has no float32");
+  EXPECT_EQ(refused("prod", {x}, dtype(kBool)), "prod: x is int8; its prod has no bool");
+  EXPECT_EQ(refused("mean", {x}),
+            "mean: x is int8; mean takes floating-point and complex dtypes; cast it (cast(x, float32))");
+  EXPECT_EQ(refused("max", {like(kComplex, {2})}), "max: x is complex64; max takes integer and floating-point dtypes");
+  EXPECT_EQ(refused("argmax", {like(kBool, {2})}),
+            "argmax: x is bool; argmax takes integer and floating-point dtypes; cast it (cast(x, uint8))");
+  EXPECT_EQ(refused("max", {like(kFloat, {2, 0})}, axes({1})),
+            "max: x has shape [2,0]; no element has no greatest one");
+  EXPECT_EQ(refused("argmin", {like(kFloat, {0})}), "argmin: x has shape [0]; no element has no least one");
+  EXPECT_EQ(inferred("max", {like(kFloat, {2, 0})}, axes({0})), "float32 [0]");
+}
+
+TEST(Infer, Creation) {
+  EXPECT_EQ(inferred("arange", {}, dtype(kInt).int64("size", 5)), "int32 [5]");
+  EXPECT_EQ(inferred("eye", {}, dtype(kBool).int64("rows", 2).int64("columns", 0)), "bool [2,0]");
+  EXPECT_EQ(inferred("fill", {}, dtype(kHalf).ints("shape", {})), "float16 []");
+  EXPECT_EQ(inferred("linspace", {}, dtype(kHalf).int64("size", 2).int64("start", 0).int64("stop", 1)), "float16 [2]");
+  EXPECT_EQ(refused("arange", {}, dtype(kInt).int64("size", -5)), "arange: size is -5, less than 0");
+  EXPECT_EQ(refused("arange", {}, dtype(kBool).int64("size", 5)), "arange: dtype is bool; it makes numeric dtypes");
+  EXPECT_EQ(refused("linspace", {}, dtype(kInt).int64("size", 2).int64("start", 0).int64("stop", 1)),
+            "linspace: dtype is int32; it makes floating-point and complex dtypes; cast the result");
+}
+
+TEST(Infer, Movement) {
+  EXPECT_EQ(inferred("cast", {like(kFloat, {2})}, dtype(kByte)), "int8 [2]");
+  EXPECT_EQ(inferred("cast", {like(kComplex, {2})}, dtype(kBool)), "bool [2]");
+  EXPECT_EQ(refused("cast", {like(kComplex, {2})}, dtype(kFloat)),
+            "cast: x is complex64, which does not convert to float32; take real(x) or abs(x)");
+  EXPECT_EQ(inferred("concat", {like(kByte, {2, 3}), like(kInt, {4, 3})}), "int32 [6,3]");
+  EXPECT_EQ(refused("concat", {like(kByte, {2, 3}), like(kInt, {2, 4})}),
+            "concat: xs[1] has shape [2,4], which differs from [2,3] outside axis 0");
+  EXPECT_EQ(refused("concat", {like(kByte, {2}), like(kFloat, {2})}),
+            "concat: int8 and float32 do not promote; cast one of them (cast(xs[0], float32))");
+  EXPECT_EQ(refused("concat", {like(kByte, {})}), "concat: xs[0] has no axes; stack joins scalars");
+  EXPECT_EQ(refused("concat", {like(kByte, {2})}, axis(1)), "concat: axis 1 of a tensor of rank 1");
+  EXPECT_EQ(inferred("stack", {like(kByte, {3}), like(kByte, {3})}, axis(-1)), "int8 [3,2]");
+  EXPECT_EQ(refused("stack", {like(kByte, {3}), like(kByte, {2})}),
+            "stack: xs[1] has shape [2], which differs from [3]");
+  EXPECT_EQ(inferred("take", {like(kHalf, {2, 3}), like(kLong, {4, 5})}, axis(1)), "float16 [2,4,5]");
+  EXPECT_EQ(refused("take", {like(kHalf, {2, 3}), like(kFloat, {4})}),
+            "take: indices is float32; they are integers; cast them (cast(indices, int64))");
+  EXPECT_EQ(refused("take", {like(kHalf, {2, 3}), like(kBool, {4})}),
+            "take: indices is bool; they are integers; cast them (cast(indices, int64))");
+  EXPECT_EQ(refused("take", {like(kHalf, {}), like(kLong, {4})}), "take: axis 0 of a tensor of rank 0");
+  EXPECT_EQ(refused("take", {like(kHalf, {0, 3}), like(kLong, {4})}),
+            "take: axis 0 of x, of shape [0,3], has no elements");
+  EXPECT_EQ(inferred("take", {like(kHalf, {0, 3}), like(kLong, {0})}), "float16 [0,3]");
+  EXPECT_EQ(inferred("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {1, 5})}), "float16 [2,5]");
+  EXPECT_EQ(refused("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {5})}),
+            "take_along_axis: indices have shape [5]; x, of shape [2,3], has another rank");
+  EXPECT_EQ(refused("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {3, 5})}),
+            "take_along_axis: shapes [2,3] and [3,5] do not broadcast outside axis 1");
+}
+
+TEST(Infer, Scatter) {
+  const TestTensor x = like(kFloat, {2, 3}), indices = like(kLong, {1, 4}), updates = like(kFloat, {1, 4});
+  const auto along = [](const char* reduction) { return axis(1).string("reduction", reduction); };
+  EXPECT_EQ(inferred("scatter", {x, indices, updates}, along("add")), "float32 [2,3]");
+  EXPECT_EQ(inferred("scatter", {x, indices, scalar_tensor(kLong, 1, true)}, along("add")), "float32 [2,3]");
+  EXPECT_EQ(refused("scatter", {x, indices, updates}, along("sett")),
+            "scatter: reduction is \"sett\", not one of set, add, mul, min, max; did you mean \"set\"?");
+  EXPECT_EQ(refused("scatter", {like(kBool, {2, 3}), indices, like(kBool, {1, 4})}, along("add")),
+            "scatter: reduction \"add\" does not take bool");
+  EXPECT_EQ(refused("scatter", {like(kComplex, {2, 3}), indices, like(kComplex, {1, 4})}, along("max")),
+            "scatter: reduction \"max\" does not take complex64");
+  EXPECT_EQ(refused("scatter", {x, like(kFloat, {1, 4}), updates}, along("add")),
+            "scatter: indices is float32; they are integers; cast them (cast(indices, int64))");
+  EXPECT_EQ(refused("scatter", {x, indices, like(COMPUTE_DTYPE_FLOAT64, {1, 4})}, along("add")),
+            "scatter: updates is float64, x float32; cast them (cast(updates, float32))");
+  EXPECT_EQ(refused("scatter", {x, indices, like(kFloat, {1, 3})}, along("add")),
+            "scatter: indices have shape [1,4], updates [1,3]");
+  EXPECT_EQ(refused("scatter", {x, like(kLong, {4}), like(kFloat, {4})}, along("add")),
+            "scatter: indices have shape [4]; x, of shape [2,3], has another rank");
+  EXPECT_EQ(refused("scatter", {x, indices, updates}),
+            "scatter: indices have shape [1,4], which reaches beyond x, of shape [2,3], along axis 1");
+  EXPECT_EQ(refused("scatter", {like(kFloat, {2, 0}), indices, updates}, along("set")),
+            "scatter: indices have shape [1,4], which reaches beyond x, of shape [2,0], along axis 1");
+  EXPECT_EQ(refused("scatter", {x, indices, updates}, along("set").int64("deterministic", 3)),
+            "scatter: deterministic is 3, not 0 or 1");
+}
+
+TEST(Infer, Matmul) {
+  EXPECT_EQ(inferred("matmul", {like(kFloat, {2, 3}), like(kFloat, {3, 4})}), "float32 [2,4]");
+  EXPECT_EQ(inferred("matmul", {like(kByte, {5, 1, 2, 3}), like(kInt, {6, 3, 4})}), "int32 [5,6,2,4]");
+  EXPECT_EQ(inferred("matmul", {like(kFloat, {3}), like(kFloat, {3})}), "float32 []");
+  EXPECT_EQ(inferred("matmul", {like(kFloat, {7, 2, 3}), like(kFloat, {3})}), "float32 [7,2]");
+  EXPECT_EQ(inferred("matmul", {like(kFloat, {3}), like(kFloat, {7, 3, 2})}), "float32 [7,2]");
+  EXPECT_EQ(inferred("matmul", {like(kHalf, {0, 3}), like(COMPUTE_DTYPE_BFLOAT16, {3, 0})}), "float32 [0,0]");
+  EXPECT_EQ(refused("matmul", {like(kFloat, {2, 3}), like(kFloat, {4, 5})}),
+            "matmul: shapes [2,3] and [4,5] do not multiply: 3 columns meet 4 rows");
+  EXPECT_EQ(refused("matmul", {like(kFloat, {2, 2, 3}), like(kFloat, {3, 3, 4})}),
+            "matmul: shapes [2,2,3] and [3,3,4] do not broadcast in their batches");
+  EXPECT_EQ(refused("matmul", {like(kFloat, {}), like(kFloat, {3})}), "matmul: a has no axes; multiply takes scalars");
+  EXPECT_EQ(refused("matmul", {like(kBool, {2, 2}), like(kBool, {2, 2})}),
+            "matmul: a is bool; matmul takes numeric dtypes; cast it (cast(a, uint8))");
+}
+
+TEST(Infer, Map) {
+  constexpr std::string_view kNames[] = {"a", "b"};
+  const ExpressionTemplate expression = parse("a + b; index(1)", kNames);
+  const TestTensor a = like(kFloat, {2, 1}), b = like(kFloat, {3}), c = like(kFloat, {4, 2});
+  const auto run = [&](std::vector<OperandDesc> operands) { return infer(MapCall{expression, operands}); };
+  EXPECT_EQ(run({a.desc(), b.desc()})[1].shape, (Shape{2, 3}));
+  EXPECT_EQ(error_of([&] { run({a.desc()}); }), "expression: it takes 2 inputs and scalars, not 1");
+  EXPECT_EQ(error_of([&] { run({b.desc(), c.desc()}); }), "expression: shapes [3] and [4,2] do not broadcast");
+  EXPECT_EQ(error_of([&] { run({b.desc(), b.desc()}); }), "expression: index(1) in an index space of shape [3]");
+}
+
+TEST(Infer, Strides) {
+  EXPECT_EQ(row_major_strides(Shape{2, 3, 4}), (Shape{12, 4, 1}));
+  EXPECT_EQ(row_major_strides(Shape{2, 0, 4}), (Shape{4, 4, 1}));
+  const TestTensor x = like(kFloat, {3, 1});
+  EXPECT_EQ(broadcast_strides(x.desc(), Shape{5, 3, 4}), (Shape{0, 1, 0}));
+  EXPECT_EQ(element_count(Shape{}), 1);
+  EXPECT_EQ(shape_text(Shape{}), "[]");
+}
+
+}  // namespace
+}  // namespace compute
