@@ -135,7 +135,8 @@ Element real_logaddexp(const Operands& o) {
   if (unordered(o)) return real(kNan);
   if (x == y) return {Value::of(x + std::numbers::ln2_v<Real>), kReSign, std::fabs(x)};
   const Real greater = std::max(x, y);
-  if (std::isinf(x) || std::isinf(y)) return real(greater);
+  // max + log1p(0), which makes +0 of -0.
+  if (std::isinf(x) || std::isinf(y)) return {Value::of(greater), static_cast<uint8_t>(greater == 0 ? kReSign : 0)};
   return {Value::of(greater + std::log1p(std::exp(-std::fabs(x - y)))), kReSign, std::max(std::fabs(x), std::fabs(y))};
 }
 
