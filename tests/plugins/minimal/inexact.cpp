@@ -227,10 +227,11 @@ std::complex<W> expm1(std::complex<W> z) {
           std::exp(z.real()) * std::sin(z.imag())};
 }
 
-// |1 + z|^2 - 1 is x (2 + x) + y^2; it cannot overflow, since the type is wider than the operand's.
+// Near 0, where 1 + z drops most of z: |1 + z|^2 - 1 is x (2 + x) + y^2.
 template <class W>
 std::complex<W> log1p(std::complex<W> z) {
-  if (!(std::isfinite(z.real()) && std::isfinite(z.imag()))) return std::log(W{1} + z);
+  if (z == W{0}) return z;  // with its signs
+  if (!(std::abs(z) < W{0.5})) return std::log(W{1} + z);
   const W x = z.real(), y = z.imag();
   return {std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x)};
 }
