@@ -157,6 +157,173 @@ AT(compute_graph_info, temporary_bytes, 24);
 AT(compute_graph_info, native, 32);
 AT(compute_graph_info, reserved, 36);
 
+/* ---- ops.h ------------------------------------------------------------------------------------------------------ */
+
+SIZE(compute_all_options, 40);
+AT(compute_all_options, struct_size, 0);
+AT(compute_all_options, struct_type, 4);
+AT(compute_all_options, next, 8);
+AT(compute_all_options, axes, 16);
+AT(compute_all_options, axes_count, 24);
+AT(compute_all_options, keepdims, 32);
+
+SIZE(compute_any_options, 40);
+AT(compute_any_options, struct_size, 0);
+AT(compute_any_options, struct_type, 4);
+AT(compute_any_options, next, 8);
+AT(compute_any_options, axes, 16);
+AT(compute_any_options, axes_count, 24);
+AT(compute_any_options, keepdims, 32);
+
+SIZE(compute_arange_options, 80);
+AT(compute_arange_options, struct_size, 0);
+AT(compute_arange_options, struct_type, 4);
+AT(compute_arange_options, next, 8);
+AT(compute_arange_options, start, 16);
+AT(compute_arange_options, step, 48);
+
+SIZE(compute_argmax_options, 32);
+AT(compute_argmax_options, struct_size, 0);
+AT(compute_argmax_options, struct_type, 4);
+AT(compute_argmax_options, next, 8);
+AT(compute_argmax_options, axis, 16);
+AT(compute_argmax_options, keepdims, 24);
+
+SIZE(compute_argmin_options, 32);
+AT(compute_argmin_options, struct_size, 0);
+AT(compute_argmin_options, struct_type, 4);
+AT(compute_argmin_options, next, 8);
+AT(compute_argmin_options, axis, 16);
+AT(compute_argmin_options, keepdims, 24);
+
+SIZE(compute_cast_options, 16);
+AT(compute_cast_options, struct_size, 0);
+AT(compute_cast_options, struct_type, 4);
+AT(compute_cast_options, next, 8);
+
+SIZE(compute_concat_options, 24);
+AT(compute_concat_options, struct_size, 0);
+AT(compute_concat_options, struct_type, 4);
+AT(compute_concat_options, next, 8);
+AT(compute_concat_options, axis, 16);
+
+SIZE(compute_copy_options, 16);
+AT(compute_copy_options, struct_size, 0);
+AT(compute_copy_options, struct_type, 4);
+AT(compute_copy_options, next, 8);
+
+SIZE(compute_eye_options, 24);
+AT(compute_eye_options, struct_size, 0);
+AT(compute_eye_options, struct_type, 4);
+AT(compute_eye_options, next, 8);
+AT(compute_eye_options, k, 16);
+
+SIZE(compute_fill_options, 48);
+AT(compute_fill_options, struct_size, 0);
+AT(compute_fill_options, struct_type, 4);
+AT(compute_fill_options, next, 8);
+AT(compute_fill_options, value, 16);
+
+SIZE(compute_linspace_options, 24);
+AT(compute_linspace_options, struct_size, 0);
+AT(compute_linspace_options, struct_type, 4);
+AT(compute_linspace_options, next, 8);
+AT(compute_linspace_options, endpoint, 16);
+
+SIZE(compute_matmul_options, 16);
+AT(compute_matmul_options, struct_size, 0);
+AT(compute_matmul_options, struct_type, 4);
+AT(compute_matmul_options, next, 8);
+
+SIZE(compute_max_options, 40);
+AT(compute_max_options, struct_size, 0);
+AT(compute_max_options, struct_type, 4);
+AT(compute_max_options, next, 8);
+AT(compute_max_options, axes, 16);
+AT(compute_max_options, axes_count, 24);
+AT(compute_max_options, keepdims, 32);
+
+SIZE(compute_mean_options, 40);
+AT(compute_mean_options, struct_size, 0);
+AT(compute_mean_options, struct_type, 4);
+AT(compute_mean_options, next, 8);
+AT(compute_mean_options, axes, 16);
+AT(compute_mean_options, axes_count, 24);
+AT(compute_mean_options, keepdims, 32);
+
+SIZE(compute_min_options, 40);
+AT(compute_min_options, struct_size, 0);
+AT(compute_min_options, struct_type, 4);
+AT(compute_min_options, next, 8);
+AT(compute_min_options, axes, 16);
+AT(compute_min_options, axes_count, 24);
+AT(compute_min_options, keepdims, 32);
+
+SIZE(compute_prod_options, 48);
+AT(compute_prod_options, struct_size, 0);
+AT(compute_prod_options, struct_type, 4);
+AT(compute_prod_options, next, 8);
+AT(compute_prod_options, axes, 16);
+AT(compute_prod_options, axes_count, 24);
+AT(compute_prod_options, keepdims, 32);
+AT(compute_prod_options, dtype, 40);
+AT(compute_prod_options, reserved, 44);
+
+SIZE(compute_scatter_options, 48);
+AT(compute_scatter_options, struct_size, 0);
+AT(compute_scatter_options, struct_type, 4);
+AT(compute_scatter_options, next, 8);
+AT(compute_scatter_options, axis, 16);
+AT(compute_scatter_options, reduction, 24);
+AT(compute_scatter_options, reduction_size, 32);
+AT(compute_scatter_options, deterministic, 40);
+
+SIZE(compute_stack_options, 24);
+AT(compute_stack_options, struct_size, 0);
+AT(compute_stack_options, struct_type, 4);
+AT(compute_stack_options, next, 8);
+AT(compute_stack_options, axis, 16);
+
+SIZE(compute_std_options, 48);
+AT(compute_std_options, struct_size, 0);
+AT(compute_std_options, struct_type, 4);
+AT(compute_std_options, next, 8);
+AT(compute_std_options, axes, 16);
+AT(compute_std_options, axes_count, 24);
+AT(compute_std_options, correction, 32);
+AT(compute_std_options, keepdims, 40);
+
+SIZE(compute_sum_options, 48);
+AT(compute_sum_options, struct_size, 0);
+AT(compute_sum_options, struct_type, 4);
+AT(compute_sum_options, next, 8);
+AT(compute_sum_options, axes, 16);
+AT(compute_sum_options, axes_count, 24);
+AT(compute_sum_options, keepdims, 32);
+AT(compute_sum_options, dtype, 40);
+AT(compute_sum_options, reserved, 44);
+
+SIZE(compute_take_options, 24);
+AT(compute_take_options, struct_size, 0);
+AT(compute_take_options, struct_type, 4);
+AT(compute_take_options, next, 8);
+AT(compute_take_options, axis, 16);
+
+SIZE(compute_take_along_axis_options, 24);
+AT(compute_take_along_axis_options, struct_size, 0);
+AT(compute_take_along_axis_options, struct_type, 4);
+AT(compute_take_along_axis_options, next, 8);
+AT(compute_take_along_axis_options, axis, 16);
+
+SIZE(compute_var_options, 48);
+AT(compute_var_options, struct_size, 0);
+AT(compute_var_options, struct_type, 4);
+AT(compute_var_options, next, 8);
+AT(compute_var_options, axes, 16);
+AT(compute_var_options, axes_count, 24);
+AT(compute_var_options, correction, 32);
+AT(compute_var_options, keepdims, 40);
+
 /* ---- plugin.h --------------------------------------------------------------------------------------------------- */
 
 SIZE(compute_plugin_manifest, 152);

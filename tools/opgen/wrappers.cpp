@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed functions of compute/ops.h: their declarations, and the bodies of those that are not elementwise.
+#include <cctype>
+#include <set>
+#include <stdexcept>
+
+#include "tools/opgen/texts.hpp"
+
+namespace compute::opgen {
+
+namespace {
+
+// A later version of an op is a function of its own: programs keep what they were compiled against.
+std::string function_name(const OpSchema& op) {
+  return "compute_" + op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
+}
+
+std::string options_name(const OpSchema& op) { return function_name(op) + "_options"; }
+
+std::string output_name(const OpSchema& op) {
+  for (const std::string& input : op.inputs) {
+    if (input == "y") return "result";
+  }
+  return op.inputs.empty() || op.inputs[0] != "x" ? "result" : "y";
+}
+
+// A zero field means the default; where the default is another number, or none, the field is a pointer.
+bool is_pointer_field(const AttributeSchema& a) {
+  return a.kind == AttributeKind::kInt64 && !a.is_list && !(a.has_default && a.default_int64 == 0);
+}
+
+std::string default_comment(const AttributeSchema& a) {
+  const char* zero = is_pointer_field(a) || a.is_list || a.kind == AttributeKind::kString ? "NULL: " : "";
+  return zero + (a.default_text == "none" && a.kind == AttributeKind::kDtype ? "0: by the rule" : a.default_text);
+}
+
+// Parameters of a required attribute, or fields of an optional one: pairs of a type and a name.
+std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& a) {
+  if (a.is_list) return {{"const int64_t*", a.name}, {"int64_t", a.name + "_count"}};
+  switch (a.kind) {
+    case AttributeKind::kInt64:
+      return {{!a.required && is_pointer_field(a) ? "const int64_t*" : "int64_t", a.name}};
+    case AttributeKind::kFloat64:
+      return {{"double", a.name}};
+    case AttributeKind::kString:
+      return {{"const char*", a.name}, {"int64_t", a.name + "_size"}};
+    case AttributeKind::kDtype:
+      return {{"compute_dtype", a.name}};
+    case AttributeKind::kNumber:
+      return {{a.required ? "const compute_number*" : "compute_number", a.name}};
+  }
+  return {};
+}
+
+void check_supported(const OpSchema& op) {
+  if (op.output_count != 1) throw std::runtime_error(op.name + ": wrappers return one output");
+  for (const AttributeSchema& a : op.attributes) {
+    const bool plain = a.kind == AttributeKind::kInt64 || !a.is_list;
+    const bool zero = !a.has_default || a.kind == AttributeKind::kInt64 || a.kind == AttributeKind::kString ||
+                      a.kind == AttributeKind::kNumber || a.default_float64 == 0;
+    if (!plain || !zero) throw std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.h");
+  }
+}
+
+struct Parameters {
+  std::vector<std::string> list;
+
+  Parameters(const OpSchema& op) {
+    list.push_back("compute_stream* stream");
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.is_variadic && i + 1 == op.inputs.size()) {
+        list.push_back("compute_tensor* const* " + op.inputs[i]);
+        list.push_back("int64_t " + op.inputs[i] + "_count");
+      } else {
+        list.push_back("compute_tensor* " + op.inputs[i]);
+      }
+    }
+    for (const AttributeSchema& a : op.attributes) {
+      if (!a.required) continue;
+      for (const auto& [type, name] : members(a)) list.push_back(type + " " + name);
+    }
+    if (!op.is_elementwise) list.push_back("const " + options_name(op) + "* options");
+  }
+};
+
+// A declaration broken behind commas, aligned with the parenthesis.
+std::string signature(const std::string& head, std::vector<std::string> parameters, const std::string& last,
+                      const std::string& tail) {
+  parameters.push_back(last);
+  std::string text = head + "(";
+  const size_t indent = text.size();
+  size_t column = indent;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string part = parameters[i] + (i + 1 < parameters.size() ? "," : ")" + tail);
+    if (i > 0 && column + 1 + part.size() > 120) {
+      text += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (i > 0) {
+      text += ' ';
+      ++column;
+    }
+    text += part;
+    column += part.size();
+  }
+  return text;
+}
+
+std::string bound_text(const OpSchema& op) {
+  if (op.bound == "exact" || op.bound == "ulp:0") return "Exact or correctly rounded.";
+  if (op.bound == "n" || op.bound == "log2") return "Error bound: " + op.bound + ".";
+  return "Within " + op.bound.substr(4) + " ULP.";
+}
+
+std::string comment(const OpSchema& op) {
+  std::string words = op.name + ": " + op.summary + ".";
+  if (op.is_elementwise) {
+    const bool condition = op.result == RowResult::kSecond;
+    words += std::string(" ") +
+             (op.inputs.size() == 1 ? "x: "
+              : condition           ? "y and z: "
+                                    : "Inputs: ") +
+             class_description(op.input_class) + "; result: " + std::string(result_text(op)) + ". " + bound_text(op);
+  } else {
+    words += " Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
+             bound_text(op);
+  }
+  return wrapped(words, "/* ", " * ", 117) + " */\n";
+}
+
+std::string options_struct(const OpSchema& op) {
+  std::string text = "typedef struct " + options_name(op) +
+                     " {\n  uint32_t struct_size;\n  uint32_t struct_type;\n  const void* next;\n";
+  // Fields of four bytes go in pairs, so that no struct has padding.
+  int32_t fours = 0;
+  for (const AttributeSchema& a : op.attributes) {
+    if (a.required) continue;
+    bool first = true;
+    for (const auto& [type, name] : members(a)) {
+      text += "  " + type + " " + name + ";";
+      if (first) text += " /* " + default_comment(a) + " */";
+      text += "\n";
+      first = false;
+      fours += type == "compute_dtype";
+    }
+  }
+  if (fours % 2 != 0) text += "  int32_t reserved;\n";
+  return text + "} " + options_name(op) + ";\n";
+}
+
+std::string declarations(const OpSchema& op) {
+  const std::string head = "COMPUTE_API compute_error* " + function_name(op), output = output_name(op);
+  const Parameters parameters(op);
+  std::string text = comment(op);
+  if (!op.is_elementwise) text += options_struct(op);
+  text += signature(head, parameters.list, "compute_tensor** out_" + output, ";") + "\n";
+  text += signature(head + "_into", parameters.list, "compute_tensor* " + output, ";") + "\n";
+  return text;
+}
+
+// One statement that adds an attribute to the list.
+std::string add_attribute(const AttributeSchema& a) {
+  const std::string from = (a.required ? "" : "given.") + a.name, name = "\"" + a.name + "\"";
+  if (a.is_list) {
+    return "attributes.list(" + name + ", " + from + ", " + from + "_count" + (a.required ? ", true" : "") + ");";
+  }
+  switch (a.kind) {
+    case AttributeKind::kInt64:
+      if (a.required) return "attributes.int64(" + name + ", &" + from + ");";
+      if (is_pointer_field(a)) return "attributes.int64(" + name + ", " + from + ");";
+      return "attributes.int64(" + name + ", " + from + " != 0 ? &" + from + " : nullptr);";
+    case AttributeKind::kFloat64:
+      return "attributes.float64(" + name + ", " +
+             (a.required ? "&" + from : from + " != 0 ? &" + from + " : nullptr") + ");";
+    case AttributeKind::kString:
+      return "attributes.string(" + name + ", " + from + ", " + from + "_size);";
+    case AttributeKind::kDtype:
+      if (a.required) return "attributes.dtype(" + name + ", &" + from + ");";
+      return "attributes.dtype(" + name + ", " + from + " != 0 ? &" + from + " : nullptr);";
+    case AttributeKind::kNumber:
+      return "attributes.number(" + name + ", " + (a.required ? from + ", true" : "&" + from) + ");";
+  }
+  return "";
+}
+
+std::string body(const OpSchema& op) {
+  const Parameters parameters(op);
+  const std::string output = output_name(op);
+  std::string arguments, captured;
+  for (const std::string& parameter : parameters.list) {
+    arguments += parameter.substr(parameter.find_last_of(" *") + 1) + ", ";
+  }
+  std::string text = signature("static compute_error* run_" + op.name + "_" + std::to_string(op.version),
+                               parameters.list, "compute_tensor** out, compute_tensor* into", " {") +
+                     "\n";
+  text += "  return call_op(out, into, \"" + output + "\", [&](compute_tensor** outputs) {\n";
+  if (!op.attributes.empty()) text += "    AttributeList<" + std::to_string(op.attributes.size()) + "> attributes;\n";
+  bool has_given = false;
+  for (const AttributeSchema& a : op.attributes) has_given |= !a.required;
+  text += std::string("    ") + (has_given ? "const auto given = " : "") + "read_options(options);\n";
+  for (const AttributeSchema& a : op.attributes) text += "    " + add_attribute(a) + "\n";
+  std::string inputs = "nullptr, 0";
+  if (op.is_variadic) {
+    if (op.inputs.size() != 1)
+      throw std::runtime_error(op.name + ": variadic inputs beside others have no form in ops.h");
+    inputs = op.inputs[0] + ", " + op.inputs[0] + "_count";
+  } else if (!op.inputs.empty()) {
+    text += "    compute_tensor* const inputs[] = {";
+    for (size_t i = 0; i < op.inputs.size(); ++i) text += (i > 0 ? ", " : "") + op.inputs[i];
+    text += "};\n";
+    inputs = "inputs, " + std::to_string(op.inputs.size());
+  }
+  const std::string attributes = op.attributes.empty() ? "nullptr, 0" : "attributes.data(), attributes.size()";
+  text += "    run_op(op_schema(OpId::k_" + op.name + "_" + std::to_string(op.version) + "), stream, " + attributes +
+          ", " + inputs + ", outputs, 1);\n  });\n}\n";
+  const std::string run = "run_" + op.name + "_" + std::to_string(op.version);
+  text += signature("compute_error* " + function_name(op), parameters.list, "compute_tensor** out_" + output, " {") +
+          "\n  return " + run + "(" + arguments + "out_" + output + ", nullptr);\n}\n";
+  text +=
+      signature("compute_error* " + function_name(op) + "_into", parameters.list, "compute_tensor* " + output, " {") +
+      "\n  return " + run + "(" + arguments + "nullptr, " + output + ");\n}\n";
+  return text;
+}
+
+}  // namespace
+
+std::string ops_header() {
+  std::string text = "/* SPDX-License-Identifier: Apache-2.0 */\n/* Generated by opgen from " + std::string(kSources) +
+                     "; change those, then build the target opgen-update. */\n" + R"(/*
+ * ops.h: a typed function per op, over compute_op_run of compute.h. Meaning, dtypes and bounds of each: docs/ops.md.
+ *
+ * Rules that hold for every function:
+ *
+ * - `compute_exp(stream, x, &out_y)` makes its result, which is the caller's to release. `compute_exp_into(stream, x, y)` writes
+ *   into `y`, which has exactly the result's shape and dtype and any strides that do not make elements share memory. `y` may be the
+ *   identical view of an input of an elementwise op (and of scatter's x); any other overlap is an error.
+ * - Inputs of elementwise ops broadcast, and promote to a common dtype; scalars of compute_tensor_scalar are inputs like others.
+ * - Attributes that have a default are in an options struct, NULL for all defaults. Set its struct_size to its sizeof and the
+ *   rest to zero: a field that is zero has its default, which stands beside it.
+ * - A run-time attribute that is a graph's slot (compute_scalar_create) is given through compute_op_run.
+ * - A NULL stream is the default stream of the device that the op runs on. Functions without inputs need a stream or an output.
+ *
+ * Errors: INVALID_ARGUMENT      dtypes, shapes or attributes that the op does not take; the message names them
+ *         OUT_OF_RANGE          a result whose size does not fit
+ *         UNSUPPORTED           the device cannot, and why
+ *         DEVICE_MISMATCH       operands on two devices
+ *         OUT_OF_DEVICE_MEMORY  (OUT_OF_MEMORY on cpu); and what earlier work on the operands failed with.
+ */
+#ifndef COMPUTE_OPS_H_
+#define COMPUTE_OPS_H_
+
+#include "compute/compute.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Elementwise ops ------------------------------------------------------------------------------------------------ */
+)";
+  std::string others =
+      "\n/* ---- Other ops "
+      "------------------------------------------------------------------------------------------------------ */\n";
+  for (const OpSchema* op : op_schemas()) {
+    check_supported(*op);
+    (op->is_elementwise ? text : others) += "\n" + declarations(*op);
+  }
+  return text + others + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* COMPUTE_OPS_H_ */\n";
+}
+
+std::string op_wrappers() {
+  std::string text = "// SPDX-License-Identifier: Apache-2.0\n// Generated by opgen from " + std::string(kSources) +
+                     "; change those, then build the target opgen-update.\n// The ops that are not elementwise, for "
+                     "core/ops_api.cpp.\n";
+  for (const OpSchema* op : op_schemas()) {
+    if (!op->is_elementwise) text += "\n" + body(*op);
+  }
+  return text;
+}
+
+void check_names(std::string_view compute_header) {
+  std::set<std::string> taken;
+  constexpr std::string_view kPrefix = "compute_";
+  for (size_t at = compute_header.find(kPrefix); at != std::string_view::npos;
+       at = compute_header.find(kPrefix, at + 1)) {
+    size_t end = at;
+    while (end < compute_header.size() &&
+           (std::isalnum(static_cast<unsigned char>(compute_header[end])) || compute_header[end] == '_'))
+      ++end;
+    taken.insert(std::string(compute_header.substr(at, end - at)));
+  }
+  for (const OpSchema* op : op_schemas()) {
+    std::vector<std::string> names{function_name(*op), function_name(*op) + "_into"};
+    if (!op->is_elementwise) names.push_back(options_name(*op));
+    for (const std::string& name : names) {
+      if (!taken.insert(name).second)
+        throw std::runtime_error(name + " of ops.h is a name of compute.h, or there twice");
+    }
+  }
+}
+
+}  // namespace compute::opgen
