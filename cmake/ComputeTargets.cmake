@@ -32,8 +32,15 @@ endif()
 target_compile_options(compute_build_settings INTERFACE ${sanitize})
 target_link_options(compute_build_settings INTERFACE ${sanitize})
 
+# An installed program finds libcompute from its own place, so that the tree may be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE COMPUTE_BIN_TO_LIB)
+
 # Standards without extensions, hidden visibility, warnings and the sanitizer.
 function(compute_target target)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${COMPUTE_BIN_TO_LIB}")
+  endif()
   set_target_properties(
     ${target}
     PROPERTIES C_STANDARD 11
