@@ -260,16 +260,16 @@ int32_t find_attribute(const OpSchema& schema, std::string_view name) {
 }
 
 void check_given(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute& given) {
-  const std::string subject = "attribute " + attribute.name;
+  const auto refuse_given = [&](const std::string& what) { refuse(schema, "attribute " + attribute.name + what); };
   if (!kind_fits(attribute, given.kind)) {
-    refuse(schema, subject + " takes " + kind_text(attribute.kind) + ", not " + kind_text(given.kind));
+    refuse_given(std::string(" takes ") + kind_text(attribute.kind) + ", not " + kind_text(given.kind));
   }
   if (given.count < 0 || (!attribute.is_list && given.count != 1)) {
-    refuse(schema, subject + " takes " + (attribute.is_list ? "a list" : "one value") + ", not " +
-                       std::to_string(given.count) + " values");
+    refuse_given(std::string(" takes ") + (attribute.is_list ? "a list" : "one value") + ", not " +
+                 std::to_string(given.count) + " values");
   }
-  if (given.count > 4096) refuse(schema, subject + " has " + std::to_string(given.count) + " values; at most 4096");
-  if (given.values == nullptr && given.count > 0) refuse(schema, subject + ": values is NULL");
+  if (given.count > 4096) refuse_given(" has " + std::to_string(given.count) + " values; at most 4096");
+  if (given.values == nullptr && given.count > 0) refuse_given(": values is NULL");
 }
 
 RunTimeValue run_time_value(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute* given) {
@@ -437,18 +437,12 @@ Attributes& Attributes::operator=(Attributes&& other) noexcept {
   return *this;
 }
 
-uint64_t* Attributes::grow(int32_t words) {
-  const int32_t needed = size_ + words;
-  if (needed > capacity_) {
-    const int32_t capacity = std::max(needed, capacity_ * 2);
-    auto larger = std::make_unique<uint64_t[]>(static_cast<size_t>(capacity));
-    std::copy_n(data(), size_, larger.get());
-    heap_ = std::move(larger);
-    capacity_ = capacity;
-  }
-  uint64_t* place = (heap_ ? heap_.get() : inline_) + size_;
-  size_ = needed;
-  return place;
+void Attributes::reallocate(int32_t needed) {
+  const int32_t capacity = std::max(needed, capacity_ * 2);
+  auto larger = std::make_unique<uint64_t[]>(static_cast<size_t>(capacity));
+  std::copy_n(data(), size_, larger.get());
+  heap_ = std::move(larger);
+  capacity_ = capacity;
 }
 
 uint64_t Attributes::hash() const noexcept {

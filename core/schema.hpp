@@ -132,7 +132,14 @@ class Attributes {
  private:
   // Per attribute one word with the count of values (or the size of a string), UINT64_MAX if absent, then the values.
   const uint64_t* data() const noexcept { return heap_ ? heap_.get() : inline_; }
-  uint64_t* grow(int32_t words);
+  // The place of `words` more.
+  uint64_t* grow(int32_t words) {
+    if (size_ + words > capacity_) reallocate(size_ + words);
+    uint64_t* place = (heap_ ? heap_.get() : inline_) + size_;
+    size_ += words;
+    return place;
+  }
+  void reallocate(int32_t needed);
   const uint64_t* find(int32_t index) const noexcept;
 
   uint64_t inline_[kInlineWords] = {};
