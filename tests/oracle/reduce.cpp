@@ -78,9 +78,9 @@ Dtype widened(const Array& x, const Attributes& attributes) {
   const auto stated = static_cast<Dtype>(integer_or(attributes, "dtype", 0));
   if (stated != 0) return stated;
   switch (category(x.dtype())) {
+    case Category::BOOL:
     case Category::SIGNED:
       return dtype::INT64;
-    case Category::BOOL:
     case Category::UNSIGNED:
       return dtype::UINT64;
     default:
