@@ -23,7 +23,7 @@ constexpr uint64_t kAbsent = UINT64_MAX;
 
 // The flags as ops.def spells them, so that a row's `HOST|SYNC` is an expression.
 namespace flag {
-constexpr int32_t NONE = 0, HOST = kOpHost, SYNC = kOpSync, IN_PLACE = kOpInPlace;
+[[maybe_unused]] constexpr int32_t NONE = 0, HOST = kOpHost, SYNC = kOpSync, IN_PLACE = kOpInPlace;
 }
 
 DtypeClass class_from_text(std::string_view text) {
