@@ -178,9 +178,9 @@ void MapPlan::plan_frame() {
   }
   streams_ = output_bytes >= kStreamBytes && contiguous_outputs && !tiles_;
 
-  bool buffers = program_.needs_blocks() || streams_;
-  for (size_t i = 0; i < operands_.size(); ++i) buffers |= packs(static_cast<int>(i));
-  block_ = tiles_ ? kTileColumns : buffers ? kBlock : kLongBlock;
+  buffers_ = program_.needs_blocks() || streams_;
+  for (size_t i = 0; i < operands_.size(); ++i) buffers_ |= packs(static_cast<int>(i));
+  block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;
   tile_rows_ = 1;
   if (tiles_) {
     int64_t widest = 1;
@@ -286,7 +286,7 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
   position.seek(nest_, point);
   while (point < last) {
     const int64_t left = nest_.extents[inner] - position.coordinates[inner];
-    int64_t n = std::min(block_, last - point);
+    int64_t n = buffers_ ? std::min(block_, last - point) : last - point;
     if (rows) n = std::min(n, left);
     for (int i = 0; i < sources_; ++i) sources[i] = pack(run, i, position, n, frame);
     for (int k = 0; k < outputs; ++k) {

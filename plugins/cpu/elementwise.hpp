@@ -62,8 +62,9 @@ class MapPlan {
   bool tiles_ = false;
   int64_t block_ = 0;  // elements
   int64_t tile_rows_ = 0;
-  int64_t units_ = 0;  // of parallel work: blocks or tiles
-  int64_t grain_ = 0;  // in units
+  int64_t units_ = 0;     // of parallel work: blocks or tiles
+  int64_t grain_ = 0;     // in units
+  bool buffers_ = false;  // blocks are limited by memory in the frame
   bool parallel_ = false;
   bool streams_ = false;  // outputs are large enough to be written around the cache
   // The frame of a thread: position, sources, results, the program's workspace, then each operand's splat and buffer.
