@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of the CPU's matrix product: every dtype, layout, engine and instruction set against the oracle.
+#include <gtest/gtest.h>
+
+#include "tests/unit/cpu_matmul_oracle.hpp"
+
+namespace compute::cpu::matmul_test {
+namespace {
+
+class CpuMatmul : public ::testing::TestWithParam<compute_dtype> {
+ protected:
+  std::mt19937_64 random{20240607};
+
+  Operand make(std::vector<int64_t> batch, int64_t m, int64_t n, Layout layout = Layout::row_major,
+               bool repeats_batch = false) {
+    Operand operand(GetParam(), std::move(batch), m, n, layout, repeats_batch);
+    operand.fill(random);
+    return operand;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuMatmul, ::testing::ValuesIn(kDtypes),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(CpuMatmul, EveryLayoutOnEveryEngine) {
+  static constexpr Shape kShapes[] = {{1, 1, 1}, {1, 33, 7}, {31, 1, 9}, {3, 5, 1}, {15, 18, 17}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : kShapes) {
+      for (const Layout a : kInputLayouts) {
+        for (const Layout b : kInputLayouts) {
+          for (const Layout c : kOutputLayouts) {
+            SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                         std::to_string(shape.k) + " layouts " + std::to_string(static_cast<int>(a)) +
+                         std::to_string(static_cast<int>(b)) + std::to_string(static_cast<int>(c)));
+            Product product{make({}, shape.m, shape.k, a), make({}, shape.k, shape.n, b),
+                            make({}, shape.m, shape.n, c)};
+            run_and_judge(product, setting.options);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmul, SizesJustOffTheTiles) {
+  // Around the register tiles and vectors of every instruction set, and around a packed block's depth.
+  static constexpr Shape kShapes[] = {{13, 31, 40}, {14, 32, 33},  {15, 33, 31},  {29, 65, 16},
+                                      {8, 16, 64},  {4, 130, 7},   {43, 15, 50},  {130, 70, 12},
+                                      {5, 7, 1300}, {16, 34, 641}, {210, 40, 19}, {2, 3, 2600}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : kShapes) {
+      for (const Layout layout : {Layout::row_major, Layout::transposed, Layout::strided}) {
+        SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                     std::to_string(shape.k) + " layout " + std::to_string(static_cast<int>(layout)));
+        Product product{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
+                        make({}, shape.m, shape.n, layout)};
+        run_and_judge(product, setting.options);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmul, BatchesAndSharedOperands) {
+  const std::vector<int64_t> batch = {2, 1, 3};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const bool shares_a : {false, true}) {
+      for (const bool shares_b : {false, true}) {
+        for (const Layout layout : {Layout::row_major, Layout::transposed, Layout::reversed}) {
+          for (const Shape& shape : {Shape{7, 9, 11}, Shape{1, 20, 6}, Shape{20, 1, 6}}) {
+            SCOPED_TRACE(setting.name + " shares " + std::to_string(shares_a) + std::to_string(shares_b) + " layout " +
+                         std::to_string(static_cast<int>(layout)));
+            Product product{make(batch, shape.m, shape.k, layout, shares_a),
+                            make(batch, shape.k, shape.n, layout, shares_b), make(batch, shape.m, shape.n, layout)};
+            run_and_judge(product, setting.options);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmul, FactorsAddendAndBias) {
+  const compute_dtype accumulator = accumulator_of(GetParam());
+  const Bytes values[] = {encode(accumulator, 1), encode(accumulator, 0),
+                          encode(accumulator, is_integer(accumulator) ? 3 : -1.75, 0.5)};
+  const std::vector<int64_t> batch = {2};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Bytes& alpha_value : values) {
+      for (const Bytes& beta_value : values) {
+        // 0: no addend, 1: c itself, 2: another tensor, 3: another one that repeats
+        for (int addend = 0; addend < 4; ++addend) {
+          for (int bias = 0; bias < 3; ++bias) {
+            SCOPED_TRACE(setting.name + " addend " + std::to_string(addend) + " bias " + std::to_string(bias) +
+                         " alpha " + std::to_string(&alpha_value - values) + " beta " +
+                         std::to_string(&beta_value - values));
+            // A bool factor is 0 or 1.
+            const bool boolean = GetParam() == COMPUTE_DTYPE_BOOL;
+            const Bytes alpha = boolean ? bytes_of(static_cast<uint8_t>(alpha_value[0] != std::byte{0})) : alpha_value;
+            const Bytes beta = boolean ? bytes_of(static_cast<uint8_t>(beta_value[0] != std::byte{0})) : beta_value;
+            for (const Layout c : {Layout::row_major, Layout::transposed, Layout::strided}) {
+              Product product{make(batch, 18, 21), make(batch, 21, 19), make(batch, 18, 19, c)};
+              Operand other = make(batch, 18, 19, addend == 3 ? Layout::repeated_row : Layout::reversed, addend == 3);
+              Operand bias_operand = make(batch, 18, 19, bias == 1 ? Layout::repeated_row : Layout::padded, bias == 1);
+              if (addend != 0) product.addend = addend == 1 ? &product.c : &other;
+              if (bias != 0) product.bias = &bias_operand;
+              product.alpha = &alpha;
+              product.beta = &beta;
+              run_and_judge(product, setting.options);
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmul, NothingToAddUpGivesTheOtherTerms) {
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const bool with_terms : {false, true}) {
+      SCOPED_TRACE(setting.name);
+      Product product{make({3}, 5, 0), make({3}, 0, 7), make({3}, 5, 7)};
+      Operand bias = make({3}, 5, 7);
+      if (with_terms) {
+        product.addend = &product.c;
+        product.bias = &bias;
+      }
+      run_and_judge(product, setting.options);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(CpuMatmul, EmptyResultsAreLeftAlone) {
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : {Shape{0, 4, 3}, Shape{4, 0, 3}, Shape{0, 0, 0}}) {
+      Product product{make({2}, shape.m, shape.k), make({2}, shape.k, shape.n), make({2}, shape.m, shape.n)};
+      const std::vector<std::byte> before = product.c.bytes;
+      product.run(setting.options);
+      EXPECT_EQ(product.c.bytes, before);
+    }
+    Product product{make({0}, 4, 3), make({0}, 3, 4), make({0}, 4, 4)};
+    const std::vector<std::byte> before = product.c.bytes;
+    product.run(setting.options);
+    EXPECT_EQ(product.c.bytes, before);
+  }
+}
+
+TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
+  static constexpr Shape kShapes[] = {{300, 290, 70}, {130, 1000, 33}, {7, 5, 333}, {1, 3000, 400}, {2000, 17, 50}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                   std::to_string(shape.k));
+      Product one{make({3}, shape.m, shape.k), make({3}, shape.k, shape.n), make({3}, shape.m, shape.n)};
+      const Bytes alpha = encode(accumulator_of(GetParam()), is_integer(GetParam()) ? 1 : 0.375);
+      one.alpha = &alpha;
+      Product many = one;
+      MatmulOptions options = setting.options;
+      one.run(options);
+      for (const int32_t threads : {2, 7, 64}) {
+        options.threads = threads;
+        many.run(options);
+        ASSERT_TRUE(one.c.bytes == many.c.bytes) << threads << " threads";
+      }
+    }
+  }
+}
+
+/// Several packed blocks in m, n and k, judged on a sample of rows.
+TEST(CpuMatmulBlocks, ManyInEveryDirection) {
+  std::mt19937_64 random(1);
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_BFLOAT16}) {
+    for (const Setting& setting : settings_of(dtype)) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + setting.name);
+      const int64_t m = 430, n = 2100, k = 700;
+      Product product{Operand(dtype, {}, m, k, Layout::row_major), Operand(dtype, {}, k, n, Layout::transposed),
+                      Operand(dtype, {}, m, n, Layout::row_major)};
+      product.a.fill(random);
+      product.b.fill(random);
+      product.run(setting.options);
+      const auto sample_of = [](const Operand& whole) {
+        Operand sample = whole;
+        sample.rows = (whole.rows + 106) / 107;
+        sample.row_stride = whole.row_stride * 107;
+        return sample;
+      };
+      Product sample{sample_of(product.a), product.b, sample_of(product.c)};
+      judge(sample, sample.a, sample.c.bytes);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+// ---- Special values -----------------------------------------------------------------------------------------------
+
+using CpuMatmulFloat = CpuMatmul;
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuMatmulFloat,
+                         ::testing::Values(COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_FLOAT32,
+                                           COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(CpuMatmulFloat, NanAndInfinityStayInTheirRowAndColumn) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : {Shape{9, 13, 6}, Shape{40, 70, 30}, Shape{150, 140, 130}}) {
+      SCOPED_TRACE(setting.name + " " + std::to_string(shape.m));
+      Product product{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
+      product.a.set({}, 3, 2, encode(GetParam(), nan));
+      product.b.set({}, 4, 5, encode(GetParam(), infinity));
+      product.run(setting.options);
+      for (int64_t i = 0; i < shape.m; ++i) {
+        for (int64_t j = 0; j < shape.n; ++j) {
+          const Number got = read_number(GetParam(), product.c.at({}, i, j));
+          if (i == 3) {
+            EXPECT_TRUE(std::isnan(got.real()) || std::isnan(got.imag())) << i << ", " << j;
+          } else if (j == 5) {
+            EXPECT_FALSE(std::isfinite(got.real()) && std::isfinite(got.imag())) << i << ", " << j;
+          } else {
+            EXPECT_TRUE(std::isfinite(got.real()) && std::isfinite(got.imag())) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmulFloat, AFactorOfZeroReadsNothing) {
+  const Bytes nan = encode(GetParam(), std::numeric_limits<double>::quiet_NaN());
+  const Bytes zero = encode(accumulator_of(GetParam()), 0);
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : {Shape{5, 6, 7}, Shape{120, 120, 120}}) {
+      SCOPED_TRACE(setting.name);
+      Product beta_zero{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
+      for (int64_t i = 0; i < shape.m; ++i) {
+        for (int64_t j = 0; j < shape.n; ++j) beta_zero.c.set({}, i, j, nan);
+      }
+      beta_zero.run(setting.options);  // no addend: c is not read
+      Product alpha_zero = beta_zero;
+      for (int64_t i = 0; i < shape.m; ++i) {
+        for (int64_t j = 0; j < shape.n; ++j) {
+          EXPECT_TRUE(std::isfinite(std::abs(read_number(GetParam(), beta_zero.c.at({}, i, j)))));
+          beta_zero.c.set({}, i, j, nan);
+        }
+      }
+      beta_zero.addend = &beta_zero.c;
+      beta_zero.beta = &zero;
+      run_and_judge(beta_zero, setting.options);
+
+      alpha_zero.a.set({}, 1, 1, nan);
+      alpha_zero.addend = &alpha_zero.c;
+      alpha_zero.alpha = &zero;
+      const std::vector<std::byte> before = alpha_zero.c.bytes;
+      alpha_zero.run(setting.options);
+      EXPECT_TRUE(alpha_zero.c.bytes == before);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(CpuMatmulHalf, SumsInFloat32AndRoundsOnce) {
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+    for (const Setting& setting : settings_of(dtype)) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + setting.name);
+      const int64_t k = 4096;  // added up in float16, ones would stop at 2048; in bfloat16 at 256
+      Product product{Operand(dtype, {}, 3, k, Layout::row_major), Operand(dtype, {}, k, 20, Layout::row_major),
+                      Operand(dtype, {}, 3, 20, Layout::row_major)};
+      const Bytes one = encode(dtype, 1);
+      for (int64_t l = 0; l < k; ++l) {
+        for (int64_t i = 0; i < 3; ++i) product.a.set({}, i, l, one);
+        for (int64_t j = 0; j < 20; ++j) product.b.set({}, l, j, one);
+      }
+      product.run(setting.options);
+      for (int64_t i = 0; i < 3; ++i) {
+        for (int64_t j = 0; j < 20; ++j) EXPECT_EQ(read_number(dtype, product.c.at({}, i, j)), Number(k));
+      }
+    }
+  }
+}
+
+/// Every float16 or bfloat16 as the product of itself and 1, by every instruction set: widening and narrowing are
+/// exact.
+TEST(CpuMatmulHalf, EveryValueComesThrough) {
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+    for (const Setting& setting : settings_of(dtype)) {
+      for (const Layout layout : {Layout::row_major, Layout::transposed, Layout::strided}) {
+        SCOPED_TRACE(std::string(name_of(dtype)) + " " + setting.name);
+        Product product{Operand(dtype, {}, 256, 1, layout), Operand(dtype, {}, 1, 1, layout),
+                        Operand(dtype, {}, 256, 1, layout)};
+        product.b.set({}, 0, 0, encode(dtype, 1));
+        for (uint32_t high = 0; high < 256; ++high) {
+          for (uint32_t low = 0; low < 256; ++low)
+            product.a.set({}, low, 0, bytes_of(static_cast<uint16_t>(high << 8 | low)));
+          product.run(setting.options);
+          for (uint32_t low = 0; low < 256; ++low) {
+            const Number expected =
+                decode_half(static_cast<uint16_t>(high << 8 | low), dtype == COMPUTE_DTYPE_FLOAT16 ? 5 : 8);
+            const Number got = read_number(dtype, product.c.at({}, low, 0));
+            ASSERT_TRUE(got == expected || (std::isnan(got.real()) && std::isnan(expected.real())))
+                << high << " " << low;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Sums of two halves that fall between, on and beside the middle of two neighbours, by every instruction set.
+TEST(CpuMatmulHalf, RoundsToNearestEven) {
+  std::mt19937_64 random(7);
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+    const int exponent_bits = dtype == COMPUTE_DTYPE_FLOAT16 ? 5 : 8;
+    for (const Setting& setting : settings_of(dtype)) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + setting.name);
+      const int64_t n = 4096;
+      Product product{Operand(dtype, {}, 1, 2, Layout::row_major), Operand(dtype, {}, 2, n, Layout::row_major),
+                      Operand(dtype, {}, 1, n, Layout::row_major)};
+      product.a.set({}, 0, 0, encode(dtype, 1));
+      product.a.set({}, 0, 1, encode(dtype, 1));
+      std::vector<long double> exact(n);
+      for (int64_t j = 0; j < n; ++j) {
+        // Exponents at most 12 apart: the sum is exact in float32.
+        const auto x = static_cast<uint16_t>(random());
+        const int shift = 15 - exponent_bits;
+        const int exponent = std::max((x >> shift & ((1 << exponent_bits) - 1)) - static_cast<int>(random() % 13), 0);
+        const auto y = static_cast<uint16_t>((random() & 0x8000) | static_cast<uint32_t>(exponent) << shift |
+                                             (random() & ((1u << shift) - 1)));
+        product.b.set({}, 0, j, bytes_of(x));
+        product.b.set({}, 1, j, bytes_of(y));
+        exact[static_cast<size_t>(j)] = decode_half(x, exponent_bits) + decode_half(y, exponent_bits);
+      }
+      product.run(setting.options);
+      for (int64_t j = 0; j < n; ++j) {
+        const auto bits = read_as<uint16_t>(product.c.at({}, 0, j));
+        const long double expected = exact[static_cast<size_t>(j)];
+        const long double got = decode_half(bits, exponent_bits);
+        if (std::isnan(expected)) {
+          EXPECT_TRUE(std::isnan(got));
+          continue;
+        }
+        const uint16_t infinity = static_cast<uint16_t>(((1 << exponent_bits) - 1) << (15 - exponent_bits));
+        const long double greatest = decode_half(static_cast<uint16_t>(infinity - 1), exponent_bits);
+        const long double overflow =
+            greatest + (greatest - decode_half(static_cast<uint16_t>(infinity - 2), exponent_bits)) / 2;
+        if (std::fabs(expected) >= overflow) {
+          EXPECT_EQ(got, std::copysign(std::numeric_limits<long double>::infinity(), expected));
+          continue;
+        }
+        // No neighbour is nearer, and one as near is odd.
+        for (const int step : {-1, 1}) {
+          const uint16_t magnitude = bits & 0x7fff;
+          if (magnitude == 0 && step < 0) continue;
+          const auto neighbour_bits = static_cast<uint16_t>((bits & 0x8000) | (magnitude + step));
+          if ((neighbour_bits & 0x7fff) >= infinity) continue;
+          const long double neighbour = decode_half(neighbour_bits, exponent_bits);
+          const long double error = std::fabs(got - expected);
+          const long double other = std::fabs(neighbour - expected);
+          EXPECT_TRUE(error < other || (error == other && (bits & 1) == 0)) << static_cast<double>(expected);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace compute::cpu::matmul_test
