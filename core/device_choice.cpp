@@ -295,7 +295,7 @@ DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecor
 
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y) {
   const std::optional<std::string> address = canonical_pci_address(x.pci);
-  return address && address == canonical_pci_address(y.pci);
+  return x.plugin != y.plugin && address && address == canonical_pci_address(y.pci);
 }
 
 std::string failure_message(const Selector& selector, const DeviceChoice& choice) {

@@ -63,7 +63,7 @@ struct DeviceChoice {
 DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecord> devices,
                            std::span<const PluginProblem> problems);
 
-// True iff both are one card, by PCI address, whatever plugins they come from.
+// True iff both are one card, by PCI address, that two plugins see. (Parts of one card in one plugin share an address.)
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y);
 
 // One line that says why `choice` holds no device: `COMPUTE_DEVICE "cuda3": cuda has no device 3 (it has cuda0)`.

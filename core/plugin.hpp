@@ -26,6 +26,23 @@ struct Plugin {
   Lock global_lock;
 };
 
+// Keeps other threads out of a plugin that wants to be entered by one at a time.
+class PluginGuard {
+ public:
+  explicit PluginGuard(Plugin& plugin)
+      : lock_((plugin.flags & COMPUTE_PLUGIN_GLOBAL_LOCK) != 0 ? &plugin.global_lock : nullptr) {
+    if (lock_ != nullptr) lock_->lock();
+  }
+  ~PluginGuard() {
+    if (lock_ != nullptr) lock_->unlock();
+  }
+  PluginGuard(const PluginGuard&) = delete;
+  PluginGuard& operator=(const PluginGuard&) = delete;
+
+ private:
+  Lock* lock_;
+};
+
 // Copies a table or struct of an older or newer other side into one of today's size, zero-filled.
 template <class T>
 T copy_sized(const T* source, int64_t source_size) {

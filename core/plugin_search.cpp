@@ -34,18 +34,6 @@ fs::path mapped_file(const void* address) {
   return {};
 }
 
-// The folder that libcompute was loaded from; empty where that cannot be told.
-fs::path library_folder() {
-  static const char kHere = 0;
-  Dl_info info{};
-  // dladdr gives a program, and a library that was loaded by a relative path, as it was named then: of no use now
-  const bool named = ::dladdr(&kHere, &info) != 0 && info.dli_fname != nullptr && *info.dli_fname == '/';
-  const fs::path file = named ? fs::path(info.dli_fname) : mapped_file(&kHere);
-  std::error_code error;
-  const fs::path real = fs::canonical(file, error);
-  return (error ? file : real).parent_path();
-}
-
 class Search {
  public:
   FoundPlugins run(const PluginPlaces& places) {
@@ -144,6 +132,17 @@ class Search {
 };
 
 }  // namespace
+
+fs::path library_folder() {
+  static const char kHere = 0;
+  Dl_info info{};
+  // dladdr gives a program, and a library that was loaded by a relative path, as it was named then: of no use now
+  const bool named = ::dladdr(&kHere, &info) != 0 && info.dli_fname != nullptr && *info.dli_fname == '/';
+  const fs::path file = named ? fs::path(info.dli_fname) : mapped_file(&kHere);
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  return (error ? file : real).parent_path();
+}
 
 PluginPlaces PluginPlaces::of_process(const Config& config) {
   PluginPlaces places;

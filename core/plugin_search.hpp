@@ -65,6 +65,9 @@ struct FoundPlugins {
 // found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used.
 FoundPlugins find_plugins(const PluginPlaces& places);
 
+// The folder that libcompute was loaded from; empty where that cannot be told.
+std::filesystem::path library_folder();
+
 }  // namespace compute
 
 #endif  // COMPUTE_CORE_PLUGIN_SEARCH_HPP_

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device_listing.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "core/ascii.hpp"
+#include "core/error.hpp"
+#include "core/plugin.hpp"
+#include "core/plugin_host.hpp"
+
+namespace compute {
+namespace {
+
+constexpr int32_t kMaxProperties = 4096;
+
+// A text of one line for a table or a report.
+std::string line_of(compute_string text, std::string_view what) {
+  std::string line = plugin_text(text, what);
+  std::replace_if(line.begin(), line.end(), is_control, ' ');
+  return line;
+}
+
+std::vector<std::string> lines_of(compute_string text, std::string_view what) {
+  std::vector<std::string> lines;
+  const std::string all = plugin_text(text, what);
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = std::min(all.find('\n', begin), all.size());
+    if (end > begin) lines.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+template <typename T>
+T checked_copy(const T* given, uint32_t type, size_t floor, const char* what) {
+  if (given == nullptr) throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is NULL");
+  if (given->struct_size < floor || given->struct_type != type) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " has struct_size " +
+                                                   std::to_string(given->struct_size) + " and struct_type " +
+                                                   std::to_string(given->struct_type));
+  }
+  return copy_sized(given, given->struct_size);
+}
+
+bool covers(uint32_t struct_size, size_t field_end) { return struct_size >= field_end; }
+
+ListedDevice copied(const compute_plugin_device_info* given) {
+  using Info = compute_plugin_device_info;
+  const Info info = checked_copy(given, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO,
+                                 offsetof(Info, description) + sizeof(Info::description), "a device");
+  ListedDevice device;
+  device.id = info.id;
+  device.description = line_of(info.description, "a device's description");
+  device.vendor = line_of(info.vendor, "a device's vendor");
+  device.driver_version = line_of(info.driver_version, "a device's driver version");
+  device.pci_address = line_of(info.pci_address, "a device's PCI address");
+  device.pci_address = canonical_pci_address(device.pci_address).value_or(device.pci_address);
+  device.uuid = line_of(info.uuid, "a device's UUID");
+  device.libraries = plugin_text(info.libraries, "a device's list of libraries");
+  device.unusable = line_of(info.unusable, "a device's problem");
+  if (covers(info.struct_size, offsetof(Info, kind))) device.memory_bytes = info.memory_bytes;
+  // a kind that is not stated ranks as an accelerator
+  device.kind = info.kind > 0 ? info.kind : int32_t{COMPUTE_DEVICE_KIND_ACCELERATOR};
+  device.score = info.score;
+  if (covers(info.struct_size, offsetof(Info, property_count))) {
+    device.platform_index = std::max<int32_t>(info.platform_index, -1);
+  }
+  static_assert(sizeof(device.dtypes) == sizeof(info.dtypes));
+  std::memcpy(device.dtypes, info.dtypes, sizeof(device.dtypes));
+  if (info.property_count < 0 || info.property_count > kMaxProperties ||
+      (info.property_count > 0 && info.properties == nullptr)) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                "a device has " + std::to_string(info.property_count) + " properties or no list of them");
+  }
+  const auto* at = reinterpret_cast<const unsigned char*>(info.properties);
+  for (int32_t i = 0; i < info.property_count; ++i, at += info.properties->struct_size) {
+    const auto property = checked_copy(reinterpret_cast<const compute_plugin_property*>(at),
+                                       COMPUTE_PLUGIN_STRUCT_PROPERTY, sizeof(compute_plugin_property), "a property");
+    device.properties.emplace_back(line_of(property.name, "a property's name"),
+                                   line_of(property.value, "a property's value"));
+  }
+  return device;
+}
+
+RequirementReport copied(const compute_plugin_requirement* given) {
+  using Info = compute_plugin_requirement;
+  const Info info = checked_copy(given, COMPUTE_PLUGIN_STRUCT_REQUIREMENT, offsetof(Info, name) + sizeof(Info::name),
+                                 "a requirement");
+  RequirementReport requirement;
+  requirement.name = line_of(info.name, "a requirement's name");
+  const bool known = info.state > 0 && info.state <= static_cast<int32_t>(RequirementReport::State::kUnusable);
+  requirement.state = known ? static_cast<RequirementReport::State>(info.state) : RequirementReport::State::kUnknown;
+  requirement.required = info.required == 1;
+  requirement.tried = lines_of(info.tried, "what a requirement tried");
+  requirement.found = line_of(info.found, "what a requirement found");
+  requirement.error = line_of(info.error, "a requirement's error");
+  requirement.effect = line_of(info.effect, "a requirement's effect");
+  requirement.remedy = line_of(info.remedy, "a requirement's remedy");
+  return requirement;
+}
+
+// What enumerate calls back; nothing may pass through the plugin, so a fault is kept and told afterwards.
+struct Delivery {
+  Listing listing;
+  std::string fault;  // the first
+
+  template <typename Action>
+  void take(Action action) noexcept {
+    compute_error* error = guard(action);
+    if (error == nullptr) return;
+    (void)guard([&] {
+      if (fault.empty()) fault = compute_error_message(error);
+    });
+    compute_error_free(error);
+  }
+
+  static void device(void* context, const compute_plugin_device_info* info) {
+    auto& self = *static_cast<Delivery*>(context);
+    self.take([&] {
+      ListedDevice device = copied(info);
+      for (const ListedDevice& other : self.listing.devices) {
+        if (other.id != device.id) continue;
+        self.listing.notes.push_back("it delivered the device " + std::to_string(device.id) + " twice");
+        return;
+      }
+      self.listing.devices.push_back(std::move(device));
+    });
+  }
+
+  static void requirement(void* context, const compute_plugin_requirement* requirement) {
+    auto& self = *static_cast<Delivery*>(context);
+    self.take([&] { self.listing.requirements.push_back(copied(requirement)); });
+  }
+};
+
+// An entry that owns the strings that its `info` points to. Never destroyed.
+struct OwnedEntry : DeviceEntry {
+  std::deque<std::string> strings;  // keeps addresses
+
+  const char* keep(std::string text) { return strings.emplace_back(std::move(text)).c_str(); }
+};
+
+std::deque<OwnedEntry>& all_entries() {
+  static auto* const immortal = new std::deque<OwnedEntry>;
+  return *immortal;
+}
+
+}  // namespace
+
+Listing list_devices(Plugin& plugin) {
+  Delivery delivery;
+  const compute_plugin_sink sink = {sizeof(compute_plugin_sink), &delivery, Delivery::device, Delivery::requirement};
+  std::string failure;
+  try {
+    const PluginGuard lock(plugin);
+    throw_if(plugin.table.enumerate(&sink));
+  } catch (const Error& error) {
+    failure = "enumerate failed: " + error.message;
+  } catch (const std::exception& exception) {
+    failure = std::string("enumerate threw an exception: ") + exception.what();
+  } catch (...) {
+    failure = "enumerate threw an exception";
+  }
+  if (failure.empty() && !delivery.fault.empty()) failure = "enumerate broke its contract: " + delivery.fault;
+  delivery.listing.fault = std::move(failure);
+  return std::move(delivery.listing);
+}
+
+std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin,
+                                      std::vector<ListedDevice> listed) {
+  const bool has_platforms =
+      !listed.empty() &&
+      std::all_of(listed.begin(), listed.end(), [](const ListedDevice& device) { return device.platform_index >= 0; });
+  std::stable_sort(listed.begin(), listed.end(), [&](const ListedDevice& x, const ListedDevice& y) {
+    const auto key = [&](const ListedDevice& device) {
+      // addresses of one length sort as text; longer domains are larger
+      return std::make_tuple(has_platforms ? device.platform_index : 0, device.pci_address.empty(),
+                             device.pci_address.size(), std::string_view(device.pci_address));
+    };
+    return key(x) < key(y);
+  });
+  const bool is_the_cpu = plugin_name == "cpu" && listed.size() == 1 && !has_platforms;
+  std::map<int32_t, int32_t> on_platform;
+  std::vector<KnownDevice> result;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    ListedDevice& device = listed[i];
+    DeviceRecord record;
+    record.flat_index = static_cast<int32_t>(i);
+    record.platform_index = has_platforms ? device.platform_index : -1;
+    record.device_index = has_platforms ? on_platform[device.platform_index]++ : record.flat_index;
+    record.name = is_the_cpu ? plugin_name
+                             : plugin_name + (has_platforms ? std::to_string(record.platform_index) + ":" : "") +
+                                   std::to_string(record.device_index);
+    record.plugin = plugin_name;
+    record.kind = device.kind;
+    record.pci = device.pci_address;
+    record.uuid = device.uuid;
+    record.description = device.description;
+    record.usable = device.unusable.empty();
+    record.problem = device.unusable;
+    record.priority = plugin != nullptr ? plugin->priority : 0;
+    record.score = device.score;
+
+    OwnedEntry* const entry = &all_entries().emplace_back();
+    entry->info.struct_size = sizeof(entry->info);
+    entry->info.struct_type = COMPUTE_STRUCT_DEVICE_INFO;
+    entry->info.name = entry->keep(record.name);
+    entry->info.plugin = entry->keep(record.plugin);
+    entry->info.description = entry->keep(std::move(device.description));
+    entry->info.vendor = entry->keep(std::move(device.vendor));
+    entry->info.driver_version = entry->keep(std::move(device.driver_version));
+    entry->info.pci_address = entry->keep(std::move(device.pci_address));
+    entry->info.uuid = entry->keep(std::move(device.uuid));
+    entry->info.same_as = "";
+    entry->info.libraries = entry->keep(std::move(device.libraries));
+    entry->info.memory_bytes = device.memory_bytes;
+    entry->info.kind = record.kind;
+    entry->info.platform_index = record.platform_index;
+    entry->info.device_index = record.device_index;
+    entry->info.flat_index = record.flat_index;
+    std::memcpy(entry->info.dtypes, device.dtypes, sizeof(entry->info.dtypes));
+    entry->properties = std::move(device.properties);
+    entry->unusable = std::move(device.unusable);
+    entry->plugin = plugin;
+    entry->id = device.id;
+    result.push_back({entry, std::move(record)});
+  }
+  return result;
+}
+
+}  // namespace compute

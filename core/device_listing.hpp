@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plugin enumerates, copied, numbered and named.
+#ifndef COMPUTE_CORE_DEVICE_LISTING_HPP_
+#define COMPUTE_CORE_DEVICE_LISTING_HPP_
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device_choice.hpp"
+#include "core/load_report.hpp"
+#include "core/registry.hpp"
+
+namespace compute {
+
+// A device as the plugin delivered it.
+struct ListedDevice {
+  uint64_t id = 0;
+  std::string description, vendor, driver_version, pci_address, uuid, libraries, unusable;
+  int64_t memory_bytes = -1;
+  int32_t kind = 0;
+  int32_t score = 0;
+  int32_t platform_index = -1;
+  uint8_t dtypes[64] = {};
+  std::vector<std::pair<std::string, std::string>> properties;
+};
+
+struct Listing {
+  std::vector<ListedDevice> devices;
+  std::vector<RequirementReport> requirements;
+  std::string fault;               // how the plugin broke its contract or failed; the rest may still be of use
+  std::vector<std::string> notes;  // what was left out
+};
+
+// Calls the plugin's enumerate; nothing that it throws gets through.
+Listing list_devices(Plugin& plugin);
+
+// A device with its name, and what a choice needs of it.
+struct KnownDevice {
+  DeviceEntry* entry = nullptr;  // immortal
+  DeviceRecord record;
+};
+
+// Numbers and names the devices of a plugin, in the order of PCI addresses (those without one keep their order,
+// behind); of a plugin with platforms within each platform. The only device of the plugin `cpu` is called cpu.
+std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin, std::vector<ListedDevice> listed);
+
+}  // namespace compute
+
+#endif  // COMPUTE_CORE_DEVICE_LISTING_HPP_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.hpp"
+
+#include <compute/compute.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "core/config.hpp"
+#include "core/error.hpp"
+
+namespace compute {
+namespace {
+
+struct Sink {
+  std::mutex mutex;  // held while the callback runs, so that it is never called after it was replaced
+  compute_log_callback callback = nullptr;
+  void* user_data = nullptr;
+};
+
+Sink& sink() {
+  static auto* const immortal = new Sink;
+  return *immortal;
+}
+
+std::atomic<bool> has_callback{false};
+
+// COMPUTE_LOG in the order of the levels. The default writes the selection line and warnings.
+int32_t level_in_force() noexcept {
+  try {
+    const std::string text = setting(SettingId::kLog).text;
+    if (text == "off") return 0;
+    if (text == "error") return COMPUTE_LOG_ERROR;
+    if (text == "warn") return COMPUTE_LOG_WARNING;
+    if (text == "debug") return COMPUTE_LOG_DEBUG;
+    if (text == "trace") return COMPUTE_LOG_TRACE;
+  } catch (...) {
+    // A faulty setting is reported by whoever reads it for work.
+  }
+  return COMPUTE_LOG_INFO;
+}
+
+}  // namespace
+
+bool log_enabled(int32_t level) noexcept {
+  return has_callback.load(std::memory_order_acquire) || level <= level_in_force();
+}
+
+void log(int32_t level, const char* category, std::string_view text) noexcept {
+  try {
+    const std::string line(text);
+    Sink& target = sink();
+    std::lock_guard guard(target.mutex);
+    if (target.callback != nullptr) {
+      target.callback(level, category, line.c_str(), target.user_data);
+    } else if (level <= level_in_force()) {
+      const char* mark = level == COMPUTE_LOG_ERROR ? "error: " : level == COMPUTE_LOG_WARNING ? "warning: " : "";
+      std::fprintf(stderr, "compute: %s%s\n", mark, line.c_str());
+    }
+  } catch (...) {
+    // A line that cannot be written is lost.
+  }
+}
+
+}  // namespace compute
+
+extern "C" compute_error* compute_log_set_callback(compute_log_callback callback, void* user_data) {
+  return compute::guard([&] {
+    auto& target = compute::sink();
+    std::lock_guard guard(target.mutex);
+    target.callback = callback;
+    target.user_data = user_data;
+    compute::has_callback.store(callback != nullptr, std::memory_order_release);
+  });
+}

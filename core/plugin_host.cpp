@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plugin_host.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/config.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/plugin.hpp"
+
+namespace compute {
+namespace {
+
+constexpr int64_t kMaxTextBytes = 1 << 20;  // a compiler's log is long; a text of more has a wrong size
+
+std::atomic<AsyncReportHandler> async_report_handler{nullptr};
+
+// Within the limit, whatever a plugin passes: for functions that must not fail.
+std::string_view clipped(compute_string text) noexcept {
+  if (text.data == nullptr || text.size <= 0) return {};
+  return {text.data, static_cast<size_t>(std::min(text.size, kMaxTextBytes))};
+}
+
+compute_error* host_error_new(const compute_plugin_error_info* given) {
+  const auto info = given != nullptr ? copy_sized(given, given->struct_size) : compute_plugin_error_info{};
+  compute_error* made = guard([&] {
+    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
+    std::string message(clipped(info.message));
+    if (message.empty()) message = "the plugin gives no reason";
+    Error error(has_code ? info.code : COMPUTE_ERROR_INTERNAL, std::move(message));
+    error.argument = given != nullptr ? info.argument : -1;
+    error.native_code = info.native_code;
+    throw error;
+  });
+  if (made->static_object) {
+    compute_error_free(info.cause);
+  } else {
+    made->cause = info.cause;
+  }
+  return made;
+}
+
+void host_error_free(compute_error* error) { compute_error_free(error); }
+
+compute_error_code host_error_code(const compute_error* error) { return compute_error_get_code(error); }
+
+void host_log(int32_t level, const char* category, compute_string text) {
+  log(std::clamp<int32_t>(level, COMPUTE_LOG_ERROR, COMPUTE_LOG_TRACE), category != nullptr ? category : "error",
+      clipped(text));
+}
+
+int64_t host_setting(compute_string name, char* buffer, int64_t capacity) {
+  int64_t size = -1;
+  compute_error* error = guard([&] {
+    const std::string wanted(clipped(name));
+    std::string value;
+    const auto is_wanted = [&](const Setting& row) { return row.environment == wanted; };
+    const auto rows = all_settings();
+    if (const auto row = std::find_if(rows.begin(), rows.end(), is_wanted); row != rows.end()) {
+      value = setting(row->id).text;
+    } else if (!process_is_privileged()) {  // for all that core knows it names a file
+      const char* text = std::getenv(wanted.c_str());
+      value = text != nullptr ? text : "";
+    }
+    if (value.empty()) return;
+    size = static_cast<int64_t>(value.size());
+    if (buffer != nullptr && capacity > 0) std::memcpy(buffer, value.data(), std::min(value.size(), size_t(capacity)));
+  });
+  compute_error_free(error);
+  return size;
+}
+
+void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+                       compute_error* error) {
+  if (error == nullptr) return;
+  if (const AsyncReportHandler handler = async_report_handler.load(std::memory_order_acquire)) {
+    handler(host_device, host_stream, last_good, seen, error);
+    return;
+  }
+  log(COMPUTE_LOG_ERROR, "error", compute_error_message(error));
+  compute_error_free(error);
+}
+
+}  // namespace
+
+void set_async_report_handler(AsyncReportHandler handler) noexcept {
+  async_report_handler.store(handler, std::memory_order_release);
+}
+
+const compute_plugin_host& plugin_host() noexcept {
+  static const compute_plugin_host host = {
+      sizeof(compute_plugin_host),
+      COMPUTE_PLUGIN_INTERFACE,
+      uint32_t{COMPUTE_VERSION_MAJOR} << 16 | uint32_t{COMPUTE_VERSION_MINOR} << 8 | uint32_t{COMPUTE_VERSION_PATCH},
+      host_error_new,
+      host_error_free,
+      host_error_code,
+      host_log,
+      host_setting,
+      host_report_async,
+  };
+  return host;
+}
+
+std::string plugin_text(compute_string text, std::string_view what) {
+  if (text.size < 0 || text.size > kMaxTextBytes || (text.data == nullptr && text.size > 0)) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is no string: its size is " +
+                                                   std::to_string(text.size) +
+                                                   (text.data == nullptr ? " and its data NULL" : ""));
+  }
+  return text.size == 0 ? std::string() : std::string(text.data, static_cast<size_t>(text.size));
+}
+
+}  // namespace compute

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loader on real libraries: the minimal plugin, and the faulty one that fails as COMPUTE_FAULTY says.
+#include "core/loader.hpp"
+
+#include <compute/compute.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/plugin_host.hpp"
+
+namespace compute {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+std::string plugin_file(const std::string& name) {
+  return std::string(COMPUTE_TEST_PLUGIN_DIR) + "/" + name + "/compute_plugin_" + name + ".so";
+}
+
+class LoaderTest : public testing::Test {
+ protected:
+  LoaderTest() {
+    std::string pattern = (fs::temp_directory_path() / "compute-loader-XXXXXX").string();
+    root_ = fs::canonical(mkdtemp(pattern.data()));
+  }
+  ~LoaderTest() override {
+    ::unsetenv("COMPUTE_FAULTY");
+    fs::remove_all(root_);
+  }
+
+  std::string write(const std::string& name, const std::string& content) {
+    std::ofstream(root_ / name) << content;
+    return (root_ / name).string();
+  }
+
+  static std::unique_ptr<Loader> load(const Names& files) {
+    PluginPlaces places;
+    for (const std::string& file : files) places.files.push_back({file, "COMPUTE_PLUGIN_FILES"});
+    return std::make_unique<Loader>(places, LoaderOptions{});
+  }
+
+  // What becomes of the faulty plugin under a fault, opened: the reason of its rejection.
+  static std::string rejection(const std::string& fault, LoadStep step) {
+    ::setenv("COMPUTE_FAULTY", fault.c_str(), 1);
+    const std::unique_ptr<Loader> loader = load({plugin_file("faulty"), plugin_file("minimal")});
+    loader->open("faulty");
+    loader->open("minimal");
+    const LoadReport report = loader->report();
+    EXPECT_EQ(report.plugins.size(), 2U);
+    EXPECT_EQ(load_step_name(report.plugins[0].step), std::string(load_step_name(step))) << fault;
+    // one bad plugin never hides the others
+    EXPECT_EQ(report.plugins[1].devices.size(), 2U) << fault;
+    EXPECT_EQ(report.plugins[1].rejected, "") << fault;
+    return report.plugins[0].rejected;
+  }
+
+  static Names device_names(const Loader& loader) {
+    Names names;
+    for (const KnownDevice& device : loader.devices()) names.push_back(device.record.name);
+    return names;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(LoaderTest, AsksEveryPluginAndOpensThoseThatAreWanted) {
+  const std::unique_ptr<Loader> loader = load({plugin_file("minimal"), plugin_file("faulty")});
+  EXPECT_EQ(loader->names(), (Names{"minimal", "faulty"}));
+  EXPECT_TRUE(loader->devices().empty());
+  EXPECT_TRUE(loader->open("minimal"));
+  EXPECT_FALSE(loader->open("minimal"));
+  EXPECT_FALSE(loader->open("other"));
+  EXPECT_EQ(device_names(*loader), (Names{"minimal0", "minimal1"}));
+  const KnownDevice& device = loader->devices()[1];
+  EXPECT_STREQ(device.entry->info.name, "minimal1");
+  EXPECT_STREQ(device.entry->info.plugin, "minimal");
+  EXPECT_STREQ(device.entry->info.description, "Minimal device 1");
+  EXPECT_STREQ(device.entry->info.same_as, "");
+  EXPECT_EQ(device.entry->info.flat_index, 1);
+  EXPECT_EQ(device.entry->info.platform_index, -1);
+  EXPECT_EQ(device.entry->info.kind, COMPUTE_DEVICE_KIND_ACCELERATOR);
+  EXPECT_EQ(device.entry->id, 1U);
+  ASSERT_EQ(loader->opened_plugins().size(), 1U);
+  const Plugin& plugin = *loader->opened_plugins()[0];
+  EXPECT_EQ(&plugin, device.entry->plugin);
+  EXPECT_EQ(plugin.name, "minimal");
+  EXPECT_EQ(plugin.table.table_size, static_cast<int64_t>(sizeof(compute_plugin_table)));
+  EXPECT_EQ(plugin.table.get_extension, nullptr);
+
+  const LoadReport report = loader->report();
+  EXPECT_EQ(report.plugins[0].step, LoadStep::kOpened);
+  EXPECT_EQ(report.plugins[0].version, "1.0.0");
+  EXPECT_EQ(report.plugins[0].note, "");
+  EXPECT_EQ(report.plugins[1].step, LoadStep::kInterface);
+  EXPECT_EQ(report.plugins[1].note, "it was not asked for");
+  EXPECT_EQ(loader->problems().size(), 1U);
+}
+
+TEST_F(LoaderTest, RejectsWhatIsNoLibraryOfThisMachine) {
+  const Names files = {
+      write("text.so", "hello\n"),
+      write("script.so", "INPUT(libc.so.6)\n"),
+      write("empty.so", ""),
+      write("short.so", std::string("\x7f"
+                                    "ELF\x02\x01\x01",
+                                    7)),
+      plugin_file("missing_library"),
+      plugin_file("undefined_symbol"),
+      plugin_file("no_query"),
+      plugin_file("no_open"),
+      plugin_file("minimal"),
+  };
+  const std::unique_ptr<Loader> loader = load(files);
+  const LoadReport report = loader->report();
+  ASSERT_EQ(report.plugins.size(), files.size());
+  const auto rejected = [&](size_t i) { return report.plugins[i].rejected; };
+  EXPECT_EQ(rejected(0), "a text file, not a library");
+  EXPECT_EQ(rejected(1), "a linker script (text), not a library");
+  EXPECT_EQ(rejected(2), "an empty file");
+  EXPECT_EQ(rejected(3), "truncated: 7 bytes");
+  EXPECT_EQ(rejected(4), "2 libraries are missing: libcompute_absent_one.so.7, libcompute_absent_two.so.7");
+  ASSERT_EQ(report.plugins[4].missing_libraries.size(), 2U);
+  EXPECT_EQ(report.plugins[4].name, "missing_library");
+  EXPECT_NE(rejected(5).find("undefined symbol: compute_absent_function"), std::string::npos) << rejected(5);
+  EXPECT_EQ(rejected(6), "it does not export compute_plugin_query");
+  EXPECT_EQ(rejected(7), "it does not export compute_plugin_open");
+  EXPECT_EQ(rejected(8), "");
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(report.plugins[i].step, LoadStep::kFound) << i;
+  EXPECT_EQ(report.plugins[6].step, LoadStep::kDependencies);
+  EXPECT_TRUE(loader->open("minimal"));
+  EXPECT_EQ(loader->devices().size(), 2U);
+}
+
+TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
+  EXPECT_EQ(rejection("query=throw", LoadStep::kDependencies),
+            "compute_plugin_query threw an exception: the faulty plugin throws in query");
+  EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "compute_plugin_query returned NULL");
+  EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "compute_plugin_query returned NULL");
+  EXPECT_EQ(rejection("manifest=zero", LoadStep::kDependencies),
+            "compute_plugin_query returned struct_type 1001 of 0 bytes, which is no manifest");
+  EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies), "compute_plugin_query returned struct_type 1007 of " +
+                                                                     std::to_string(sizeof(compute_plugin_manifest)) +
+                                                                     " bytes, which is no manifest");
+  EXPECT_EQ(rejection("manifest=interface:7", LoadStep::kDependencies),
+            "it states interface version 7, this library has version 1");
+  EXPECT_EQ(rejection("manifest=interface:0", LoadStep::kDependencies),
+            "it states interface version 0, this library has version 1");
+  EXPECT_EQ(
+      rejection("manifest=draft:9999", LoadStep::kDependencies),
+      "it was built for draft 9999 of the interface, this library has draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
+  EXPECT_EQ(rejection("manifest=name:bad1", LoadStep::kDependencies),
+            "its name \"bad1\" is not made of letters and \"_\" alone");
+  EXPECT_EQ(rejection("manifest=sanitizer:memory", LoadStep::kDependencies).substr(0, 42),
+            "it was built with the sanitizer \"memory\", ");
+}
+
+TEST_F(LoaderTest, TakesSmallerAndLargerStructs) {
+  for (const char* fault : {"manifest=small", "manifest=large", "table=large", "devices=small", "devices=large"}) {
+    ::setenv("COMPUTE_FAULTY", fault, 1);
+    const std::unique_ptr<Loader> loader = load({plugin_file("faulty")});
+    EXPECT_TRUE(loader->open("faulty")) << fault;
+    EXPECT_EQ(loader->report().plugins[0].rejected, "") << fault;
+    EXPECT_EQ(device_names(*loader), (Names{"faulty0", "faulty1"})) << fault;
+    EXPECT_EQ(loader->devices()[0].entry->info.memory_bytes, std::string(fault) == "devices=small" ? -1 : 1 << 30);
+  }
+}
+
+TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
+  EXPECT_EQ(rejection("open=error:OUT_OF_MEMORY", LoadStep::kInterface),
+            "compute_plugin_open failed: faulty: open fails as asked");
+  EXPECT_EQ(rejection("open=throw", LoadStep::kInterface),
+            "compute_plugin_open threw an exception: the faulty plugin throws in open");
+  EXPECT_EQ(rejection("open=lie", LoadStep::kInterface), "compute_plugin_open returned no table");
+  EXPECT_EQ(rejection("table=null", LoadStep::kInterface), "compute_plugin_open returned no table");
+  EXPECT_EQ(rejection("table=zero", LoadStep::kInterface), "its table lacks enumerate");
+  EXPECT_EQ(rejection("table=small", LoadStep::kInterface), "its table lacks device_open");
+  EXPECT_EQ(rejection("table=without:enumerate", LoadStep::kInterface), "its table lacks enumerate");
+  EXPECT_EQ(rejection("table=without:device_open", LoadStep::kInterface), "its table lacks device_open");
+  EXPECT_EQ(rejection("enumerate=error:DEVICE_LOST", LoadStep::kOpened),
+            "enumerate failed: faulty: enumerate fails as asked");
+  EXPECT_EQ(rejection("enumerate=throw", LoadStep::kOpened),
+            "enumerate threw an exception: the faulty plugin throws in enumerate");
+  EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
+  EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
+            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003");
+}
+
+TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
+  ::setenv("COMPUTE_FAULTY", "devices@1=unusable;requirement=missing", 1);
+  std::unique_ptr<Loader> loader = load({plugin_file("faulty")});
+  loader->open("faulty");
+  ASSERT_EQ(loader->devices().size(), 2U);
+  EXPECT_FALSE(loader->devices()[0].record.usable);
+  EXPECT_EQ(loader->devices()[0].entry->unusable, "the faulty driver is too old");
+  EXPECT_TRUE(loader->devices()[1].record.usable);
+  const PluginReport report = loader->report().plugins[0];
+  ASSERT_EQ(report.requirements.size(), 1U);
+  EXPECT_EQ(report.requirements[0].tried, (Names{"libabsent.so.2", "libabsent.so.1"}));
+  EXPECT_EQ(report.requirements[0].state, RequirementReport::State::kMissing);
+  EXPECT_EQ(report.remedies(), Names{"install the package absent"});
+
+  ::setenv("COMPUTE_FAULTY", "devices=none;requirement=missing", 1);
+  loader = load({plugin_file("faulty")});
+  loader->open("faulty");
+  ASSERT_EQ(loader->problems().size(), 1U);
+  EXPECT_EQ(loader->problems()[0].problem,
+            "libabsent: libabsent.so.1: cannot open shared object file: tried libabsent.so.2, libabsent.so.1");
+
+  ::setenv("COMPUTE_FAULTY", "devices=twice", 1);
+  loader = load({plugin_file("faulty")});
+  loader->open("faulty");
+  EXPECT_EQ(device_names(*loader), (Names{"faulty0", "faulty1"}));
+  EXPECT_EQ(loader->report().plugins[0].note, "it delivered the device 0 twice\nit delivered the device 1 twice");
+}
+
+TEST_F(LoaderTest, TheFirstOfANameWins) {
+  const std::string copy = (root_ / "compute_plugin_copy.so").string();
+  fs::copy_file(plugin_file("minimal"), copy);
+  const std::unique_ptr<Loader> loader = load({copy, plugin_file("minimal")});
+  loader->open("minimal");
+  const LoadReport report = loader->report();
+  EXPECT_EQ(report.plugins[0].devices.size(), 2U);
+  EXPECT_EQ(report.plugins[1].rejected, "another plugin called minimal was found first: " + copy);
+  EXPECT_TRUE(loader->problems().empty());
+  EXPECT_EQ(loader->names(), Names{"minimal"});
+}
+
+TEST_F(LoaderTest, AManifestIsHeardBeforeTheLibrary) {
+  const auto manifest = [&](const std::string& file, const std::string& rest) {
+    return write(file, R"({"library": ")" + plugin_file("minimal") + "\", " + rest + "}");
+  };
+  const auto report = [&](const std::string& file) {
+    const std::unique_ptr<Loader> loader = load({file});
+    loader->open("minimal");
+    return loader->report().plugins.at(0);
+  };
+  const PluginReport other_arch = report(manifest("a.json", R"("name": "minimal", "arch": "vax",
+      "requires": [{"name": "vaxrt", "min_version": "3", "files": ["libvax.so.3"], "remedy": "buy a VAX"}])"));
+  EXPECT_EQ(other_arch.step, LoadStep::kFound);
+  EXPECT_EQ(other_arch.rejected.substr(0, 39), "its manifest says that it is for vax, n");
+  ASSERT_EQ(other_arch.requirements.size(), 1U);
+  EXPECT_EQ(other_arch.requirements[0].name, "vaxrt 3");
+  EXPECT_EQ(report(manifest("b.json", R"("name": "minimal", "interface": {"min": 5, "max": 9})")).rejected,
+            "its manifest states interface versions 5 to 9, this library has version 1");
+  EXPECT_EQ(report(manifest("c.json", R"("name": "other")")).rejected,
+            "its manifest calls it other, it calls itself minimal");
+
+  const std::unique_ptr<Loader> loader = load({manifest("d.json", R"("name": "minimal", "priority": 7)")});
+  loader->open("minimal");
+  EXPECT_EQ(loader->devices().at(0).record.priority, 7);
+  EXPECT_EQ(loader->report().plugins[0].manifest, (root_ / "d.json").string());
+}
+
+ListedDevice listed(uint64_t id, const char* pci, int32_t platform = -1) {
+  ListedDevice device;
+  device.id = id;
+  device.pci_address = pci;
+  device.platform_index = platform;
+  return device;
+}
+
+std::string numbered(const std::string& plugin, std::vector<ListedDevice> devices) {
+  std::string text;
+  for (const KnownDevice& device : name_devices(plugin, nullptr, std::move(devices))) {
+    text += device.record.name + "=" + std::to_string(device.entry->id) + "," +
+            std::to_string(device.record.flat_index) + " ";
+  }
+  return text;
+}
+
+TEST(DeviceNumbers, FollowPciAddressesWithinEachPlatform) {
+  EXPECT_EQ(numbered("cuda", {listed(7, "0000:c1:00.0"), listed(8, "0000:05:00.0"), listed(9, "10000:01:00.0")}),
+            "cuda0=8,0 cuda1=7,1 cuda2=9,2 ");
+  EXPECT_EQ(numbered("acme", {listed(1, ""), listed(2, ""), listed(3, "0000:01:00.0")}),
+            "acme0=3,0 acme1=1,1 acme2=2,2 ");
+  EXPECT_EQ(numbered("opencl",
+                     {listed(1, "", 1), listed(2, "0000:02:00.0", 0), listed(3, "0000:01:00.0", 0), listed(4, "", 4)}),
+            "opencl0:0=3,0 opencl0:1=2,1 opencl1:0=1,2 opencl4:0=4,3 ");
+  EXPECT_EQ(numbered("cpu", {listed(5, "")}), "cpu=5,0 ");
+  EXPECT_EQ(numbered("cpu", {listed(5, ""), listed(6, "")}), "cpu0=5,0 cpu1=6,1 ");
+  EXPECT_EQ(numbered("cuda", {}), "");
+}
+
+compute_string view(const std::string& text) { return {text.data(), static_cast<int64_t>(text.size())}; }
+
+TEST(PluginHost, MakesErrorsOfAnything) {
+  const compute_plugin_host& host = plugin_host();
+  compute_plugin_error_info info = {};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
+  info.code = COMPUTE_ERROR_COMPILE_FAILED;
+  info.argument = 2;
+  info.native_code = 700;
+  const std::string message = "line 3: no";
+  info.message = view(message);
+  info.cause = host.error_new(&info);
+  compute_error* error = host.error_new(&info);
+  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_COMPILE_FAILED);
+  EXPECT_STREQ(compute_error_message(error), "line 3: no");
+  EXPECT_EQ(compute_error_argument(error), 2);
+  EXPECT_EQ(compute_error_native_code(error), 700);
+  EXPECT_NE(compute_error_cause(error), nullptr);
+  host.error_free(error);
+
+  error = host.error_new(nullptr);
+  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(compute_error_argument(error), -1);
+  host.error_free(error);
+  info = {};
+  info.struct_size = sizeof info;
+  info.code = 4711;
+  info.message = {nullptr, 12};
+  error = host.error_new(&info);
+  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_INTERNAL);
+  EXPECT_STREQ(compute_error_message(error), "the plugin gives no reason");
+  host.error_free(error);
+  host.error_free(nullptr);
+}
+
+TEST(PluginHost, TellsSettings) {
+  const compute_plugin_host& host = plugin_host();
+  const auto setting = [&](const std::string& name) {
+    std::string value(64, '\0');
+    const int64_t size = host.setting(view(name), value.data(), static_cast<int64_t>(value.size()));
+    return size < 0 ? std::string("unset") : value.substr(0, static_cast<size_t>(size));
+  };
+  EXPECT_EQ(setting("COMPUTE_MATH"), "strict");
+  EXPECT_EQ(setting("COMPUTE_CPU_ISA"), "unset");
+  set_setting("COMPUTE_CPU_ISA", Origin::kApi, "avx2");
+  EXPECT_EQ(setting("COMPUTE_CPU_ISA"), "avx2");
+  set_setting("COMPUTE_CPU_ISA", Origin::kApi, std::nullopt);
+  ::setenv("ACME_MODE", "fast", 1);
+  EXPECT_EQ(setting("ACME_MODE"), "fast");
+  char small[2] = {'?', '?'};
+  EXPECT_EQ(host.setting(view("ACME_MODE"), small, 1), 4);
+  EXPECT_EQ(small[0], 'f');
+  EXPECT_EQ(small[1], '?');
+  EXPECT_EQ(host.setting(view("ACME_MODE"), nullptr, 0), 4);
+  ::unsetenv("ACME_MODE");
+  EXPECT_EQ(setting("ACME_MODE"), "unset");
+}
+
+}  // namespace
+}  // namespace compute
