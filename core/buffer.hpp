@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: memory on a device, with the record of who used it last, and for host memory its copies on other devices.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/lock.hpp"
+#include "core/memory.hpp"
+
+namespace compute {
+
+struct Buffer;
+
+// The copy of a byte range of a host buffer on another device.
+struct Mirror {
+  Device* device = nullptr;
+  Buffer* replica = nullptr;  // owned reference; its byte 0 is byte `begin` of the host buffer
+  int64_t begin = 0;
+  int64_t end = 0;
+  uint64_t version = 0;  // of the host buffer when it was copied
+};
+
+struct Buffer {
+  Buffer(Device& device, Block block, int64_t size_bytes) : device(device), block(block), size_bytes(size_bytes) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  Device& device;
+  Block block;         // empty for wrapped and imported memory and for buffers without bytes
+  int64_t size_bytes;  // of the range that tensors may use
+  uint64_t handle = 0;  // what plugins are given: block.buffer, an imported buffer, or for host memory the address of byte 0
+  int64_t base_offset = 0;  // of byte 0 behind `handle`
+
+  std::atomic<int64_t> references{1};
+
+  // Hazards. Guarded by `lock`, which is held for look-ups only, never while work is submitted.
+  Lock lock;
+  Access last_write;
+  Access last_read;                // of the timeline that read last
+  std::vector<Access> more_reads;  // of other timelines
+
+  std::atomic<uint64_t> version{0};  // rises when a write is submitted
+  std::atomic<int32_t> exposed{0};   // outstanding writable pointers that core does not control
+  int32_t promise = 0;               // COMPUTE_WRAP_ for memory of the program's own
+
+  // Copies of host memory on other devices, most recently used last. `newest` is the mirror that an op wrote, NULL while the host
+  // memory itself is up to date.
+  Lock mirror_lock;
+  std::vector<Mirror> mirrors;
+  std::atomic<Buffer*> newest{nullptr};
+
+  void (*deleter)(void*, void*) = nullptr;
+  void* deleter_data = nullptr;
+  void* deleter_user = nullptr;
+  bool imported = false;  // freed through memory_free with heap -1
+
+  uint8_t* host_address() const noexcept { return reinterpret_cast<uint8_t*>(handle) + base_offset; }
+
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+
+  // (lock) Remembers a use under (timeline, number).
+  void record_read(Timeline& timeline, uint64_t number) {
+    if (last_read.timeline == &timeline || last_read.timeline == nullptr) {
+      last_read = {&timeline, number};
+    } else {
+      record_other_read(timeline, number);
+    }
+  }
+  void record_write(Timeline& timeline, uint64_t number) {
+    last_write = {&timeline, number};
+    last_read = {};
+    more_reads.clear();
+    version.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  void record_other_read(Timeline& timeline, uint64_t number);
+  void destroy() noexcept;
+};
+
+// New memory for `size_bytes` on a device, for `user` to use first. Releases like any buffer.
+Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, MemoryUse use);
+
+struct BufferRelease {
+  void operator()(Buffer* buffer) const noexcept { buffer->release(); }
+};
+using BufferReference = std::unique_ptr<Buffer, BufferRelease>;
+
+// Waits for the work that wrote `buffer` (and with `for_writing` for all that reads it), and throws its failure.
+void wait_for_buffer(Buffer& buffer, bool for_writing);
+
+// Host memory: brings it up to date if an op wrote a copy of it on another device.
+void bring_home(Buffer& buffer);
+
+enum class MirrorUse : uint8_t { kRead, kUpdate, kOverwrite };
+
+// The copy of [begin, end) of a host buffer on `device`, up to date on `timeline`; transfers only what is stale. The returned
+// buffer is a new reference; *out_begin is the host byte that its byte 0 stands for. kUpdate and kOverwrite: the work that
+// follows writes it, all of it in the latter case, which makes it the newest copy.
+BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
+                          const char* op, int64_t* out_begin);
+
+// Drops all mirrors on `device` that are not the newest copy; true if there was one.
+bool drop_mirrors(Device& device);
+void drop_mirrors_of(Buffer& host) noexcept;
+
+// Takes a buffer over the program's memory out of the list that later wraps look into.
+void forget_wrapped(const Buffer& buffer) noexcept;
+
+}  // namespace compute

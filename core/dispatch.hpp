@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to work on a device: where it runs, what it needs there, and its submission.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <span>
+
+#include "core/expression.hpp"
+#include "core/plan.hpp"
+#include "core/schema.hpp"
+#include "core/tensor.hpp"
+
+namespace compute {
+
+// compute_op_run without its guard. outputs[i] is in and out.
+void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
+            compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
+
+// Prepares the plan that run_op with these operands would use, and runs nothing.
+void prepare_only(const OpSchema& schema, Device& device, const compute_attribute* attributes, int64_t attribute_count,
+                  compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs, int64_t output_count);
+
+// The typed wrappers of elementwise ops: writes into `into`, or makes *out.
+compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,
+                               compute_tensor** out, compute_tensor* into) noexcept;
+
+// A map over a parsed expression; scalars follow inputs in `operands`.
+void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::span<Tensor* const> operands,
+             compute_tensor** outputs, int64_t output_count);
+
+// Row-major copy of a tensor on its own device, queued on `timeline`.
+TensorReference pack(Tensor& tensor, Timeline& timeline);
+// Elements of `src` into `dst`: one shape, dtype and device.
+void copy_into(Tensor& src, Tensor& dst, Timeline& timeline);
+
+// A call whose plan and operands are settled.
+struct Execution {
+  struct Place {
+    Buffer* buffer = nullptr;  // NULL: no elements, or given by value
+    int64_t offset_bytes = 0;  // of the element with all indices 0, in the buffer
+    bool covers = false;       // the tensor is all of its buffer
+  };
+  CallPlan* plan = nullptr;
+  Timeline* timeline = nullptr;
+  std::span<const Place> inputs;
+  std::span<const Place> outputs;
+  std::span<Tensor* const> operands;  // the inputs' tensors, for scalars; entries may be NULL
+  std::span<const RunTimeValue> run_time;
+};
+
+// Submits a plan with at least one step.
+void execute(const Execution& execution);
+
+// Value of each scalar of a step.
+void fill_scalars(const Execution& execution, const PreparedStep& step, compute_plugin_scalar* out);
+
+// The plugin's operand for byte `offset_bytes` of a buffer.
+compute_plugin_operand operand_at(const Buffer& buffer, int64_t offset_bytes) noexcept;
+
+}  // namespace compute

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/dlpack.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "core/tensor.hpp"
+
+using namespace compute;
+
+namespace {
+
+struct DtypeCode {
+  compute_dtype dtype;
+  uint8_t code;
+  uint8_t bits;
+};
+
+constexpr DtypeCode kCodes[] = {
+    {COMPUTE_DTYPE_BOOL, kDlBool, 8},          {COMPUTE_DTYPE_INT8, kDlInt, 8},
+    {COMPUTE_DTYPE_INT16, kDlInt, 16},         {COMPUTE_DTYPE_INT32, kDlInt, 32},
+    {COMPUTE_DTYPE_INT64, kDlInt, 64},         {COMPUTE_DTYPE_UINT8, kDlUint, 8},
+    {COMPUTE_DTYPE_UINT16, kDlUint, 16},       {COMPUTE_DTYPE_UINT32, kDlUint, 32},
+    {COMPUTE_DTYPE_UINT64, kDlUint, 64},       {COMPUTE_DTYPE_FLOAT16, kDlFloat, 16},
+    {COMPUTE_DTYPE_BFLOAT16, kDlBfloat, 16},   {COMPUTE_DTYPE_FLOAT32, kDlFloat, 32},
+    {COMPUTE_DTYPE_FLOAT64, kDlFloat, 64},     {COMPUTE_DTYPE_COMPLEX64, kDlComplex, 64},
+    {COMPUTE_DTYPE_COMPLEX128, kDlComplex, 128},
+};
+
+compute_dtype dtype_of(const DLDataType& type) {
+  for (const DtypeCode& row : kCodes) {
+    if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
+  }
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("from_dlpack: no dtype has code {}, {} bits and {} lanes", type.code, type.bits, type.lanes));
+}
+
+void call_deleter(void*, void* user_data) {
+  auto* managed = static_cast<DLManagedTensorVersioned*>(user_data);
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+// An export: what the consumer holds, and what keeps the memory alive.
+struct Export {
+  DLManagedTensorVersioned managed{};
+  TensorReference tensor;
+  std::array<int64_t, 2 * COMPUTE_MAX_RANK> dims{};
+  bool exposes = false;
+};
+
+void delete_export(DLManagedTensorVersioned* managed) {
+  std::unique_ptr<Export> exported(static_cast<Export*>(managed->manager_ctx));
+  if (!exported->exposes || is_shut_down()) return;
+  Buffer& buffer = *exported->tensor->buffer;
+  buffer.version.fetch_add(1, std::memory_order_acq_rel);
+  buffer.exposed.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+}  // namespace
+
+extern "C" {
+
+compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    require_not_null(managed, "managed");
+    require_running();
+    if (managed->version.major != 1) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("from_dlpack: version {}.{}; 1.x is understood", managed->version.major, managed->version.minor));
+    }
+    const DLTensor& given = managed->dl_tensor;
+    const compute_dtype dtype = dtype_of(given.dtype);
+    auto* data = static_cast<uint8_t*>(given.data) + given.byte_offset;
+    const bool read_only = (managed->flags & kDlReadOnly) != 0;
+    if (given.device.device_type == kDlCpu || given.device.device_type == kDlCudaHost) {
+      throw_if(compute_tensor_wrap_host(dtype, given.ndim, given.shape, given.strides, data,
+                                        read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, call_deleter, managed, out_tensor));
+      return;
+    }
+    const int64_t count = checked_shape("from_dlpack", dtype, given.ndim, given.shape);
+    for (Device* device : open_devices()) {
+      if (device->table.memory_import == nullptr) continue;
+      compute_plugin_import import{};
+      import.struct_size = sizeof import;
+      import.struct_type = COMPUTE_PLUGIN_STRUCT_IMPORT;
+      import.dlpack_device_type = given.device.device_type;
+      import.dlpack_device_id = given.device.device_id;
+      import.data = data;
+      import.size_bytes = count * dtype_size(dtype);
+      uint64_t handle = 0;
+      if (compute_error* refused = device->table.memory_import(device->plugin_device, &import, &handle)) {
+        const compute_error_code code = compute_error_get_code(refused);
+        compute_error_free(refused);
+        if (code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
+        throw Error(code, fmt::format("from_dlpack: {} could not import the memory", device->name));
+      }
+      BufferReference buffer(new Buffer(*device, Block{}, import.size_bytes));
+      buffer->handle = handle;
+      buffer->imported = true;
+      const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
+      const auto dense = dense_strides(shape);
+      auto tensor = std::make_unique<Tensor>(
+          std::move(buffer), dtype, shape,
+          given.strides != nullptr ? std::span<const int64_t>(given.strides, shape.size()) : std::span(dense.data(), shape.size()), 0);
+      tensor->buffer->deleter = call_deleter;
+      tensor->buffer->deleter_user = managed;
+      *out_tensor = tensor.release();
+      return;
+    }
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("from_dlpack: no open device takes memory of DLPack device type {}", given.device.device_type));
+  });
+}
+
+compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, DLManagedTensorVersioned** out_managed) {
+  if (out_managed != nullptr) *out_managed = nullptr;
+  return guard([&] {
+    require_not_null(out_managed, "out_managed");
+    Tensor& self = checked(tensor);
+    require_running();
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "to_dlpack: a scalar has no memory");
+    Device& device = self.buffer->device;
+    if (!device.is_host) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("to_dlpack: {} exports no memory; move the tensor to cpu", device.name));
+    }
+    bring_home(*self.buffer);
+    auto exported = std::make_unique<Export>();
+    self.retain();
+    exported->tensor.reset(&self);
+    DLManagedTensorVersioned& managed = exported->managed;
+    managed.version = {1, 1};
+    managed.manager_ctx = exported.get();
+    managed.deleter = delete_export;
+    exported->exposes = self.buffer->promise != COMPUTE_WRAP_IMMUTABLE;
+    managed.flags = exported->exposes ? 0 : uint64_t{kDlReadOnly};
+    for (int32_t i = 0; i < self.rank; ++i) {
+      exported->dims[static_cast<size_t>(i)] = self.shape()[i];
+      exported->dims[static_cast<size_t>(COMPUTE_MAX_RANK + i)] = self.strides()[i];
+    }
+    DLTensor& view = managed.dl_tensor;
+    view.data = self.element_count > 0 ? self.buffer->host_address() + self.offset_bytes : nullptr;
+    view.device = {kDlCpu, 0};
+    view.ndim = self.rank;
+    for (const DtypeCode& row : kCodes) {
+      if (row.dtype == self.dtype) view.dtype = {row.code, row.bits, 1};
+    }
+    view.shape = exported->dims.data();
+    view.strides = exported->dims.data() + COMPUTE_MAX_RANK;
+    view.byte_offset = 0;
+    if (stream != -1) wait_for_buffer(*self.buffer, true);
+    if (exported->exposes) self.buffer->exposed.fetch_add(1, std::memory_order_acq_rel);
+    *out_managed = &exported.release()->managed;
+  });
+}
+
+}  // extern "C"

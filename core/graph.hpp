@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs: a recorded list of runs, submitted as one.
+#pragma once
+
+#include <compute/compute.h>
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/dispatch.hpp"
+#include "core/handle.hpp"
+#include "core/submission.hpp"
+
+namespace compute {
+
+// One run of a plugin plan, with everything that op_run is told.
+struct RecordedRun {
+  uint64_t plan = 0;
+  const char* name = "";
+  std::vector<compute_plugin_operand> tensors;
+  std::vector<compute_plugin_scalar> scalars;
+  std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1
+  compute_plugin_operand workspace{};
+  bool in_block = false;  // `workspace` is relative to the graph's block
+  std::vector<bool> tensor_in_block;
+};
+
+// A slot and the dtype that one scalar wants it in.
+struct RecordedSlot {
+  Tensor* tensor = nullptr;  // retained
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+};
+
+struct Recording {
+  std::vector<CallPlan*> plans;  // retained
+  std::vector<RecordedRun> runs;
+  std::vector<RecordedSlot> slots;
+  std::vector<Use> uses;  // merged; buffers retained
+  int64_t block_bytes = 0;
+  compute_error* error = nullptr;  // the first one
+
+  Recording() = default;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording();
+
+  void use(Buffer& buffer, bool write, bool covers);
+};
+
+// Adds a call to the recording of its timeline; throws what cannot be recorded, after noting it.
+void record(Recording& recording, const Execution& execution);
+
+// Spoils the recording that `timeline` is in, if it is in one: compute_graph_end reports the first error.
+void note_recording_error(Timeline& timeline, const Error& error) noexcept;
+
+}  // namespace compute
+
+struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
+  explicit compute_graph(compute::Device& device) : device(device) {}
+  ~compute_graph();
+
+  compute::Device& device;
+  std::unique_ptr<compute::Recording> recording;
+  compute::BufferReference block;  // temporaries
+  compute::Lock lock;              // orders runs; guards the values below
+  std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype that its scalar wants
+  uint64_t native = 0;                               // the plugin's executable
+  compute::Access last_run;
+};

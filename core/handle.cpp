@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/handle.hpp"
+
+#include <fmt/format.h>
+
+#include "core/config.hpp"
+#include "core/text.hpp"
+
+namespace compute {
+
+const char* handle_name(HandleKind kind) noexcept {
+  switch (kind) {
+    case HandleKind::kDevice: return "device";
+    case HandleKind::kTensor: return "tensor";
+    case HandleKind::kStream: return "stream";
+    case HandleKind::kEvent: return "event";
+    case HandleKind::kPlan: return "plan";
+    case HandleKind::kExpression: return "expression";
+    case HandleKind::kKernel: return "kernel";
+    case HandleKind::kGraph: return "graph";
+  }
+  return "handle";
+}
+
+void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
+  const char* name = handle_name(wanted);
+  if (handle == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} is NULL", name));
+  for (const HandleKind other : {HandleKind::kDevice, HandleKind::kTensor, HandleKind::kStream, HandleKind::kEvent,
+                                 HandleKind::kPlan, HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph}) {
+    if (found == static_cast<uint32_t>(other)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("a {} was given where a {} is wanted", handle_name(other), name));
+    }
+  }
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} at {} was released, or never was one", name, handle));
+}
+
+bool keeps_released_handles() noexcept {
+  static const bool keeps = [] {
+    try {
+      return setting(SettingId::kDebug).flag;
+    } catch (...) {
+      return false;
+    }
+  }();
+  return keeps;
+}
+
+}  // namespace compute
+
+extern "C" {
+
+const char* compute_text_data(const compute_text* text) { return text == nullptr ? "" : text->value.c_str(); }
+int64_t compute_text_size(const compute_text* text) { return text == nullptr ? 0 : static_cast<int64_t>(text->value.size()); }
+void compute_text_free(compute_text* text) { delete text; }
+
+}  // extern "C"

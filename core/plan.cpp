@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan.hpp"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/device.hpp"
+#include "core/timeline.hpp"
+
+namespace compute {
+namespace {
+
+// The calling thread's own table in front of the shared one: no lock, no sharing.
+struct ThreadPlans {
+  static constexpr size_t kEntries = 64;
+  std::array<CallPlan*, kEntries> entries{};
+
+  ~ThreadPlans() {
+    if (is_shut_down()) return;
+    for (CallPlan* plan : entries) {
+      if (plan != nullptr) plan->release();
+    }
+  }
+  CallPlan* at(uint64_t hash) const { return entries[hash % kEntries]; }
+  // Takes over a reference.
+  void keep(CallPlan* plan) {
+    if (CallPlan* previous = std::exchange(entries[plan->hash % kEntries], plan)) previous->release();
+  }
+};
+
+thread_local ThreadPlans thread_plans;
+
+bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash) noexcept {
+  return plan.hash == hash && plan.key.size() == key.size() && std::memcmp(plan.key.data(), key.data(), key.size() * 8) == 0;
+}
+
+}  // namespace
+
+uint64_t hash_key(std::span<const uint64_t> key) noexcept { return XXH3_64bits(key.data(), key.size() * 8); }
+
+void CallPlan::destroy() noexcept {
+  std::vector<uint64_t> plans;
+  try {
+    for (const PreparedStep& step : steps) {
+      if (step.plan != 0) plans.push_back(step.plan);
+    }
+    if (device.plans) {
+      device.plans->count_gone(name, runs.load(std::memory_order_relaxed));
+      device.plans->dispose(std::move(plans));
+    }
+  } catch (const std::bad_alloc&) {
+    // The plugin keeps them until it is closed.
+  }
+  delete this;
+}
+
+CallPlan* PlanCache::find(std::span<const uint64_t> key, uint64_t hash) {
+  CallPlan* mine = thread_plans.at(hash);
+  if (mine != nullptr && same_key(*mine, key, hash)) return mine;
+  CallPlan* found = nullptr;
+  {
+    std::lock_guard guard(lock_);
+    const auto [first, last] = by_hash_.equal_range(hash);
+    for (auto it = first; it != last && found == nullptr; ++it) {
+      if (!same_key(**it->second, key, hash)) continue;
+      by_age_.splice(by_age_.begin(), by_age_, it->second);
+      found = *it->second;
+      found->retain();
+    }
+  }
+  if (found != nullptr) thread_plans.keep(found);
+  return found;
+}
+
+CallPlan* PlanCache::insert(CallPlanReference plan) {
+  std::vector<CallPlan*> evicted;
+  {
+    std::lock_guard guard(lock_);
+    const auto [first, last] = by_hash_.equal_range(plan->hash);
+    CallPlan* other = nullptr;  // another thread was faster
+    for (auto it = first; it != last && other == nullptr; ++it) {
+      if (same_key(**it->second, plan->key, plan->hash)) other = *it->second;
+    }
+    if (other != nullptr) {
+      evicted.push_back(plan.get());
+      plan.release();
+      other->retain();
+      plan.reset(other);
+    } else {
+      by_age_.push_front(plan.get());
+      try {
+        by_hash_.emplace(plan->hash, by_age_.begin());
+      } catch (...) {
+        by_age_.pop_front();
+        throw;
+      }
+      plan->retain();
+      plugin_plans_ += plan->plugin_plans();
+      device_.counters.plans_live.fetch_add(plan->plugin_plans());
+      evict_locked(evicted);
+    }
+  }
+  for (CallPlan* gone : evicted) gone->release();
+  CallPlan* kept = plan.release();
+  thread_plans.keep(kept);
+  return kept;
+}
+
+void PlanCache::evict_locked(std::vector<CallPlan*>& out) {
+  while (plugin_plans_ > kLimit && by_age_.size() > 1) {
+    const auto oldest = std::prev(by_age_.end());
+    CallPlan* plan = *oldest;
+    const auto [first, last] = by_hash_.equal_range(plan->hash);
+    for (auto it = first; it != last; ++it) {
+      if (it->second != oldest) continue;
+      by_hash_.erase(it);
+      break;
+    }
+    by_age_.erase(oldest);
+    plugin_plans_ -= plan->plugin_plans();
+    device_.counters.plans_live.fetch_sub(plan->plugin_plans());
+    out.push_back(plan);
+  }
+}
+
+void PlanCache::dispose(std::vector<uint64_t> plans) noexcept {
+  std::vector<Access> accesses;
+  try {
+    for (Timeline* timeline : timelines_of(device_)) {
+      if (!timeline->immediate && timeline->reached() < timeline->submitted()) {
+        accesses.push_back({timeline, timeline->submitted()});
+      }
+    }
+    std::lock_guard guard(lock_);
+    for (const uint64_t plan : plans) disposed_.push_back({plan, accesses});
+    settle_locked();
+  } catch (const std::bad_alloc&) {
+    // The plugin keeps them until it is closed.
+  }
+}
+
+void PlanCache::settle_locked() noexcept {
+  std::erase_if(disposed_, [&](const Disposed& entry) {
+    for (const Access& access : entry.accesses) {
+      if (!access.timeline->has_reached(access.number) && access.timeline->failure() == nullptr) return false;
+    }
+    device_.table.op_release(device_.plugin_device, entry.plan);
+    return true;
+  });
+}
+
+void PlanCache::clear() noexcept {
+  std::lock_guard guard(lock_);
+  for (CallPlan* plan : by_age_) {
+    for (PreparedStep& step : plan->steps) {
+      device_.table.op_release(device_.plugin_device, step.plan);
+      step.plan = 0;
+    }
+  }
+  settle_locked();
+}
+
+void PlanCache::for_each(void (*visit)(const CallPlan& plan, void* context), void* context) {
+  std::lock_guard guard(lock_);
+  for (const CallPlan* plan : by_age_) visit(*plan, context);
+}
+
+void PlanCache::count_gone(const char* name, int64_t runs) noexcept {
+  if (runs == 0) return;
+  std::lock_guard guard(gone_lock_);
+  try {
+    gone_[name] += runs;
+  } catch (const std::bad_alloc&) {
+    // The report loses them.
+  }
+}
+
+void PlanCache::for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context), void* context) {
+  std::lock_guard guard(gone_lock_);
+  for (const auto& [name, runs] : gone_) visit(name, runs, device_.name.c_str(), context);
+}
+
+// ---- Preparing -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Refusal {
+  int32_t reason = 0;
+  int32_t argument = -1;
+  std::string text;
+};
+
+void take_refusal(void* context, const compute_plugin_refusal* given) {
+  auto& refusal = *static_cast<Refusal*>(context);
+  const compute_plugin_refusal value = copy_sized(given, given->struct_size);
+  refusal.reason = value.reason;
+  refusal.argument = value.argument;
+  try {
+    refusal.text.assign(value.text.data != nullptr ? value.text.data : "", static_cast<size_t>(value.text.size));
+    if (value.hint.data != nullptr && value.hint.size > 0) {
+      refusal.text += "; " + std::string(value.hint.data, static_cast<size_t>(value.hint.size));
+    }
+  } catch (const std::bad_alloc&) {
+    // A refusal without its text is still one.
+  }
+}
+
+// A step in the form that plugins take. Points into the step.
+struct PluginOp {
+  compute_plugin_op op{};
+  std::vector<compute_plugin_tensor> tensors;
+  std::vector<compute_attribute> attributes;
+  std::vector<std::vector<compute_string>> strings;
+  std::vector<std::vector<int32_t>> dtypes;
+  std::vector<const compute_plugin_expression*> expressions;
+  std::vector<int32_t> scalar_dtypes;
+};
+
+int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
+  const int64_t offset = operand.offset * dtype_size(operand.dtype);
+  const int32_t offset_alignment = offset == 0 ? 64 : static_cast<int32_t>(std::min<int64_t>(64, offset & -offset));
+  int32_t base = 64;
+  const auto index = static_cast<size_t>(operand.index);
+  if (operand.kind == ValueKind::kInput) base = index < request.input_alignment.size() ? request.input_alignment[index] : 1;
+  if (operand.kind == ValueKind::kOutput) base = index < request.output_alignment.size() ? request.output_alignment[index] : 1;
+  return std::min(base, offset_alignment);
+}
+
+PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
+  PluginOp result;
+  const auto add_tensor = [&](const StepOperand& operand) {
+    compute_plugin_tensor tensor{};
+    tensor.struct_size = sizeof tensor;
+    tensor.struct_type = COMPUTE_PLUGIN_STRUCT_TENSOR;
+    tensor.dtype = operand.dtype;
+    tensor.rank = static_cast<int32_t>(operand.shape.size());
+    tensor.shape = operand.shape.data();
+    tensor.strides = operand.strides.data();
+    tensor.access = operand.access;
+    tensor.alignment = alignment_of(operand, request);
+    result.tensors.push_back(tensor);
+  };
+  for (const StepOperand& operand : step.inputs) add_tensor(operand);
+  for (const StepOperand& operand : step.outputs) add_tensor(operand);
+  result.strings.reserve(step.attributes.size());
+  result.dtypes.reserve(step.attributes.size());
+  for (const StepAttribute& attribute : step.attributes) {
+    compute_attribute value{};
+    value.struct_size = sizeof value;
+    value.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
+    value.name = attribute.name;
+    value.name_size = static_cast<int64_t>(std::strlen(attribute.name));
+    value.kind = attribute.kind;
+    switch (attribute.kind) {
+      case COMPUTE_KIND_INT64:
+        value.values = attribute.integers.data();
+        value.count = static_cast<int64_t>(attribute.integers.size());
+        break;
+      case COMPUTE_KIND_FLOAT64:
+        value.values = attribute.reals.data();
+        value.count = static_cast<int64_t>(attribute.reals.size());
+        break;
+      case COMPUTE_KIND_DTYPE:
+        result.dtypes.emplace_back(attribute.integers.begin(), attribute.integers.end());
+        value.values = result.dtypes.back().data();
+        value.count = static_cast<int64_t>(result.dtypes.back().size());
+        break;
+      default:
+        result.strings.push_back({{attribute.text.data(), static_cast<int64_t>(attribute.text.size())}});
+        value.values = result.strings.back().data();
+        value.count = 1;
+    }
+    result.attributes.push_back(value);
+  }
+  for (const TypedExpression& expression : step.expressions) result.expressions.push_back(&expression.plugin_view());
+  for (const StepScalar& scalar : step.scalars) result.scalar_dtypes.push_back(scalar.dtype);
+  compute_plugin_op& op = result.op;
+  op.struct_size = sizeof op;
+  op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+  op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
+  op.version = step.version;
+  op.flags = step.deterministic ? COMPUTE_OP_DETERMINISTIC : 0;
+  op.input_count = static_cast<int32_t>(step.inputs.size());
+  op.output_count = static_cast<int32_t>(step.outputs.size());
+  op.tensors = result.tensors.data();
+  op.attributes = result.attributes.data();
+  op.attribute_count = static_cast<int32_t>(result.attributes.size());
+  op.expressions = result.expressions.data();
+  op.expression_count = static_cast<int32_t>(result.expressions.size());
+  op.scalar_dtypes = result.scalar_dtypes.data();
+  op.scalar_count = static_cast<int32_t>(result.scalar_dtypes.size());
+  return result;
+}
+
+bool ask(compute_device& device, const PluginOp& op, Refusal& refusal) {
+  int32_t supported = 0;
+  refusal = {};
+  device.check(device.table.op_query(device.plugin_device, &op.op, &supported, take_refusal, &refusal));
+  return supported != 0;
+}
+
+// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written.
+bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
+  Step& step = lowering.steps[index];
+  if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
+  StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
+  if (operand.kind == ValueKind::kTemporary) return false;
+  Temporary temporary;
+  temporary.dtype = operand.dtype;
+  temporary.size_bytes = dtype_size(operand.dtype);
+  for (const int64_t extent : operand.shape) temporary.size_bytes *= extent;
+  StepOperand packed = operand;
+  packed.kind = ValueKind::kTemporary;
+  packed.index = static_cast<int32_t>(lowering.temporaries.size());
+  packed.strides = row_major_strides(operand.shape);
+  packed.offset = 0;
+  packed.access = COMPUTE_TENSOR_INPUT;
+  Step copy;
+  copy.name = "copy";
+  copy.inputs.push_back(operand);
+  copy.outputs.push_back(packed);
+  copy.outputs.back().access = COMPUTE_TENSOR_OUTPUT;
+  operand = packed;
+  lowering.temporaries.push_back(temporary);
+  lowering.steps.insert(lowering.steps.begin() + static_cast<std::ptrdiff_t>(index), std::move(copy));
+  layout_temporaries(lowering);
+  return true;
+}
+
+// Adapts a lowering until the plugin takes every step; the last refusal otherwise.
+bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal) {
+  for (size_t i = 0; i < lowering.steps.size();) {
+    if (ask(device, to_plugin_op(lowering.steps[i], request), refusal)) {
+      ++i;
+      continue;
+    }
+    if (refusal.reason == COMPUTE_REFUSE_LAYOUT && pack_operand(lowering, i, refusal.argument)) continue;
+    if (refusal.reason == COMPUTE_REFUSE_INTRINSIC) {
+      bool replaced = false;
+      for (TypedExpression& expression : lowering.steps[i].expressions) {
+        if (auto other = replace_intrinsic(expression, refusal.argument)) {
+          replaced = replaced || other->digest() != expression.digest();
+          expression = *std::move(other);
+        }
+      }
+      if (replaced) continue;
+    }
+    return false;
+  }
+  return true;
+}
+
+// The first way to run the call that the plugin takes. `visit` is called with it.
+template <class F>
+bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
+  compute_device& device = request.device;
+  LoweringTarget target;
+  target.outputs = request.output_layouts;
+  target.in_place = request.in_place;
+  target.has_float64 = device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
+  if (request.map != nullptr) {
+    Lowering lowering = lower(*request.map, target);
+    if (!accept(device, request, lowering, refusal)) return false;
+    take(lowering);
+    return true;
+  }
+  for (int32_t alternative = 0;; ++alternative) {
+    std::optional<Lowering> lowering = lower(*request.call, target, alternative);
+    if (!lowering) return false;
+    if (!accept(device, request, *lowering, refusal)) continue;
+    take(*lowering);
+    return true;
+  }
+}
+
+}  // namespace
+
+void prepare_call(const PlanRequest& request, CallPlan& plan) {
+  compute_device& device = request.device;
+  Refusal refusal;
+  if (device.plugin == nullptr) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
+  }
+  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering) {
+    plan.composite = lowering.is_composite;
+    for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
+    int64_t workspace = 0;
+    for (const Step& step : lowering.steps) {
+      PluginOp op = to_plugin_op(step, request);
+      PreparedStep prepared;
+      prepared.name = step.name;
+      const auto add_operand = [&](const StepOperand& operand) {
+        prepared.operands.push_back({operand.kind, operand.index, operand.offset * dtype_size(operand.dtype)});
+      };
+      for (const StepOperand& operand : step.inputs) add_operand(operand);
+      for (const StepOperand& operand : step.outputs) add_operand(operand);
+      prepared.scalars = step.scalars;
+      for (const StepScalar& scalar : step.scalars) {
+        compute_dtype source = COMPUTE_DTYPE_NONE;
+        if (scalar.source == ScalarSource::kOperand) {
+          const auto index = static_cast<size_t>(scalar.index);
+          source = request.map != nullptr ? request.map->operands[index].dtype : request.call->inputs[index].dtype;
+        }
+        prepared.scalar_sources.push_back(source);
+      }
+      compute_plugin_plan_info info{};
+      info.struct_size = sizeof info;
+      info.struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
+      plan.steps.reserve(plan.steps.size() + 1);
+      device.check(device.table.op_prepare(device.plugin_device, &op.op, &prepared.plan, &info));
+      prepared.reports_faults = info.reports_faults != 0;
+      plan.checks_faults = plan.checks_faults || prepared.reports_faults;
+      plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
+      if (info.workspace_bytes < 0) {
+        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                    fmt::format("{}: the plugin wants a workspace of {} bytes for {}", device.name, info.workspace_bytes, step.name));
+      }
+      workspace = std::max(workspace, info.workspace_bytes);
+      device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
+      device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
+      plan.steps.push_back(std::move(prepared));
+    }
+    plan.workspace_offset = (lowering.temporary_bytes + 255) / 256 * 256;
+    plan.block_bytes = workspace > 0 ? plan.workspace_offset + workspace : lowering.temporary_bytes;
+  });
+  if (!found) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text))
+        .with_argument(refusal.argument);
+  }
+}
+
+int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes) {
+  compute_device& device = request.device;
+  if (device.plugin == nullptr) {
+    *out_reason = fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason);
+    return COMPUTE_SUPPORT_NONE;
+  }
+  Refusal refusal;
+  int32_t support = COMPUTE_SUPPORT_NONE;
+  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering) {
+    *out_workspace_bytes = lowering.temporary_bytes;
+    support = lowering.steps.size() <= 1 ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
+  });
+  if (!found) {
+    *out_reason =
+        fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text);
+  }
+  return support;
+}
+
+}  // namespace compute

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: calls prepared on one device for given operand layouts, and the cache that finds them again.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/decompose.hpp"
+#include "core/lock.hpp"
+#include "core/memory.hpp"
+#include "core/schema.hpp"
+#include "core/small_vector.hpp"
+
+struct compute_device;
+
+namespace compute {
+
+class Timeline;
+
+// What a plan depends on, in words: the op, its static attributes and the layout of every operand.
+using CallKey = SmallVector<uint64_t, 64>;
+
+uint64_t hash_key(std::span<const uint64_t> key) noexcept;
+
+// One plugin plan and where its operands and scalars come from.
+struct PreparedStep {
+  struct Operand {
+    ValueKind kind;
+    int32_t index;
+    int64_t offset_bytes;
+  };
+  uint64_t plan = 0;
+  const char* name = "";
+  std::vector<Operand> operands;  // inputs, then outputs
+  std::vector<StepScalar> scalars;
+  std::vector<compute_dtype> scalar_sources;  // dtype that an operand scalar has in the call
+  bool reports_faults = false;
+};
+
+// A prepared call. Immutable but for its counters; kept alive by references.
+struct CallPlan {
+  explicit CallPlan(compute_device& device) : device(device) {}
+
+  compute_device& device;
+  const OpSchema* op = nullptr;  // NULL for a user's expression
+  ExpressionTemplate expression;
+  const char* name = "";
+  std::vector<uint64_t> key;
+  uint64_t hash = 0;
+  std::vector<OutputDesc> outputs;
+  std::vector<std::vector<int64_t>> output_strides;  // row-major
+  std::vector<PreparedStep> steps;
+  std::vector<int64_t> temporary_offsets;
+  int64_t workspace_offset = 0;
+  int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
+  bool capturable = true;
+  bool composite = false;
+  bool checks_faults = false;
+  std::atomic<int64_t> runs{0};
+
+  // What it counts as in the cache.
+  int64_t plugin_plans() const { return static_cast<int64_t>(steps.empty() ? 1 : steps.size()); }
+
+  std::atomic<int32_t> references{1};
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+
+ private:
+  ~CallPlan() = default;
+  void destroy() noexcept;
+  friend class PlanCache;
+};
+
+struct CallPlanRelease {
+  void operator()(CallPlan* plan) const noexcept { plan->release(); }
+};
+using CallPlanReference = std::unique_ptr<CallPlan, CallPlanRelease>;
+
+// At most 4096 plugin plans of a device, least recently used out first.
+class PlanCache {
+ public:
+  explicit PlanCache(compute_device& device) : device_(device) {}
+
+  // The plan, or NULL. Looks into the calling thread's table of 64 first, which keeps it alive until the thread's next call of
+  // find or insert.
+  CallPlan* find(std::span<const uint64_t> key, uint64_t hash);
+  // Keeps the plan, or finds that another thread was faster; borrowed as from find.
+  CallPlan* insert(CallPlanReference plan);
+  // Drops everything: at shutdown.
+  void clear() noexcept;
+  // Every plan that ran since the device was opened, for the placement report.
+  void for_each(void (*visit)(const CallPlan& plan, void* context), void* context);
+
+  // Runs of plans that the cache has dropped.
+  void for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context), void* context);
+
+  // Gives plugin plans back that no queued work uses any more.
+  void dispose(std::vector<uint64_t> plans) noexcept;
+
+  // Runs of plans that are gone from the cache, by op.
+  void count_gone(const char* name, int64_t runs) noexcept;
+
+ private:
+  struct Hash {
+    size_t operator()(uint64_t hash) const noexcept { return hash; }
+  };
+  struct Disposed {
+    uint64_t plan;
+    std::vector<Access> accesses;
+  };
+  void evict_locked(std::vector<CallPlan*>& out);
+  void settle_locked() noexcept;
+
+  static constexpr int64_t kLimit = 4096;
+
+  compute_device& device_;
+  Lock lock_;
+  std::list<CallPlan*> by_age_;  // most recently used first
+  std::unordered_multimap<uint64_t, std::list<CallPlan*>::iterator, Hash> by_hash_;
+  int64_t plugin_plans_ = 0;
+  std::vector<Disposed> disposed_;
+  Lock gone_lock_;
+  std::unordered_map<const char*, int64_t> gone_;
+};
+
+// Prepares a call: lowers it, asks the plugin, packs operands whose layout it refuses, replaces intrinsics that it does not know, and prepares
+// every step. Throws UNSUPPORTED with the plugin's reason.
+struct PlanRequest {
+  compute_device& device;
+  const OpCall* call = nullptr;     // an op, or …
+  const MapCall* map = nullptr;     // … an expression
+  const char* name = "";
+  std::span<const OutputDesc> outputs{};
+  std::span<const LoweringTarget::Output> output_layouts{};
+  bool in_place = false;
+  std::span<const int32_t> input_alignment{};  // bytes
+  std::span<const int32_t> output_alignment{};
+};
+void prepare_call(const PlanRequest& request, CallPlan& plan);
+
+// The same without preparing: COMPUTE_SUPPORT_, the reason, the bytes of temporaries.
+int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes);
+
+}  // namespace compute

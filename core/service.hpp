@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one background thread of core: callbacks and waits that must not hold up a caller. Started at first need.
+#pragma once
+
+#include <functional>
+
+namespace compute {
+
+// Runs `task` on the service thread, after the tasks given before. Never throws out of the thread; throws here if it
+// cannot be queued.
+void run_in_background(std::function<void()> task);
+
+// Waits until all tasks given so far have run.
+void drain_background() noexcept;
+
+// In the child after fork(): the thread is gone; a new one is started at the next need.
+void forget_background_thread() noexcept;
+
+}  // namespace compute

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of streams and events.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "core/graph.hpp"
+#include "core/service.hpp"
+#include "core/sized.hpp"
+#include "core/stream.hpp"
+#include "core/submission.hpp"
+
+using namespace compute;
+
+namespace {
+
+// Waiting, querying and recording events make no sense on a stream whose work is being recorded.
+void require_not_recording(const Timeline& timeline, const char* what) {
+  if (timeline.recording.load(std::memory_order_relaxed) != nullptr) {
+    Error error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is not possible while the stream is recording a graph", what));
+    note_recording_error(const_cast<Timeline&>(timeline), error);
+    throw error;
+  }
+}
+
+compute_stream& usable(compute_stream* stream, const char* what) {
+  compute_stream& self = checked(stream);
+  require_running();
+  self.device.require_usable();
+  require_not_recording(self.timeline, what);
+  return self;
+}
+
+}  // namespace
+
+extern "C" {
+
+compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options, compute_stream** out_stream) {
+  if (out_stream != nullptr) *out_stream = nullptr;
+  return guard([&] {
+    require_not_null(out_stream, "out_stream");
+    Device& self = checked(device);
+    require_running();
+    self.require_usable();
+    compute_stream_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    if ((given.flags & ~static_cast<uint32_t>(COMPUTE_STREAM_UNTRACKED)) != 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("options.flags is {:#x}, which has unknown bits", given.flags));
+    }
+    if (self.plugin == nullptr) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("streams on {}: {}", self.name, self.no_ops_reason));
+    }
+    Timeline& timeline = acquire_timeline(self, 0, given.priority);
+    timeline.untracked = (given.flags & COMPUTE_STREAM_UNTRACKED) != 0;
+    *out_stream = new compute_stream(self, timeline);
+  });
+}
+
+void compute_stream_retain(compute_stream* stream) {
+  if (stream != nullptr && stream->is_alive()) stream->retain();
+}
+void compute_stream_release(compute_stream* stream) { release_handle(stream); }
+compute_device* compute_stream_device(const compute_stream* stream) {
+  return stream != nullptr && stream->is_alive() ? &stream->device : nullptr;
+}
+
+compute_error* compute_stream_synchronize(compute_stream* stream) {
+  return guard([&] {
+    compute_stream& self = usable(stream, "compute_stream_synchronize");
+    const uint64_t number = self.timeline.submitted();
+    if (number > 0) self.timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  });
+}
+
+compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached) {
+  if (out_reached != nullptr) *out_reached = 0;
+  return guard([&] {
+    require_not_null(out_reached, "out_reached");
+    if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+    compute_stream& self = usable(stream, "compute_stream_wait_until");
+    const uint64_t number = self.timeline.submitted();
+    *out_reached = number == 0 || self.timeline.wait(number, timeout_ns) ? 1 : 0;
+  });
+}
+
+compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished) {
+  if (out_finished != nullptr) *out_finished = 0;
+  return guard([&] {
+    require_not_null(out_finished, "out_finished");
+    compute_stream& self = usable(stream, "compute_stream_query");
+    const uint64_t number = self.timeline.submitted();
+    self.timeline.poll();
+    self.timeline.require_healthy();
+    *out_finished = self.timeline.has_reached(number) ? 1 : 0;
+  });
+}
+
+compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback, void* user_data) {
+  return guard([&] {
+    if (callback == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "callback is NULL");
+    compute_stream& self = usable(stream, "compute_stream_notify");
+    Timeline& timeline = self.timeline;
+    const uint64_t number = timeline.submitted();
+    self.retain();  // the stream is not given back before its callbacks have run
+    try {
+      run_in_background([&timeline, number, callback, user_data, stream] {
+        compute_error* error = guard([&] {
+          if (number > 0) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+        });
+        callback(error, user_data);
+        compute_error_free(error);
+        compute_stream_release(stream);
+      });
+    } catch (...) {
+      compute_stream_release(stream);
+      throw;
+    }
+  });
+}
+
+compute_error* compute_event_record(compute_stream* stream, compute_event** out_event) {
+  if (out_event != nullptr) *out_event = nullptr;
+  return guard([&] {
+    require_not_null(out_event, "out_event");
+    compute_stream& self = usable(stream, "compute_event_record");
+    auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
+    if (!self.timeline.immediate && event->number > self.timeline.reached()) {
+      std::lock_guard guard(self.timeline.lock);
+      self.timeline.require_healthy();
+      self.timeline.marked_locked(event->number);
+    }
+    *out_event = event.release();
+  });
+}
+
+compute_error* compute_event_wait(compute_event* event, compute_stream* stream) {
+  return guard([&] {
+    compute_event& self = checked(event);
+    compute_stream& waiting = usable(stream, "compute_event_wait");
+    Timeline& own = waiting.timeline;
+    Timeline& other = self.timeline;
+    if (&own == &other || other.has_reached(self.number)) return;
+    if (other.device.plugin != own.device.plugin || own.plugin_stream == 0) {
+      other.wait(self.number, COMPUTE_TIMEOUT_NONE);
+      return;
+    }
+    Timeline& first = own.id < other.id ? own : other;
+    Timeline& second = own.id < other.id ? other : own;
+    std::lock_guard first_guard(first.lock);
+    std::lock_guard second_guard(second.lock);
+    own.require_healthy();
+    if (other.plugin_stream != 0) own.wait_for_locked(other, self.number);
+  });
+}
+
+compute_error* compute_event_synchronize(compute_event* event) {
+  return guard([&] {
+    compute_event& self = checked(event);
+    require_running();
+    if (self.number > 0) self.timeline.wait(self.number, COMPUTE_TIMEOUT_NONE);
+  });
+}
+
+compute_error* compute_event_query(compute_event* event, int32_t* out_finished) {
+  if (out_finished != nullptr) *out_finished = 0;
+  return guard([&] {
+    require_not_null(out_finished, "out_finished");
+    compute_event& self = checked(event);
+    require_running();
+    self.timeline.poll();
+    if (any_failure()) {
+      if (const Failure* failure = self.timeline.poison(self.number)) self.timeline.throw_failure(*failure);
+    }
+    *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
+  });
+}
+
+void compute_event_retain(compute_event* event) {
+  if (event != nullptr && event->is_alive()) event->retain();
+}
+void compute_event_release(compute_event* event) { release_handle(event); }
+
+}  // extern "C"

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/submission.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/small_vector.hpp"
+
+namespace compute {
+namespace {
+
+// Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order.
+std::span<Use> merge(std::span<Use> uses) {
+  size_t count = 0;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].buffer == nullptr) continue;
+    uses[count++] = uses[i];
+  }
+  for (size_t i = 1; i < count; ++i) {  // insertion sort: there are three of them
+    for (size_t j = i; j > 0 && uses[j].buffer < uses[j - 1].buffer; --j) std::swap(uses[j], uses[j - 1]);
+  }
+  size_t merged = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (merged > 0 && uses[merged - 1].buffer == uses[i].buffer) {
+      uses[merged - 1].covers = uses[merged - 1].write && uses[i].write && (uses[merged - 1].covers || uses[i].covers);
+      uses[merged - 1].write |= uses[i].write;
+    } else {
+      uses[merged++] = uses[i];
+    }
+  }
+  return uses.first(merged);
+}
+
+using Dependencies = SmallVector<Access, 8>;
+
+void add(Dependencies& found, const Timeline& own, const Access& access) {
+  if (access.timeline == nullptr || access.timeline == &own || access.timeline->has_reached(access.number)) return;
+  for (Access& seen : found) {
+    if (seen.timeline == access.timeline) {
+      seen.number = std::max(seen.number, access.number);
+      return;
+    }
+  }
+  found.push_back(access);
+}
+
+// What a use must come after.
+void collect(Dependencies& found, const Timeline& own, const Use& use) {
+  add(found, own, use.buffer->last_write);
+  if (!use.write) return;
+  add(found, own, use.buffer->last_read);
+  for (const Access& read : use.buffer->more_reads) add(found, own, read);
+}
+
+}  // namespace
+
+Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) : timeline_(timeline) {
+  uses = merge(uses);
+  SmallVector<Timeline*, 4> others;  // locked as well, in the order of their ids
+  const auto lock_all = [&] {
+    bool own_locked = false;
+    for (Timeline* other : others) {
+      if (!own_locked && timeline.id < other->id) {
+        timeline.lock.lock();
+        own_locked = true;
+      }
+      other->lock.lock();
+    }
+    if (!own_locked) timeline.lock.lock();
+  };
+  const auto unlock_others = [&] {
+    for (Timeline* other : others) other->lock.unlock();
+  };
+  const auto unlock_buffers = [&] {
+    for (const Use& use : uses) use.buffer->lock.unlock();
+  };
+
+  for (;;) {
+    lock_all();
+    try {
+      timeline.require_healthy();
+      if (!timeline.immediate) timeline.throttle_locked();
+    } catch (...) {
+      unlock_others();
+      timeline.lock.unlock();
+      throw;
+    }
+    for (const Use& use : uses) use.buffer->lock.lock();
+    Dependencies dependencies;
+    if (!timeline.untracked) {
+      for (const Use& use : uses) collect(dependencies, timeline, use);
+    }
+    Access on_host;          // a timeline of another plugin: waited for without any lock
+    Timeline* unlocked = nullptr;  // one of this plugin that is not locked yet
+    for (const Access& access : dependencies) {
+      const bool same_plugin = access.timeline->device.plugin == timeline.device.plugin && access.timeline->plugin_stream != 0 &&
+                               timeline.plugin_stream != 0;
+      if (!same_plugin) {
+        on_host = access;
+      } else if (std::find(others.begin(), others.end(), access.timeline) == others.end()) {
+        unlocked = access.timeline;
+      }
+    }
+    const Failure* poison = nullptr;
+    const Timeline* poisoned_by = nullptr;
+    if (any_failure()) {
+      for (const Use& use : uses) {
+        const Access& last = use.buffer->last_write;
+        if ((use.write && use.covers) || last.timeline == nullptr) continue;
+        poison = last.timeline->poison(last.number);
+        poisoned_by = last.timeline;
+        if (poison != nullptr) break;
+      }
+    }
+    if (poison == nullptr && on_host.timeline == nullptr && unlocked == nullptr) {
+      number_ = timeline.next(op);
+      try {
+        for (const Use& use : uses) {
+          if (use.write) {
+            use.buffer->record_write(timeline, number_);
+          } else {
+            use.buffer->record_read(timeline, number_);
+          }
+        }
+        unlock_buffers();
+      } catch (...) {
+        unlock_buffers();
+        unlock_others();
+        timeline.reach(timeline.immediate ? number_ : 0);
+        timeline.lock.unlock();
+        throw;
+      }
+      try {
+        for (const Access& access : dependencies) timeline.wait_for_locked(*access.timeline, access.number);
+      } catch (...) {
+        unlock_others();
+        timeline.lock.unlock();
+        throw;
+      }
+      unlock_others();
+      return;
+    }
+    unlock_buffers();
+    unlock_others();
+    timeline.lock.unlock();
+    if (poison != nullptr) poisoned_by->throw_failure(*poison);
+    if (on_host.timeline != nullptr) {
+      on_host.timeline->wait(on_host.number, COMPUTE_TIMEOUT_NONE);
+      continue;
+    }
+    others.push_back(unlocked);
+    std::sort(others.begin(), others.end(), [](const Timeline* a, const Timeline* b) { return a->id < b->id; });
+  }
+}
+
+Submission::~Submission() {
+  if (timeline_.immediate) timeline_.reach(number_);
+  timeline_.lock.unlock();
+}
+
+}  // namespace compute

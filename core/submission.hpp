@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting work on a timeline in an order that respects every other use of its buffers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/timeline.hpp"
+
+namespace compute {
+
+struct Buffer;
+
+struct Use {
+  Buffer* buffer = nullptr;
+  bool write = false;
+  bool covers = true;  // a write that overwrites the whole buffer, so that earlier failures no longer matter
+};
+
+// The time between finding out what a submission must come after and its acceptance by the plugin. The constructor locks the
+// timeline, orders it after every conflicting use of the buffers on other timelines, and records the uses under a new
+// number. The caller then submits exactly this work, and destroys the object. Throws, with nothing recorded, if the timeline has failed or an input
+// is poisoned.
+class Submission {
+ public:
+  // Sorts and merges `uses` in place.
+  Submission(Timeline& timeline, std::span<Use> uses, const char* op);
+  ~Submission();
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  Timeline& timeline() const { return timeline_; }
+  uint64_t number() const { return number_; }
+
+ private:
+  Timeline& timeline_;
+  uint64_t number_ = 0;
+};
+
+}  // namespace compute

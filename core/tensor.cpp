@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/dtype.hpp"
+
+compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
+                               std::span<const int64_t> strides, int64_t offset_bytes)
+    : kind(Kind::kMemory),
+      weak(false),
+      dtype(dtype),
+      rank(static_cast<int32_t>(shape.size())),
+      buffer(owned.get()),
+      offset_bytes(offset_bytes) {
+  dims_ = inline_dims_.data();
+  if (shape.size() * 2 > inline_dims_.size()) {
+    heap_dims_ = std::make_unique<int64_t[]>(shape.size() * 2);
+    dims_ = heap_dims_.get();
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    dims_[i] = shape[i];
+    dims_[shape.size() + i] = strides[i];
+    element_count *= shape[i];
+  }
+  owned.release();  // nothing after this throws
+}
+
+compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak, Kind kind)
+    : kind(kind), weak(weak), dtype(dtype), rank(0), buffer(nullptr), offset_bytes(0) {
+  dims_ = inline_dims_.data();
+  if (value != nullptr) std::memcpy(bits.data(), value, static_cast<size_t>(compute::dtype_size(dtype)));
+}
+
+compute_tensor::~compute_tensor() {
+  if (buffer != nullptr) buffer->release();
+}
+
+compute::Device& compute_tensor::device() const { return buffer != nullptr ? buffer->device : compute::host_device(); }
+
+bool compute_tensor::is_row_major() const {
+  int64_t expected = 1;
+  for (int32_t i = rank - 1; i >= 0; --i) {
+    if (shape()[i] != 1 && strides()[i] != expected) return element_count == 0;
+    expected *= shape()[i];
+  }
+  return true;
+}
+
+void compute_tensor::byte_range(int64_t* out_begin, int64_t* out_end) const {
+  const int64_t size = compute::dtype_size(dtype);
+  int64_t low = 0, high = 0;
+  if (element_count == 0) {
+    *out_begin = *out_end = offset_bytes;
+    return;
+  }
+  for (int32_t i = 0; i < rank; ++i) {
+    const int64_t reach = (shape()[i] - 1) * strides()[i] * size;
+    (reach < 0 ? low : high) += reach;
+  }
+  *out_begin = offset_bytes + low;
+  *out_end = offset_bytes + high + size;
+}
+
+namespace compute {
+
+int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape) {
+  if (dtype_size(dtype) == 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is no dtype", who, dtype));
+  if (rank < 0 || rank > COMPUTE_MAX_RANK) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: rank {} is outside [0, {}]", who, rank, COMPUTE_MAX_RANK));
+  }
+  if (rank > 0) require_not_null(shape, "shape");
+  int64_t count = 1, nonzero = 1;  // the product of the extents other than 0 must fit too: strides are made of them
+  for (int32_t i = 0; i < rank; ++i) {
+    if (shape[i] < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: extent {} of axis {} is negative", who, shape[i], i));
+    }
+    count *= shape[i] == 0 ? 0 : 1;
+    if (shape[i] != 0 && __builtin_mul_overflow(nonzero, shape[i], &nonzero)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the number of elements does not fit in 64 bits", who));
+    }
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(nonzero, dtype_size(dtype), &bytes)) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the size in bytes does not fit in 64 bits", who));
+  }
+  return count == 0 ? 0 : nonzero;
+}
+
+std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape) {
+  std::array<int64_t, COMPUTE_MAX_RANK> strides{};
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, MemoryUse::kTensor));
+  const auto strides = dense_strides(shape);
+  return new Tensor(std::move(buffer), dtype, shape, {strides.data(), shape.size()}, 0);
+}
+
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset_bytes) {
+  tensor.buffer->retain();
+  return new Tensor(BufferReference(tensor.buffer), dtype, shape, strides, offset_bytes);
+}
+
+}  // namespace compute

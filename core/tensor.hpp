@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors: a dtype, a shape, strides and an offset over a buffer.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/buffer.hpp"
+#include "core/dtype.hpp"
+#include "core/handle.hpp"
+
+struct compute_tensor : compute::Handle<compute::HandleKind::kTensor> {
+  enum class Kind : uint8_t { kMemory, kScalar, kSlot };
+
+  compute_tensor(compute::BufferReference buffer, compute_dtype dtype, std::span<const int64_t> shape,
+                 std::span<const int64_t> strides, int64_t offset_bytes);
+  compute_tensor(compute_dtype dtype, const void* value, bool weak, Kind kind);  // a scalar or a slot
+  ~compute_tensor();
+
+  const Kind kind;
+  const bool weak;  // a scalar that takes the dtype of the other operands
+  const compute_dtype dtype;
+  const int32_t rank;
+  compute::Buffer* const buffer;  // NULL for scalars; an owned reference
+  const int64_t offset_bytes;     // of the element with all indices 0, in the buffer
+  int64_t element_count = 1;
+  std::array<uint8_t, 16> bits{};  // of a scalar
+
+  const int64_t* shape() const { return dims_; }
+  const int64_t* strides() const { return dims_ + rank; }
+  std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
+  std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
+  compute::Device& device() const;
+  bool is_row_major() const;
+  // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
+  void byte_range(int64_t* out_begin, int64_t* out_end) const;
+
+  std::string label;  // guarded by the program: set before the tensor is shared
+
+ private:
+  std::array<int64_t, 8> inline_dims_;
+  std::unique_ptr<int64_t[]> heap_dims_;
+  int64_t* dims_;
+};
+
+namespace compute {
+
+using Tensor = ::compute_tensor;
+
+// Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
+int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
+
+std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
+
+// A new row-major tensor on a device, for `user` to write first.
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
+
+// A view with any layout over the same buffer.
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset_bytes);
+
+struct TensorRelease {
+  void operator()(Tensor* tensor) const noexcept { release_handle(tensor); }
+};
+using TensorReference = std::unique_ptr<Tensor, TensorRelease>;
+
+}  // namespace compute

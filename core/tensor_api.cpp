@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of tensors: making them and asking about them. Views are in view_api.cpp, data in transfer_api.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "core/dispatch.hpp"
+#include "core/host_copy.hpp"
+#include "core/submission.hpp"
+#include "core/tensor.hpp"
+
+using namespace compute;
+
+namespace {
+
+std::span<const int64_t> as_span(const int64_t* values, int32_t rank) { return {values, static_cast<size_t>(rank)}; }
+
+void require_storage(const Device& device, compute_dtype dtype) {
+  if (!device.supports(dtype, COMPUTE_DTYPE_STORAGE)) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(dtype)));
+  }
+}
+
+// Wrapped ranges of the program's memory, by end address: overlapping wraps share one buffer and so one hazard record.
+struct WrappedRanges {
+  std::mutex mutex;
+  struct Range {
+    uintptr_t begin;
+    Buffer* buffer;
+  };
+  std::map<uintptr_t, Range> by_end;
+};
+
+WrappedRanges& wrapped_ranges() {
+  static auto* const immortal = new WrappedRanges;
+  return *immortal;
+}
+
+// Several programs' deleters on one buffer: each wrap of the range brings its own.
+struct Deleters {
+  struct One {
+    void (*function)(void*, void*);
+    void* data;
+    void* user_data;
+  };
+  std::vector<One> all;
+  uintptr_t end = 0;
+};
+
+void run_deleters(void*, void* user_data) {
+  std::unique_ptr<Deleters> deleters(static_cast<Deleters*>(user_data));
+  for (const auto& one : deleters->all) one.function(one.data, one.user_data);
+}
+
+// The buffer for [begin, end), which is either new or that of a wrap which holds the range.
+BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise, void (*deleter)(void*, void*), void* data,
+                           void* user_data) {
+  WrappedRanges& ranges = wrapped_ranges();
+  std::lock_guard guard(ranges.mutex);
+  for (auto it = ranges.by_end.upper_bound(begin); it != ranges.by_end.end() && it->second.begin < end;) {
+    Buffer* buffer = it->second.buffer;
+    // A buffer whose last reference is just going does not come back.
+    int64_t references = buffer->references.load();
+    while (references > 0 && !buffer->references.compare_exchange_weak(references, references + 1)) {
+    }
+    if (references == 0) {
+      it = ranges.by_end.erase(it);
+      continue;
+    }
+    BufferReference found(buffer);
+    if (it->second.begin > begin || it->first < end) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  "compute_tensor_wrap_host: the range overlaps a wrapped one without lying inside it; wrap the larger one first");
+    }
+    if (buffer->promise != promise) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_wrap_host: the range is wrapped already, with another promise");
+    }
+    if (deleter != nullptr) static_cast<Deleters*>(buffer->deleter_user)->all.push_back({deleter, data, user_data});
+    return found;
+  }
+  auto deleters = std::make_unique<Deleters>();
+  if (deleter != nullptr) deleters->all.push_back({deleter, data, user_data});
+  BufferReference made(new Buffer(host_device(), Block{}, static_cast<int64_t>(end - begin)));
+  made->handle = begin;
+  made->promise = promise;
+  made->deleter = run_deleters;
+  made->deleter_user = deleters.release();
+  if (end > begin) ranges.by_end[end] = {begin, made.get()};
+  return made;
+}
+
+}  // namespace
+
+namespace compute {
+
+void forget_wrapped(const Buffer& buffer) noexcept {
+  WrappedRanges& ranges = wrapped_ranges();
+  std::lock_guard guard(ranges.mutex);
+  const auto found = ranges.by_end.find(static_cast<uintptr_t>(buffer.handle) + static_cast<uintptr_t>(buffer.size_bytes));
+  if (found != ranges.by_end.end() && found->second.buffer == &buffer) ranges.by_end.erase(found);
+}
+
+}  // namespace compute
+
+extern "C" {
+
+int64_t compute_dtype_size(compute_dtype dtype) { return dtype_size(dtype); }
+const char* compute_dtype_name(compute_dtype dtype) {
+  const char* name = dtype_info(dtype).name;
+  return name != nullptr ? name : "";
+}
+
+compute_error* compute_tensor_empty(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
+                                    compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    Device& self = checked(device);
+    require_running();
+    checked_shape("compute_tensor_empty", dtype, rank, shape);
+    self.require_usable();
+    require_storage(self, dtype);
+    *out_tensor = make_tensor(self, dtype, as_span(shape, rank), &default_timeline(self));
+  });
+}
+
+compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
+                                   const void* value, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    Device& self = checked(device);
+    require_running();
+    checked_shape("compute_tensor_full", dtype, rank, shape);
+    require_not_null(value, "value");
+    self.require_usable();
+    require_storage(self, dtype);
+    Timeline& timeline = default_timeline(self);
+    TensorReference tensor(make_tensor(self, dtype, as_span(shape, rank), &timeline));
+    const int64_t bytes = tensor->buffer->size_bytes;
+    if (bytes > 0) {
+      const auto size = static_cast<int32_t>(dtype_size(dtype));
+      Use use{tensor->buffer, true, true};
+      Submission submission(timeline, {&use, 1}, "fill");
+      if (self.plugin != nullptr) {
+        self.check(self.table.fill(timeline.plugin_stream, operand_at(*tensor->buffer, 0), bytes, value, size));
+      } else {
+        fill_bytes(tensor->buffer->host_address(), bytes, value, size);
+      }
+    }
+    *out_tensor = tensor.release();
+  });
+}
+
+compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
+                                        const void* data, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    compute_tensor* made = nullptr;
+    throw_if(compute_tensor_empty(device, dtype, rank, shape, &made));
+    TensorReference tensor(made);
+    const int64_t bytes = compute_tensor_size_bytes(made);
+    if (bytes > 0) throw_if(compute_tensor_write(made, data, bytes));
+    *out_tensor = tensor.release();
+  });
+}
+
+compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape, const int64_t* strides, void* data,
+                                        int32_t promise, void (*deleter)(void* data, void* user_data), void* user_data,
+                                        compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_wrap_host";
+    require_not_null(out_tensor, "out_tensor");
+    require_running();
+    const int64_t count = checked_shape(kName, dtype, rank, shape);
+    if (promise < COMPUTE_WRAP_IMMUTABLE || promise > COMPUTE_WRAP_EXPOSED) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
+    }
+    if (count > 0) require_not_null(data, "data");
+    const int64_t size = dtype_size(dtype);
+    const int64_t alignment = is_complex(dtype) ? size / 2 : size;
+    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: data is not aligned to {} bytes", kName, alignment));
+    }
+    const auto dense = dense_strides(as_span(shape, rank));
+    const std::span<const int64_t> used = strides != nullptr ? as_span(strides, rank) : std::span(dense.data(), static_cast<size_t>(rank));
+    int64_t low = 0, high = count > 0 ? size : 0;
+    for (int32_t i = 0; count > 0 && i < rank; ++i) {
+      int64_t reach = 0, bytes = 0;
+      if (__builtin_mul_overflow(shape[i] - 1, used[static_cast<size_t>(i)], &reach) || __builtin_mul_overflow(reach, size, &bytes) ||
+          __builtin_add_overflow(bytes < 0 ? low : high, bytes, bytes < 0 ? &low : &high)) {
+        throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: stride {} of axis {} leaves the address space", kName,
+                                                            used[static_cast<size_t>(i)], i));
+      }
+    }
+    const auto address = reinterpret_cast<uintptr_t>(data);
+    BufferReference buffer =
+        wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise, deleter, data, user_data);
+    const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
+    *out_tensor = new Tensor(std::move(buffer), dtype, as_span(shape, rank), used, offset);
+  });
+}
+
+compute_error* compute_tensor_touch(compute_tensor* tensor) {
+  return guard([&] {
+    Tensor& self = checked(tensor);
+    require_running();
+    if (self.buffer == nullptr || self.buffer->promise != COMPUTE_WRAP_TRACKED) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_touch: the tensor is not wrapped as tracked memory");
+    }
+    wait_for_buffer(*self.buffer, true);
+    self.buffer->version.fetch_add(1, std::memory_order_acq_rel);
+  });
+}
+
+compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    checked_shape("compute_tensor_scalar", dtype, 0, nullptr);
+    require_not_null(value, "value");
+    *out_tensor = new Tensor(dtype, value, weak != 0, Tensor::Kind::kScalar);
+  });
+}
+
+compute_error* compute_scalar_create(compute_dtype dtype, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    checked_shape("compute_scalar_create", dtype, 0, nullptr);
+    *out_tensor = new Tensor(dtype, nullptr, false, Tensor::Kind::kSlot);
+  });
+}
+
+void compute_tensor_retain(compute_tensor* tensor) {
+  if (tensor != nullptr && tensor->is_alive()) tensor->retain();
+}
+void compute_tensor_release(compute_tensor* tensor) { release_handle(tensor); }
+
+compute_dtype compute_tensor_dtype(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->dtype : COMPUTE_DTYPE_NONE;
+}
+int32_t compute_tensor_rank(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->rank : 0;
+}
+const int64_t* compute_tensor_shape(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->shape() : nullptr;
+}
+const int64_t* compute_tensor_strides(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->strides() : nullptr;
+}
+int64_t compute_tensor_offset_bytes(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->offset_bytes : 0;
+}
+int64_t compute_tensor_element_count(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->element_count : 0;
+}
+int64_t compute_tensor_size_bytes(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->element_count * dtype_size(tensor->dtype) : 0;
+}
+compute_device* compute_tensor_device(const compute_tensor* tensor) {
+  if (tensor == nullptr || !tensor->is_alive()) return nullptr;
+  try {
+    return &tensor->device();
+  } catch (...) {
+    return nullptr;
+  }
+}
+int32_t compute_tensor_shares_buffer(const compute_tensor* a, const compute_tensor* b) {
+  if (a == nullptr || b == nullptr || !a->is_alive() || !b->is_alive()) return 0;
+  return a->buffer != nullptr && a->buffer == b->buffer ? 1 : 0;
+}
+
+compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* label) {
+  return guard([&] {
+    Tensor& self = checked(tensor);
+    require_not_null(label, "label");
+    self.label = label;
+  });
+}
+const char* compute_tensor_label(const compute_tensor* tensor) {
+  return tensor != nullptr && tensor->is_alive() ? tensor->label.c_str() : "";
+}
+
+}  // extern "C"
