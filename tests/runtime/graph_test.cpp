@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs: recording executes nothing, replay computes, slots change between runs, and what cannot be recorded says so.
+#include "runtime.hpp"
+
+namespace {
+
+using compute::Graph;
+using compute::Stream;
+using compute::Tensor;
+using namespace runtime;
+
+class Graphs : public ::testing::TestWithParam<const char*> {
+ protected:
+  compute::Device device() const { return compute::Device::open(GetParam()); }
+};
+
+TEST_P(Graphs, ReplayComputesWithTheInputsOfTheMoment) {
+  const Stream stream(device());
+  Tensor x = device().from_host(iota(100));
+  Tensor y;
+  const auto before = device().statistics();
+  const Graph graph = Graph::record(stream, [&] { y = compute::add(compute::multiply(x, x, stream), 1.0f, stream); });
+  EXPECT_EQ(device().statistics().ops_run, before.ops_run) << "recording runs nothing";
+  graph.run(stream);
+  EXPECT_EQ(y.to_vector<float>()[9], 82.0f);
+  const std::vector<float> other(100, 3);
+  x.write(other.data(), 400);
+  graph.run(stream);
+  EXPECT_EQ(y.to_vector<float>()[9], 10.0f);
+}
+
+TEST_P(Graphs, SlotsChangeBetweenRuns) {
+  const Stream stream(device());
+  const Tensor x = device().from_host(iota(10));
+  compute_tensor* made = nullptr;
+  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  const Tensor slot(made);
+  Tensor y;
+  const Graph graph = Graph::record(stream, [&] { y = compute::multiply(x, slot, stream); });
+  for (const float factor : {2.0f, -3.0f}) {
+    graph.set_scalar(slot, factor);
+    graph.run(stream);
+    EXPECT_EQ(y.to_vector<float>()[9], 9.0f * factor);
+  }
+  const Tensor stranger = Tensor::scalar(1.0f);
+  EXPECT_EQ(thrown_by([&] { graph.set_scalar(stranger, 1.0f); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_P(Graphs, DecomposedOpsWithTemporariesReplay) {
+  const Stream stream(device());
+  Tensor x = device().from_host(iota(12), {3, 4});
+  Tensor y;
+  const Graph graph = Graph::record(stream, [&] { y = compute::var(x, std::vector<int64_t>{1}, false, stream); });
+  for (int i = 0; i < 3; ++i) {
+    graph.run(stream);
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1.25f, 1.25f, 1.25f}));
+  }
+}
+
+TEST_P(Graphs, RunsOnSeveralStreamsAreOrdered) {
+  const Stream recorder(device()), a(device()), b(device());
+  const Tensor x = device().from_host(std::vector<float>(20000, 0));
+  const Graph graph = Graph::record(recorder, [&] {
+    const Tensor one = Tensor::scalar(1.0f, true);
+    compute::check(compute_add_into(recorder.get(), x.get(), one.get(), x.get()));
+  });
+  for (int i = 0; i < 50; ++i) graph.run(i % 2 == 0 ? a : b);
+  EXPECT_EQ(x.to_vector<float>()[19999], 100.0f / 2);
+}
+
+TEST_P(Graphs, TensorsOfTheGraphOutliveTheirHandles) {
+  const Stream stream(device());
+  Tensor y;
+  const Graph graph = [&] {
+    const Tensor x = device().from_host(iota(1000));
+    return Graph::record(stream, [&] {
+      const Tensor middle = compute::negative(x, stream);
+      y = compute::negative(middle, stream);
+    });
+  }();
+  for (int i = 0; i < 5; ++i) {
+    const Tensor noise = device().from_host(std::vector<float>(1000, 9));
+    graph.run(stream);
+    EXPECT_EQ(y.to_vector<float>()[999], 999.0f);
+  }
+}
+
+TEST_P(Graphs, WhatCannotBeRecordedSaysSoAndSpoilsTheGraph) {
+  const Stream stream(device());
+  const Tensor x = device().from_host(iota(10));
+  compute::check(compute_graph_begin(stream.get()));
+  EXPECT_EQ(thrown_by([&] { stream.synchronize(); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  compute_graph* graph = nullptr;
+  const Thrown thrown = thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); });
+  EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(thrown.message.find("recording"), std::string::npos);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(compute::negative(x, stream).to_vector<float>()[9], -9.0f) << "the stream works again";
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_P(Graphs, OtherStreamsAreUnaffectedByARecording) {
+  const Stream recorder(device()), other(device());
+  const Tensor x = device().from_host(iota(10));
+  compute::check(compute_graph_begin(recorder.get()));
+  EXPECT_EQ(compute::negative(x, other).to_vector<float>()[3], -3.0f);
+  compute_graph* graph = nullptr;
+  compute::check(compute_graph_end(recorder.get(), &graph));
+  compute_graph_release(graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Graphs, ::testing::Values("cpu", "minimal0"), [](const auto& info) { return info.param; });
+
+TEST(GraphsOfTheRemote, HostTensorsAreRefused) {
+  const Stream stream(remote());
+  const Tensor x = host().from_host(iota(10));
+  compute::check(compute_graph_begin(stream.get()));
+  const Thrown thrown = thrown_by([&] { compute::negative(x, stream); });
+  EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown.message, "negative: a host tensor cannot be used while a graph is recorded on minimal0");
+  compute_graph* graph = nullptr;
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); }).message, thrown.message);
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runtime tests share: the devices they look at, and small tensors.
+#pragma once
+
+#include <compute/compute.hpp>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace runtime {
+
+// The device whose memory the host cannot see; ctest points COMPUTE_PLUGIN_PATH at its plugin.
+inline const compute::Device& remote() {
+  static const auto* const device = new compute::Device(compute::Device::open("minimal0"));
+  return *device;
+}
+
+inline const compute::Device& host() {
+  static const auto* const device = new compute::Device(compute::Device::open("cpu"));
+  return *device;
+}
+
+inline std::vector<float> iota(int64_t count, float start = 0) {
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), start);
+  return values;
+}
+
+// The code and message of what a call throws; COMPUTE_OK if it throws nothing.
+struct Thrown {
+  compute_error_code code = COMPUTE_OK;
+  std::string message;
+};
+
+template <class F>
+Thrown thrown_by(F&& call) {
+  try {
+    call();
+  } catch (const compute::Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+}  // namespace runtime

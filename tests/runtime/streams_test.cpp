@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams without events: hazards between them, waiting, and what is released while work is queued.
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "runtime.hpp"
+
+namespace {
+
+using compute::Stream;
+using compute::Tensor;
+using namespace runtime;
+
+class Streams : public ::testing::TestWithParam<const char*> {
+ protected:
+  compute::Device device() const { return compute::Device::open(GetParam()); }
+};
+
+TEST_P(Streams, AReaderOnAnotherStreamSeesTheWrite) {
+  const Stream a(device()), b(device());
+  Tensor x = device().from_host(iota(20000));
+  for (int i = 0; i < 50; ++i) {
+    const Tensor y = compute::add(x, 1.0f, a);
+    x = compute::add(y, 1.0f, b);
+  }
+  EXPECT_EQ(x.to_vector<float>()[0], 100.0f);
+}
+
+TEST_P(Streams, AWriterWaitsForTheReadersOfOtherStreams) {
+  const Stream a(device()), b(device()), c(device());
+  const Tensor x = device().from_host(std::vector<float>(50000, 1));
+  for (int i = 0; i < 20; ++i) {
+    const Tensor first = compute::add(x, 0.0f, a), second = compute::add(x, 0.0f, b);
+    const Tensor one = Tensor::scalar(1.0f, true);
+    compute::check(compute_add_into(c.get(), x.get(), one.get(), x.get()));
+    EXPECT_EQ(first.to_vector<float>()[49999], 1.0f + static_cast<float>(i));
+    EXPECT_EQ(second.to_vector<float>()[0], 1.0f + static_cast<float>(i));
+  }
+}
+
+TEST_P(Streams, MemoryReleasedInFlightIsNotReusedTooEarly) {
+  const Stream a(device()), b(device());
+  const Tensor base = device().from_host(std::vector<float>(30000, 1));
+  for (int i = 0; i < 100; ++i) {
+    Tensor sum;
+    {
+      const Tensor temporary = compute::add(base, static_cast<float>(i), a);
+      sum = compute::add(temporary, temporary, a);
+    }
+    const Tensor other = compute::multiply(base, -1.0f, b);  // may take the temporary's memory
+    ASSERT_EQ(sum.to_vector<float>()[29999], 2.0f + 2.0f * static_cast<float>(i)) << i;
+  }
+}
+
+TEST_P(Streams, ReleasedStreamsFinishTheirWork) {
+  const Tensor x = device().from_host(iota(10000));
+  std::vector<Tensor> results;
+  for (int i = 0; i < 40; ++i) {
+    const Stream stream(device());
+    results.push_back(compute::add(x, static_cast<float>(i), stream));
+  }
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(results[static_cast<size_t>(i)].to_vector<float>()[1], 1.0f + static_cast<float>(i));
+}
+
+TEST_P(Streams, EventsOrderWhatTheyAreAskedTo) {
+  const Stream a(device()), b(device());
+  const Tensor x = device().from_host(iota(10000));
+  const Tensor y = compute::add(x, 1.0f, a);
+  const compute::Event event(a);
+  event.hold(b);
+  event.synchronize();
+  int32_t finished = 0;
+  compute::check(compute_event_query(event.get(), &finished));
+  EXPECT_EQ(finished, 1);
+  b.synchronize();
+  EXPECT_TRUE(a.finished());
+}
+
+TEST_P(Streams, NotifyComesAfterTheWork) {
+  const Stream stream(device());
+  const Tensor x = device().from_host(std::vector<float>(100000, 1));
+  const Tensor y = compute::add(x, 1.0f, stream);
+  std::atomic<int> state{0};
+  compute::check(compute_stream_notify(
+      stream.get(),
+      [](const compute_error* error, void* user_data) {
+        static_cast<std::atomic<int>*>(user_data)->store(error == nullptr ? 1 : 2);
+        static_cast<std::atomic<int>*>(user_data)->notify_all();
+      },
+      &state));
+  state.wait(0);
+  EXPECT_EQ(state.load(), 1);
+  EXPECT_TRUE(stream.finished());
+}
+
+TEST_P(Streams, AsyncTransfersKeepStreamOrder) {
+  const Stream stream(device());
+  std::vector<float> in = iota(5000), out(5000, 0);
+  const Tensor x = device().empty(COMPUTE_DTYPE_FLOAT32, {5000});
+  compute::check(compute_tensor_write_async(x.get(), in.data(), 20000, stream.get()));
+  const Tensor y = compute::negative(x, stream);
+  compute::check(compute_tensor_read_async(y.get(), out.data(), 20000, stream.get()));
+  stream.synchronize();
+  EXPECT_EQ(out[4999], -4999.0f);
+}
+
+TEST_P(Streams, ThreadsShareTensorsWithoutEvents) {
+  const Tensor x = device().from_host(std::vector<float>(4096, 0));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      const Stream stream(device());
+      const Tensor one = Tensor::scalar(1.0f, true);
+      for (int i = 0; i < 25; ++i) compute::check(compute_add_into(stream.get(), x.get(), one.get(), x.get()));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<float> values = x.to_vector<float>();
+  for (const float value : values) ASSERT_EQ(value, 200.0f);
+}
+
+TEST_P(Streams, DefaultStreamsOfThreadsAreOrderedByHazards) {
+  const Tensor x = device().from_host(std::vector<float>(1000, 0));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] {
+      const Tensor one = Tensor::scalar(1.0f, true);
+      for (int i = 0; i < 50; ++i) compute::check(compute_add_into(nullptr, x.get(), one.get(), x.get()));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(x.to_vector<float>()[500], 300.0f);
+}
+
+TEST_P(Streams, ManyInFlightAreHeldBackNotLost) {
+  const Stream stream(device());
+  Tensor x = device().from_host(std::vector<float>(4, 0));
+  for (int i = 0; i < 10000; ++i) x = compute::add(x, 1.0f, stream);
+  EXPECT_EQ(x.to_vector<float>()[3], 10000.0f);
+}
+
+TEST_P(Streams, SteadyLoopTakesNothingFromTheDevice) {
+  const Tensor x = device().from_host(iota(5000));
+  Tensor y;
+  for (int i = 0; i < 20; ++i) y = compute::exp(compute::negative(x));
+  device().synchronize();
+  const auto before = device().statistics();
+  for (int i = 0; i < 500; ++i) y = compute::exp(compute::negative(x));
+  device().synchronize();
+  const auto after = device().statistics();
+  EXPECT_EQ(after.allocations_from_device, before.allocations_from_device);
+  EXPECT_EQ(after.plans_prepared, before.plans_prepared);
+  EXPECT_GT(after.ops_run, before.ops_run);
+}
+
+TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
+  const Tensor x = device().from_host(iota(70000));
+  int64_t reserved = 0;
+  const int count = 12000;
+  for (int i = 1; i <= count; ++i) {
+    const Tensor y = compute::negative(x.slice(0, 0, i));
+    if (i == count / 2) {
+      device().synchronize();
+      reserved = device().statistics().memory_reserved;
+    }
+  }
+  device().synchronize();
+  const auto after = device().statistics();
+  EXPECT_LE(after.plans_live, 4096);
+  EXPECT_GE(after.plans_prepared, count);
+  EXPECT_LE(after.memory_reserved, reserved + (8 << 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Streams, ::testing::Values("cpu", "minimal0"), [](const auto& info) { return info.param; });
+
+}  // namespace

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// compute: what devices there are, which one would be used and why, and what they can do.
+#include <CLI/CLI.hpp>
+#include <compute/compute.hpp>
+
+#include <cstdio>
+#include <string>
+
+#include "commands.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app("Shows and checks the devices of the compute backend.", "compute");
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Help of every command");
+
+  bool json = false;
+  bool verbose = false;
+  std::string device;
+
+  auto* devices = app.add_subcommand("devices", "Lists every device of every plugin; opens none");
+  devices->add_flag("--json", json, "An array of objects");
+  devices->add_flag("-v,--verbose", verbose, "Libraries, dtypes by level and the load report as well");
+
+  auto* which = app.add_subcommand("which", "The device that would be used, who chose it, and why not the others");
+  which->add_option("selector", device, "As in COMPUTE_DEVICE; default: what is in force");
+  which->add_flag("--json", json, "As an object");
+
+  auto* info = app.add_subcommand("info", "All that is known of a device, and a check that it works");
+  info->add_option("device", device, "Its name; default: what is in force");
+
+  auto* ops = app.add_subcommand("ops", "How a device runs every op, per dtype: native, decomposed, on the host, or why not");
+  ops->add_option("--device", device, "Its name; default: what is in force");
+  ops->add_flag("--json", json, "An array of objects");
+
+  auto* doctor = app.add_subcommand("doctor", "What became of every plugin, with remedies; tries each in a process of its own");
+  bool environment = false;
+  doctor->add_flag("--env", environment, "Every setting, its value and who set it");
+
+  auto* config = app.add_subcommand("config", "Every setting, its value and who set it");
+  auto* version = app.add_subcommand("version", "The version of the library and of this program");
+
+  try {
+    // Flags of the backend (--compute-device=…) may stand anywhere.
+    compute::check(compute_config_arguments(&argc, argv));
+    CLI11_PARSE(app, argc, argv);
+    if (devices->parsed()) return show_devices(json, verbose);
+    if (which->parsed()) return show_which(device, json);
+    if (info->parsed()) return show_info(device);
+    if (ops->parsed()) return show_ops(device, json);
+    if (doctor->parsed()) return show_doctor(environment);
+    if (config->parsed()) return show_config();
+    if (version->parsed()) return show_version();
+  } catch (const compute::Error& error) {
+    std::fprintf(stderr, "compute: %s\n", error.what());
+    return 1;
+  } catch (const std::exception& exception) {
+    std::fprintf(stderr, "compute: %s\n", exception.what());
+    return 1;
+  }
+  return 0;
+}
