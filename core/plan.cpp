@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan.hpp"
 
-#define XXH_INLINE_ALL
 #include <fmt/format.h>
 #include <xxhash.h>
 
