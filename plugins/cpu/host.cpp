@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/host.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace compute::cpu {
+namespace {
+
+compute_plugin_host host{};
+
+}  // namespace
+
+void set_host(const compute_plugin_host* table) {
+  host = {};
+  std::memcpy(&host, table, static_cast<size_t>(std::min<int64_t>(table->table_size, sizeof host)));
+}
+
+compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument) noexcept {
+  compute_plugin_error_info info{};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
+  info.code = code;
+  info.argument = argument;
+  info.message = borrow(message);
+  return host.error_new(&info);
+}
+
+compute_error* current_exception_to_error() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return make_error(error.code, error.message, error.argument);
+  } catch (const std::bad_alloc&) {
+    return make_error(COMPUTE_ERROR_OUT_OF_MEMORY, "the cpu plugin is out of memory");
+  } catch (const std::exception& error) {
+    return make_error(COMPUTE_ERROR_INTERNAL, error.what());
+  } catch (...) {
+    return make_error(COMPUTE_ERROR_INTERNAL, "an exception of unknown type in the cpu plugin");
+  }
+}
+
+std::optional<std::string> setting(std::string_view name) {
+  if (host.setting == nullptr) return std::nullopt;
+  std::string value(256, '\0');
+  int64_t size = host.setting(borrow(name), value.data(), static_cast<int64_t>(value.size()));
+  if (size > static_cast<int64_t>(value.size())) {
+    value.resize(static_cast<size_t>(size));
+    size = std::min(size, host.setting(borrow(name), value.data(), static_cast<int64_t>(value.size())));
+  }
+  if (size < 0) return std::nullopt;
+  value.resize(static_cast<size_t>(size));
+  return value;
+}
+
+std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int64_t greatest) {
+  const std::optional<std::string> text = setting(name);
+  if (!text || text->empty()) return std::nullopt;
+  int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, value);
+  if (parsed.ec == std::errc() && parsed.ptr == end && value >= least && value <= greatest) return value;
+  log(COMPUTE_LOG_WARNING, "load",
+      std::string(name) + "=" + *text + " is not a number from " + std::to_string(least) + " to " +
+          std::to_string(greatest) + " and is ignored");
+  return std::nullopt;
+}
+
+void log(int32_t level, const char* category, std::string_view text) noexcept {
+  if (host.log != nullptr) host.log(level, category, borrow(text));
+}
+
+}  // namespace compute::cpu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugins/cpu/arg_reduce.hpp"
+#include "plugins/cpu/contraction.hpp"
+#include "plugins/cpu/copy.hpp"
+#include "plugins/cpu/elementwise.hpp"
+#include "plugins/cpu/gather.hpp"
+#include "plugins/cpu/host.hpp"
+#include "plugins/cpu/isa.hpp"
+#include "plugins/cpu/reduce.hpp"
+#include "plugins/cpu/scatter.hpp"
+#include "plugins/cpu/threads.hpp"
+
+namespace compute::cpu {
+namespace {
+
+class MapPrimitive final : public Plan {
+ public:
+  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks) { workspace_bytes = map_.workspace_bytes(); }
+
+  void run(const compute_plugin_run& run) const override {
+    void** data = static_cast<void**>(__builtin_alloca(static_cast<size_t>(tensor_count) * sizeof(void*)));
+    for (int32_t i = 0; i < tensor_count; ++i) data[i] = address(run.tensors[i]);
+    map_.run(data, run.scalars, address(run.workspace), &parallel_for);
+  }
+
+ private:
+  MapPlan map_;
+};
+
+std::optional<Refusal> refuse_map(const Op& op) {
+  const int32_t id = BlockProgram::unknown_intrinsic(op.expression(0));
+  if (id == 0) return std::nullopt;
+  return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
+}
+
+std::unique_ptr<Plan> prepare_map(const Op& op) { return std::make_unique<MapPrimitive>(op); }
+
+constexpr Primitive kPrimitives[] = {
+    {"map", refuse_map, prepare_map},
+    {"copy", refuse_copy, prepare_copy},
+    {"reduce", refuse_reduce, prepare_reduce},
+    {"gather", refuse_gather, prepare_gather},
+    {"scatter", refuse_scatter, prepare_scatter},
+    {"contraction", refuse_contraction, prepare_contraction},
+    {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
+};
+
+struct DtypeRow {
+  const char* name;
+  bool is_complex;
+};
+
+constexpr bool category_BOOL = false, category_SIGNED = false, category_UNSIGNED = false, category_FLOAT = false,
+               category_COMPLEX = true;
+
+// Indexed by id, which dtypes.def numbers from 1.
+constexpr DtypeRow kDtypes[] = {
+    {"none", false},
+#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) {#name, category_##category},
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+};
+
+bool is_known(compute_dtype dtype) { return dtype > 0 && dtype < static_cast<compute_dtype>(std::size(kDtypes)); }
+
+}  // namespace
+
+Op::Op(const compute_plugin_op* op) {
+  std::memcpy(static_cast<void*>(&op_), op, std::min<size_t>(op->struct_size, sizeof op_));
+}
+
+const compute_plugin_tensor& Op::tensor(int32_t index) const {
+  const char* first = reinterpret_cast<const char*>(op_.tensors);
+  return *reinterpret_cast<const compute_plugin_tensor*>(first + static_cast<size_t>(index) * op_.tensors->struct_size);
+}
+
+const compute_attribute& Op::attribute(int32_t index) const {
+  const char* first = reinterpret_cast<const char*>(op_.attributes);
+  return *reinterpret_cast<const compute_attribute*>(first + static_cast<size_t>(index) * op_.attributes->struct_size);
+}
+
+const compute_attribute* Op::find(std::string_view name, int32_t kind) const {
+  for (int32_t i = 0; i < op_.attribute_count; ++i) {
+    const compute_attribute& a = attribute(i);
+    if (std::string_view(a.name, static_cast<size_t>(a.name_size)) == name && a.kind == kind) return &a;
+  }
+  return nullptr;
+}
+
+std::span<const int64_t> Op::integers(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_INT64);
+  if (a == nullptr) return {};
+  return {static_cast<const int64_t*>(a->values), static_cast<size_t>(a->count)};
+}
+
+int64_t Op::integer(std::string_view name, int64_t otherwise) const {
+  const auto values = integers(name);
+  return values.empty() ? otherwise : values[0];
+}
+
+std::string_view Op::text(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
+  return a == nullptr || a->count < 1 ? std::string_view() : view(*static_cast<const compute_string*>(a->values));
+}
+
+compute_dtype Op::dtype(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_DTYPE);
+  return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);
+}
+
+std::optional<std::string_view> Op::unknown_attribute(std::span<const std::string_view> known) const {
+  for (int32_t i = 0; i < op_.attribute_count; ++i) {
+    const std::string_view name(attribute(i).name, static_cast<size_t>(attribute(i).name_size));
+    if (std::find(known.begin(), known.end(), name) == known.end()) return name;
+  }
+  return std::nullopt;
+}
+
+const Primitive* find_primitive(const Op& op, Refusal* out_refusal) {
+  for (const Primitive& primitive : kPrimitives) {
+    if (primitive.name != op.name() || op.version() != 1) continue;
+    std::optional<Refusal> refusal = refuse_dtypes(op);
+    if (!refusal) refusal = primitive.refuse(op);
+    if (!refusal) return &primitive;
+    *out_refusal = std::move(*refusal);
+    return nullptr;
+  }
+  *out_refusal = {COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " is not an op of the cpu plugin", ""};
+  return nullptr;
+}
+
+std::unique_ptr<Plan> prepare(const Op& op) {
+  Refusal refusal{};
+  const Primitive* primitive = find_primitive(op, &refusal);
+  if (primitive == nullptr) throw Error(COMPUTE_ERROR_UNSUPPORTED, refusal.text, refusal.argument);
+  std::unique_ptr<Plan> plan = primitive->prepare(op);
+  plan->tensor_count = op.tensor_count();
+  plan->scalar_count = op.scalar_count();
+  return plan;
+}
+
+void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value, int64_t limit,
+                        int64_t position) {
+  if (run.fault.buffer == 0) {
+    throw Error(COMPUTE_ERROR_KERNEL_FAILED,
+                std::string(op) + ": index " + std::to_string(value) + " at position " + std::to_string(position) +
+                    " is out of range for an extent of " + std::to_string(limit),
+                argument);
+  }
+  auto* fault = reinterpret_cast<compute_plugin_fault*>(address(run.fault));
+  if (fault->code != COMPUTE_FAULT_NONE) return;
+  fault->argument = argument;
+  fault->value = value;
+  fault->limit = limit;
+  fault->position = position;
+  __atomic_store_n(&fault->code, COMPUTE_FAULT_INDEX, __ATOMIC_RELEASE);
+}
+
+const char* dtype_name(compute_dtype dtype) { return kDtypes[dtype].name; }
+bool is_complex(compute_dtype dtype) { return kDtypes[dtype].is_complex; }
+
+std::optional<Refusal> refuse_dtypes(const Op& op) {
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
+    if (!absent && !is_known(tensor.dtype)) {
+      return Refusal{COMPUTE_REFUSE_DTYPE, i, "the cpu plugin has no dtype " + std::to_string(tensor.dtype), ""};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace compute::cpu

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: immediate ones, on which work is done when the call returns, and queued ones, each with a worker thread.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "plugins/cpu/command_queue.hpp"
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+class Device;
+
+// What work on a stream is made of, besides runs of plans.
+struct CopyWork {
+  const void* src;
+  void* dst;
+  int64_t size_bytes;
+};
+
+struct FillWork {
+  void* dst;
+  int64_t size_bytes;
+  int32_t pattern_size;
+  uint8_t pattern[16];
+};
+
+// One thread submits at a time; reached() and sync() may be called from any thread meanwhile. Reference counted: a queued
+// wait keeps the stream that it waits for.
+class Stream {
+ public:
+  static Stream* make_immediate(Device* device);
+  // Starts the worker. `spin_ns` is how long it and those who wait for it look before they sleep.
+  static Stream* make_queued(Device* device, int64_t spin_ns);
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Device* device() const { return device_; }
+  bool is_immediate() const { return is_immediate_; }
+
+  void run(const Plan& plan, const compute_plugin_run& run);
+  void copy(const CopyWork& work);
+  void fill(const FillWork& work);
+  void mark(uint64_t number);
+  void wait(Stream* other, uint64_t number);
+
+  // The greatest marked number that has finished. If the stream has failed, that is the last one known to be good; *out_error
+  // is then the error, else NULL.
+  uint64_t reached(compute_error** out_error) const;
+
+  // The same after waiting, at most timeout_ns, for `number`.
+  uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
+
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release();
+
+  // Lets the worker end after what is queued.
+  void finish();
+  bool has_finished() const { return finished_.load(std::memory_order_acquire); }
+  void join();
+
+  // In the child after fork(): the worker is gone, and with it whatever it was doing.
+  void forked();
+
+ private:
+  struct Command;
+
+  Stream(Device* device, bool is_immediate, int64_t spin_ns);
+  ~Stream();
+
+  void work();
+  void execute(const Command& command);
+  void fail(compute_error_code code, std::string_view message) noexcept;
+  void throw_if_failed() const;
+  void publish(uint64_t number);
+  void wake_waiters();
+  bool is_settled(uint64_t number) const;
+  // False after a time-out.
+  bool wait_until_settled(uint64_t number, int64_t timeout_ns);
+  template <class F>
+  void submit(int64_t size_bytes, const F& fill_in);
+
+  Device* const device_;
+  const bool is_immediate_;
+  const int64_t spin_ns_;
+  std::atomic<int32_t> references_{1};
+  std::atomic<uint64_t> reached_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> finishing_{false};
+  std::atomic<bool> finished_{false};
+
+  CommandQueue queue_;
+  std::thread worker_;
+
+  mutable std::mutex mutex_;  // of what follows, and of both sleeps
+  std::condition_variable work_ready_;
+  std::condition_variable progress_;
+  std::atomic<bool> worker_sleeps_{false};
+  std::atomic<int32_t> waiters_{0};
+  compute_error_code error_code_ = COMPUTE_OK;
+  std::string error_message_;
+};
+
+}  // namespace compute::cpu

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/threads.hpp"
+
+#include <sched.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "plugins/cpu/host.hpp"
+
+namespace compute::cpu {
+namespace {
+
+#if defined(COMPUTE_TSAN_THREADS)
+constexpr bool kPlainThreads = true;  // ThreadSanitizer does not understand how oneTBB's tasks change threads
+#else
+constexpr bool kPlainThreads = false;
+#endif
+
+struct Pool {
+  int32_t threads = 1;
+  bool plain_threads = kPlainThreads;
+  std::unique_ptr<tbb::task_arena> arena;
+};
+
+// Never destroyed: a thread may still be inside when the process exits.
+Pool& pool() {
+  static Pool& instance = *new Pool;
+  return instance;
+}
+
+struct Work {
+  int64_t count, grain, pieces;
+  void (*body)(void*, int64_t, int64_t);
+  void* user;
+
+  void run(int64_t piece) const {
+    const int64_t grains = (count + grain - 1) / grain;
+    const int64_t share = grains / pieces, rest = grains % pieces;
+    const int64_t first = piece * share + std::min(piece, rest);
+    const int64_t last = first + share + (piece < rest ? 1 : 0);
+    body(user, first * grain, std::min(last * grain, count));
+  }
+};
+
+void run_on_plain_threads(const Work& work) {
+  std::vector<std::thread> threads;
+  int64_t next = work.pieces - 1;
+  try {
+    threads.reserve(static_cast<size_t>(next));
+    for (; next > 0; --next) threads.emplace_back([&work, next] { work.run(next); });
+  } catch (const std::exception&) {
+    // Without more threads or memory the rest is done here.
+  }
+  for (int64_t piece = 0; piece <= next; ++piece) work.run(piece);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The limit in one control group's folder, as a share of one processor's time; 0 without a limit.
+double quota_in(const std::string& folder) {
+  double quota = 0, period = 0;
+  if (std::ifstream file(folder + "/cpu.max"); file) {
+    std::string first;
+    return file >> first >> period && period > 0 ? std::strtod(first.c_str(), nullptr) / period : 0;  // "max": 0
+  }
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
+  return 0;
+}
+
+}  // namespace
+
+int32_t affinity_count() {
+  for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
+    const auto bytes = CPU_ALLOC_SIZE(processors);
+    cpu_set_t* set = CPU_ALLOC(processors);
+    if (set == nullptr) break;
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max(count, 1);
+  }
+  return std::max<int32_t>(static_cast<int32_t>(std::thread::hardware_concurrency()), 1);
+}
+
+std::optional<int32_t> cgroup_cpu_limit(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  double least = 0;
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    std::string mount = root + "/sys/fs/cgroup";
+    if (!controllers.empty()) {
+      if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+      mount += std::ifstream(mount + "/cpu/cpu.cfs_period_us") ? "/cpu" : "/" + controllers;
+    }
+    // The group's own folder is not visible in every container; its parents' limits hold in any case.
+    for (std::string path = line.substr(second + 1);;) {
+      const double quota = quota_in(path == "/" ? mount : mount + path);
+      if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
+      if (path.empty() || path == "/") break;
+      path.resize(path.rfind('/'));
+    }
+  }
+  if (least <= 0) return std::nullopt;
+  return static_cast<int32_t>(std::clamp(least + 0.999, 1.0, 1e6));
+}
+
+int32_t usable_threads() {
+  int32_t threads = affinity_count();
+  if (const auto limit = cgroup_cpu_limit()) threads = std::min(threads, *limit);
+  if (const auto wanted = integer_setting("COMPUTE_CPU_THREADS", 1, 1 << 20)) {
+    threads = std::min(threads, static_cast<int32_t>(*wanted));
+  }
+  return std::max(threads, 1);
+}
+
+void threads_open() {
+  Pool& p = pool();
+  const int32_t threads = usable_threads();
+  if (!p.plain_threads && threads > 1 && (p.arena == nullptr || threads != p.threads)) {
+    p.arena = std::make_unique<tbb::task_arena>(threads);
+    p.arena->initialize();
+  }
+  p.threads = threads;
+}
+
+int32_t thread_count() { return pool().threads; }
+
+void threads_forked() {
+  pool().plain_threads = true;
+  (void)pool().arena.release();  // its destructor would wait for threads that do not exist here
+}
+
+void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
+  if (count <= grain) {
+    if (count > 0) body(user, 0, count);
+    return;
+  }
+  const Pool& p = pool();
+  const Work work{count, grain, std::min<int64_t>(p.threads, (count + grain - 1) / grain), body, user};
+  if (work.pieces == 1) {
+    body(user, 0, count);
+  } else if (p.plain_threads) {
+    run_on_plain_threads(work);
+  } else {
+    p.arena->execute([&work] {
+      tbb::this_task_arena::isolate([&work] {
+        tbb::parallel_for(
+            tbb::blocked_range<int64_t>(0, work.pieces, 1),
+            [&work](const tbb::blocked_range<int64_t>& pieces) {
+              for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) work.run(piece);
+            },
+            tbb::static_partitioner());
+      });
+    });
+  }
+}
+
+}  // namespace compute::cpu
