@@ -190,7 +190,7 @@ Element complex_log1p(const Operands& o) {
   const Real x = z.real(), y = z.imag();
   if (!finite(z)) return element(z, std::log(Complex(1 + x, y)));
   if (x == -1 && y == 0) return element(z, {-kInfinity, y});
-  if (zero(z)) return element(z, z);
+  if (zero(z)) return element(z, z, kReSign);  // the table states nothing about 0
   // Around |1 + z| = 1, by |1 + z|^2 - 1: what cancels there the modulus of the result does not show, for the angle
   // dominates. Elsewhere 1 + x is exact enough, around z = -1 exact.
   const Real excess = x * (2 + x) + y * y;

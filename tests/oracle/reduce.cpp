@@ -95,18 +95,36 @@ uint8_t open_overflow(Dtype accumulator, Real scale) {
   return scale > largest(format(accumulator)) / 2 && std::isfinite(scale) ? kAny : 0;
 }
 
+// The sums of |x| and of the parts' moduli. Parts are added apart from each other: where one has an infinity or NaN,
+// the other is judged by its own terms.
+struct Moduli {
+  Sum whole, re, im;
+
+  void add(const Value& v) {
+    whole.add(std::hypot(v.re, v.im));
+    re.add(std::fabs(v.re));
+    im.add(std::fabs(v.im));
+  }
+  Real value() const {
+    if (std::isfinite(whole.value())) return whole.value();
+    const Real a = re.value(), b = im.value();
+    return std::isfinite(a) ? a : std::isfinite(b) ? b : whole.value();
+  }
+};
+
 struct Moments {
   Complex mean;
   Real modulus;  // the mean of |x|
 };
 
 Moments moments(const Reduction& r, int64_t result) {
-  Sum re, im, modulus;
+  Sum re, im;
+  Moduli modulus;
   for (int64_t i = 0; i < r.points; ++i) {
     const Value v = r.at(result, i);
     re.add(v.re);
     im.add(v.im);
-    modulus.add(std::hypot(v.re, v.im));
+    modulus.add(v);
   }
   const auto n = static_cast<Real>(r.points);
   if (r.points == 0) return {Complex(kNan, kNan), 0};
@@ -203,14 +221,15 @@ Result reference_sum(std::span<const Array> inputs, const Attributes& attributes
   Result result = prepare(r, dtype, computed_in(dtype));
   for (int64_t i = 0; i < r.results; ++i) {
     Element& e = result.elements[static_cast<size_t>(i)];
-    Sum re, im, modulus;
+    Sum re, im;
+    Moduli modulus;
     Bits integer = 0;
     for (int64_t j = 0; j < r.points; ++j) {
       const Value v = convert(x.dtype(), is_half(dtype) ? x.dtype() : dtype, r.at(i, j));
       integer += static_cast<Bits>(v.integer);
       re.add(v.re);
       im.add(v.im);
-      modulus.add(std::hypot(v.re, v.im));
+      modulus.add(v);
     }
     if (!is_inexact(dtype)) {
       e.value = Value::of(wrap(dtype, integer));
@@ -246,7 +265,7 @@ Result reference_prod(std::span<const Array> inputs, const Attributes& attribute
                                   : Complex(product.real() * v.re, 0);
       const Real modulus = std::hypot(factor.real(), factor.imag());
       special = special || !std::isfinite(modulus);
-      if (modulus > 1) above *= modulus;
+      if (modulus > 1 && std::isfinite(modulus)) above *= modulus;
       if (modulus < 1 && modulus > 0) below *= modulus;
     }
     if (!is_inexact(dtype)) {
@@ -256,9 +275,9 @@ Result reference_prod(std::span<const Array> inputs, const Attributes& attribute
     e.value = Value::of(product);
     e.scale = std::hypot(product.real(), product.imag());
     const Format f = format(result.accumulator);
-    const bool leaves_range = std::isfinite(above) && (above > largest(f) / 2 || below < smallest_normal(f));
+    const bool leaves_range = above > largest(f) / 2 || below < smallest_normal(f);
     const bool complex_special = is_complex(dtype) && special;
-    e.open = static_cast<uint8_t>(kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
+    e.open = static_cast<uint8_t>(kSigns | (leaves_range ? kAny : complex_special ? kNotFinite : 0));
   }
   return result;
 }
@@ -272,9 +291,11 @@ Result reference_mean(std::span<const Array> inputs, const Attributes& attribute
     Element& e = result.elements[static_cast<size_t>(i)];
     e.value = Value::of(m.mean);
     if (!is_complex(x.dtype())) e.value.im = 0;
+    // A real NaN is as good a mean of no complex number as one in both parts.
+    if (r.points == 0) e.open = kAnyIm;
     e.scale = m.modulus;
-    e.open = static_cast<uint8_t>(
-        kSigns | open_overflow(result.accumulator, m.modulus * static_cast<Real>(std::max<int64_t>(r.points, 1))));
+    const Real total = m.modulus * static_cast<Real>(std::max<int64_t>(r.points, 1));
+    e.open |= static_cast<uint8_t>(kSigns | open_overflow(result.accumulator, total));
   }
   return result;
 }
