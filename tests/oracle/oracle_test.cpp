@@ -400,8 +400,7 @@ TEST(Arrays, Views) {
   EXPECT_EQ(x.slice(0, 1, 0, 1).size(), 0);
 }
 
-// ---- The judge: what it must refuse
-// --------------------------------------------------------------------------------------
+// ---- The judge: what it must refuse --------------------------------------------------------------------------------
 
 bool accepts(Dtype dtype, Real exact, Real actual, const Bound& bound, int open = 0, Real scale = 0) {
   Result expected{dtype, {1}, {{Value::of(exact), static_cast<uint8_t>(open), scale}}};

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every elementwise op in every dtype and layout, on special values and random ones.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "registry.hpp"
+#include "tests/oracle/elementwise.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using oracle::Elementwise;
+using oracle::Inputs;
+
+Dtype operand_dtype(const Elementwise& op, int index, Dtype dtype) {
+  return op.output == Elementwise::SECOND && index == 0 ? static_cast<Dtype>(dtype::BOOL) : dtype;
+}
+
+// One case: the operands of an op in a dtype, made anew for each layout.
+class Case {
+ public:
+  Case(const Session& session, const OpRow& row, Dtype dtype)
+      : session_(session),
+        row_(row),
+        op_(*oracle::find_elementwise(row.name)),
+        dtype_(dtype),
+        seed_(seed_of(row.name + oracle::info(dtype).name)),
+        inputs_(seed_) {
+    // The rule for complex dtypes is about the operands: a modulus is real.
+    bound_ = bound_of(row, dtype);
+    what_ = "seed " + std::to_string(seed_);
+  }
+
+  std::vector<Array> arrays(const Shape& shape) {
+    std::vector<Array> arrays;
+    for (int i = 0; i < op_.arity; ++i)
+      arrays.push_back(inputs_.operand(row_.name, i, op_.arity, operand_dtype(op_, i, dtype_), shape));
+    return arrays;
+  }
+
+  std::vector<Operand> operands(const Shape& shape, Layout layout) {
+    std::vector<Operand> operands;
+    for (int i = 0; i < op_.arity; ++i) {
+      const Array base =
+          inputs_.operand(row_.name, i, op_.arity, operand_dtype(op_, i, dtype_), base_shape(layout, shape));
+      operands.push_back(view(layout, session_.upload(base), shape));
+    }
+    return operands;
+  }
+
+  void run(const std::vector<Operand>& operands, const std::string& what, compute_stream* stream = nullptr,
+           Tensor output = {}) {
+    session_.expect(row_.name, {}, operands, bound_, what + ", " + what_, stream, std::move(output));
+  }
+
+  void run(const Shape& shape, Layout layout, compute_stream* stream = nullptr) {
+    run(operands(shape, layout), name(layout), stream);
+  }
+
+  // All combinations of special values, and as many others.
+  void special_values() {
+    const int64_t all = op_.arity < 3 ? Inputs::combinations(row_.name, op_.arity, dtype_) : 1500;
+    run({std::min<int64_t>(all, 4096) + 333}, Layout::CONTIGUOUS);
+  }
+
+  void lengths() {
+    for (int64_t n : {1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 129, 511, 513, 1025})
+      run({n}, Layout::CONTIGUOUS);
+  }
+
+  void layouts() {
+    const Stream stream = session_.stream();
+    for (Layout layout : kEveryLayout) {
+      run({67}, layout, stream);
+      run({13, 37}, layout);
+      run({3, 4, 5, 2, 3}, layout, stream);
+    }
+  }
+
+  void mixed_layouts() {
+    if (op_.arity == 1) return;
+    std::vector<Operand> x;
+    for (int i = 0; i < op_.arity; ++i) {
+      const Layout layout = kEveryLayout[static_cast<size_t>(i * 3 + 1) % std::size(kEveryLayout)];
+      x.push_back(operands({6, 17}, layout)[static_cast<size_t>(i)]);
+    }
+    run(x, "layouts mixed");
+  }
+
+  void broadcasting() {
+    if (op_.arity == 1) return;
+    const std::vector<std::vector<Shape>> cases = {{{7, 1}, {1, 19}, {19}}, {{33}, {}, {1}},
+                                                   {{}, {5, 3}, {3}},       {{4, 1, 3}, {5, 1}, {}},
+                                                   {{0, 3}, {1}, {1, 3}},   {{2, 1}, {2, 65}, {1, 1}}};
+    for (const std::vector<Shape>& shapes : cases) {
+      std::vector<Operand> x;
+      for (int i = 0; i < op_.arity; ++i)
+        x.push_back(operands(shapes[static_cast<size_t>(i)], Layout::CONTIGUOUS)[static_cast<size_t>(i)]);
+      run(x, "broadcasting");
+    }
+  }
+
+  void degenerate_shapes() {
+    for (const Shape& shape : std::vector<Shape>{{}, {0}, {3, 0, 2}, {1}, {1, 1, 1}}) {
+      for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE, Layout::TRANSPOSED}) run(shape, layout);
+    }
+  }
+
+  void outputs() {
+    for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET,
+                          Layout::PERMUTED}) {
+      session_.expect_into(row_.name, {}, operands({9, 21}, Layout::CONTIGUOUS), bound_, what_, layout);
+    }
+    session_.expect_into(row_.name, {}, operands({9, 21}, Layout::NEGATIVE), bound_, what_, Layout::TRANSPOSED);
+  }
+
+  // The result takes the place of the last operand, in its view.
+  void in_place() {
+    const oracle::Result result = evaluate(op_, arrays({1}));
+    for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE}) {
+      const std::vector<Operand> x = operands({11, 23}, layout);
+      if (x.back().array.dtype() != result.dtype) return;
+      run(x, std::string("in place, ") + name(layout), nullptr, x.back().tensor);
+    }
+  }
+
+  // Every value of a half type; every pair of bytes.
+  void exhaustive() {
+    const bool bytes = oracle::info(dtype_).size_bytes == 1 && !oracle::is_bool(dtype_);
+    if (op_.arity == 1 && (oracle::is_half(dtype_) || bytes)) {
+      run({session_.upload(Inputs::exhaustive(dtype_))}, "every value");
+    } else if (op_.arity == 2 && bytes) {
+      const Array values = Inputs::exhaustive(dtype_);
+      run({session_.upload(values.reshape({256, 1})), session_.upload(values)}, "every pair");
+    }
+  }
+
+  // Long enough that devices divide the work.
+  void long_one() { run({20011}, Layout::CONTIGUOUS); }
+
+ private:
+  const Session& session_;
+  const OpRow& row_;
+  const Elementwise& op_;
+  Dtype dtype_;
+  Bound bound_;
+  uint64_t seed_;
+  Inputs inputs_;
+  std::string what_;
+};
+
+// A dtype that the op does not take is refused, before any device is asked.
+void refuses(const Session& session, const OpRow& row) {
+  const Elementwise& op = *oracle::find_elementwise(row.name);
+  for (Dtype dtype : tested_dtypes(Level::FULL)) {
+    EXPECT_EQ(oracle::takes(op, dtype), in_class(dtype, row.classes))
+        << row.name << ": the oracle and the schema's class " << row.classes << " differ about "
+        << oracle::info(dtype).name;
+    if (in_class(dtype, row.classes) || !session.supports(dtype, COMPUTE_DTYPE_STORAGE)) continue;
+    std::vector<Operand> operands;
+    for (int i = 0; i < op.arity; ++i) operands.push_back(session.upload(Array(operand_dtype(op, i, dtype), {3})));
+    Tensor result;
+    const Error error = session.try_run(row.name, {}, operands, nullptr, result);
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT)
+        << row.name << " of " << oracle::info(dtype).name << ": " << error.message();
+    EXPECT_TRUE(error.mentions(row.name + ":")) << error.message();
+    EXPECT_EQ(result.get(), nullptr);
+  }
+}
+
+}  // namespace
+
+void add_elementwise_tests(Registry& registry) {
+  for (const OpRow& row : op_rows()) {
+    if (!row.elementwise || !oracle::find_elementwise(row.name)) continue;
+    const Elementwise* op = oracle::find_elementwise(row.name);
+    bool first = true;
+    // In the order in which smoke takes the first one that an op has.
+    std::vector<Dtype> dtypes = tested_dtypes(registry.level());
+    std::stable_partition(dtypes.begin(), dtypes.end(), [](Dtype d) { return d == dtype::INT32; });
+    std::stable_partition(dtypes.begin(), dtypes.end(), [](Dtype d) { return d == dtype::FLOAT32; });
+    for (Dtype dtype : dtypes) {
+      if (!in_class(dtype, row.classes) || !takes(*op, dtype)) continue;
+      const Level level = first ? Level::SMOKE : Level::QUICK;
+      const bool strided = first;
+      first = false;
+      Test test{"elementwise", row.name + "_" + oracle::info(dtype).name, nullptr, level, row.name, {dtype}};
+      test.body = [row, dtype, strided](const Session& session) {
+        Case c(session, row, dtype);
+        c.special_values();
+        if (session.level() == Level::SMOKE) return;
+        // Quick: one strided kernel per op, so that a device which compiles stays within 300.
+        if (session.level() == Level::QUICK) {
+          if (strided) c.run({13, 37}, Layout::NEGATIVE);
+          return;
+        }
+        c.lengths();
+        c.layouts();
+        c.mixed_layouts();
+        c.broadcasting();
+        c.degenerate_shapes();
+        c.outputs();
+        c.in_place();
+        c.exhaustive();
+        c.long_one();
+      };
+      registry.add(std::move(test));
+    }
+    Test refusal{"refusal", row.name, [row](const Session& session) { refuses(session, row); }, Level::QUICK, row.name};
+    refusal.runs_ops = false;
+    registry.add(std::move(refusal));
+  }
+}
+
+}  // namespace compute::conformance

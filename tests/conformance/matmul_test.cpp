@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: every form of operands, layouts, degenerate extents.
+#include <gtest/gtest.h>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using oracle::Inputs;
+
+class Case {
+ public:
+  Case(const Session& session, Dtype dtype)
+      : session_(session),
+        dtype_(dtype),
+        bound_(bound_of("matmul", dtype)),
+        seed_(seed_of("matmul" + std::string(oracle::info(dtype).name))),
+        inputs_(seed_) {}
+
+  Array array(const Shape& shape) {
+    return oracle::is_inexact(dtype_) ? inputs_.uniform(dtype_, shape, -1, 1)
+                                      : inputs_.uniform(dtype_, shape, -1e19L, 1e19L);
+  }
+
+  void run(const Operand& a, const Operand& b, const std::string& what) {
+    const Operand inputs[] = {a, b};
+    session_.expect("matmul", {}, inputs, bound_, what + ", seed " + std::to_string(seed_));
+  }
+
+  void run(const Shape& a, const Shape& b, Layout layout_a = Layout::CONTIGUOUS, Layout layout_b = Layout::CONTIGUOUS) {
+    run(operand(a, layout_a), operand(b, layout_b), std::string(name(layout_a)) + " by " + name(layout_b));
+  }
+
+  Operand operand(const Shape& shape, Layout layout) {
+    if (layout == Layout::BROADCAST) return view(layout, session_.upload(array(base_shape(layout, shape))), shape);
+    return session_.upload(array(shape), layout);
+  }
+
+  void forms() {
+    run({3, 5}, {5, 7});
+    run({17}, {17});
+    run({6, 17}, {17});
+    run({17}, {17, 6});
+    run({4, 3, 5}, {4, 5, 2});
+    run({4, 3, 5}, {5, 2});
+    run({3, 5}, {4, 5, 2});
+    run({2, 1, 3, 5}, {4, 5, 2});
+    run({7}, {3, 7, 2});
+    run({3, 2, 7}, {7});
+    run({2, 3, 1, 4}, {2, 1, 4, 5});
+  }
+
+  void sizes() {
+    for (int64_t n : {1, 2, 4, 7, 8, 9, 16, 17, 31, 33, 64}) run({n, n}, {n, n});
+    run({1, 70}, {70, 1});
+    run({70, 1}, {1, 70});
+    run({65, 3}, {3, 65});
+    run({2, 3000}, {3000, 3});
+    run({1, 129}, {129, 65});
+    run({129, 65}, {65, 1});
+    run({33, 64, 8}, {33, 8, 8});
+  }
+
+  // Nothing to add gives zeros, not what the memory held.
+  void degenerate_extents() {
+    run({3, 0}, {0, 4});
+    run({0, 3}, {3, 4});
+    run({3, 4}, {4, 0});
+    run({0}, {0});
+    run({2, 3, 0}, {0, 4});
+    run({0, 3, 4}, {4, 5});
+    const Operand empty[] = {session_.upload(Array(dtype_, {3, 0})), session_.upload(Array(dtype_, {0, 4}))};
+    session_.expect_into("matmul", {}, empty, bound_, "no terms", Layout::CONTIGUOUS);
+  }
+
+  void layouts() {
+    for (Layout a : kEveryLayout) {
+      for (Layout b : kEveryLayout) run({9, 11}, {11, 13}, a, b);
+      run({3, 9, 11}, {3, 11, 5}, a, Layout::TRANSPOSED);
+      run({23}, {23, 5}, a, Layout::NEGATIVE);
+    }
+    run({64, 48}, {48, 56}, Layout::TRANSPOSED, Layout::TRANSPOSED);
+    run({64, 48}, {48, 56}, Layout::NEGATIVE, Layout::CONTIGUOUS);
+  }
+
+  void outputs() {
+    const Operand inputs[] = {operand({9, 11}, Layout::CONTIGUOUS), operand({11, 6}, Layout::TRANSPOSED)};
+    for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET}) {
+      session_.expect_into("matmul", {}, inputs, bound_, "seed " + std::to_string(seed_), layout);
+    }
+  }
+
+  void special_values() {
+    if (!oracle::is_inexact(dtype_)) return;
+    const Operand a = session_.upload(inputs_.with_specials(dtype_, {13, 4}, -2, 2));
+    run(a, session_.upload(inputs_.with_specials(dtype_, {4, 11}, -2, 2)), "special values");
+    // A zero hides no NaN and no infinity.
+    run(session_.upload(Array(dtype_, {5, 4})), session_.upload(inputs_.with_specials(dtype_, {4, 11}, -2, 2)),
+        "zeros by special values");
+  }
+
+ private:
+  const Session& session_;
+  Dtype dtype_;
+  Bound bound_;
+  uint64_t seed_;
+  Inputs inputs_;
+};
+
+}  // namespace
+
+void add_matmul_tests(Registry& registry) {
+  for (Dtype dtype : tested_dtypes(registry.level())) {
+    if (oracle::is_bool(dtype)) continue;
+    Test test{"matmul",
+              std::string("matmul_") + oracle::info(dtype).name,
+              nullptr,
+              dtype == dtype::FLOAT32 ? Level::SMOKE : Level::QUICK,
+              "matmul",
+              {dtype},
+              COMPUTE_DTYPE_MATMUL};
+    test.body = [dtype](const Session& session) {
+      Case c(session, dtype);
+      if (session.level() != Level::FULL) {
+        c.run({33, 17}, {17, 9});
+        if (session.level() == Level::QUICK) c.run({33, 17}, {17, 9}, Layout::TRANSPOSED, Layout::NEGATIVE);
+        return;
+      }
+      c.forms();
+      c.sizes();
+      c.degenerate_extents();
+      c.layouts();
+      c.outputs();
+      c.special_values();
+    };
+    registry.add(std::move(test));
+  }
+}
+
+}  // namespace compute::conformance

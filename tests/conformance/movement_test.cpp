@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that move elements or convert them: all exact.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using oracle::Inputs;
+
+const Bound kExact{Bound::EXACT, 0};
+
+class Case {
+ public:
+  Case(const Session& session, const std::string& op, Dtype dtype)
+      : session_(session), op_(op), dtype_(dtype), seed_(seed_of(op + oracle::info(dtype).name)), inputs_(seed_) {}
+
+  Operand operand(const Shape& shape, Layout layout = Layout::CONTIGUOUS) {
+    if (layout == Layout::BROADCAST) return view(layout, session_.upload(array(base_shape(layout, shape))), shape);
+    return session_.upload(array(shape), layout);
+  }
+
+  Array array(const Shape& shape) { return inputs_.operand(op_, 0, 1, dtype_, shape); }
+
+  Operand indices(const Shape& shape, int64_t extent, Dtype dtype = dtype::INT64, Layout layout = Layout::CONTIGUOUS) {
+    return session_.upload(inputs_.indices(dtype, shape, extent, true), layout);
+  }
+
+  void run(const Attributes& attributes, const std::vector<Operand>& inputs, const std::string& what,
+           const Bound& bound = kExact) {
+    session_.expect(op_, attributes, inputs, bound, what + ", seed " + std::to_string(seed_));
+  }
+
+  void run_into(const Attributes& attributes, const std::vector<Operand>& inputs, Layout layout) {
+    session_.expect_into(op_, attributes, inputs, kExact, "seed " + std::to_string(seed_), layout);
+  }
+
+  bool full() const { return session_.level() == Level::FULL; }
+  const Session& session() const { return session_; }
+  Inputs& inputs() { return inputs_; }
+  Dtype dtype() const { return dtype_; }
+
+ private:
+  const Session& session_;
+  std::string op_;
+  Dtype dtype_;
+  uint64_t seed_;
+  Inputs inputs_;
+};
+
+Attributes along(int64_t axis) { return {{"axis", axis}}; }
+
+void test_copy(Case& c) {
+  c.run({}, {c.operand({37, 19})}, "contiguous");
+  if (!c.full()) return;
+  for (Layout layout : kEveryLayout) {
+    for (const Shape& shape : std::vector<Shape>{{}, {0, 4}, {1}, {65}, {33, 17}, {3, 4, 5, 6}, {130, 70}})
+      c.run({}, {c.operand(shape, layout)}, name(layout));
+    if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14})}, layout);
+    if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14}, Layout::PERMUTED)}, layout);
+  }
+}
+
+void test_cast(Case& c) {
+  for (const oracle::DtypeInfo& to : oracle::kDtypes) {
+    if (oracle::is_complex(c.dtype()) && !oracle::is_complex(to.id)) continue;
+    if (!c.session().supports(to.id, COMPUTE_DTYPE_CONVERT)) continue;
+    if (!c.full() && to.id != dtype::FLOAT32 && to.id != dtype::INT32 && to.id != dtype::COMPLEX64) continue;
+    const Attributes attributes{{"dtype", int64_t{to.id}}};
+    const std::string what = std::string("to ") + to.name;
+    c.run(attributes, {c.operand({1500})}, what);
+    if (!c.full()) continue;
+    // Around what the target can hold.
+    if (oracle::is_float(c.dtype()) && oracle::is_integer(to.id)) {
+      const Real limit = static_cast<Real>(oracle::integer_max(to.id));
+      c.run(attributes, {c.session().upload(c.inputs().uniform(c.dtype(), {777}, -1.5L * limit, 1.5L * limit))}, what);
+      c.run(attributes, {c.session().upload(c.inputs().uniform(c.dtype(), {333}, -3, 3))}, what);
+    }
+    for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE, Layout::BROADCAST, Layout::OFFSET})
+      c.run(attributes, {c.operand({7, 9}, layout)}, what);
+    for (const Shape& shape : std::vector<Shape>{{}, {0}, {1}, {17}, {5, 3}})
+      c.run(attributes, {c.operand(shape)}, what);
+    c.run_into(attributes, {c.operand({7, 9})}, Layout::NEGATIVE);
+    if (oracle::is_half(c.dtype()))
+      c.run(attributes, {c.session().upload(Inputs::exhaustive(c.dtype()))}, what + ", every value");
+  }
+}
+
+void test_concat(Case& c) {
+  c.run(along(1), {c.operand({3, 5}), c.operand({3, 2}), c.operand({3, 7})}, "three");
+  if (!c.full()) return;
+  c.run({}, {c.operand({17})}, "one");
+  c.run({}, {c.operand({17}), c.operand({0}), c.operand({3})}, "one of them empty");
+  c.run(along(-2), {c.operand({2, 3, 4}), c.operand({2, 5, 4})}, "middle axis");
+  std::vector<Operand> many;
+  for (int64_t i = 0; i < 40; ++i) many.push_back(c.operand({i % 3, 4}));
+  c.run(along(0), many, "forty");
+  for (Layout layout : kEveryLayout)
+    c.run(along(1), {c.operand({4, 6}, layout), c.operand({4, 3}, Layout::NEGATIVE)}, name(layout));
+  for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE})
+    c.run_into(along(0), {c.operand({4, 6}), c.operand({3, 6})}, layout);
+}
+
+void test_stack(Case& c) {
+  c.run({}, {c.operand({3, 5}), c.operand({3, 5})}, "first axis");
+  if (!c.full()) return;
+  for (int64_t axis : {1, 2, -1, -3})
+    c.run(along(axis), {c.operand({3, 5}), c.operand({3, 5}), c.operand({3, 5})}, "axis " + std::to_string(axis));
+  c.run({}, {c.operand({}), c.operand({}), c.operand({})}, "scalars");
+  c.run({}, {c.operand({0, 2}), c.operand({0, 2})}, "empty");
+  for (Layout layout : kEveryLayout) c.run(along(1), {c.operand({4, 6}, layout), c.operand({4, 6})}, name(layout));
+}
+
+void test_take(Case& c) {
+  c.run(along(0), {c.operand({19, 5}), c.indices({31}, 19)}, "rows");
+  if (!c.full()) return;
+  c.run(along(1), {c.operand({5, 19}), c.indices({31}, 19, dtype::INT32)}, "columns");
+  c.run(along(-1), {c.operand({3, 4, 9}), c.indices({2, 3}, 9)}, "indices of two axes");
+  c.run(along(1), {c.operand({3, 4, 9}), c.indices({}, 4)}, "one index");
+  c.run({}, {c.operand({7}), c.indices({0}, 7)}, "no index");
+  c.run({}, {c.operand({7, 0}), c.indices({5}, 7)}, "empty rows");
+  for (Layout layout : kEveryLayout) {
+    c.run(along(1), {c.operand({4, 6}, layout), c.indices({9}, 6)}, name(layout));
+    if (layout != Layout::BROADCAST)
+      c.run(along(1), {c.operand({4, 6}), c.indices({3, 4}, 6, dtype::INT64, layout)},
+            std::string("indices ") + name(layout));
+  }
+  c.run_into(along(0), {c.operand({8, 3}), c.indices({5}, 8)}, Layout::NEGATIVE);
+}
+
+void test_take_along_axis(Case& c) {
+  c.run({}, {c.operand({6, 19}), c.indices({6, 8}, 19)}, "last axis");
+  if (!c.full()) return;
+  c.run(along(0), {c.operand({19, 6}), c.indices({4, 6}, 19, dtype::INT32)}, "first axis");
+  c.run(along(1), {c.operand({3, 7, 4}), c.indices({3, 2, 4}, 7)}, "middle axis");
+  c.run({}, {c.operand({9}), c.indices({30}, 9)}, "a vector");
+  c.run({}, {c.operand({3, 9}), c.indices({3, 0}, 9)}, "no index");
+  for (Layout layout : kEveryLayout) c.run({}, {c.operand({4, 6}, layout), c.indices({4, 3}, 6)}, name(layout));
+}
+
+// Each element of the result is written at most once: rows of permutations.
+Operand distinct_indices(Case& c, int64_t count, int64_t extent, int64_t columns) {
+  Array indices(dtype::INT64, {count, columns});
+  std::vector<int64_t> order(static_cast<size_t>(extent));
+  for (int64_t j = 0; j < columns; ++j) {
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[c.inputs().random().below(i)]);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = order[static_cast<size_t>(i)];
+      indices.set(i * columns + j, Value::of(static_cast<oracle::Integer>(i % 2 ? index - extent : index)));
+    }
+  }
+  return c.session().upload(indices);
+}
+
+void test_scatter(Case& c) {
+  c.run({}, {c.operand({19, 5}), distinct_indices(c, 7, 19, 5), c.operand({7, 5})}, "set");
+  if (oracle::is_bool(c.dtype())) return;
+  const auto reduced = [](const char* how) { return Attributes{{"reduction", std::string(how)}}; };
+  const Bound bound = bound_of("scatter", c.dtype());
+  const auto numbers = [&](const Shape& shape) {
+    return c.session().upload(oracle::is_inexact(c.dtype()) ? c.inputs().uniform(c.dtype(), shape, 0.5L, 1.5L)
+                                                            : c.array(shape));
+  };
+  c.run(reduced("add"), {numbers({19, 5}), c.indices({64, 5}, 19), numbers({64, 5})}, "add", bound);
+  if (!c.full()) return;
+  c.run(reduced("mul"), {numbers({19, 5}), c.indices({64, 5}, 19), numbers({64, 5})}, "mul", bound);
+  if (!oracle::is_complex(c.dtype())) {
+    c.run(reduced("min"), {c.operand({19, 5}), c.indices({64, 5}, 19), c.operand({64, 5})}, "min");
+    c.run(reduced("max"), {c.operand({19, 5}), c.indices({64, 5}, 19), c.operand({64, 5})}, "max");
+  }
+  Attributes repeated = reduced("add");
+  repeated["deterministic"] = int64_t{1};
+  c.run(repeated, {numbers({3, 4}), c.indices({200, 4}, 3), numbers({200, 4})}, "deterministic add", bound);
+  c.run({{"deterministic", int64_t{1}}}, {c.operand({3, 4}), c.indices({50, 4}, 3), c.operand({50, 4})},
+        "deterministic set");
+  Attributes second = reduced("add");
+  second["axis"] = int64_t{1};
+  c.run(second, {numbers({5, 19}), c.indices({5, 30}, 19, dtype::INT32), numbers({5, 30})}, "second axis", bound);
+  c.run({}, {c.operand({9, 2}), c.indices({0, 2}, 9), c.operand({0, 2})}, "no update");
+  for (Layout layout : kEveryLayout) {
+    const Operand base = c.operand(base_shape(layout, {7, 5}));
+    const std::vector<Operand> inputs = {view(layout, base, {7, 5}), distinct_indices(c, 6, 7, 5),
+                                         c.operand({6, 5}, Layout::TRANSPOSED)};
+    c.run({}, inputs, name(layout));
+    if (layout == Layout::BROADCAST) continue;
+    c.session().expect("scatter", {}, inputs, kExact, std::string("in place, ") + name(layout), nullptr,
+                       inputs[0].tensor);
+  }
+}
+
+// An index outside of [-n, n) is a fault that the device finds.
+void index_out_of_range(const Session& session) {
+  for (int64_t index : {5, -6}) {
+    Array bad(dtype::INT64, {3});
+    bad.set(1, Value::of(static_cast<oracle::Integer>(index)));
+    const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(bad)};
+    const Stream stream = session.stream();
+    Tensor result;
+    Error error = session.try_run("take", {}, inputs, stream, result);
+    if (!error) error = Error(compute_stream_synchronize(stream));
+    EXPECT_TRUE(error.code() == COMPUTE_ERROR_KERNEL_FAILED || error.code() == COMPUTE_ERROR_OUT_OF_RANGE)
+        << compute_error_code_name(error.code()) << " " << error.message();
+    EXPECT_TRUE(error.mentions("take")) << error.message();
+  }
+  // The device goes on.
+  const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};
+  session.expect("take", {}, good, kExact, "after a fault");
+}
+
+}  // namespace
+
+void add_movement_tests(Registry& registry) {
+  const struct {
+    const char* op;
+    void (*body)(Case&);
+    int needs;
+  } kTests[] = {
+      {"copy", test_copy, COMPUTE_DTYPE_STORAGE},
+      {"cast", test_cast, COMPUTE_DTYPE_CONVERT},
+      {"concat", test_concat, COMPUTE_DTYPE_STORAGE},
+      {"stack", test_stack, COMPUTE_DTYPE_STORAGE},
+      {"take", test_take, COMPUTE_DTYPE_STORAGE},
+      {"take_along_axis", test_take_along_axis, COMPUTE_DTYPE_STORAGE},
+      {"scatter", test_scatter, COMPUTE_DTYPE_ARITHMETIC},
+  };
+  for (const auto& entry : kTests) {
+    for (Dtype dtype : tested_dtypes(registry.level())) {
+      registry.add({"movement",
+                    std::string(entry.op) + "_" + oracle::info(dtype).name,
+                    [entry, dtype](const Session& session) {
+                      Case c(session, entry.op, dtype);
+                      entry.body(c);
+                    },
+                    dtype == dtype::FLOAT32 ? Level::SMOKE : Level::QUICK,
+                    entry.op,
+                    {dtype},
+                    entry.needs});
+    }
+  }
+  registry.add({"movement", "index_out_of_range", index_out_of_range});
+}
+
+}  // namespace compute::conformance

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of compute-cts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "session.hpp"
+
+namespace compute::conformance {
+
+struct Options {
+  std::vector<std::string> devices;      // selectors; empty: every visible device
+  std::vector<std::string> known_files;  // besides that of the plugin
+  std::vector<std::string> plugins;      // plugin files to be loaded in place of the installed ones
+  std::string json;
+  Level level = Level::FULL;
+  bool list = false;
+  bool verbose = false;
+  bool help = false;
+};
+
+extern const char* const kUsage;
+
+/// Takes the program's own options out of argv; those of GoogleTest stay. Throws std::runtime_error for unknown ones.
+Options read_options(int& argc, char** argv);
+
+}  // namespace compute::conformance

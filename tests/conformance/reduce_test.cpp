@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over any axes, in every dtype and layout.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using oracle::Inputs;
+
+struct Reduction {
+  const char* op;
+  bool takes_bool, takes_integer, takes_complex;
+  bool empty;  // has a value where there is no element
+};
+
+constexpr Reduction kReductions[] = {
+    {"all", true, true, true, true},    {"any", true, true, true, true},    {"max", false, true, false, false},
+    {"mean", false, false, true, true}, {"min", false, true, false, false}, {"prod", false, true, true, true},
+    {"std", false, false, false, true}, {"sum", false, true, true, true},   {"var", false, false, false, true},
+};
+
+bool takes(const Reduction& op, Dtype dtype) {
+  switch (oracle::category(dtype)) {
+    case oracle::Category::BOOL:
+      return op.takes_bool;
+    case oracle::Category::SIGNED:
+    case oracle::Category::UNSIGNED:
+      return op.takes_integer;
+    case oracle::Category::FLOAT:
+      return true;
+    case oracle::Category::COMPLEX:
+      return op.takes_complex;
+  }
+  return false;
+}
+
+// Factors near 1, so that products of many stay in range and say something.
+Array values(Inputs& inputs, const Reduction& op, Dtype dtype, const Shape& shape) {
+  const std::string_view name = op.op;
+  if (oracle::is_bool(dtype)) return inputs.uniform(dtype, shape, 0, 1);
+  if (oracle::is_integer(dtype)) return inputs.uniform(dtype, shape, -1e19L, 1e19L);
+  if (name == "prod") return inputs.uniform(dtype, shape, 0.75L, oracle::is_complex(dtype) ? 0.8L : 1.25L);
+  if (name == "all" || name == "any") return inputs.uniform(dtype, shape, 0, 2);
+  return inputs.uniform(dtype, shape, -2, 3);
+}
+
+Attributes with_axes(const Shape& axes, bool keepdims = false) {
+  Attributes attributes{{"axes", axes}};
+  if (keepdims) attributes["keepdims"] = int64_t{1};
+  return attributes;
+}
+
+class Case {
+ public:
+  Case(const Session& session, const Reduction& op, Dtype dtype)
+      : session_(session),
+        op_(op),
+        dtype_(dtype),
+        bound_(bound_of(op.op, dtype)),
+        seed_(seed_of(op.op + std::string(oracle::info(dtype).name))),
+        inputs_(seed_) {}
+
+  Array array(const Shape& shape) { return values(inputs_, op_, dtype_, shape); }
+
+  void run(const Operand& x, const Attributes& attributes, const std::string& what) {
+    const auto axes = attributes.find("axes");
+    const std::string over = axes == attributes.end() ? "all axes" : "axes " + oracle::describe(axes->second.integers);
+    session_.expect(op_.op, attributes, std::span(&x, 1), bound_,
+                    over + ", " + what + ", seed " + std::to_string(seed_));
+  }
+
+  void run(const Shape& shape, const Attributes& attributes, Layout layout = Layout::CONTIGUOUS) {
+    run(session_.upload(array(shape), layout == Layout::BROADCAST ? Layout::CONTIGUOUS : layout), attributes,
+        name(layout));
+  }
+
+  void axes() {
+    run({37, 53}, {});
+    run({37, 53}, with_axes({0}));
+    run({37, 53}, with_axes({1}));
+    run({37, 53}, with_axes({-2}, true));
+    run({37, 53}, with_axes({0, 1}, true));
+    run({4, 5, 6, 7}, with_axes({0, 2}));
+    run({4, 5, 6, 7}, with_axes({3, 1}, true));
+    run({4, 5, 6, 7}, with_axes({1, 2}));
+    run({4, 5, 6, 7}, with_axes({}));
+    run({2, 3, 2, 3, 2, 3}, with_axes({0, 2, 4}));
+  }
+
+  void lengths() {
+    for (int64_t n : {1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 129, 1023, 1025, 4099}) run({n}, {});
+    run({5, 2047}, with_axes({1}));
+    run({2047, 5}, with_axes({0}));
+  }
+
+  void layouts() {
+    for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED}) {
+      run({29}, {}, layout);
+      run({11, 13}, {}, layout);
+      run({11, 13}, with_axes({0}), layout);
+      run({11, 13}, with_axes({1}), layout);
+      run({3, 5, 4, 6}, with_axes({1, 3}), layout);
+    }
+    const Shape shape = {6, 5, 4};
+    const Operand repeated =
+        view(Layout::BROADCAST, session_.upload(array(base_shape(Layout::BROADCAST, shape))), shape);
+    run(repeated, {}, "broadcast");
+    run(repeated, with_axes({0}), "broadcast");
+    run(repeated, with_axes({1, 2}), "broadcast");
+  }
+
+  void degenerate_shapes() {
+    run({}, {});
+    run({}, with_axes({}));
+    run({1}, {});
+    run({1, 1}, with_axes({0}));
+    run({0, 3}, with_axes({1}));
+    if (op_.empty) {
+      run({0}, {});
+      run({3, 0}, with_axes({1}));
+      run({0, 3}, with_axes({0}, true));
+      run({2, 0, 2}, {});
+      return;
+    }
+    const Operand nothing = session_.upload(Array(dtype_, {3, 0}));
+    Tensor result;
+    const Error error = session_.try_run(op_.op, with_axes({1}), std::span(&nothing, 1), nullptr, result);
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << op_.op << " of no element: " << error.message();
+  }
+
+  void special_values() {
+    if (!oracle::is_inexact(dtype_)) return;
+    for (int i = 0; i < 4; ++i)
+      run(session_.upload(inputs_.with_specials(dtype_, {16, 6}, -2, 2)), with_axes({1}), "special values");
+    run(session_.upload(inputs_.with_specials(dtype_, {6, 40}, -2, 2)), with_axes({0}), "special values");
+    // One of each: a sum with one infinity is infinite, with NaN it is NaN.
+    const Real infinity = std::numeric_limits<Real>::infinity();
+    for (Real x : {infinity, -infinity, std::numeric_limits<Real>::quiet_NaN()}) {
+      Array a = array({50});
+      a.set(17, Value::of(x));
+      run(session_.upload(a), {}, "one special value");
+    }
+  }
+
+  // What plain summation loses: many terms, and cancelling ones.
+  void long_ones() {
+    run({100003}, {});
+    run({3, 40001}, with_axes({1}));
+    run({40001, 3}, with_axes({0}));
+    if (!oracle::is_inexact(dtype_) || std::string_view(op_.op) == "prod") return;
+    Array a = array({4096});
+    for (int64_t i = 0; i < 2048; ++i) {
+      Value v = a.at(i);
+      v.re = -v.re;
+      v.im = -v.im;
+      a.set(4095 - i, v);
+    }
+    run(session_.upload(a), {}, "cancelling terms");
+  }
+
+  void attributes() {
+    const std::string_view op = op_.op;
+    if (op == "var" || op == "std") {
+      for (double correction : {0.0, 1.0, 0.5}) {
+        run({9, 14}, {{"axes", Shape{1}}, {"correction", std::complex<double>(correction)}});
+      }
+      // A mean far from zero: one pass would lose it all.
+      Array a = array({2000});
+      for (int64_t i = 0; i < a.size(); ++i) a.set(i, Value::of(a.at(i).re + 1000));
+      run(session_.upload(a), {}, "far from zero");
+    }
+    if (op != "sum" && op != "prod") return;
+    const auto to = [&](Dtype dtype) {
+      if (session_.supports(dtype, COMPUTE_DTYPE_ARITHMETIC))
+        run({7, 33}, {{"axes", Shape{1}}, {"dtype", int64_t{dtype}}});
+    };
+    if (dtype_ == dtype::INT8) to(dtype::INT32);
+    if (dtype_ == dtype::FLOAT32) to(dtype::FLOAT64);
+    if (dtype_ == dtype::FLOAT16) to(dtype::FLOAT32);
+  }
+
+  void outputs() {
+    const Operand x = session_.upload(array({8, 6, 7}));
+    for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE, Layout::OFFSET}) {
+      session_.expect_into(op_.op, with_axes({1}), std::span(&x, 1), bound_, "seed " + std::to_string(seed_), layout);
+    }
+  }
+
+ private:
+  const Session& session_;
+  const Reduction& op_;
+  Dtype dtype_;
+  Bound bound_;
+  uint64_t seed_;
+  Inputs inputs_;
+};
+
+void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
+  const uint64_t seed = seed_of(op + oracle::info(dtype).name);
+  Inputs inputs(seed);
+  const Bound bound{Bound::EXACT, 0};
+  const std::string what = "seed " + std::to_string(seed);
+  // Small integers repeat: the first of equals counts.
+  const auto run = [&](const Shape& shape, const Attributes& attributes, Layout layout = Layout::CONTIGUOUS) {
+    const Operand x = session.upload(inputs.uniform(dtype, shape, -5, 5), layout);
+    session.expect(op, attributes, std::span(&x, 1), bound, std::string(name(layout)) + ", " + what);
+  };
+  run({1009}, {});
+  run({23, 31}, {{"axis", int64_t{1}}});
+  if (session.level() != Level::FULL) return;
+  for (int64_t n : {1, 2, 7, 8, 9, 33, 129, 20011}) run({n}, {});
+  run({23, 31}, {});
+  run({23, 31}, {{"axis", int64_t{0}}, {"keepdims", int64_t{1}}});
+  run({3, 4, 5, 6}, {{"axis", int64_t{-2}}});
+  run({}, {});
+  run({0, 3}, {{"axis", int64_t{1}}});
+  for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED}) {
+    run({11, 13}, {{"axis", int64_t{0}}}, layout);
+    run({11, 13}, {{"axis", int64_t{1}}}, layout);
+    run({3, 5, 4}, {}, layout);
+  }
+  if (oracle::is_float(dtype)) {
+    for (int i = 0; i < 4; ++i) {
+      const Operand x = session.upload(inputs.with_specials(dtype, {20, 9}, -2, 2));
+      session.expect(op, {{"axis", int64_t{1}}}, std::span(&x, 1), bound, "special values, " + what);
+    }
+  }
+  const Operand nothing = session.upload(Array(dtype, {3, 0}));
+  Tensor result;
+  const Error error = session.try_run(op, {{"axis", int64_t{1}}}, std::span(&nothing, 1), nullptr, result);
+  EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << op << " of no element: " << error.message();
+}
+
+// mean, var and std refuse integers, with the cast as a hint.
+void refuses_integers(const Session& session) {
+  for (const char* op : {"mean", "var", "std"}) {
+    const Operand x = session.upload(Array(dtype::INT32, {3}));
+    Tensor result;
+    const Error error = session.try_run(op, {}, std::span(&x, 1), nullptr, result);
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << op;
+    EXPECT_TRUE(error.mentions("cast")) << error.message();
+  }
+}
+
+}  // namespace
+
+void add_reduce_tests(Registry& registry) {
+  for (const Reduction& op : kReductions) {
+    for (Dtype dtype : tested_dtypes(registry.level())) {
+      if (!takes(op, dtype)) continue;
+      const bool first = dtype == dtype::FLOAT32;
+      Test test{"reduce", std::string(op.op) + "_" + oracle::info(dtype).name,
+                nullptr,  first ? Level::SMOKE : Level::QUICK,
+                op.op,    {dtype}};
+      test.body = [&op, dtype, first](const Session& session) {
+        Case c(session, op, dtype);
+        if (session.level() != Level::FULL) {
+          c.run({37, 53}, with_axes({1}));
+          if (first && session.level() == Level::QUICK) c.run({37, 53}, with_axes({0}), Layout::NEGATIVE);
+          return;
+        }
+        c.axes();
+        c.lengths();
+        c.layouts();
+        c.degenerate_shapes();
+        c.special_values();
+        c.long_ones();
+        c.attributes();
+        c.outputs();
+      };
+      registry.add(std::move(test));
+    }
+  }
+  for (const char* op : {"argmax", "argmin"}) {
+    for (Dtype dtype : tested_dtypes(registry.level())) {
+      if (oracle::is_complex(dtype) || oracle::is_bool(dtype)) continue;
+      registry.add({"reduce",
+                    std::string(op) + "_" + oracle::info(dtype).name,
+                    [op, dtype](const Session& session) { arg_reduction(session, op, dtype); },
+                    dtype == dtype::FLOAT32 ? Level::SMOKE : Level::QUICK,
+                    op,
+                    {dtype}});
+    }
+  }
+  Test refusal{"refusal", "mean_of_integers", refuses_integers};
+  refusal.runs_ops = false;
+  registry.add(std::move(refusal));
+}
+
+}  // namespace compute::conformance

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tests of each device ended, and the support matrix that is made of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "known.hpp"
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+enum class Ending { PASS, FAIL, UNSUPPORTED, XFAIL };
+const char* ending_name(Ending ending);
+
+/// A device under test, with what is known of its plugin and how its tests ended, by their names.
+struct Target {
+  std::unique_ptr<Session> session;
+  std::string description;
+  Known known;
+  std::map<std::string, Ending> endings;
+  std::map<std::string, std::string> reasons;
+};
+
+/// Writes per device, op and dtype how the device says that it runs it (native, decomposed, host or none, with the
+/// reason) and how its test ended, as JSON; to standard output for "-".
+void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests, const std::string& path);
+
+}  // namespace compute::conformance

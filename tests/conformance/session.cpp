@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "tests/oracle/elementwise.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+constexpr std::byte kPattern{0xa5};
+
+// Bool memory holds 0 or 1 alone, also where nothing looks at it.
+void fill_with_pattern(Array& array) {
+  const std::byte pattern = array.dtype() == dtype::BOOL ? std::byte{1} : kPattern;
+  if (array.size() > 0) std::fill_n(array.data(), array.size_bytes(), pattern);
+}
+
+std::vector<compute_tensor*> tensors_of(std::span<const Operand> operands) {
+  std::vector<compute_tensor*> tensors;
+  for (const Operand& x : operands) tensors.push_back(x.tensor);
+  return tensors;
+}
+
+std::vector<Array> arrays_of(std::span<const Operand> operands) {
+  std::vector<Array> arrays;
+  for (const Operand& x : operands) arrays.push_back(x.array);
+  return arrays;
+}
+
+const compute_op* find_op(const std::string& op) {
+  const compute_op* handle = nullptr;
+  check(compute_op_find(op.c_str(), 0, &handle));
+  return handle;
+}
+
+std::string dtypes_text(std::span<const Operand> inputs) {
+  std::string text;
+  for (const Operand& x : inputs)
+    text += (text.empty() ? "" : ", ") + std::string(oracle::info(x.array.dtype()).name) +
+            oracle::describe(x.array.shape());
+  return "(" + text + ")";
+}
+
+}  // namespace
+
+void check(compute_error* error) {
+  if (!error) return;
+  const Error owned(error);
+  if (owned.code() == COMPUTE_ERROR_UNSUPPORTED) throw Unsupported(owned.message());
+  throw UnexpectedError(std::string(compute_error_code_name(owned.code())) + ": " + owned.message());
+}
+
+AttributeList::AttributeList(const Attributes& attributes) {
+  storage_.reserve(attributes.size());
+  for (const auto& [name, attribute] : attributes) {
+    Storage& s = storage_.emplace_back();
+    compute_attribute a{};
+    a.struct_size = sizeof a;
+    a.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
+    a.name = name.data();
+    a.name_size = static_cast<int64_t>(name.size());
+    if (name == "dtype") {
+      s.dtype = static_cast<compute_dtype>(attribute.integers.at(0));
+      a.kind = COMPUTE_KIND_DTYPE;
+      a.count = 1;
+      a.values = &s.dtype;
+    } else if (!attribute.numbers.empty()) {
+      const bool real =
+          std::all_of(attribute.numbers.begin(), attribute.numbers.end(), [](auto z) { return z.imag() == 0; });
+      for (const std::complex<double>& z : attribute.numbers) {
+        s.reals.push_back(z.real());
+        if (!real) s.reals.push_back(z.imag());
+      }
+      a.kind = real ? COMPUTE_KIND_FLOAT64 : COMPUTE_KIND_COMPLEX128;
+      a.count = static_cast<int64_t>(attribute.numbers.size());
+      a.values = s.reals.data();
+    } else if (!attribute.text.empty()) {
+      s.text = {attribute.text.data(), static_cast<int64_t>(attribute.text.size())};
+      a.kind = COMPUTE_KIND_STRING;
+      a.count = 1;
+      a.values = &s.text;
+    } else {
+      s.integers = attribute.integers;
+      a.kind = COMPUTE_KIND_INT64;
+      a.count = static_cast<int64_t>(s.integers.size());
+      a.values = s.integers.data();
+    }
+    structs_.push_back(a);
+  }
+}
+
+Operand permuted(const Operand& x, const std::vector<int>& axes) {
+  Operand result{x.array.permute(axes), {}};
+  const std::vector<int32_t> c_axes(axes.begin(), axes.end());
+  check(compute_tensor_permute(x.tensor, x.array.rank(), c_axes.data(), result.tensor.out()));
+  return result;
+}
+
+Operand sliced(const Operand& x, const Shape& starts, const Shape& counts, const Shape& steps) {
+  Operand result{x.array, {}};
+  Shape stops(starts.size());
+  for (size_t i = 0; i < starts.size(); ++i) {
+    result.array = result.array.slice(static_cast<int>(i), starts[i], counts[i], steps[i]);
+    const int64_t stop = starts[i] + counts[i] * steps[i];
+    // Below 0 an index would count from the end: the end in the step's direction is meant.
+    stops[i] = stop < 0 ? INT64_MAX : stop;
+  }
+  check(compute_tensor_slice(x.tensor, x.array.rank(), starts.data(), stops.data(), steps.data(), result.tensor.out()));
+  return result;
+}
+
+Operand broadcast(const Operand& x, const Shape& shape) {
+  Operand result{x.array.broadcast_to(shape), {}};
+  check(compute_tensor_broadcast(x.tensor, static_cast<int32_t>(shape.size()), shape.data(), result.tensor.out()));
+  return result;
+}
+
+const char* name(Layout layout) {
+  switch (layout) {
+    case Layout::CONTIGUOUS:
+      return "contiguous";
+    case Layout::TRANSPOSED:
+      return "transposed";
+    case Layout::STEPPED:
+      return "stepped";
+    case Layout::NEGATIVE:
+      return "negative steps";
+    case Layout::BROADCAST:
+      return "broadcast";
+    case Layout::OFFSET:
+      return "offset";
+    case Layout::PERMUTED:
+      return "permuted";
+  }
+  return "";
+}
+
+Shape base_shape(Layout layout, const Shape& shape) {
+  Shape base = shape;
+  switch (layout) {
+    case Layout::CONTIGUOUS:
+      break;
+    case Layout::TRANSPOSED:
+      std::reverse(base.begin(), base.end());
+      break;
+    case Layout::STEPPED:
+      for (int64_t& extent : base) extent *= 3;
+      break;
+    case Layout::NEGATIVE:
+      for (int64_t& extent : base) extent = 2 * extent + 1;
+      break;
+    case Layout::BROADCAST:
+      for (size_t i = 0; i < base.size(); i += 2) base[i] = 1;
+      break;
+    case Layout::OFFSET:
+      if (!base.empty()) base.back() += 3;
+      break;
+    case Layout::PERMUTED:
+      if (!base.empty()) std::rotate(base.begin(), base.begin() + 1, base.end());
+      break;
+  }
+  return base;
+}
+
+Operand view(Layout layout, const Operand& base, const Shape& shape) {
+  const auto rank = static_cast<int>(shape.size());
+  if (rank == 0) return base;
+  const Shape ones(shape.size(), 1), zeros(shape.size(), 0);
+  switch (layout) {
+    case Layout::CONTIGUOUS:
+      return base;
+    case Layout::TRANSPOSED: {
+      std::vector<int> axes(shape.size());
+      for (int i = 0; i < rank; ++i) axes[static_cast<size_t>(i)] = rank - 1 - i;
+      return permuted(base, axes);
+    }
+    case Layout::STEPPED:
+      return sliced(base, ones, shape, Shape(shape.size(), 3));
+    case Layout::NEGATIVE: {
+      Shape starts;
+      for (int64_t extent : shape) starts.push_back(std::max<int64_t>(2 * extent - 1, 0));
+      return sliced(base, starts, shape, Shape(shape.size(), -2));
+    }
+    case Layout::BROADCAST:
+      return broadcast(base, shape);
+    case Layout::OFFSET: {
+      Shape starts = zeros;
+      starts.back() = 3;
+      return sliced(base, starts, shape, ones);
+    }
+    case Layout::PERMUTED: {
+      std::vector<int> axes(shape.size());
+      for (int i = 0; i < rank; ++i) axes[static_cast<size_t>(i)] = (i + rank - 1) % rank;
+      const Operand rotated = permuted(base, axes);
+      Shape starts = zeros, steps = ones;
+      starts[0] = std::max<int64_t>(shape[0] - 1, 0);
+      steps[0] = -1;
+      return sliced(rotated, starts, shape, steps);
+    }
+  }
+  return base;
+}
+
+Session::Session(Device device, const compute_device_info& info, Level level)
+    : device_(std::move(device)),
+      name_(info.name),
+      plugin_(info.plugin),
+      dtypes_(info.dtypes, info.dtypes + 64),
+      level_(level) {}
+
+compute_device_statistics Session::statistics() const {
+  compute_device_statistics statistics{};
+  statistics.struct_size = sizeof statistics;
+  statistics.struct_type = COMPUTE_STRUCT_DEVICE_STATISTICS;
+  check(compute_device_get_statistics(device_, &statistics));
+  return statistics;
+}
+
+Stream Session::stream() const {
+  Stream stream;
+  check(compute_stream_create(device_, nullptr, stream.out()));
+  return stream;
+}
+
+Tensor Session::empty(Dtype dtype, const Shape& shape) const {
+  Tensor tensor;
+  check(compute_tensor_empty(device_, dtype, static_cast<int32_t>(shape.size()), shape.data(), tensor.out()));
+  return tensor;
+}
+
+Operand Session::upload(const Array& array) const {
+  const Array contiguous = array.row_major() ? array : array.copy();
+  Operand x{contiguous, {}};
+  check(compute_tensor_from_host(device_, array.dtype(), array.rank(), array.shape().data(),
+                                 contiguous.size() ? contiguous.data() : nullptr, x.tensor.out()));
+  return x;
+}
+
+Operand Session::upload(const Array& array, Layout layout) const {
+  if (layout == Layout::CONTIGUOUS || array.rank() == 0) return upload(array);
+  Array memory(array.dtype(), base_shape(layout, array.shape()));
+  fill_with_pattern(memory);
+  // The view of the memory shares its storage: its elements are written before the memory goes up.
+  Operand base{memory, {}};
+  check(compute_tensor_empty(device_, array.dtype(), memory.rank(), memory.shape().data(), base.tensor.out()));
+  Operand x = view(layout, base, array.shape());
+  for (int64_t i = 0; i < array.size(); ++i) x.array.set(i, array.at(i));
+  check(compute_tensor_write(base.tensor, memory.size() ? memory.data() : nullptr, memory.size_bytes()));
+  return x;
+}
+
+Array Session::download(compute_tensor* tensor) const {
+  const int32_t rank = compute_tensor_rank(tensor);
+  const int64_t* extents = compute_tensor_shape(tensor);
+  Array array(compute_tensor_dtype(tensor), Shape(extents, extents + rank));
+  check(compute_tensor_read(tensor, array.size() ? array.data() : nullptr, array.size_bytes()));
+  return array;
+}
+
+Error Session::try_run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+                       compute_stream* stream, Tensor& output) const {
+  const AttributeList list(attributes);
+  const std::vector<compute_tensor*> tensors = tensors_of(inputs);
+  compute_tensor* result = output.get();
+  const bool given = result != nullptr;
+  Error error = compute_op_run(find_op(op), stream, list.data(), list.size(), tensors.data(),
+                               static_cast<int64_t>(tensors.size()), &result, 1);
+  if (!given) *output.out() = result;
+  return error;
+}
+
+Tensor Session::run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+                    compute_stream* stream, Tensor output) const {
+  const AttributeList list(attributes);
+  const std::vector<compute_tensor*> tensors = tensors_of(inputs);
+  compute_tensor* result = output.get();
+  check(compute_op_run(find_op(op), stream, list.data(), list.size(), tensors.data(),
+                       static_cast<int64_t>(tensors.size()), &result, 1));
+  if (!output) *output.out() = result;
+  return output;
+}
+
+void Session::judge(compute_tensor* actual, const oracle::Result& expected, const Bound& bound,
+                    const std::string& what) const {
+  EXPECT_EQ(compute_tensor_device(actual), device()) << what << ": the result is not on the device";
+  const oracle::Verdict verdict = oracle::judge(download(actual), expected, bound);
+  if (!verdict.passed()) ADD_FAILURE() << what << ": " << verdict.message;
+}
+
+void Session::expect(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+                     const Bound& bound, const std::string& what, compute_stream* stream, Tensor output) const {
+  // The reference first: where input and output are one, running changes the operand.
+  const oracle::Result expected = reference(op, attributes, inputs);
+  const std::string text = op + dtypes_text(inputs) + " " + what;
+  try {
+    judge(run(op, attributes, inputs, stream, std::move(output)), expected, bound, text);
+  } catch (const UnexpectedError& error) {
+    ADD_FAILURE() << text << ": " << error.what();
+    throw Stop();
+  }
+}
+
+void Session::expect_into(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+                          const Bound& bound, const std::string& what, Layout layout) const {
+  const oracle::Result expected = reference(op, attributes, inputs);
+  Array memory(expected.dtype, base_shape(layout, expected.shape));
+  fill_with_pattern(memory);
+  const Operand base = upload(memory);
+  const Operand output = view(layout, base, expected.shape);
+  const std::string text = op + dtypes_text(inputs) + " " + what + ", into " + conformance::name(layout);
+  try {
+    run(op, attributes, inputs, nullptr, output.tensor);
+  } catch (const UnexpectedError& error) {
+    ADD_FAILURE() << text << ": " << error.what();
+    throw Stop();
+  }
+  judge(output.tensor, expected, bound, text);
+  // What the device wrote is put into the memory's own copy: then all of it has to agree, byte for byte.
+  const Array written = download(output.tensor), all = download(base.tensor);
+  Array view_of_memory = output.array;
+  const auto element_bytes = static_cast<size_t>(oracle::info(expected.dtype).size_bytes);
+  for (int64_t i = 0; i < written.size(); ++i)
+    std::memcpy(view_of_memory.element(i), written.element(i), element_bytes);
+  if (all.size() > 0) {
+    EXPECT_EQ(std::memcmp(all.data(), memory.data(), static_cast<size_t>(all.size_bytes())), 0)
+        << text << ": wrote beside its elements";
+  }
+}
+
+oracle::Result reference(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs) {
+  const std::vector<Array> arrays = arrays_of(inputs);
+  if (const oracle::Elementwise* row = oracle::find_elementwise(op)) return oracle::evaluate(*row, arrays);
+  return oracle::find_reference(op)(arrays, attributes);
+}
+
+uint64_t seed_of(std::string_view text) {
+  // FNV-1a.
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace compute::conformance
