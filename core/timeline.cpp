@@ -7,17 +7,16 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/device.hpp"
-#include "core/small_vector.hpp"
 
 namespace compute {
 namespace {
 
 constexpr uint64_t kInFlightLimit = 4096;
 constexpr uint64_t kPollEvery = 256;
-constexpr int kPoisonDepth = 64;  // chains of waits longer than this are not followed
 
 std::atomic<bool> failed_somewhere{false};
 
@@ -200,19 +199,20 @@ void Timeline::require_healthy() const {
   if (const Failure* failure = this->failure()) throw_failure(*failure);
 }
 
-const Failure* Timeline::poison(uint64_t number, int depth) {
-  const Failure* own = failure();
-  if (own != nullptr && number > own->last_good && number <= own->seen) return own;
-  if (depth >= kPoisonDepth) return nullptr;
-  SmallVector<CrossWait, 8> waits;
-  {
-    std::lock_guard guard(waits_lock_);
-    for (const CrossWait& wait : waits_) {
-      if (wait.own <= number) waits.push_back(wait);
+const Failure* Timeline::poison(uint64_t number) {
+  // Streams that wait for each other in turn make many ways to one number: each number is looked at once.
+  std::set<std::pair<const Timeline*, uint64_t>> seen;
+  std::vector<std::pair<Timeline*, uint64_t>> open{{this, number}};
+  while (!open.empty()) {
+    const auto [timeline, at] = open.back();
+    open.pop_back();
+    if (!seen.emplace(timeline, at).second) continue;
+    const Failure* own = timeline->failure();
+    if (own != nullptr && at > own->last_good && at <= own->seen) return own;
+    std::lock_guard guard(timeline->waits_lock_);
+    for (const CrossWait& wait : timeline->waits_) {
+      if (wait.own <= at) open.emplace_back(wait.other, wait.number);
     }
-  }
-  for (const CrossWait& wait : waits) {
-    if (const Failure* found = wait.other->poison(wait.number, depth + 1)) return found;
   }
   return nullptr;
 }

@@ -89,7 +89,7 @@ class Timeline {
   void require_healthy() const;
 
   // The failure that makes what `number` wrote worthless: its own window's, or that of something it waited for; NULL if none.
-  const Failure* poison(uint64_t number, int depth = 0);
+  const Failure* poison(uint64_t number);
 
   // Throws the error of `failure`, saying which work it was.
   [[noreturn]] void throw_failure(const Failure& failure) const;
