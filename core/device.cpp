@@ -349,6 +349,7 @@ compute_error* compute_device_which(const char* selector, int32_t format, comput
   if (out_answer != nullptr) *out_answer = nullptr;
   return guard([&] {
     require_not_null(out_answer, "out_answer");
+    require_format(format);
     require_running();
     *out_answer = make_text(Registry::instance().which(selector, format));
   });

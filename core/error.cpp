@@ -90,6 +90,11 @@ void require_not_null(const void* pointer, const char* name) {
   if (pointer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL");
 }
 
+void require_format(int32_t format) {
+  if (format == COMPUTE_FORMAT_TEXT || format == COMPUTE_FORMAT_JSON) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)");
+}
+
 }  // namespace compute
 
 extern "C" {

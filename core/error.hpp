@@ -81,6 +81,8 @@ compute_error* guard(F&& f) noexcept {
 
 // Throws INVALID_ARGUMENT naming a parameter that must not be NULL.
 void require_not_null(const void* pointer, const char* name);
+// The same for a number that is no COMPUTE_FORMAT_.
+void require_format(int32_t format);
 
 }  // namespace compute
 

@@ -146,6 +146,7 @@ compute_error* compute_load_report(int32_t format, compute_text** out_report) {
   if (out_report != nullptr) *out_report = nullptr;
   return guard([&] {
     require_not_null(out_report, "out_report");
+    require_format(format);
     require_running();
     Registry::instance().devices();
     *out_report = make_text(Registry::instance().load_report(format));
@@ -156,6 +157,7 @@ compute_error* compute_placement_report(int32_t format, compute_text** out_repor
   if (out_report != nullptr) *out_report = nullptr;
   return guard([&] {
     require_not_null(out_report, "out_report");
+    require_format(format);
     require_running();
     *out_report = make_text(format == COMPUTE_FORMAT_JSON ? placement_json() : placement_text());
   });
