@@ -36,6 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kTimeoutMs = 60000;  // the first use of a driver may take many seconds
 constexpr size_t kMaxOutputBytes = 1 << 16;
+constexpr int kStatusFailed = 3;  // the helper's own end where something failed; any other is a crash
 
 std::string contents_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -189,7 +190,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
     run.outcome = ProbeOutcome::kHung;
   } else if (run.detail == "passed") {
     run.outcome = ProbeOutcome::kPassed;  // what happens to it while exiting does not matter here
-  } else if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+  } else if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kStatusFailed) {
     run.outcome = ProbeOutcome::kFailed;
   } else {
     run.outcome = ProbeOutcome::kCrashed;

@@ -17,13 +17,14 @@ TEST(ProbeRun, TellsHowTheHelperEnded) {
   EXPECT_EQ(run("echo one; echo passed").outcome, ProbeOutcome::kPassed);
   EXPECT_EQ(run("echo passed; kill -SEGV $$").outcome, ProbeOutcome::kPassed);
 
-  const ProbeRun failed = run("echo one; echo no device; exit 1");
+  const ProbeRun failed = run("echo one; echo no device; exit 3");
   EXPECT_EQ(failed.outcome, ProbeOutcome::kFailed);
   EXPECT_EQ(failed.detail, "no device");
 
   const ProbeRun crashed = run("echo one; kill -SEGV $$");
   EXPECT_EQ(crashed.outcome, ProbeOutcome::kCrashed);
   EXPECT_EQ(crashed.detail, "SIGSEGV");
+  EXPECT_EQ(run("exit 1").outcome, ProbeOutcome::kCrashed);  // as a sanitizer ends a process
   EXPECT_EQ(run("exit 127").detail, "exit status 127");
   EXPECT_EQ(run("exit 0").outcome, ProbeOutcome::kCrashed);  // a plugin called exit
 
