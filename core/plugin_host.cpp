@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plugin_host.hpp"
 
+#include <compute/compute.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/async_report.hpp"
 #include "core/config.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -15,8 +17,6 @@ namespace compute {
 namespace {
 
 constexpr int64_t kMaxTextBytes = 1 << 20;  // a compiler's log is long; a text of more has a wrong size
-
-std::atomic<AsyncReportHandler> async_report_handler{nullptr};
 
 // Within the limit, whatever a plugin passes: for functions that must not fail.
 std::string_view clipped(compute_string text) noexcept {
@@ -73,22 +73,7 @@ int64_t host_setting(compute_string name, char* buffer, int64_t capacity) {
   return size;
 }
 
-void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
-                       compute_error* error) {
-  if (error == nullptr) return;
-  if (const AsyncReportHandler handler = async_report_handler.load(std::memory_order_acquire)) {
-    handler(host_device, host_stream, last_good, seen, error);
-    return;
-  }
-  log(COMPUTE_LOG_ERROR, "error", compute_error_message(error));
-  compute_error_free(error);
-}
-
 }  // namespace
-
-void set_async_report_handler(AsyncReportHandler handler) noexcept {
-  async_report_handler.store(handler, std::memory_order_release);
-}
 
 const compute_plugin_host& plugin_host() noexcept {
   static const compute_plugin_host host = {
@@ -100,7 +85,7 @@ const compute_plugin_host& plugin_host() noexcept {
       host_error_code,
       host_log,
       host_setting,
-      host_report_async,
+      take_async_report,
   };
   return host;
 }

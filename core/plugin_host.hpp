@@ -4,21 +4,12 @@
 #ifndef COMPUTE_CORE_PLUGIN_HOST_HPP_
 #define COMPUTE_CORE_PLUGIN_HOST_HPP_
 
-#include <compute/compute.h>
 #include <compute/plugin.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace compute {
-
-// Takes what a plugin reports of failed work, from any thread, and owns `error`. Never throws.
-using AsyncReportHandler = void (*)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
-                                    compute_error* error) noexcept;
-
-// Set once, by the owner of the streams, before a device is opened. Without one a report goes to the log.
-void set_async_report_handler(AsyncReportHandler handler) noexcept;
 
 // Immortal, and the same for every plugin of the one interface version that there is.
 const compute_plugin_host& plugin_host() noexcept;

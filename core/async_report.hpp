@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures that a plugin reports by itself, before anybody waits for the work that failed.
+#ifndef COMPUTE_CORE_ASYNC_REPORT_HPP_
+#define COMPUTE_CORE_ASYNC_REPORT_HPP_
+
+#include <compute/compute.h>
+
+#include <cstdint>
+
+namespace compute {
+
+// host->report_async: `host_device` and `host_stream` are what the device and the stream were opened with, which live
+// as long as the process; 0 as stream means all of the device that have work in flight. Consumes `error`. From any
+// thread.
+void take_async_report(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+                       compute_error* error) noexcept;
+
+}  // namespace compute
+
+#endif  // COMPUTE_CORE_ASYNC_REPORT_HPP_
