@@ -22,6 +22,7 @@ constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
 constexpr double kPieceNanoseconds = 2000;
 constexpr int64_t kPieceElements = 8192;
+constexpr double kStreamNanoseconds = 0.15;
 constexpr int64_t kStreamBytes = int64_t(1) << 26;
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
@@ -167,16 +168,17 @@ void MapPlan::plan_frame() {
     if (operand.linear || operand.constant) return false;
     return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
   };
-  int64_t output_bytes = 0, all_bytes = 0;
+  int64_t output_bytes = 0;
   bool contiguous_outputs = true;
   for (size_t i = 0; i < operands_.size(); ++i) {
     const int64_t size = operands_[i].constant ? 0 : operands_[i].size * points_;
-    all_bytes += size;
     if (static_cast<int>(i) < sources_) continue;
     output_bytes += size;
     contiguous_outputs &= !packs(static_cast<int>(i));
   }
-  streams_ = output_bytes >= kStreamBytes && contiguous_outputs && !tiles_;
+  // A copy is left to memcpy, which decides for itself; dear functions leave the memory time to spare.
+  const bool cheap = program_.cost() > 0 && program_.cost() < kStreamNanoseconds;
+  streams_ = cheap && output_bytes >= kStreamBytes && contiguous_outputs && !tiles_;
 
   buffers_ = program_.needs_blocks() || streams_;
   for (size_t i = 0; i < operands_.size(); ++i) buffers_ |= packs(static_cast<int>(i));
