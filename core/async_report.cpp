@@ -10,39 +10,26 @@
 #include "core/timeline.hpp"
 
 namespace compute {
-namespace {
-
-// What was not submitted yet cannot have failed, whatever the plugin says.
-void fail(Timeline& timeline, uint64_t last_good, uint64_t seen, const compute_error* error) noexcept {
-  const uint64_t submitted = timeline.submitted();
-  timeline.fail(std::min(last_good, submitted), std::min(seen, submitted), copy_error(error));
-}
-
-}  // namespace
 
 void take_async_report(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
                        compute_error* given) noexcept {
   if (given == nullptr) return;
   const std::unique_ptr<compute_error, decltype(&compute_error_free)> error(given, compute_error_free);
-  if (host_stream != 0) {
-    auto& timeline = *reinterpret_cast<Timeline*>(host_stream);
-    timeline.device.note_error(error->code);
-    fail(timeline, last_good, seen, error.get());
-    return;
-  }
   bool told = false;
-  if (host_device != 0) {
-    auto& device = *reinterpret_cast<Device*>(host_device);
-    device.note_error(error->code);
-    compute_error* const no_memory = guard([&] {
-      for (Timeline* timeline : timelines_of(device)) {
-        // numbers are each stream's own, so a report on all of them has none
-        if (timeline->immediate || timeline->reached() >= timeline->submitted()) continue;
-        fail(*timeline, timeline->reached(), timeline->submitted(), error.get());
-        told = true;
-      }
-    });
-    compute_error_free(no_memory);
+  for (Timeline* timeline = last_timeline_made(); timeline != nullptr; timeline = timeline->made_before) {
+    // numbers are each stream's own, so a report on all streams of a device has none
+    const bool is_one = host_stream != 0;
+    if (is_one ? reinterpret_cast<uint64_t>(timeline) != host_stream
+               : reinterpret_cast<uint64_t>(&timeline->device) != host_device) {
+      continue;
+    }
+    // What was not submitted yet, or has been reached, cannot have failed, whatever the plugin says.
+    const uint64_t submitted = timeline->submitted();
+    const uint64_t good = is_one ? std::max(last_good, timeline->reached()) : timeline->reached();
+    if (good >= submitted || timeline->failure() != nullptr) continue;
+    timeline->device.note_error(error->code);
+    timeline->fail(good, is_one ? std::min(seen, submitted) : submitted, copy_error(error.get()));
+    told = true;
   }
   if (!told) log(COMPUTE_LOG_ERROR, "error", error->message);
 }

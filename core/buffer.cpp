@@ -237,14 +237,15 @@ bool drop_mirrors(Device& device) {
   {
     std::lock_guard guard(all.mutex);
     for (Buffer* host : all.buffers) {
-      if (!host->mirror_lock.try_lock()) continue;
+      const std::unique_lock held(host->mirror_lock, std::try_to_lock);
+      if (!held) continue;
+      dropped.reserve(dropped.size() + host->mirrors.size());
       const Buffer* newest = host->newest.load(std::memory_order_acquire);
       std::erase_if(host->mirrors, [&](const Mirror& mirror) {
         if (mirror.device != &device || mirror.replica == newest) return false;
         dropped.push_back(mirror.replica);
         return true;
       });
-      host->mirror_lock.unlock();
     }
   }
   for (Buffer* replica : dropped) replica->release();

@@ -208,6 +208,13 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
         pinned_heap = i;
       }
     }
+    for (const compute_plugin_heap& heap : heaps) {
+      const int64_t alignment = heap.offset_alignment;
+      if (alignment < 0 || (alignment & (alignment - 1)) != 0) {
+        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                    fmt::format("{}: the plugin states an offset alignment of {}, no power of two", name, alignment));
+      }
+    }
     immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
     is_host = (heaps[0].flags & COMPUTE_HEAP_HOST_SPACE) != 0 && (heaps[0].flags & COMPUTE_HEAP_PINNED) == 0;
     require_complete_table();

@@ -213,7 +213,8 @@ class ElfReader {
   std::optional<Dynamic> read_dynamic() {
     for (size_t i = 0; i < header_.e_phnum; ++i) {
       const std::optional<ElfW(Phdr)> part = segment(i);
-      if (!part) {
+      if (!part || (part->p_type == PT_LOAD &&
+                    (part->p_offset > file_.size() || part->p_filesz > file_.size() - part->p_offset))) {
         problem_ = "truncated: " + std::to_string(file_.size()) + " bytes";
         return std::nullopt;
       }

@@ -166,6 +166,8 @@ void Loader::look_at(PluginCandidate found) {
 
 void Loader::load(Candidate& candidate, const PluginCandidate& found) {
   const InPlugin note(candidate.report.path, "dlopen");
+  // dlopen itself dies of a file that is shorter than its segments
+  if (const std::string problem = read_elf_file(found.library).problem; !problem.empty()) reject(problem);
   boost::dll::fs::error_code error;
   candidate.library.load(found.library, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   if (!error) return;

@@ -254,15 +254,24 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, comp
       return layout.size() == dims + 1 && layout[0] == tensor->dtype &&
              std::equal(tensor->shape(), tensor->shape() + dims, layout.begin() + 1);
     };
+    const auto refuse = [&](const char* kind, size_t i, const std::vector<int64_t>& layout, const Tensor* tensor) {
+      const auto text = [](compute_dtype dtype, std::span<const int64_t> dims) {
+        const size_t rank = dims.size() / 2;
+        return fmt::format("{} {} with strides {}", dtype_name(dtype), shape_text(dims.first(rank)), shape_text(dims.last(rank)));
+      };
+      const std::span<const int64_t> planned(layout);
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: {} {} is {}, the plan is for {}", self.op->name, kind, i,
+                              tensor == nullptr ? "NULL" : text(tensor->dtype, {tensor->shape(), static_cast<size_t>(2 * tensor->rank)}),
+                              planned.empty() ? "NULL" : text(static_cast<compute_dtype>(planned[0]), planned.subspan(1))));
+    };
     for (size_t i = 0; i < self.input_count; ++i) {
-      if (!same(self.layouts[i], inputs[i] != nullptr ? &checked(inputs[i]) : nullptr)) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} has another layout than the plan", self.op->name, i));
-      }
+      const Tensor* tensor = inputs[i] != nullptr ? &checked(inputs[i]) : nullptr;
+      if (!same(self.layouts[i], tensor)) refuse("input", i, self.layouts[i], tensor);
     }
     for (size_t i = 0; i < self.output_count; ++i) {
-      if (outputs[i] != nullptr && !same(self.layouts[self.input_count + i], &checked(outputs[i]))) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} has another layout than the plan", self.op->name, i));
-      }
+      const std::vector<int64_t>& layout = self.layouts[self.input_count + i];
+      if (outputs[i] != nullptr && !same(layout, &checked(outputs[i]))) refuse("output", i, layout, outputs[i]);
     }
     run_op(*self.op, stream, self.attributes.data(), static_cast<int64_t>(self.attributes.size()), inputs, input_count, outputs,
            output_count);

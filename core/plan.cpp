@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/device.hpp"
+#include "core/plugin_host.hpp"
 #include "core/timeline.hpp"
 
 namespace compute {
@@ -195,15 +196,14 @@ struct Refusal {
 
 void take_refusal(void* context, const compute_plugin_refusal* given) {
   auto& refusal = *static_cast<Refusal*>(context);
+  if (given == nullptr) return;
   const compute_plugin_refusal value = copy_sized(given, given->struct_size);
   refusal.reason = value.reason;
   refusal.argument = value.argument;
   try {
-    refusal.text.assign(value.text.data != nullptr ? value.text.data : "", static_cast<size_t>(value.text.size));
-    if (value.hint.data != nullptr && value.hint.size > 0) {
-      refusal.text += "; " + std::string(value.hint.data, static_cast<size_t>(value.hint.size));
-    }
-  } catch (const std::bad_alloc&) {
+    refusal.text = plugin_text(value.text, "a refusal's text");
+    if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty()) refusal.text += "; " + hint;
+  } catch (...) {
     // A refusal without its text is still one.
   }
 }
@@ -302,9 +302,11 @@ bool ask(compute_device& device, const PluginOp& op, Refusal& refusal) {
   return supported != 0;
 }
 
-// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written.
+// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or the step
+// is itself a copy, which every plugin must take.
 bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   Step& step = lowering.steps[index];
+  if (std::string_view(step.name) == "copy") return false;
   if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
   StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
   if (operand.kind == ValueKind::kTemporary) return false;
@@ -411,10 +413,14 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
       info.struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
       plan.steps.reserve(plan.steps.size() + 1);
       device.check(device.table.op_prepare(device.plugin_device, &op.op, &prepared.plan, &info));
+      if (prepared.plan == 0) {
+        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin prepared {} and gave no plan", device.name, step.name));
+      }
       prepared.reports_faults = info.reports_faults != 0;
       plan.checks_faults = plan.checks_faults || prepared.reports_faults;
       plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
       if (info.workspace_bytes < 0) {
+        device.table.op_release(device.plugin_device, prepared.plan);
         throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                     fmt::format("{}: the plugin wants a workspace of {} bytes for {}", device.name, info.workspace_bytes, step.name));
       }

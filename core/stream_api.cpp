@@ -149,7 +149,7 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     std::lock_guard first_guard(first.lock);
     std::lock_guard second_guard(second.lock);
     own.require_healthy();
-    if (other.plugin_stream != 0) own.wait_for_locked(other, self.number);
+    if (other.plugin_stream != 0) own.wait_for_locked(other, self.number, own.submitted() + 1);
   });
 }
 
@@ -169,7 +169,7 @@ compute_error* compute_event_query(compute_event* event, int32_t* out_finished) 
     require_running();
     self.timeline.poll();
     if (any_failure()) {
-      if (const Failure* failure = self.timeline.poison(self.number)) self.timeline.throw_failure(*failure);
+      if (const Failure* failure = self.timeline.poison(self.number)) throw_failure(*failure);
     }
     *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
   });

@@ -37,6 +37,8 @@ using Dependencies = SmallVector<Access, 8>;
 
 void add(Dependencies& found, const Timeline& own, const Access& access) {
   if (access.timeline == nullptr || access.timeline == &own || access.timeline->has_reached(access.number)) return;
+  // Failed work has ended; waiting for it would pass its failure on to what overwrites its results.
+  if (const Failure* failure = access.timeline->failure(); failure != nullptr && access.number > failure->last_good) return;
   for (Access& seen : found) {
     if (seen.timeline == access.timeline) {
       seen.number = std::max(seen.number, access.number);
@@ -89,8 +91,15 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
     }
     for (const Use& use : uses) use.buffer->lock.lock();
     Dependencies dependencies;
-    if (!timeline.untracked) {
-      for (const Use& use : uses) collect(dependencies, timeline, use);
+    try {
+      if (!timeline.untracked) {
+        for (const Use& use : uses) collect(dependencies, timeline, use);
+      }
+    } catch (...) {
+      unlock_buffers();
+      unlock_others();
+      timeline.lock.unlock();
+      throw;
     }
     Access on_host;          // a timeline of another plugin: waited for without any lock
     Timeline* unlocked = nullptr;  // one of this plugin that is not locked yet
@@ -104,13 +113,11 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
       }
     }
     const Failure* poison = nullptr;
-    const Timeline* poisoned_by = nullptr;
     if (any_failure()) {
       for (const Use& use : uses) {
         const Access& last = use.buffer->last_write;
         if ((use.write && use.covers) || last.timeline == nullptr) continue;
         poison = last.timeline->poison(last.number);
-        poisoned_by = last.timeline;
         if (poison != nullptr) break;
       }
     }
@@ -133,7 +140,7 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
         throw;
       }
       try {
-        for (const Access& access : dependencies) timeline.wait_for_locked(*access.timeline, access.number);
+        for (const Access& access : dependencies) timeline.wait_for_locked(*access.timeline, access.number, number_);
       } catch (...) {
         unlock_others();
         timeline.lock.unlock();
@@ -145,7 +152,7 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
     unlock_buffers();
     unlock_others();
     timeline.lock.unlock();
-    if (poison != nullptr) poisoned_by->throw_failure(*poison);
+    if (poison != nullptr) throw_failure(*poison);
     if (on_host.timeline != nullptr) {
       on_host.timeline->wait(on_host.number, COMPUTE_TIMEOUT_NONE);
       continue;

@@ -19,6 +19,7 @@ constexpr uint64_t kInFlightLimit = 4096;
 constexpr uint64_t kPollEvery = 256;
 
 std::atomic<bool> failed_somewhere{false};
+std::atomic<int64_t> faults_pending{0};
 
 // All timelines ever made, and those that wait for their last work or for a new stream.
 struct Population {
@@ -33,7 +34,17 @@ Population& population() {
   return *immortal;
 }
 
+std::atomic<Timeline*> made_last{nullptr};
+
 }  // namespace
+
+// Made under the population's lock.
+Timeline::Timeline(uint32_t id, compute_device& device)
+    : id(id), device(device), made_before(made_last.load(std::memory_order_relaxed)) {
+  made_last.store(this, std::memory_order_release);
+}
+
+Timeline* last_timeline_made() noexcept { return made_last.load(std::memory_order_acquire); }
 
 bool any_failure() noexcept { return failed_somewhere.load(std::memory_order_relaxed); }
 
@@ -55,7 +66,7 @@ uint64_t Timeline::marked_locked(uint64_t number) {
   return mark;
 }
 
-void Timeline::wait_for_locked(Timeline& other, uint64_t number) {
+void Timeline::wait_for_locked(Timeline& other, uint64_t number, uint64_t own) {
   if (other.has_reached(number)) return;
   const uint64_t done = reached();
   {
@@ -71,12 +82,13 @@ void Timeline::wait_for_locked(Timeline& other, uint64_t number) {
   const uint64_t mark = other.marked_locked(number);
   device.check(device.table.stream_wait(plugin_stream, other.plugin_stream, mark));
   std::lock_guard guard(waits_lock_);
-  waits_.push_back({submitted(), &other, mark});
+  waits_.push_back({own, &other, mark});
 }
 
 void Timeline::expect_fault_locked(uint64_t number, const compute_plugin_fault* fault, std::function<void()> done) {
   std::lock_guard guard(fault_lock_);
   faults_.push_back({number, fault, std::move(done)});
+  faults_pending.fetch_add(1, std::memory_order_relaxed);
   has_faults_.store(true, std::memory_order_release);
 }
 
@@ -91,18 +103,40 @@ void Timeline::check_faults(uint64_t reached) noexcept {
     std::erase_if(faults_, [&](const PendingFault& pending) { return pending.number <= reached; });
     has_faults_.store(!faults_.empty(), std::memory_order_release);
   }
+  faults_pending.fetch_sub(static_cast<int64_t>(finished.size()), std::memory_order_relaxed);
   for (PendingFault& pending : finished) {
     if (pending.fault->code != COMPUTE_FAULT_NONE) {
-      const char* op = names_[pending.number % names_.size()];
+      const char* op = names_[pending.number % names_.size()].load(std::memory_order_relaxed);
       Error error(COMPUTE_ERROR_KERNEL_FAILED,
                   fmt::format("{}: index {} is out of range for an extent of {}", op != nullptr ? op : "op", pending.fault->value,
                               pending.fault->limit));
       error.op = op != nullptr ? op : "";
       error.argument = pending.fault->argument;
       error.device = device.name;
-      fail(pending.number - 1, pending.number, make_error(error));
+      // What was queued behind it may have used its results.
+      fail(pending.number - 1, submitted(), make_error(error));
     }
     pending.done();
+  }
+}
+
+// What this timeline waited for has been reached as well, although nobody asked the other timeline.
+void Timeline::check_faults_waited_for(uint64_t reached, int depth) noexcept {
+  if (faults_pending.load(std::memory_order_relaxed) == 0 || depth >= kPoisonDepth) return;
+  try {
+    SmallVector<CrossWait, 8> waits;
+    {
+      std::lock_guard guard(waits_lock_);
+      for (const CrossWait& wait : waits_) {
+        if (wait.own <= reached) waits.push_back(wait);
+      }
+    }
+    for (const CrossWait& wait : waits) {
+      wait.other->check_faults(wait.number);
+      wait.other->check_faults_waited_for(wait.number, depth + 1);
+    }
+  } catch (const std::bad_alloc&) {
+    // They are found when somebody waits for the other timelines.
   }
 }
 
@@ -112,6 +146,7 @@ void Timeline::take_plugin_answer(compute_error* error, uint64_t reached) noexce
     fail(reached, submitted(), error);
   }
   check_faults(reached);
+  check_faults_waited_for(reached);
   reach(reached);
 }
 
@@ -187,6 +222,7 @@ void Timeline::fail(uint64_t last_good, uint64_t seen, compute_error* error) noe
     compute_error_free(error);
     return;
   }
+  failure->timeline = this;
   failure->last_good = last_good;
   failure->seen = std::max(seen, last_good + 1);
   failure->error.reset(error);
@@ -217,21 +253,24 @@ const Failure* Timeline::poison(uint64_t number) {
   return nullptr;
 }
 
-void Timeline::throw_failure(const Failure& failure) const {
+std::string Timeline::name_of(uint64_t number) const {
+  const char* name = submitted() - number < names_.size() ? names_[number % names_.size()].load(std::memory_order_relaxed) : nullptr;
+  return name != nullptr ? std::string(name) : fmt::format("submission {}", number);
+}
+
+void throw_failure(const Failure& failure) {
+  const Timeline& timeline = *failure.timeline;
+  const std::string& device = timeline.device.name;
   Error error = Error::adopt(copy_error(failure.error.get()));
-  if (error.device.empty()) error.device = device.name;
+  if (error.device.empty()) error.device = device;
   const uint64_t first = failure.last_good + 1;
-  const auto name_of = [&](uint64_t number) {
-    const char* name = submitted() - number < names_.size() ? names_[number % names_.size()] : nullptr;
-    return name != nullptr ? std::string(name) : fmt::format("submission {}", number);
-  };
-  if (error.op.empty() && first == failure.seen) error.op = name_of(first);
+  if (error.op.empty() && first == failure.seen) error.op = timeline.name_of(first);
   if (error.code != COMPUTE_ERROR_KERNEL_FAILED) {
     const std::string where = first == failure.seen
-                                  ? name_of(first)
+                                  ? timeline.name_of(first)
                                   : fmt::format("one of {} submissions, {} to {}", failure.seen - failure.last_good,
-                                                name_of(first), name_of(failure.seen));
-    error.message = fmt::format("a stream of {} failed in {}: {}", device.name, where, error.message);
+                                                timeline.name_of(first), timeline.name_of(failure.seen));
+    error.message = fmt::format("a stream of {} failed in {}: {}", device, where, error.message);
     const bool severe = error.code == COMPUTE_ERROR_CONTEXT_LOST || error.code == COMPUTE_ERROR_DEVICE_LOST ||
                         error.code == COMPUTE_ERROR_RESTART_REQUIRED;
     if (!severe) error.code = COMPUTE_ERROR_STREAM_FAILED;
@@ -281,6 +320,7 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
       timeline = *found;
       all.idle.erase(found);
     } else {
+      all.all.reserve(all.all.size() + 1);
       all.all.push_back(std::make_unique<Timeline>(static_cast<uint32_t>(all.all.size()), device));
       timeline = all.all.back().get();
     }
@@ -359,7 +399,7 @@ thread_local Timeline* last_timeline = nullptr;
 }  // namespace
 
 Timeline& default_timeline(compute_device& device) {
-  if (last_device == &device) return *last_timeline;
+  if (last_device == &device && (!any_failure() || last_timeline->failure() == nullptr)) return *last_timeline;
   if (device.immediate) {
     for (const auto& entry : thread_timelines.entries) {
       if (entry.device == &device) {
@@ -377,8 +417,13 @@ Timeline& default_timeline(compute_device& device) {
   static std::mutex mutex;
   static auto* const timelines = new std::vector<std::pair<compute_device*, Timeline*>>;
   std::lock_guard guard(mutex);
-  for (const auto& [owner, timeline] : *timelines) {
+  for (auto& [owner, timeline] : *timelines) {
     if (owner == &device) {
+      if (timeline->failure() != nullptr) {
+        Timeline& fresh = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_DEFAULT, 0);
+        timeline->retire();
+        timeline = &fresh;
+      }
       last_device = &device;
       last_timeline = timeline;
       return *timeline;

@@ -21,9 +21,11 @@ struct compute_device;
 namespace compute {
 
 struct Recording;
+class Timeline;
 
 // What went wrong, once per timeline: numbers in (last_good, seen] may have failed.
 struct Failure {
+  const Timeline* timeline = nullptr;
   uint64_t last_good = 0;
   uint64_t seen = 0;
   std::unique_ptr<compute_error, decltype(&compute_error_free)> error{nullptr, compute_error_free};
@@ -33,12 +35,13 @@ struct Failure {
 // numbers continue, so that a hazard that names (timeline, number) never dangles.
 class Timeline {
  public:
-  Timeline(uint32_t id, compute_device& device) : id(id), device(device) {}
+  Timeline(uint32_t id, compute_device& device);
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   const uint32_t id;  // the order in which several timelines are locked
   compute_device& device;
+  Timeline* const made_before;  // the one made before this one: a list of all that needs no lock
 
   // Guards submission to the plugin's stream and the members marked (L).
   Lock lock;
@@ -56,7 +59,7 @@ class Timeline {
   // (L) The number of the submission that is about to be made; `op` is a string that lives as long as the process.
   uint64_t next(const char* op) noexcept {
     const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
-    names_[number % names_.size()] = op;
+    names_[number % names_.size()].store(op, std::memory_order_relaxed);
     submitted_.store(number, std::memory_order_release);
     return number;
   }
@@ -67,8 +70,9 @@ class Timeline {
   // (L) Makes sure that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
 
-  // (L) Orders what is submitted here from now on after `number` of `other`, which is locked too, and remembers it.
-  void wait_for_locked(Timeline& other, uint64_t number);
+  // (L) Orders what is submitted here from now on, from number `own` on, after `number` of `other`, which is locked too, and remembers
+  // it.
+  void wait_for_locked(Timeline& other, uint64_t number, uint64_t own);
 
   // (L) A checked fault of submission `number` will be found at `fault` in host memory once it has been reached.
   void expect_fault_locked(uint64_t number, const compute_plugin_fault* fault, std::function<void()> done);
@@ -91,8 +95,9 @@ class Timeline {
   // The failure that makes what `number` wrote worthless: its own window's, or that of something it waited for; NULL if none.
   const Failure* poison(uint64_t number);
 
-  // Throws the error of `failure`, saying which work it was.
-  [[noreturn]] void throw_failure(const Failure& failure) const;
+
+  // "exp", or "submission 7" if that was long ago.
+  std::string name_of(uint64_t number) const;
 
   // Destroys the plugin's stream at shutdown; nobody uses the timeline any more.
   void close() noexcept;
@@ -115,6 +120,7 @@ class Timeline {
 
   void take_plugin_answer(compute_error* error, uint64_t reached) noexcept;
   void check_faults(uint64_t reached) noexcept;
+  void check_faults_waited_for(uint64_t reached, int depth = 0) noexcept;
 
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> reached_{0};
@@ -123,19 +129,25 @@ class Timeline {
   std::vector<uint64_t> marks_;   // (L) ascending, above reached_
   Lock waits_lock_;
   std::vector<CrossWait> waits_;
-  std::array<const char*, 64> names_{};
+  std::array<std::atomic<const char*>, 64> names_{};
   Lock fault_lock_;
   std::vector<PendingFault> faults_;
   std::atomic<bool> has_faults_{false};
 };
 
+// Throws the error of `failure`, saying which work it was.
+[[noreturn]] void throw_failure(const Failure& failure);
+
 // True once any timeline of the process has failed: before, nobody needs to look for poison.
 bool any_failure() noexcept;
+
+// The head of the list that goes on with Timeline::made_before; NULL before the first. Takes no lock.
+Timeline* last_timeline_made() noexcept;
 
 // A new stream's record, recycled where possible. `flags` and `priority` as in plugin.h.
 Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_t priority);
 
-// The timeline that a NULL stream means: the device's, or on immediate devices the calling thread's.
+// The timeline that a NULL stream means: the device's, or on immediate devices the calling thread's. After a failure it is a new one.
 Timeline& default_timeline(compute_device& device);
 
 // Every timeline of a device that has work in flight or may have: for synchronizing a device.

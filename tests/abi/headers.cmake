@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The public headers compile without a warning as C11 and as C++20, each alone and together in either order.
+# The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp as C++20.
 file(MAKE_DIRECTORY "${WORK}")
 set(c ${CC} -std=c11)
 set(cpp ${CXX} -std=c++20)
@@ -20,3 +20,9 @@ foreach(headers "compute;plugin" "plugin;compute" compute plugin ops)
     endif()
   endforeach()
 endforeach()
+
+file(WRITE "${WORK}/compute_hpp.cpp" "#include \"compute/compute.hpp\"\n")
+execute_process(COMMAND ${cpp} ${warnings} "-I${API}" -fsyntax-only "${WORK}/compute_hpp.cpp" RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(SEND_ERROR "compute.hpp does not compile")
+endif()

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <compute/compute.h>
+// exp on the cpu device, through an installed library: found, linked, its plugin loaded.
+#include <compute/compute.hpp>
 
+#include <cmath>
 #include <cstdio>
+#include <vector>
 
 int main() {
-  int32_t major = 0;
-  int32_t minor = 0;
-  int32_t patch = 0;
-  compute_version(&major, &minor, &patch);
-  std::printf("%d.%d.%d\n", major, minor, patch);
-  return major == COMPUTE_VERSION_MAJOR ? 0 : 1;
+  try {
+    const std::vector<double> values{0, 1, 2};
+    const compute::Device device = compute::Device::open("cpu");
+    const std::vector<double> results = compute::exp(device.from_host(values)).to_vector<double>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::printf("%.15f\n", results[i]);
+      if (!(std::abs(results[i] - std::exp(values[i])) < 1e-14)) return 1;
+    }
+  } catch (const compute::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
 }

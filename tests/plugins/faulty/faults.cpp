@@ -52,24 +52,28 @@ std::optional<Fault> next_fault(std::string_view place) {
   return std::nullopt;
 }
 
-bool strike(std::string_view place, compute_error** out_error) {
+bool act(const Fault& fault, std::string_view place, compute_error** out_error) {
   *out_error = nullptr;
-  const std::optional<Fault> fault = next_fault(place);
-  if (!fault) return false;
-  if (fault->is("error")) {
-    *out_error = make_error(fault->argument, place);
+  if (fault.is("error")) {
+    *out_error = make_error(fault.argument, place);
     return true;
   }
-  if (fault->is("lie")) return true;
-  if (fault->is("throw")) throw std::runtime_error("the faulty plugin throws in " + std::string(place));
-  if (fault->is("crash")) std::raise(SIGSEGV);
-  if (fault->is("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(fault->number()));
-  if (fault->is("async")) {
-    std::thread([error = make_error(fault->argument, place)] {
+  if (fault.is("lie")) return true;
+  if (fault.is("throw")) throw std::runtime_error("the faulty plugin throws in " + std::string(place));
+  if (fault.is("crash")) std::raise(SIGSEGV);
+  if (fault.is("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(fault.number()));
+  if (fault.is("async")) {
+    std::thread([error = make_error(fault.argument, place)] {
       host->report_async(host_device, 0, 0, UINT64_MAX, error);
     }).join();
   }
   return false;
+}
+
+bool strike(std::string_view place, compute_error** out_error) {
+  *out_error = nullptr;
+  const std::optional<Fault> fault = next_fault(place);
+  return fault && act(*fault, place, out_error);
 }
 
 compute_error_code code_from_name(std::string_view name) {

@@ -26,8 +26,10 @@ std::optional<Fault> next_fault(std::string_view place);
 inline const compute_plugin_host* host = nullptr;
 inline uint64_t host_device = 0;
 
-// Does what a fault of any call does: throws, crashes, hangs, or returns an error. False: the call goes on as if
-// nothing were.
+// Does what a fault of any call does: throws, crashes, hangs, or makes an error. False: the call goes on as if nothing
+// were.
+bool act(const Fault& fault, std::string_view place, compute_error** out_error);
+// The same for the fault that this call of `place` is to have.
 bool strike(std::string_view place, compute_error** out_error);
 
 compute_error_code code_from_name(std::string_view name);

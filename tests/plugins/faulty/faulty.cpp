@@ -102,8 +102,8 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* o
   const std::optional<Fault> fault = next_fault("op_query");
   if (!fault) return real_device_table.op_query(device, op, out_supported, refuse, context);
   *out_supported = 0;
-  if (fault->is("throw")) throw std::bad_alloc();
-  if (fault->is("error")) return make_error(fault->argument, "op_query");
+  compute_error* error = nullptr;
+  if (act(*fault, "op_query", &error)) return error;
   if (fault->is("refuse")) {
     static constexpr std::string_view kText = "faulty refuses as asked", kHint = "ask another device";
     compute_plugin_refusal refusal = {};

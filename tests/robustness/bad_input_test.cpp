@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bad arguments get: an error with the right code whose message names op, argument and values. One process per
+// test.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr compute_error_code kInvalid = COMPUTE_ERROR_INVALID_ARGUMENT;
+constexpr int64_t kHuge = int64_t{1} << 40;
+
+// A device that runs every op in every build.
+Device open_minimal() {
+  use_plugins({"minimal"});
+  return open("minimal0");
+}
+
+Tensor floats(compute_device* device, std::vector<int64_t> shape) { return make_full(device, shape, 1.0f); }
+
+// ---- Handles --------------------------------------------------------------------------------------------------------
+
+// Every function that takes a handle, with NULL in its place and everything else as good as it can be.
+ISOLATED_TEST(BadInput, NullHandlesAreErrors) {
+  use_plugins({"minimal"});
+  compute_tensor* tensor = nullptr;
+  compute_stream* stream = nullptr;
+  compute_event* event = nullptr;
+  compute_plan* plan = nullptr;
+  compute_graph* graph = nullptr;
+  compute_kernel* kernel = nullptr;
+  compute_text* text = nullptr;
+  compute_device_info info = {};
+  info.struct_size = sizeof info;
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  compute_graph_info graph_info = {};
+  graph_info.struct_size = sizeof graph_info;
+  compute_op_info op_info = {};
+  op_info.struct_size = sizeof op_info;
+  compute_launch launch = {};
+  launch.struct_size = sizeof launch;
+  const int64_t shape[] = {1};
+  const int32_t axes[] = {0};
+  float value = 0;
+  void* data = nullptr;
+  int32_t number = 0;
+  int64_t bytes = 0;
+  struct DLManagedTensorVersioned* managed = nullptr;
+
+  EXPECT_FAILS(compute_device_get_info(nullptr, &info), kInvalid, "device");
+  EXPECT_FAILS(compute_device_get_statistics(nullptr, &statistics), kInvalid, "device");
+  EXPECT_FAILS(compute_device_health(nullptr, &number), kInvalid, "device");
+  EXPECT_FAILS(compute_device_trim(nullptr, 0), kInvalid, "device");
+  EXPECT_FAILS(compute_device_synchronize(nullptr), kInvalid, "device");
+  EXPECT_FAILS(compute_tensor_empty(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, &tensor), kInvalid, "device");
+  EXPECT_FAILS(compute_tensor_full(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, &value, &tensor), kInvalid, "device");
+  EXPECT_FAILS(compute_tensor_from_host(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, &value, &tensor), kInvalid, "device");
+  EXPECT_FAILS(compute_tensor_touch(nullptr), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_set_label(nullptr, "x"), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_reshape(nullptr, 1, shape, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_permute(nullptr, 1, axes, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_slice(nullptr, 1, shape, shape, shape, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_broadcast(nullptr, 1, shape, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_expand(nullptr, 0, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_squeeze(nullptr, 0, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_view(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, shape, 0, &tensor), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_read(nullptr, &value, 4), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_write(nullptr, &value, 4), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_read_async(nullptr, &value, 4, nullptr), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_write_async(nullptr, &value, 4, nullptr), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_to_device(nullptr, nullptr, &tensor), kInvalid);
+  EXPECT_FAILS(compute_tensor_map(nullptr, COMPUTE_ACCESS_READ, &data, &number), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_unmap(nullptr, &value), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_synchronize(nullptr), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_from_dlpack(nullptr, &tensor), kInvalid);
+  EXPECT_FAILS(compute_tensor_to_dlpack(nullptr, -1, &managed), kInvalid, "tensor");
+  EXPECT_FAILS(compute_stream_create(nullptr, nullptr, &stream), kInvalid, "device");
+  EXPECT_FAILS(compute_stream_synchronize(nullptr), kInvalid, "stream");
+  EXPECT_FAILS(compute_stream_wait_until(nullptr, 0, &number), kInvalid, "stream");
+  EXPECT_FAILS(compute_stream_query(nullptr, &number), kInvalid, "stream");
+  EXPECT_FAILS(compute_stream_notify(
+                   nullptr, [](const compute_error*, void*) {}, nullptr),
+               kInvalid, "stream");
+  EXPECT_FAILS(compute_event_record(nullptr, &event), kInvalid, "stream");
+  EXPECT_FAILS(compute_event_wait(nullptr, nullptr), kInvalid);
+  EXPECT_FAILS(compute_event_synchronize(nullptr), kInvalid, "event");
+  EXPECT_FAILS(compute_event_query(nullptr, &number), kInvalid, "event");
+  EXPECT_FAILS(compute_op_get_info(nullptr, &op_info), kInvalid, "op");
+  EXPECT_FAILS(compute_op_run(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "op");
+  EXPECT_FAILS(compute_op_query(nullptr, nullptr, nullptr, 0, nullptr, 0, &number, &text, &bytes), kInvalid);
+  EXPECT_FAILS(compute_plan_create(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, 0, &plan), kInvalid);
+  EXPECT_FAILS(compute_plan_run(nullptr, nullptr, nullptr, 0, &tensor, 1), kInvalid, "plan");
+  EXPECT_FAILS(compute_map(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "expression");
+  EXPECT_FAILS(compute_kernel_compile(nullptr, "portable", "", "f", nullptr, &kernel), kInvalid, "device");
+  EXPECT_FAILS(compute_kernel_launch(nullptr, nullptr, &launch, nullptr, 0), kInvalid, "kernel");
+  EXPECT_FAILS(compute_graph_begin(nullptr), kInvalid, "stream");
+  EXPECT_FAILS(compute_graph_end(nullptr, &graph), kInvalid, "stream");
+  EXPECT_FAILS(compute_graph_run(nullptr, nullptr), kInvalid, "graph");
+  EXPECT_FAILS(compute_graph_set_scalar(nullptr, nullptr, &value), kInvalid, "graph");
+  EXPECT_FAILS(compute_graph_get_info(nullptr, &graph_info), kInvalid, "graph");
+
+  // What cannot fail answers with nothing.
+  compute_device_retain(nullptr), compute_device_release(nullptr);
+  compute_tensor_retain(nullptr), compute_tensor_release(nullptr);
+  compute_stream_retain(nullptr), compute_stream_release(nullptr);
+  compute_event_retain(nullptr), compute_event_release(nullptr);
+  compute_plan_retain(nullptr), compute_plan_release(nullptr);
+  compute_expression_retain(nullptr), compute_expression_release(nullptr);
+  compute_kernel_retain(nullptr), compute_kernel_release(nullptr);
+  compute_graph_retain(nullptr), compute_graph_release(nullptr);
+  compute_error_free(nullptr), compute_text_free(nullptr);
+  EXPECT_EQ(compute_error_get_code(nullptr), COMPUTE_OK);
+  EXPECT_STREQ(compute_error_message(nullptr), "");
+  EXPECT_STREQ(compute_error_op(nullptr), "");
+  EXPECT_STREQ(compute_error_device(nullptr), "");
+  EXPECT_EQ(compute_error_cause(nullptr), nullptr);
+  EXPECT_STREQ(compute_text_data(nullptr), "");
+  EXPECT_EQ(compute_text_size(nullptr), 0);
+  EXPECT_STREQ(compute_device_name(nullptr), "");
+  EXPECT_EQ(compute_tensor_dtype(nullptr), COMPUTE_DTYPE_NONE);
+  EXPECT_EQ(compute_tensor_rank(nullptr), 0);
+  EXPECT_EQ(compute_tensor_element_count(nullptr), 0);
+  EXPECT_EQ(compute_tensor_device(nullptr), nullptr);
+  EXPECT_EQ(compute_tensor_shares_buffer(nullptr, nullptr), 0);
+  EXPECT_EQ(compute_stream_device(nullptr), nullptr);
+  EXPECT_STREQ(compute_error_code_name(999), "UNKNOWN");
+  EXPECT_EQ(compute_dtype_size(99), 0);
+  EXPECT_STREQ(compute_dtype_name(-1), "");
+}
+
+ISOLATED_TEST(BadInput, NullOutParametersAreErrors) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2});
+  const int64_t shape[] = {2};
+  EXPECT_FAILS(compute_device_open("cpu", nullptr), kInvalid, "out_device");
+  EXPECT_FAILS(compute_device_list(nullptr, 0, nullptr), kInvalid, "out_count");
+  EXPECT_FAILS(compute_device_which("cpu", COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_answer");
+  EXPECT_FAILS(compute_load_report(COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_report");
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr), kInvalid, "out_tensor");
+  EXPECT_FAILS(compute_tensor_reshape(x, 1, shape, nullptr), kInvalid, "out_view");
+  EXPECT_FAILS(compute_stream_create(device, nullptr, nullptr), kInvalid, "out_stream");
+  EXPECT_FAILS(compute_op_find("add", 1, nullptr), kInvalid, "out_op");
+  EXPECT_FAILS(compute_shutdown(0, nullptr), kInvalid, "out_drained");
+}
+
+ISOLATED_TEST(BadInput, HandlesOfAnotherKindAreErrors) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2});
+  compute_tensor* out = nullptr;
+  EXPECT_FAILS(run_op("exp", reinterpret_cast<compute_stream*>(x.get()), {x}, &out), kInvalid, "tensor", "stream");
+  EXPECT_FAILS(run_op("exp", nullptr, {reinterpret_cast<compute_tensor*>(device.get())}, &out), kInvalid, "device",
+               "tensor");
+  EXPECT_EQ(out, nullptr);
+}
+
+ISOLATED_TEST(BadInput, ReleasedHandlesAreFoundInTheDebugLayer) {
+  setenv("COMPUTE_DEBUG", "1", 1);
+  const Device device = open_minimal();
+  compute_tensor* x = floats(device, {2}).release();
+  compute_stream* stream = make_stream(device).release();
+  compute_tensor_release(x);
+  compute_stream_release(stream);
+  compute_tensor* out = nullptr;
+  float values[2];
+  EXPECT_FAILS(run_op("exp", nullptr, {x}, &out), kInvalid, "tensor", "released");
+  EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), kInvalid, "released");
+  EXPECT_FAILS(compute_stream_synchronize(stream), kInvalid, "stream", "released");
+  compute_tensor_release(x);  // once too often: nothing happens
+}
+
+// ---- Shapes and dtypes ----------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, ShapesThatCannotBe) {
+  const Device device = open_minimal();
+  compute_tensor* out = nullptr;
+  const std::vector<int64_t> ones(40, 1), negative = {2, -3}, large = {kHuge, kHuge}, wide = {kHuge, 1 << 22};
+  auto empty = [&](const std::vector<int64_t>& shape) {
+    return compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT64, static_cast<int32_t>(shape.size()), shape.data(), &out);
+  };
+  EXPECT_FAILS(empty(negative), kInvalid, "-3");
+  EXPECT_FAILS(empty(ones), kInvalid, "40", "32");
+  EXPECT_FAILS(empty(large), COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_FAILS(empty(wide), COMPUTE_ERROR_OUT_OF_RANGE);  // the count fits, the bytes do not
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, -1, nullptr, &out), kInvalid, "-1");
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, nullptr, &out), kInvalid, "shape");
+  EXPECT_FAILS(
+      compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, std::numeric_limits<int32_t>::max(), ones.data(), &out),
+      kInvalid);
+  for (const compute_dtype dtype : {0, 16, 63, 64, 99, -1, std::numeric_limits<int32_t>::min()}) {
+    EXPECT_FAILS(compute_tensor_empty(device, dtype, 1, ones.data(), &out), kInvalid, std::to_string(dtype));
+  }
+  EXPECT_FAILS(compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 1, ones.data(), nullptr, &out), kInvalid, "value");
+  EXPECT_FAILS(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 1, ones.data(), nullptr, &out), kInvalid);
+  EXPECT_EQ(out, nullptr);
+}
+
+ISOLATED_TEST(BadInput, ShapesThatDoNotBroadcast) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3}), y = floats(device, {4, 3});
+  compute_tensor* out = nullptr;
+  compute_error* error = run_op("add", nullptr, {x, y}, &out);
+  ASSERT_NE(error, nullptr);
+  EXPECT_STREQ(compute_error_message(error), "add: shapes [2,3] and [4,3] do not broadcast");
+  EXPECT_STREQ(compute_error_op(error), "add");
+  compute_error_free(error);
+  const Tensor row = floats(device, {1, 1}), narrow = floats(device, {kHuge / kHuge});
+  Tensor wide;
+  const int64_t wide_shape[] = {kHuge, kHuge};
+  EXPECT_FAILS(compute_tensor_broadcast(narrow, 2, wide_shape, wide.out()), COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_FAILS(run_op("matmul", nullptr, {x, y}, &out), kInvalid, "matmul", "[2,3]", "[4,3]");
+}
+
+ISOLATED_TEST(BadInput, DtypesThatDoNotFit) {
+  const Device device = open_minimal();
+  const Tensor f = floats(device, {2}), i = make_full<int32_t>(device, {2}, 1), l = make_full<int64_t>(device, {2}, 1);
+  const Tensor u = make_full<uint64_t>(device, {2}, 1), c = make_full<std::complex<float>>(device, {2}, 1);
+  const Tensor b = make_full<bool>(device, {2}, true);
+  compute_tensor* out = nullptr;
+  EXPECT_FAILS(run_op("exp", nullptr, {i}, &out), kInvalid, "exp", "int32", "cast");
+  EXPECT_FAILS(run_op("mean", nullptr, {i}, &out), kInvalid, "mean", "int32");
+  EXPECT_FAILS(run_op("add", nullptr, {i, f}, &out), kInvalid, "add", "int32", "float32", "cast");
+  EXPECT_FAILS(run_op("add", nullptr, {u, l}, &out), kInvalid, "add", "uint64", "int64", "cast");
+  EXPECT_FAILS(run_op("add", nullptr, {b, b}, &out), kInvalid, "add", "bool");
+  EXPECT_FAILS(run_op("less", nullptr, {c, c}, &out), kInvalid, "less", "complex64");
+  EXPECT_FAILS(run_op("bitwise_and", nullptr, {f, f}, &out), kInvalid, "bitwise_and", "float32");
+  EXPECT_FAILS(run_op("take", nullptr, {f, f}, &out), kInvalid, "take", "float32");
+  EXPECT_FAILS(run_op("where", nullptr, {f, f, f}, &out), kInvalid, "where", "float32");
+  EXPECT_EQ(out, nullptr);
+}
+
+// ---- Ops ------------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, OpsThatAreNotThere) {
+  const compute_op* op = nullptr;
+  EXPECT_FAILS(compute_op_find("ad", 0, &op), COMPUTE_ERROR_NOT_FOUND, "ad", "add");
+  EXPECT_FAILS(compute_op_find("add", 99, &op), COMPUTE_ERROR_NOT_FOUND, "add", "99");
+  EXPECT_FAILS(compute_op_find("add", -1, &op), COMPUTE_ERROR_NOT_FOUND, "add");
+  EXPECT_FAILS(compute_op_find("", 0, &op), COMPUTE_ERROR_NOT_FOUND);
+  EXPECT_FAILS(compute_op_find(std::string(5000, 'x').c_str(), 0, &op), COMPUTE_ERROR_NOT_FOUND);
+  EXPECT_FAILS(compute_op_find(nullptr, 0, &op), kInvalid, "name");
+  EXPECT_EQ(op, nullptr);
+}
+
+ISOLATED_TEST(BadInput, WrongNumbersOfOperands) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2});
+  compute_tensor* out = nullptr;
+  const compute_op* add = nullptr;
+  ASSERT_OK(compute_op_find("add", 0, &add));
+  compute_tensor* inputs[] = {x, x, x};
+  compute_tensor* outputs[] = {nullptr, nullptr};
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, 1, &out, 1), kInvalid, "add", "1", "2");
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, 3, &out, 1), kInvalid, "add", "3", "2");
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, -1, &out, 1), kInvalid, "add");
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, 2, outputs, 2), kInvalid, "add");
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, 2, &out, 0), kInvalid, "add");
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, nullptr, 2, &out, 1), kInvalid);
+  EXPECT_FAILS(compute_op_run(add, nullptr, nullptr, 0, inputs, 2, nullptr, 1), kInvalid);
+  EXPECT_FAILS(run_op("add", nullptr, {x, nullptr}, &out), kInvalid, "add");
+  EXPECT_FAILS(run_op("concat", nullptr, {}, &out), kInvalid, "concat");
+  EXPECT_EQ(out, nullptr);
+}
+
+ISOLATED_TEST(BadInput, AttributesThatAreNotKnownOrNotRight) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3});
+  compute_tensor* out = nullptr;
+  const int64_t axis = 7, twice[] = {0, 0}, flag = 1;
+  const double real = 1;
+  compute_attribute attribute = int_attribute("axis", &axis, 1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axis", "axes");  // the nearest name
+  attribute = int_attribute("axes", &axis, 1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "7");
+  attribute = int_attribute("axes", twice, 2);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "0");
+  attribute = int_attribute("axes", nullptr, 1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
+  attribute = int_attribute("axes", twice, -1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
+  attribute = int_attribute("axes", twice, 1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute, attribute}), kInvalid, "sum", "axes");  // given twice
+  attribute.kind = COMPUTE_KIND_FLOAT64;
+  attribute.values = &real;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
+  attribute.kind = 77;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
+  attribute = int_attribute(nullptr, &flag, 1);
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum");
+  EXPECT_FAILS(run_op("cast", nullptr, {x}, &out), kInvalid, "cast", "dtype");  // required
+  EXPECT_FAILS(run_op("argmax", nullptr, {x}, &out, {int_attribute("axis", twice, 2)}), kInvalid, "argmax", "axis");
+  EXPECT_FAILS(run_op("add", nullptr, {x, x}, &out, {int_attribute("alpha", &flag, 1)}), kInvalid, "add", "alpha");
+  EXPECT_EQ(out, nullptr);
+}
+
+ISOLATED_TEST(BadInput, IndicesOutOfRangeNameTheIndex) {
+  use_plugins({"minimal"});
+  for (const char* name : devices_with_ops()) {
+    const Device device = open(name);
+    const Tensor x = floats(device, {3}), indices = make_tensor<int64_t>(device, {0, 5, 1});
+    const Stream stream = make_stream(device);
+    Tensor out;
+    std::string message;
+    for (compute_stream* on : {static_cast<compute_stream*>(nullptr), stream.get()}) {
+      compute_error* error = run_op("take", on, {x, indices}, out.out());
+      float values[3];
+      if (error == nullptr) error = compute_tensor_read(out, values, sizeof values);
+      EXPECT_FAILS(error, COMPUTE_ERROR_KERNEL_FAILED, "take", "5", "3");
+    }
+  }
+}
+
+// ---- Outputs --------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, OutputsThatDoNotFitOrOverlap) {
+  const Device device = open_minimal();
+  const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {6});
+  const Tensor narrow = floats(device, {5}), other_dtype = make_full(device, {6}, 1.0);
+  auto exp_into = [&](compute_tensor* input, compute_tensor* output) {
+    return run_op("exp", nullptr, {input}, &output);
+  };
+  EXPECT_FAILS(exp_into(x, narrow), kInvalid, "exp", "[5]", "[6]");
+  EXPECT_FAILS(exp_into(x, other_dtype), kInvalid, "exp", "float64", "float32");
+
+  // Memory shared otherwise than as the identical view.
+  const int64_t from[] = {0}, to[] = {5}, later_from[] = {1}, later_to[] = {6}, backwards[] = {-1};
+  const int64_t last = std::numeric_limits<int64_t>::max(), first = std::numeric_limits<int64_t>::min();
+  Tensor front, back, reversed, repeated;
+  ASSERT_OK(compute_tensor_slice(x, 1, from, to, nullptr, front.out()));
+  ASSERT_OK(compute_tensor_slice(x, 1, later_from, later_to, nullptr, back.out()));
+  ASSERT_OK(compute_tensor_slice(x, 1, &first, &last, backwards, reversed.out()));
+  EXPECT_FAILS(exp_into(front, back), kInvalid, "exp", "overlap");
+  EXPECT_FAILS(exp_into(x, reversed), kInvalid, "exp", "overlap");
+  // An output that overlaps itself.
+  const int64_t shape[] = {3, 6};
+  ASSERT_OK(compute_tensor_broadcast(x, 2, shape, repeated.out()));
+  const Tensor matrix = floats(device, {3, 6});
+  EXPECT_FAILS(exp_into(matrix, repeated), kInvalid, "exp", "[3,6]", "[0,1]", "share memory");
+  // Not IN_PLACE.
+  const Tensor square = floats(device, {2, 2});
+  compute_tensor* output = square;
+  EXPECT_FAILS(run_op("matmul", nullptr, {square, square}, &output), kInvalid, "matmul");
+  EXPECT_EQ(read<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  output = x;
+  EXPECT_OK(run_op("square", nullptr, {x}, &output));  // the identical view
+  EXPECT_EQ(read<float>(x), (std::vector<float>{1, 4, 9, 16, 25, 36}));
+}
+
+ISOLATED_TEST(BadInput, OperandsOnTwoDevices) {
+  use_plugins({"minimal"});
+  const Device one = open("minimal0"), two = open("minimal1");
+  const Tensor x = floats(one, {2}), y = floats(two, {2});
+  compute_tensor* out = nullptr;
+  EXPECT_FAILS(run_op("add", nullptr, {x, y}, &out), COMPUTE_ERROR_DEVICE_MISMATCH, "add", "minimal0", "minimal1");
+  const Stream stream = make_stream(two);
+  EXPECT_FAILS(run_op("exp", stream, {x}, &out), COMPUTE_ERROR_DEVICE_MISMATCH, "exp", "minimal0", "minimal1");
+}
+
+// ---- Views and host memory ------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3});
+  Tensor view, transposed;
+  const int64_t two_open[] = {-1, -1}, seven[] = {7}, one_open[] = {4, -1}, negative[] = {-2, 3};
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, two_open, view.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_reshape(x, 1, seven, view.out()), kInvalid, "[7]", "[2,3]");
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, one_open, view.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, negative, view.out()), kInvalid, "-2");
+  EXPECT_FAILS(compute_tensor_reshape(x, 33, negative, view.out()), kInvalid, "33");
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, nullptr, view.out()), kInvalid);
+  ASSERT_OK(compute_tensor_permute(x, 2, nullptr, transposed.out()));
+  const int64_t six[] = {6};
+  EXPECT_FAILS(compute_tensor_reshape(transposed, 1, six, view.out()), COMPUTE_ERROR_UNSUPPORTED, "copy");
+  const int32_t same[] = {0, 0}, beyond[] = {0, 2};
+  EXPECT_FAILS(compute_tensor_permute(x, 2, same, view.out()), kInvalid, "0");
+  EXPECT_FAILS(compute_tensor_permute(x, 2, beyond, view.out()), kInvalid, "2");
+  EXPECT_FAILS(compute_tensor_permute(x, 1, same, view.out()), kInvalid);
+  const int64_t zero_steps[] = {1, 0};
+  EXPECT_FAILS(compute_tensor_slice(x, 2, nullptr, nullptr, zero_steps, view.out()), kInvalid, "0");
+  EXPECT_FAILS(compute_tensor_slice(x, 3, nullptr, nullptr, nullptr, view.out()), kInvalid, "3", "2");
+  const int64_t other[] = {2, 4}, fewer[] = {3};
+  EXPECT_FAILS(compute_tensor_broadcast(x, 2, other, view.out()), kInvalid, "[2,3]", "[2,4]");
+  EXPECT_FAILS(compute_tensor_broadcast(x, 1, fewer, view.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_expand(x, 4, view.out()), kInvalid, "4");
+  EXPECT_FAILS(compute_tensor_squeeze(x, 0, view.out()), kInvalid, "0");
+  EXPECT_FAILS(compute_tensor_squeeze(x, -3, view.out()), kInvalid, "-3");
+  const int64_t shape[] = {2}, strides[] = {5}, wide[] = {6}, back[] = {-1};
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, wide, 0, view.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, strides, 0, view.out()));
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, strides, 4, view.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, back, 0, view.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT64, 1, shape, strides, 0, view.out()), kInvalid, "float64");
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, strides, std::numeric_limits<int64_t>::max() - 3,
+                                   view.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE);
+  const int64_t far[] = {std::numeric_limits<int64_t>::max()};
+  EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, far, 0, view.out()), COMPUTE_ERROR_OUT_OF_RANGE);
+}
+
+ISOLATED_TEST(BadInput, HostMemoryOfTheWrongSize) {
+  use_plugins({"minimal"});
+  for (const char* name : {"cpu", "minimal0"}) {
+    const Device device = open(name);
+    const Tensor x = floats(device, {4});
+    float values[5] = {};
+    EXPECT_FAILS(compute_tensor_read(x, values, 20), kInvalid, "20", "16");
+    EXPECT_FAILS(compute_tensor_read(x, values, 12), kInvalid, "12", "16");
+    EXPECT_FAILS(compute_tensor_read(x, nullptr, 16), kInvalid, "dst");
+    EXPECT_FAILS(compute_tensor_write(x, values, -1), kInvalid, "-1");
+    EXPECT_FAILS(compute_tensor_write(x, nullptr, 16), kInvalid, "src");
+    void* data = nullptr;
+    int32_t is_copy = 0;
+    EXPECT_FAILS(compute_tensor_map(x, 0, &data, &is_copy), kInvalid, "access");
+    EXPECT_FAILS(compute_tensor_map(x, 8, &data, &is_copy), kInvalid, "access");
+    EXPECT_FAILS(compute_tensor_unmap(x, values), kInvalid);
+  }
+}
+
+ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
+  alignas(64) static char bytes[64] = {};
+  const int64_t shape[] = {4};
+  Tensor tensor;
+  EXPECT_FAILS(
+      compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, bytes, 0, nullptr, nullptr, tensor.out()),
+      kInvalid, "promise");
+  EXPECT_FAILS(
+      compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, bytes, 4, nullptr, nullptr, tensor.out()),
+      kInvalid, "promise");
+  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, bytes + 1, COMPUTE_WRAP_EXPOSED,
+                                        nullptr, nullptr, tensor.out()),
+               kInvalid, "aligned");
+  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, nullptr, COMPUTE_WRAP_EXPOSED,
+                                        nullptr, nullptr, tensor.out()),
+               kInvalid, "data");
+  const int64_t large[] = {kHuge, kHuge};
+  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 2, large, nullptr, bytes, COMPUTE_WRAP_EXPOSED, nullptr,
+                                        nullptr, tensor.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, nullptr, 0, tensor.out()), kInvalid, "value");
+  EXPECT_FAILS(compute_tensor_scalar(99, bytes, 0, tensor.out()), kInvalid, "99");
+  EXPECT_FAILS(compute_scalar_create(0, tensor.out()), kInvalid);
+}
+
+ISOLATED_TEST(BadInput, WritingToWhatIsReadOnly) {
+  const Device device = open_minimal();
+  alignas(64) static float values[4] = {1, 2, 3, 4};
+  const int64_t shape[] = {4};
+  Tensor fixed, scalar;
+  ASSERT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values, COMPUTE_WRAP_IMMUTABLE, nullptr,
+                                     nullptr, fixed.out()));
+  ASSERT_OK(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, values, 0, scalar.out()));
+  const Tensor x = floats(device, {4});
+  compute_tensor* output = fixed;
+  EXPECT_FAILS(run_op("exp", nullptr, {x}, &output), kInvalid, "exp");
+  EXPECT_FAILS(compute_tensor_write(fixed, values, 16), kInvalid);
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  EXPECT_FAILS(compute_tensor_map(fixed, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid);
+  output = scalar;
+  EXPECT_NE(code_of(run_op("exp", nullptr, {scalar}, &output)), COMPUTE_OK);
+  EXPECT_EQ(values[0], 1);
+}
+
+// ---- Expressions, plans, graphs -------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, ExpressionsGetACaret) {
+  const char* names[] = {"a", "b"};
+  Expression expression;
+  auto parse = [&](const char* text) { return compute_expression_parse(text, names, 2, nullptr, 0, expression.out()); };
+  EXPECT_FAILS(parse("a + "), kInvalid, "^");
+  EXPECT_FAILS(parse("a + c"), kInvalid, "c", "^");
+  EXPECT_FAILS(parse("tanhh(a)"), kInvalid, "tanh", "^");
+  EXPECT_FAILS(parse("exp(a, b)"), kInvalid, "exp", "^");
+  EXPECT_FAILS(parse("(a"), kInvalid, "^");
+  EXPECT_FAILS(parse(""), kInvalid);
+  EXPECT_FAILS(parse(std::string(100000, '(').c_str()), kInvalid);
+  EXPECT_FAILS(compute_expression_parse(nullptr, names, 2, nullptr, 0, expression.out()), kInvalid, "text");
+  EXPECT_FAILS(compute_expression_parse("a", nullptr, 2, nullptr, 0, expression.out()), kInvalid);
+  EXPECT_FAILS(compute_expression_parse("a", names, -1, nullptr, 0, expression.out()), kInvalid);
+  const char* same[] = {"a", "a"};
+  EXPECT_FAILS(compute_expression_parse("a", same, 2, nullptr, 0, expression.out()), kInvalid, "a");
+  ASSERT_OK(parse("a * b"));
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2}), y = floats(device, {3});
+  compute_tensor* out = nullptr;
+  compute_tensor* one[] = {x};
+  compute_tensor* two[] = {x, y};
+  EXPECT_FAILS(compute_map(nullptr, expression, one, 1, nullptr, 0, &out, 1), kInvalid, "1", "2");
+  EXPECT_FAILS(compute_map(nullptr, expression, two, 2, nullptr, 0, &out, 1), kInvalid, "[2]", "[3]");
+  ASSERT_OK(compute_expression_parse("index(0) * 2", nullptr, 0, nullptr, 0, expression.out()));
+  EXPECT_FAILS(compute_map(nullptr, expression, nullptr, 0, nullptr, 0, &out, 1), kInvalid);
+  EXPECT_EQ(out, nullptr);
+}
+
+ISOLATED_TEST(BadInput, PlansTakeWhatTheyWereMadeFor) {
+  const Device device = open_minimal();
+  const compute_op* exp = nullptr;
+  ASSERT_OK(compute_op_find("exp", 0, &exp));
+  const Tensor x = floats(device, {4}), longer = floats(device, {5}), other = make_full(device, {4}, 1.0);
+  compute_tensor* input[] = {x};
+  compute_tensor* output[] = {nullptr};
+  Plan plan;
+  ASSERT_OK(compute_plan_create(exp, device, nullptr, 0, input, 1, output, 1, plan.out()));
+  compute_tensor* wrong[] = {longer};
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 1, output, 1), kInvalid, "exp", "[5]", "[4]");
+  wrong[0] = other;
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 1, output, 1), kInvalid, "exp", "float64");
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 0, output, 1), kInvalid, "exp");
+  EXPECT_EQ(output[0], nullptr);
+  EXPECT_OK(compute_plan_run(plan, nullptr, input, 1, output, 1));
+  compute_tensor_release(output[0]);
+}
+
+ISOLATED_TEST(BadInput, GraphsRefuseWhatTheyCannotRecord) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0"), cpu = open("cpu");
+  const Stream stream = make_stream(device);
+  Graph graph;
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid);
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_FAILS(compute_graph_begin(stream), kInvalid);
+  EXPECT_FAILS(compute_stream_synchronize(stream), kInvalid, "record");
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid);  // the first error, and no graph
+  EXPECT_EQ(graph.get(), nullptr);
+
+  const Tensor x = floats(device, {4}), host = floats(cpu, {4});
+  Tensor y;
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_NE(code_of(run_op("add", stream, {x, host}, y.out())), COMPUTE_OK);  // a host operand
+  EXPECT_NE(code_of(compute_graph_end(stream, graph.out())), COMPUTE_OK);
+
+  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(run_op("square", stream, {x}, y.out()));
+  ASSERT_OK(compute_graph_end(stream, graph.out()));
+  Tensor slot;
+  const float value = 1;
+  ASSERT_OK(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
+  EXPECT_FAILS(compute_graph_set_scalar(graph, slot, &value), kInvalid);  // the graph does not use it
+  const Device two = open("minimal1");
+  const Stream elsewhere = make_stream(two);
+  EXPECT_FAILS(compute_graph_run(graph, elsewhere), COMPUTE_ERROR_DEVICE_MISMATCH);
+  EXPECT_OK(compute_graph_run(graph, stream));
+  EXPECT_EQ(read<float>(y), std::vector<float>(4, 1.0f));
+}
+
+// ---- Structs of other sizes -----------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, StructsMayBeSmallerOrLarger) {
+  const Device device = open_minimal(), cpu = open("cpu");
+  struct {
+    compute_device_info info;
+    unsigned char canary[32];
+  } given;
+  std::memset(&given, 0x5A, sizeof given);
+  given.info.struct_size = offsetof(compute_device_info, description);  // an old program
+  given.info.next = nullptr;
+  EXPECT_OK(compute_device_get_info(cpu, &given.info));
+  EXPECT_STREQ(given.info.name, "cpu");
+  unsigned char untouched[8];
+  std::memset(untouched, 0x5A, sizeof untouched);
+  EXPECT_EQ(std::memcmp(&given.info.description, untouched, sizeof untouched), 0);
+  given.info.struct_size = sizeof given;  // a newer one: what nobody knows stays as it is, or is zero
+  EXPECT_OK(compute_device_get_info(cpu, &given.info));
+  EXPECT_STREQ(given.info.plugin, "cpu");
+  EXPECT_EQ(given.info.struct_size, sizeof given);
+  given.info.struct_size = 0;
+  EXPECT_FAILS(compute_device_get_info(cpu, &given.info), kInvalid, "struct_size");
+  given.info.struct_size = 15;
+  EXPECT_FAILS(compute_device_get_info(cpu, &given.info), kInvalid, "struct_size", "15");
+
+  compute_stream_options options = {};
+  Stream stream;
+  EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "struct_size");
+  options.struct_size = 16;
+  EXPECT_OK(compute_stream_create(device, &options, stream.out()));
+  options.struct_size = sizeof options;
+  options.flags = 0x80000000u;
+  EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "flags");
+}
+
+ISOLATED_TEST(BadInput, ArraysOfStructsAreSteppedByTheFirstSize) {
+  struct Larger {
+    compute_attribute attribute;
+    int64_t newer;
+  };
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3});
+  const compute_op* sum = nullptr;
+  ASSERT_OK(compute_op_find("sum", 0, &sum));
+  const int64_t axis = 1, keep = 1;
+  Larger attributes[] = {{int_attribute("axes", &axis, 1), 0}, {int_attribute("keepdims", &keep, 1), 0}};
+  attributes[0].attribute.struct_size = attributes[1].attribute.struct_size = sizeof(Larger);
+  compute_tensor* inputs[] = {x};
+  Tensor y;
+  EXPECT_OK(compute_op_run(sum, nullptr, &attributes[0].attribute, 2, inputs, 1, y.out(), 1));
+  EXPECT_EQ(compute_tensor_rank(y), 2);
+  EXPECT_EQ(read<float>(y), (std::vector<float>{3, 3}));
+  attributes[1].attribute.struct_size = sizeof(compute_attribute);
+  EXPECT_FAILS(compute_op_run(sum, nullptr, &attributes[0].attribute, 2, inputs, 1, y.out(), 1), kInvalid,
+               "struct_size");
+  attributes[0].attribute.struct_size = 0;
+  EXPECT_FAILS(compute_op_run(sum, nullptr, &attributes[0].attribute, 2, inputs, 1, y.out(), 1), kInvalid,
+               "struct_size");
+}
+
+ISOLATED_TEST(BadInput, ListsOfNothing) {
+  use_plugins({"minimal"});
+  int64_t count = -7;
+  EXPECT_OK(compute_device_list(nullptr, 0, &count));
+  EXPECT_GE(count, 3);
+  EXPECT_FAILS(compute_device_list(nullptr, 3, &count), kInvalid, "infos");
+  compute_device_info info = {};
+  EXPECT_FAILS(compute_device_list(&info, 1, &count), kInvalid, "struct_size");
+  info.struct_size = sizeof info;
+  EXPECT_OK(compute_device_list(&info, 1, &count));
+  EXPECT_STREQ(info.name, "cpu");
+  EXPECT_FAILS(compute_device_attributes("nobody", nullptr, 0, &count), COMPUTE_ERROR_NOT_FOUND, "nobody");
+  EXPECT_OK(compute_op_list(nullptr, 0, &count));
+  EXPECT_GT(count, 80);
+}
+
+// ---- Settings -------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, SettingsThatAreNotThere) {
+  EXPECT_FAILS(compute_config_set("COMPUTE_DEVIC", "cpu"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_DEVIC", "COMPUTE_DEVICE");
+  EXPECT_FAILS(compute_config_set("COMPUTE_FALLBACK", "sometimes"), kInvalid, "sometimes", "strict");
+  EXPECT_FAILS(compute_config_set("COMPUTE_SPIN_US", "-1"), kInvalid, "-1");
+  EXPECT_FAILS(compute_config_set("COMPUTE_MEMORY_LIMIT", "4X"), kInvalid, "4X");
+  EXPECT_FAILS(compute_config_set(nullptr, "1"), kInvalid, "name");
+  compute_text* text = nullptr;
+  EXPECT_FAILS(compute_config_get("COMPUTE_NOTHING", &text), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_NOTHING");
+  char program[] = "program", flag[] = "--compute-devic=cpu";
+  char* arguments[] = {program, flag, nullptr};
+  int32_t count = 2;
+  EXPECT_FAILS(compute_config_arguments(&count, arguments), COMPUTE_ERROR_NOT_FOUND, "--compute-devic",
+               "--compute-device");
+  EXPECT_OK(compute_config_set("COMPUTE_SYNC", "1"));
+  EXPECT_OK(compute_config_get("COMPUTE_SYNC", &text));
+  EXPECT_EQ(take_text(text), "1\tthe API");
+  EXPECT_FAILS(compute_scope_pop(), kInvalid);
+}
+
+// ---- Sizes that are too large ---------------------------------------------------------------------------------------
+
+ISOLATED_TEST(BadInput, MemoryThatIsNotThere) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_MEMORY", "1048576", 1);
+  const Device device = open("minimal0"), cpu = open("cpu");
+  const Tensor held = floats(device, {100000});
+  const int64_t shape[] = {200000}, more[] = {1 << 20}, most[] = {int64_t{1} << 58};
+  Tensor out;
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, out.out()),
+               COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "minimal0", "800000");
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, more, out.out()),
+               COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "minimal0", "4194304", "1048576");
+  EXPECT_EQ(read<float>(held)[99999], 1);  // nothing sticks
+  if (!kSanitizer) {
+    EXPECT_FAILS(compute_tensor_empty(cpu, COMPUTE_DTYPE_FLOAT32, 1, most, out.out()), COMPUTE_ERROR_OUT_OF_MEMORY,
+                 "cpu");
+  }
+  const Tensor row = floats(device, {1, 100000});
+  Tensor tall;
+  const int64_t tall_shape[] = {1000, 100000};
+  ASSERT_OK(compute_tensor_broadcast(row, 2, tall_shape, tall.out()));
+  EXPECT_FAILS(run_op("exp", nullptr, {tall}, out.out()), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+}
+
+}  // namespace
+}  // namespace robustness

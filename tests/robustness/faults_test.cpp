@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that fail while they work: the error comes with code, device and text, sticks where it must and nowhere else,
+// and what heals is healed.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr compute_error_code kInvalid = COMPUTE_ERROR_INVALID_ARGUMENT;
+
+struct Faulty {
+  Faulty() {
+    use_plugins({"faulty", "minimal"});
+    device = open("faulty0");
+  }
+  Device device;
+};
+
+// The device computes what it should.
+void expect_works(compute_device* device) {
+  set_faults("");
+  const Stream stream = make_stream(device);
+  const Tensor x = make_tensor<float>(device, {1, 2, 3});
+  Tensor y;
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  EXPECT_EQ(read<float>(y), (std::vector<float>{1, 4, 9}));
+}
+
+int32_t health_of(compute_device* device) {
+  int32_t health = -1;
+  EXPECT_OK(compute_device_health(device, &health));
+  return health;
+}
+
+// ---- Slots that fail ------------------------------------------------------------------------------------------------
+
+// One rule, and the call that meets it. Both an error and an exception must come out as an error, and must not stick.
+struct SlotFault {
+  friend void PrintTo(const SlotFault& fault, std::ostream* out) { *out << fault.slot; }
+
+  const char* slot;
+  compute_error* (*call)(compute_device* device, compute_tensor* x);
+};
+
+compute_error* allocate(compute_device* device, compute_tensor*) {
+  const int64_t shape[] = {1 << 20};
+  Tensor tensor;
+  return compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, tensor.out());
+}
+compute_error* create_stream(compute_device* device, compute_tensor*) {
+  Stream stream;
+  return compute_stream_create(device, nullptr, stream.out());
+}
+compute_error* square(compute_device*, compute_tensor* x) {
+  Tensor y;
+  return run_op("square", nullptr, {x}, y.out());
+}
+compute_error* fill(compute_device* device, compute_tensor*) {
+  const int64_t shape[] = {4};
+  const float value = 1;
+  Tensor tensor;
+  return compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 1, shape, &value, tensor.out());
+}
+compute_error* write(compute_device*, compute_tensor* x) {
+  const float values[3] = {1, 2, 3};
+  return compute_tensor_write(x, values, sizeof values);
+}
+compute_error* read_back(compute_device*, compute_tensor* x) {
+  float values[3];
+  return compute_tensor_read(x, values, sizeof values);
+}
+
+class FailingSlots : public testing::TestWithParam<SlotFault> {};
+
+TEST_P(FailingSlots, GiveAnErrorThatDoesNotStick) {
+  for (const std::string fault : {"error:INTERNAL", "throw"}) {
+    const Outcome outcome = run_in_child([&] {
+      const Faulty faulty;
+      const Tensor x = make_tensor<float>(faulty.device, {1, 2, 3});
+      set_faults(std::string(GetParam().slot) + "@1=" + fault);
+      compute_error* error = GetParam().call(faulty.device, x);
+      const std::string expected = fault == "throw" ? "throws in " : " fails as asked";
+      EXPECT_TRUE(fails_with(error, COMPUTE_ERROR_INTERNAL, {GetParam().slot, expected}));
+      expect_works(faulty.device);
+      EXPECT_EQ(health_of(faulty.device), COMPUTE_HEALTH_GOOD);
+    });
+    EXPECT_TRUE(outcome.exited(0)) << fault << "\n" << outcome.output;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FailingSlots,
+                         testing::Values(SlotFault{"memory_allocate", allocate},
+                                         SlotFault{"stream_create", create_stream}, SlotFault{"op_query", square},
+                                         SlotFault{"op_prepare", square}, SlotFault{"op_run", square},
+                                         SlotFault{"fill", fill}, SlotFault{"copy_from_host", write},
+                                         SlotFault{"copy_to_host", read_back}),
+                         [](const auto& info) { return std::string(info.param.slot); });
+
+ISOLATED_TEST(Faults, AnErrorHasDeviceNativeCodeAndText) {
+  const Faulty faulty;
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  set_faults("op_prepare=error:COMPILE_FAILED");
+  Tensor y;
+  const Error error(run_op("square", nullptr, {x}, y.out()));
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(compute_error_get_code(error.get()), COMPUTE_ERROR_COMPILE_FAILED);
+  EXPECT_EQ(compute_error_native_code(error.get()), 4711);
+  EXPECT_STREQ(compute_error_device(error.get()), "faulty0");
+  EXPECT_STREQ(compute_error_op(error.get()), "square");
+  EXPECT_EQ(y.get(), nullptr);
+}
+
+ISOLATED_TEST(Faults, CodesThatDoNotExistAreErrorsToo) {
+  const Faulty faulty;
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  for (const char* code : {"0", "-1", "12345"}) {
+    set_faults(std::string("op_run@1=error:") + code);
+    Tensor y;
+    const compute_error_code actual = code_of(run_op("square", nullptr, {x}, y.out()));
+    EXPECT_GT(actual, COMPUTE_OK);
+    EXPECT_LE(actual, COMPUTE_ERROR_INTERNAL);
+  }
+}
+
+// ---- Memory ---------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Faults, OutOfMemoryIsSurvived) {
+  const Faulty faulty;
+  const Tensor kept = make_full(faulty.device, {1000}, 3.0f);
+  // Once: core gives back what it cached and asks again.
+  set_faults("memory_allocate@1=error:OUT_OF_DEVICE_MEMORY");
+  EXPECT_OK(allocate(faulty.device, nullptr));
+  set_faults("memory_allocate=error:OUT_OF_DEVICE_MEMORY");
+  const int64_t shape[] = {8 << 20};
+  Tensor tensor;
+  EXPECT_FAILS(compute_tensor_empty(faulty.device, COMPUTE_DTYPE_FLOAT32, 1, shape, tensor.out()),
+               COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "faulty0", std::to_string(8 << 20 << 2));
+  EXPECT_EQ(health_of(faulty.device), COMPUTE_HEALTH_GOOD);
+  EXPECT_EQ(read<float>(kept)[999], 3);
+  expect_works(faulty.device);
+}
+
+// Every allocation of a small program fails in turn.
+ISOLATED_TEST(Faults, TheNthAllocationFails) {
+  const Faulty faulty;
+  int failures = 0;
+  for (int n = 1; n < 50; ++n) {
+    EXPECT_OK(compute_device_trim(faulty.device, 0));
+    set_faults("memory_allocate@" + std::to_string(n) + "+=error:OUT_OF_DEVICE_MEMORY");
+    const int64_t shape[] = {300, 1000};
+    const float value = 2;
+    Tensor x, y, z;
+    compute_error* error = compute_tensor_full(faulty.device, COMPUTE_DTYPE_FLOAT32, 2, shape, &value, x.out());
+    if (error == nullptr) error = run_op("exp", nullptr, {x}, y.out());
+    if (error == nullptr) error = run_op("var", nullptr, {y}, z.out());
+    if (error == nullptr) break;
+    ++failures;
+    EXPECT_FAILS(error, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "faulty0");
+  }
+  EXPECT_GT(failures, 0);
+  EXPECT_LT(failures, 49);
+  expect_works(faulty.device);
+}
+
+// ---- Refusals -------------------------------------------------------------------------------------------------------
+
+class Refusals : public testing::TestWithParam<int32_t> {};
+
+TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
+  const Outcome outcome = run_in_child([] {
+    const Faulty faulty;
+    const Tensor x = make_full(faulty.device, {3}, 1.0f);
+    set_faults("op_query=refuse:" + std::to_string(GetParam()));
+    Tensor y;
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_UNSUPPORTED, "square", "faulty0",
+                 "faulty refuses as asked", "ask another device");
+    const compute_op* op = nullptr;
+    ASSERT_OK(compute_op_find("square", 0, &op));
+    const int64_t shape[] = {5};
+    compute_tensor_spec spec = {sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape,
+                                nullptr};
+    int32_t support = -1;
+    int64_t workspace = -1;
+    compute_text* reason = nullptr;
+    EXPECT_OK(compute_op_query(faulty.device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace));
+    EXPECT_EQ(support, COMPUTE_SUPPORT_NONE);
+    EXPECT_NE(take_text(reason).find("faulty refuses as asked"), std::string::npos);
+    expect_works(faulty.device);
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+// Every reason of plugin.h, and numbers that are none.
+INSTANTIATE_TEST_SUITE_P(Faults, Refusals, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 0, -1, 1000));
+
+ISOLATED_TEST(Faults, ARefusalWithoutAReasonIsARefusal) {
+  const Faulty faulty;
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  set_faults("op_query=silent");
+  Tensor y;
+  EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_UNSUPPORTED, "square", "faulty0");
+  expect_works(faulty.device);
+}
+
+ISOLATED_TEST(Faults, APreparedLieIsFound) {
+  const Faulty faulty;
+  const Tensor x = make_full(faulty.device, {7}, 1.0f);
+  Tensor y;
+  for (const char* plan : {"plan=zero", "plan=workspace:-1", "op_prepare=lie"}) {
+    set_faults(plan);
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0");
+  }
+  set_faults("plan=workspace:4611686018427387904");
+  EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  expect_works(faulty.device);
+}
+
+// ---- Streams that fail ----------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Faults, AFailedStreamStaysFailedAndANewOneHeals) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  Tensor y;
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  EXPECT_OK(compute_device_synchronize(faulty.device));
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  set_faults("stream_sync=error:STREAM_FAILED;stream_reached=error:STREAM_FAILED");
+  EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_STREAM_FAILED, "stream_");
+  set_faults("");
+  EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_STREAM_FAILED);
+  int32_t finished = -1;
+  EXPECT_FAILS(compute_stream_query(stream, &finished), COMPUTE_ERROR_STREAM_FAILED);
+  EXPECT_NE(code_of(run_op("square", stream, {x}, y.out())), COMPUTE_OK);
+  EXPECT_EQ(health_of(faulty.device), COMPUTE_HEALTH_GOOD);
+  expect_works(faulty.device);
+}
+
+ISOLATED_TEST(Faults, SpoiltTensorsAreKnownAndAnOverwriteHealsThem) {
+  const Faulty faulty;
+  const Stream bad = make_stream(faulty.device), good = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 2.0f);
+  EXPECT_OK(compute_device_synchronize(faulty.device));
+  Tensor y, z;
+  EXPECT_OK(run_op("square", bad, {x}, y.out()));
+  set_faults("stream_sync@1=error:STREAM_FAILED;stream_reached@1=error:STREAM_FAILED");
+  EXPECT_FAILS(compute_stream_synchronize(bad), COMPUTE_ERROR_STREAM_FAILED);
+  set_faults("");
+  float values[3];
+  EXPECT_FAILS(compute_tensor_read(y, values, sizeof values), COMPUTE_ERROR_STREAM_FAILED, "square");
+  EXPECT_EQ(code_of(run_op("exp", good, {y}, z.out())), COMPUTE_ERROR_STREAM_FAILED);  // or poisoned when it is read
+  EXPECT_EQ(read<float>(x), std::vector<float>(3, 2.0f));
+  const float fresh[] = {7, 8, 9};
+  EXPECT_OK(compute_tensor_write(y, fresh, sizeof fresh));
+  EXPECT_EQ(read<float>(y), (std::vector<float>{7, 8, 9}));
+}
+
+ISOLATED_TEST(Faults, AnErrorFromACallbackThreadReachesTheNextWait) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  set_faults("op_run@1=async:STREAM_FAILED");
+  Tensor y;
+  compute_error_free(run_op("square", stream, {x}, y.out()));
+  EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_STREAM_FAILED, "fails as asked");
+  expect_works(faulty.device);
+}
+
+ISOLATED_TEST(Faults, NotificationsSayWhy) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 1.0f);
+  Tensor y;
+  static std::atomic<int> good = 0, bad = 0;
+  const auto callback = [](const compute_error* error, void*) { ++(error == nullptr ? good : bad); };
+  auto wait_for = [](const std::atomic<int>& count) {
+    for (int i = 0; i < 2000 && count == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return count.load();
+  };
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  EXPECT_OK(compute_stream_notify(stream, callback, nullptr));
+  EXPECT_EQ(wait_for(good), 1);
+  set_faults("stream_sync=error:STREAM_FAILED;stream_reached=error:STREAM_FAILED");
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  EXPECT_OK(compute_stream_notify(stream, callback, nullptr));
+  EXPECT_EQ(wait_for(bad), 1);
+  EXPECT_FAILS(compute_stream_notify(stream, nullptr, nullptr), kInvalid, "callback");
+}
+
+ISOLATED_TEST(Faults, AHangEndsWithTheTimeLimit) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  // A long computation: some 10^8 steps of the interpreter, so that the wait ends first.
+  const Tensor x = make_full(faulty.device, {2000}, 1.0f);
+  const int64_t columns[] = {2000, 1}, rows[] = {1, 2000};
+  Tensor a, b, product;
+  ASSERT_OK(compute_tensor_reshape(x, 2, columns, a.out()));
+  ASSERT_OK(compute_tensor_reshape(x, 2, rows, b.out()));
+  ASSERT_OK(run_op("add", stream, {a, b}, product.out()));
+  const auto start = std::chrono::steady_clock::now();
+  int32_t reached = -1;
+  EXPECT_OK(compute_stream_wait_until(stream, 20'000'000, &reached));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(kSanitizer ? 2000 : 300));
+  EXPECT_EQ(reached, 0);
+  EXPECT_OK(compute_stream_wait_until(stream, COMPUTE_TIMEOUT_NONE, &reached));
+  EXPECT_EQ(reached, 1);
+}
+
+// ---- Severities -----------------------------------------------------------------------------------------------------
+
+struct Severity {
+  friend void PrintTo(const Severity& severity, std::ostream* out) { *out << severity.code; }
+
+  const char* code;
+  compute_error_code error;
+  int32_t health;
+};
+
+class Severities : public testing::TestWithParam<Severity> {};
+
+TEST_P(Severities, ConcernThisDeviceAlone) {
+  const Outcome outcome = run_in_child([] {
+    const Faulty faulty;
+    const Device other = open("minimal0"), second = open("faulty1");
+    const Tensor x = make_full(faulty.device, {3}, 1.0f), host = make_full(open("cpu"), {3}, 5.0f);
+    set_faults(std::string("op_run@1=error:") + GetParam().code);
+    Tensor y;
+    const Error error(run_op("square", nullptr, {x}, y.out()));
+    ASSERT_NE(error, nullptr);
+    EXPECT_EQ(compute_error_get_code(error.get()), GetParam().error);
+    EXPECT_STREQ(compute_error_device(error.get()), "faulty0");
+    EXPECT_EQ(health_of(faulty.device), GetParam().health);
+    set_faults("");
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), GetParam().error, "faulty0");  // it says so from now on
+    Stream stream;
+    EXPECT_FAILS(compute_stream_create(faulty.device, nullptr, stream.out()), GetParam().error, "faulty0");
+    EXPECT_EQ(read<float>(host), std::vector<float>(3, 5.0f));
+    EXPECT_EQ(health_of(other), COMPUTE_HEALTH_GOOD);
+    expect_works(other);
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, Severities,
+    testing::Values(Severity{"CONTEXT_LOST", COMPUTE_ERROR_CONTEXT_LOST, COMPUTE_HEALTH_CONTEXT_LOST},
+                    Severity{"DEVICE_LOST", COMPUTE_ERROR_DEVICE_LOST, COMPUTE_HEALTH_DEVICE_LOST},
+                    Severity{"RESTART_REQUIRED", COMPUTE_ERROR_RESTART_REQUIRED, COMPUTE_HEALTH_RESTART_REQUIRED}),
+    [](const auto& info) { return std::string(info.param.code); });
+
+// ---- Graphs ---------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Faults, AnErrorInTheMiddleOfAGraph) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 2.0f);
+  Tensor a, b, c;
+  Graph graph;
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_OK(run_op("square", stream, {x}, a.out()));
+  EXPECT_OK(run_op("negative", stream, {a}, b.out()));
+  EXPECT_OK(run_op("square", stream, {b}, c.out()));
+  ASSERT_OK(compute_graph_end(stream, graph.out()));
+  EXPECT_OK(compute_graph_run(graph, stream));
+  EXPECT_EQ(read<float>(c), std::vector<float>(3, 16.0f));
+
+  set_faults("op_run@2=error:INTERNAL");
+  EXPECT_FAILS(compute_graph_run(graph, stream), COMPUTE_ERROR_INTERNAL, "op_run fails as asked");
+  set_faults("");
+  const Stream fresh = make_stream(faulty.device);
+  EXPECT_OK(compute_graph_run(graph, fresh));
+  EXPECT_OK(compute_stream_synchronize(fresh));
+  EXPECT_EQ(read<float>(c), std::vector<float>(3, 16.0f));
+}
+
+ISOLATED_TEST(Faults, AnErrorWhileRecordingLeavesNoGraph) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 2.0f);
+  Tensor a;
+  Graph graph;
+  ASSERT_OK(compute_graph_begin(stream));
+  set_faults("op_prepare=error:COMPILE_FAILED");
+  EXPECT_FAILS(run_op("square", stream, {x}, a.out()), COMPUTE_ERROR_COMPILE_FAILED);
+  set_faults("");
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), COMPUTE_ERROR_COMPILE_FAILED);
+  EXPECT_EQ(graph.get(), nullptr);
+  EXPECT_OK(run_op("square", stream, {x}, a.out()));  // the stream records no longer
+  EXPECT_EQ(read<float>(a), std::vector<float>(3, 4.0f));
+}
+
+ISOLATED_TEST(Faults, PlansThatCannotBeCapturedSaySo) {
+  const Faulty faulty;
+  const Stream stream = make_stream(faulty.device);
+  const Tensor x = make_full(faulty.device, {3}, 2.0f);
+  Tensor a;
+  Graph graph;
+  set_faults("plan=not_capturable");
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_FAILS(run_op("square", stream, {x}, a.out()), COMPUTE_ERROR_UNSUPPORTED, "square");
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), COMPUTE_ERROR_UNSUPPORTED);
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host has no memory left: every operator new of a call fails in turn. The call then returns OUT_OF_MEMORY, or
+// succeeds all the same, leaks nothing and leaves nothing behind that harms later calls.
+#include <cstdlib>
+#include <new>
+
+#include "robustness.hpp"
+
+namespace {
+
+// Allocations of this thread that still succeed; negative: all do. libcompute takes operator new from this program.
+thread_local int64_t allocations_left = -1;
+
+bool may_allocate() {
+  if (allocations_left < 0) return true;
+  if (allocations_left == 0) return false;
+  --allocations_left;
+  return true;
+}
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (!may_allocate()) return nullptr;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(size == 0 ? 1 : size);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+  if (void* memory = allocate(size, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate_or_throw(size, 1); }
+void* operator new[](std::size_t size) { return allocate_or_throw(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate_or_throw(size, std::size_t(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate_or_throw(size, std::size_t(alignment));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace robustness {
+namespace {
+
+// Makes the first, second, … allocation of `call` fail until it needs no more. Returns how many failures it took.
+template <class F>
+int64_t fail_each_allocation(F&& call) {
+  for (int64_t n = 0;; ++n) {
+    allocations_left = n;
+    compute_error* error = call();
+    const bool was_short = allocations_left == 0;
+    allocations_left = -1;
+    if (error != nullptr) {
+      EXPECT_FAILS(error, COMPUTE_ERROR_OUT_OF_MEMORY);
+    } else if (!was_short) {
+      return n;
+    }
+    if (n > 20000) {
+      ADD_FAILURE() << "it never succeeds";
+      return n;
+    }
+  }
+}
+
+// As run_op, but without allocating anything itself.
+compute_error* run(const char* name, compute_stream* stream, std::initializer_list<compute_tensor*> inputs,
+                   compute_tensor** output, const compute_attribute* attribute = nullptr) {
+  const compute_op* op = nullptr;
+  if (compute_error* error = compute_op_find(name, 0, &op)) return error;
+  return compute_op_run(op, stream, attribute, attribute ? 1 : 0, inputs.begin(), static_cast<int64_t>(inputs.size()),
+                        output, 1);
+}
+
+ISOLATED_TEST(HostMemory, TheInterposedAllocatorIsTheLibrarys) {
+  const Device cpu = open("cpu");
+  const int64_t shape[] = {4};
+  allocations_left = 0;
+  Tensor tensor;
+  compute_error* error = compute_tensor_empty(cpu, COMPUTE_DTYPE_FLOAT32, 1, shape, tensor.out());
+  allocations_left = -1;
+  EXPECT_FAILS(error, COMPUTE_ERROR_OUT_OF_MEMORY);
+}
+
+class HostMemory : public testing::TestWithParam<const char*> {};
+
+TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"minimal"});
+    const Device device = open(GetParam()), cpu = open("cpu");
+    const Stream stream = make_stream(device);
+    const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3});
+    const Tensor host = make_tensor<float>(cpu, {1, 2, 3, 4, 5, 6}, {2, 3});
+    const int64_t shape[] = {3, 2}, axis[] = {1};
+    const compute_attribute axes = int_attribute("axes", axis, 1);
+
+    fail_each_allocation([&] {
+      Tensor tensor;
+      return compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 2, shape, tensor.out());
+    });
+    fail_each_allocation([&] {
+      Tensor view;
+      return compute_tensor_permute(x, 2, nullptr, view.out());
+    });
+    fail_each_allocation([&] {
+      Stream other;
+      return compute_stream_create(device, nullptr, other.out());
+    });
+    for (const char* name : {"exp", "negative", "round"}) {
+      fail_each_allocation([&] {
+        Tensor y;
+        return run(name, stream, {x}, y.out());
+      });
+    }
+    fail_each_allocation([&] {
+      Tensor y;
+      return run("var", stream, {x}, y.out(), &axes);
+    });
+    fail_each_allocation([&] {
+      Tensor y;
+      return run("add", stream, {x, host}, y.out());  // a mirror
+    });
+    fail_each_allocation([&] {
+      Tensor y;
+      return compute_tensor_to_device(host, device, y.out());
+    });
+    fail_each_allocation([&] {
+      const char* names[] = {"a"};
+      Expression expression;
+      return compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, expression.out());
+    });
+    fail_each_allocation([&] {
+      Event event;
+      return compute_event_record(stream, event.out());
+    });
+    fail_each_allocation([&] {
+      compute_text* text = nullptr;
+      compute_error* error = compute_device_which("cpu", COMPUTE_FORMAT_TEXT, &text);
+      compute_text_free(text);
+      return error;
+    });
+    fail_each_allocation([&] {
+      Tensor y;
+      Graph graph;
+      compute_error* error = compute_graph_begin(stream);
+      if (error != nullptr) return error;
+      error = run("square", stream, {x}, y.out());
+      compute_error* ended = compute_graph_end(stream, graph.out());
+      if (error != nullptr) {
+        compute_error_free(ended);
+        return error;
+      }
+      return ended;
+    });
+    EXPECT_OK(compute_stream_synchronize(stream));
+    Tensor y;
+    EXPECT_OK(run_op("add", stream, {x, x}, y.out()));
+    EXPECT_EQ(read<float>(y), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(HostMemory, HostMemory, testing::ValuesIn(devices_with_ops()),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Opening a device reads configuration, plugins and tables: it must come back to a state in which it can be tried
+// again. The plugin is named by its file: libstdc++'s directory iterators end the process where they find no memory.
+ISOLATED_TEST(HostMemory, OpeningADeviceMayFail) {
+  setenv("COMPUTE_PLUGIN_FILES", (plugin_folder("minimal") + "/compute_plugin_minimal.so").c_str(), 1);
+  EXPECT_GT(fail_each_allocation([] {
+              Device device;
+              return compute_device_open("minimal0", device.out());
+            }),
+            0);
+  const Device device = open("minimal0");
+  const Tensor x = make_full(device, {3}, 1.0f);
+  EXPECT_EQ(read<float>(x), std::vector<float>(3, 1.0f));
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a process: shutdown, exit with work in flight, fork, and what may still be called afterwards.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+// Seconds of work for the interpreter.
+void queue_long_work(compute_device* device, compute_stream* stream, int64_t extent = 1500) {
+  const Tensor x = make_full(device, {extent}, 1.0f);
+  const int64_t columns[] = {extent, 1}, rows[] = {1, extent};
+  Tensor a, b;
+  ASSERT_OK(compute_tensor_reshape(x, 2, columns, a.out()));
+  ASSERT_OK(compute_tensor_reshape(x, 2, rows, b.out()));
+  for (int i = 0; i < 8; ++i) {
+    Tensor sum;
+    ASSERT_OK(run_op("add", stream, {a, b}, sum.out()));  // released while it runs
+  }
+}
+
+// ---- Shutdown -------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
+  use_plugins({"minimal"});
+  Device device = open("minimal0");
+  Stream stream = make_stream(device);
+  Tensor x = make_full(device, {3}, 1.0f), y;
+  Event event;
+  ASSERT_OK(compute_event_record(stream, event.out()));
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+  EXPECT_EQ(drained, 1);
+  constexpr compute_error_code kShutDown = COMPUTE_ERROR_SHUT_DOWN;
+  Device other;
+  Stream another;
+  compute_text* text = nullptr;
+  int64_t count = 0;
+  int32_t number = 0;
+  float values[3];
+  const int64_t shape[] = {3};
+  EXPECT_FAILS(compute_device_open("cpu", other.out()), kShutDown, "shut down");
+  EXPECT_FAILS(compute_device_list(nullptr, 0, &count), kShutDown);
+  EXPECT_FAILS(compute_device_synchronize(device), kShutDown);
+  EXPECT_FAILS(compute_load_report(COMPUTE_FORMAT_TEXT, &text), kShutDown);
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, y.out()), kShutDown);
+  EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), kShutDown);
+  EXPECT_FAILS(compute_tensor_write(x, values, sizeof values), kShutDown);
+  EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), kShutDown);
+  EXPECT_FAILS(compute_stream_create(device, nullptr, another.out()), kShutDown);
+  EXPECT_FAILS(compute_stream_synchronize(stream), kShutDown);
+  EXPECT_FAILS(compute_stream_query(stream, &number), kShutDown);
+  EXPECT_FAILS(compute_event_synchronize(event), kShutDown);
+  EXPECT_FAILS(compute_event_wait(event, stream), kShutDown);
+  EXPECT_FAILS(compute_graph_begin(stream), kShutDown);
+  // Releases do nothing, from any thread; so does exit.
+  std::thread([&] {
+    x.reset();
+    stream.reset();
+    event.reset();
+    device.reset();
+  }).join();
+}
+
+ISOLATED_TEST(Life, ShutdownWaitsNoLongerThanItIsTold) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  queue_long_work(device, stream, 4000);
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(1'000'000, &drained));
+  EXPECT_EQ(drained, 0);
+}
+
+ISOLATED_TEST(Life, ShutdownWhileOthersWork) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  std::atomic<int> running = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const Stream stream = make_stream(device);
+      const Tensor x = make_full(device, {100}, 1.0f);
+      ++running;
+      for (compute_error_code code = COMPUTE_OK; code != COMPUTE_ERROR_SHUT_DOWN;) {
+        Tensor y;
+        code = code_of(run_op("square", stream, {x}, y.out()));
+        ASSERT_TRUE(code == COMPUTE_OK || code == COMPUTE_ERROR_SHUT_DOWN) << code;
+      }
+    });
+  }
+  while (running < 4) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+  for (std::thread& thread : threads) thread.join();
+}
+
+ISOLATED_TEST(Life, ShutdownTwiceAndWithoutUse) {
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(0, &drained));
+  EXPECT_EQ(drained, 1);
+  compute_error_free(compute_shutdown(0, &drained));
+}
+
+// ---- Exit -----------------------------------------------------------------------------------------------------------
+
+TEST(Life, ExitWithWorkInFlightIsCleanAndBounded) {
+  for (const char* name : devices_with_ops()) {
+    const Outcome outcome = run_in_child([&] {
+      use_plugins({"minimal"});
+      // Never released: the process just ends.
+      compute_device* device = open(name).release();
+      compute_stream* stream = make_stream(device).release();
+      queue_long_work(device, stream, kThreadSanitizer ? 600 : 6000);
+    });
+    EXPECT_TRUE(outcome.exited(0)) << name << " status " << outcome.status << "\n" << outcome.output;
+    EXPECT_LT(outcome.seconds, kSanitizer ? 30 : 6) << name;
+  }
+}
+
+TEST(Life, ExitWithAHangingDeviceIsBounded) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"faulty"});
+    compute_device* device = open("faulty0").release();
+    compute_stream* stream = make_stream(device).release();
+    queue_long_work(device, stream, 100);
+    set_faults("stream_sync=error:DEVICE_LOST;stream_reached=error:DEVICE_LOST");
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+  EXPECT_LT(outcome.seconds, kSanitizer ? 30 : 5);
+}
+
+TEST(Life, ExitFromAnotherThread) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"minimal"});
+    compute_device* device = open("minimal0").release();
+    std::thread([device] {
+      compute_stream* stream = make_stream(device).release();
+      queue_long_work(device, stream, 200);
+      std::exit(testing::Test::HasFailure() ? 1 : 0);
+    }).join();
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+// A static object of the program that outlives the library's own exit handler.
+TEST(Life, StaticObjectsMayReleaseTheirHandlesAtExit) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"minimal"});
+    struct Keeper {
+      Tensor tensor;
+      Stream stream;
+      Device device;
+    };
+    static Keeper early;  // its destructor is registered before the library's handler
+    early.device = open("minimal0");
+    static Keeper late;  // and this one after it
+    late.device = open("minimal0");
+    early.stream = make_stream(early.device);
+    early.tensor = make_full(early.device, {3}, 1.0f);
+    late.stream = make_stream(late.device);
+    late.tensor = make_full(late.device, {3}, 1.0f);
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+// ---- Fork -----------------------------------------------------------------------------------------------------------
+
+// Runs `body` in a fork of a process that uses the library; its assertions count.
+void expect_in_fork(const std::function<void()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    body();
+    std::fflush(nullptr);
+    std::exit(testing::Test::HasFailure() ? 1 : 0);  // exit handlers must not wait for threads that are not there
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+ISOLATED_TEST(Life, DevicesOpenedBeforeAForkAreForkedInTheChild) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer allows no threads after a fork";
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  const Tensor x = make_full(device, {3}, 2.0f);
+  Tensor y;
+  EXPECT_OK(run_op("square", stream, {x}, y.out()));
+  EXPECT_EQ(read<float>(y)[0], 4);
+  expect_in_fork([&] {
+    int32_t health = -1;
+    EXPECT_OK(compute_device_health(device, &health));
+    EXPECT_EQ(health, COMPUTE_HEALTH_FORKED);
+    Tensor z;
+    float values[3];
+    EXPECT_FAILS(run_op("square", stream, {x}, z.out()), COMPUTE_ERROR_FORKED, "minimal0", "fork");
+    EXPECT_FAILS(run_op("square", nullptr, {x}, z.out()), COMPUTE_ERROR_FORKED, "minimal0");
+    EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), COMPUTE_ERROR_FORKED);
+    EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_FORKED);
+  });
+  Tensor z;
+  EXPECT_OK(run_op("square", stream, {y}, z.out()));  // the parent does not notice
+  EXPECT_EQ(read<float>(z)[0], 16);
+}
+
+#if defined(COMPUTE_HAS_CPU_PLUGIN)
+ISOLATED_TEST(Life, TheCpuWorksInTheChild) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer allows no threads after a fork";
+  const Device cpu = open("cpu");
+  const Tensor x = make_full(cpu, {300000}, 2.0f);
+  Tensor y;
+  EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
+  expect_in_fork([&] {
+    Tensor z;
+    EXPECT_OK(run_op("square", nullptr, {y}, z.out()));
+    EXPECT_EQ(read<float>(z)[299999], 16);
+    const Stream stream = make_stream(cpu);
+    EXPECT_OK(run_op("square", stream, {y}, z.out()));
+    EXPECT_EQ(read<float>(z)[0], 16);
+  });
+}
+#endif
+
+ISOLATED_TEST(Life, DevicesOpenedInTheChildWork) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer allows no threads after a fork";
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Tensor x = make_full(device, {3}, 2.0f);
+  expect_in_fork([] {
+    const Device other = open("minimal1");
+    const Tensor y = make_full(other, {3}, 3.0f);
+    EXPECT_EQ(read<float>(y)[0], 3);
+  });
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins that are not what they should be: each is rejected with a reason in the load report, and never hides the
+// others.
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+std::string load_report() {
+  compute_text* text = nullptr;
+  EXPECT_OK(compute_load_report(COMPUTE_FORMAT_TEXT, &text));
+  return text ? take_text(text) : "";
+}
+
+std::vector<std::string> device_names() {
+  int64_t count = 0;
+  EXPECT_OK(compute_device_list(nullptr, 0, &count));
+  std::vector<compute_device_info> infos(static_cast<size_t>(count));
+  for (compute_device_info& info : infos) info.struct_size = sizeof info;
+  EXPECT_OK(compute_device_list(infos.data(), count, &count));
+  std::vector<std::string> names;
+  for (const compute_device_info& info : infos) names.emplace_back(info.name);
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The good plugin is there, `faulty` has no device, and the report has all the parts.
+void expect_rejected(const std::vector<std::string>& parts) {
+  const auto names = device_names();
+  EXPECT_TRUE(has(names, "cpu"));
+  EXPECT_TRUE(has(names, "minimal0"));
+  EXPECT_FALSE(has(names, "faulty0"));
+  const std::string report = load_report();
+  for (const std::string& part : parts) EXPECT_NE(report.find(part), std::string::npos) << part << "\n" << report;
+}
+
+// A folder that is gone after the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    char name[] = "/tmp/compute-robustness-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+  std::string write(const std::string& name, const std::string& contents) const {
+    std::ofstream(path_ / name, std::ios::binary) << contents;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string contents_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string minimal_library() { return plugin_folder("minimal") + "/compute_plugin_minimal.so"; }
+
+void use_folder(const TemporaryFolder& folder) {
+  setenv("COMPUTE_PLUGIN_PATH", (folder.path().string() + ":" + plugin_folder("minimal")).c_str(), 1);
+}
+
+// ---- Files ----------------------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Loader, MissingLibrariesAreAllNamed) {
+  use_plugins({"missing_library", "minimal"});
+  expect_rejected({"compute_plugin_missing_library.so", "libcompute_absent_one.so.7", "libcompute_absent_two.so.7"});
+}
+
+ISOLATED_TEST(Loader, UndefinedSymbolsAreNamed) {
+  use_plugins({"undefined_symbol", "minimal"});
+  expect_rejected({"compute_plugin_undefined_symbol.so", "compute_absent_function"});
+}
+
+ISOLATED_TEST(Loader, BothExportsMustBeThere) {
+  use_plugins({"no_query", "no_open", "minimal"});
+  expect_rejected({"compute_plugin_query", "compute_plugin_open"});
+}
+
+ISOLATED_TEST(Loader, AlienFilesAreNamed) {
+  const TemporaryFolder folder;
+  const std::string good = contents_of(minimal_library());
+  ASSERT_GT(good.size(), sizeof(Elf64_Ehdr));
+  folder.write("compute_plugin_text.so", "this is no library\n");
+  folder.write("compute_plugin_empty.so", "");
+  folder.write("compute_plugin_short.so", good.substr(0, 1000));
+  std::string alien = good;
+  reinterpret_cast<Elf64_Ehdr*>(alien.data())->e_machine = EM_S390;
+  folder.write("compute_plugin_alien.so", alien);
+  std::filesystem::create_directory(folder.path() / "compute_plugin_folder.so");
+  std::filesystem::create_symlink("nowhere", folder.path() / "compute_plugin_dangling.so");
+  mkfifo((folder.path() / "compute_plugin_fifo.so").c_str(), 0600);
+  folder.write("broken.json", "{\"name\": ");
+  folder.write("gone.json", "{\"name\": \"gone\", \"library\": \"compute_plugin_gone.so\"}");
+  use_folder(folder);
+  expect_rejected({"compute_plugin_text.so", "compute_plugin_empty.so", "compute_plugin_short.so",
+                   "compute_plugin_alien.so", "compute_plugin_folder.so", "compute_plugin_dangling.so",
+                   "compute_plugin_fifo.so", "broken.json", "gone"});
+}
+
+ISOLATED_TEST(Loader, UnreadableFilesAreNamed) {
+  if (geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  const TemporaryFolder folder;
+  const std::string file = folder.write("compute_plugin_secret.so", contents_of(minimal_library()));
+  chmod(file.c_str(), 0);
+  use_folder(folder);
+  expect_rejected({"compute_plugin_secret.so", "ermission"});
+}
+
+ISOLATED_TEST(Loader, PlacesThatAreNotAbsoluteAreRefused) {
+  setenv("COMPUTE_PLUGIN_PATH", ("plugins:" + plugin_folder("minimal")).c_str(), 1);
+  EXPECT_TRUE(has(device_names(), "minimal0"));
+  EXPECT_NE(load_report().find("plugins"), std::string::npos);
+}
+
+ISOLATED_TEST(Loader, NamedFilesReplaceEverything) {
+  setenv("COMPUTE_PLUGIN_FILES", minimal_library().c_str(), 1);
+  const auto names = device_names();
+  EXPECT_EQ(names, (std::vector<std::string>{"cpu", "minimal0", "minimal1"}));
+}
+
+ISOLATED_TEST(Loader, TwoCopiesOfOnePluginAreOne) {
+  const TemporaryFolder folder;
+  folder.write("compute_plugin_minimal.so", contents_of(minimal_library()));
+  use_folder(folder);
+  const auto names = device_names();
+  EXPECT_EQ(std::count(names.begin(), names.end(), "minimal0"), 1) << load_report();
+}
+
+// ---- Manifests and tables -------------------------------------------------------------------------------------------
+
+// One rule of COMPUTE_FAULTY for which the plugin is rejected, with what the report says.
+struct Rejection {
+  friend void PrintTo(const Rejection& rejection, std::ostream* out) { *out << rejection.faults; }
+
+  std::string name;
+  std::string faults;
+  std::vector<std::string> parts;
+};
+
+class RejectedPlugins : public testing::TestWithParam<Rejection> {};
+
+TEST_P(RejectedPlugins, SayWhyAndHideNobody) {
+  const Outcome outcome = run_in_child([&] {
+    use_plugins({"faulty", "minimal"});
+    set_faults(GetParam().faults);
+    expect_rejected(GetParam().parts);
+    Device device;
+    const Error error(compute_device_open("faulty0", device.out()));
+    ASSERT_NE(error, nullptr);
+    const std::string message = compute_error_message(error.get());
+    EXPECT_TRUE(compute_error_get_code(error.get()) == COMPUTE_ERROR_NOT_FOUND ||
+                compute_error_get_code(error.get()) == COMPUTE_ERROR_INVALID_ARGUMENT)
+        << message;
+    for (const std::string& part : GetParam().parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loader, RejectedPlugins,
+    testing::Values(Rejection{"NoManifest", "manifest=null", {"NULL"}},
+                    Rejection{"ManifestOfSizeZero", "manifest=zero", {"0 bytes"}},
+                    Rejection{"ManifestOfAnotherType", "manifest=type", {"struct_type"}},
+                    Rejection{"NewerInterface", "manifest=interface:7", {"7", "1"}},
+                    Rejection{"AnotherDraft", "manifest=draft:99", {"draft", "99"}},
+                    Rejection{"NameWithADigit", "manifest=name:faulty9", {"faulty9"}},
+                    Rejection{"NameOfNothing", "manifest=name:", {"name"}},
+                    Rejection{"NameWithBlanks", "manifest=name:fau lty", {"fau lty"}},
+                    Rejection{"NameOfTheHost", "manifest=name:auto", {"auto"}},
+                    Rejection{"AnotherSanitizer", "manifest=sanitizer:memory", {"memory"}},
+                    Rejection{"QueryThrows", "query=throw", {"throws in query"}},
+                    Rejection{"OpenFails", "open=error:INTERNAL", {"open fails as asked"}},
+                    Rejection{"OpenThrows", "open=throw", {"throws in open"}},
+                    Rejection{"OpenLies", "open=lie", {"table"}}, Rejection{"NoTable", "table=null", {"table"}},
+                    Rejection{"TableOfSizeZero", "table=zero", {"enumerate"}},
+                    Rejection{"TableWithoutDeviceOpen", "table=small", {"device_open"}},
+                    Rejection{"TableWithoutEnumerate", "table=without:enumerate", {"enumerate"}},
+                    Rejection{"EnumerateFails", "enumerate=error:INTERNAL", {"enumerate fails as asked"}},
+                    Rejection{"EnumerateThrows", "enumerate=throw", {"throws in enumerate"}}),
+    [](const auto& info) { return info.param.name; });
+
+ISOLATED_TEST(Loader, StructsOfOtherSizesAreAccepted) {
+  use_plugins({"faulty"});
+  set_faults("manifest=large;table=large;devices=large;device_table=large");
+  const Device device = open("faulty0");
+  const Tensor x = make_full(device, {4}, 2.0f);
+  EXPECT_EQ(read<float>(x), std::vector<float>(4, 2.0f));
+}
+
+ISOLATED_TEST(Loader, SmallerStructsLackWhatIsNewer) {
+  use_plugins({"faulty"});
+  set_faults("manifest=small;devices=small");
+  const auto names = device_names();
+  EXPECT_TRUE(has(names, "faulty0"));
+}
+
+ISOLATED_TEST(Loader, RequirementsReachTheReport) {
+  use_plugins({"faulty", "minimal"});
+  set_faults("requirement=missing;devices=none");
+  expect_rejected(
+      {"libabsent", "libabsent.so.2", "libabsent.so.1", "no matrix products", "install the package absent"});
+  Device device;
+  EXPECT_FAILS(compute_device_open("faulty", device.out()), COMPUTE_ERROR_NOT_FOUND, "libabsent",
+               "install the package absent");
+}
+
+ISOLATED_TEST(Loader, UnusableDevicesAreShownWithTheReason) {
+  use_plugins({"faulty"});
+  set_faults("devices=unusable");
+  EXPECT_NE(load_report().find("the faulty driver is too old"), std::string::npos);
+  Device device;
+  EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_NOT_FOUND, "faulty0",
+               "the faulty driver is too old");
+}
+
+// ---- Devices --------------------------------------------------------------------------------------------------------
+
+class UselessDevices : public testing::TestWithParam<Rejection> {};
+
+TEST_P(UselessDevices, FailToOpenAndSayWhy) {
+  const Outcome outcome = run_in_child([&] {
+    use_plugins({"faulty"});
+    set_faults(GetParam().faults);
+    Device device;
+    compute_error* error = compute_device_open("faulty0", device.out());
+    ASSERT_NE(error, nullptr);
+    const std::string message = compute_error_message(error);
+    compute_error_free(error);
+    EXPECT_EQ(device.get(), nullptr);
+    for (const std::string& part : GetParam().parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+    set_faults("");
+    EXPECT_OK(compute_device_open("faulty0", device.out()));  // it was not spoilt
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loader, UselessDevices,
+    testing::Values(Rejection{"OpenFails", "device_open=error:DEVICE_LOST", {"device_open fails as asked"}},
+                    Rejection{"OpenThrows", "device_open=throw", {"throws in device_open"}},
+                    Rejection{"OpenLies", "device_open=lie", {"faulty0", "table"}},
+                    Rejection{"NoTable", "device_table=null", {"faulty0", "table"}},
+                    Rejection{"OldTable", "device_table=small", {"faulty0", "op_run"}},
+                    Rejection{"EmptyTable", "device_table=zero", {"faulty0"}},
+                    Rejection{"NoAllocation", "device_table=without:memory_allocate", {"faulty0", "memory_allocate"}},
+                    Rejection{"NoFill", "device_table=without:fill", {"faulty0", "fill"}},
+                    Rejection{"NoSync", "device_table=without:stream_sync", {"faulty0", "stream_sync"}},
+                    Rejection{"NoQuery", "device_table=without:op_query", {"faulty0", "op_query"}},
+                    Rejection{"NoCaps", "caps=null", {"faulty0", "heap"}},
+                    Rejection{"OldCaps", "caps=small", {"faulty0", "heap"}},
+                    Rejection{"NoHeaps", "caps=no_heaps", {"faulty0", "heap"}},
+                    Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}}),
+    [](const auto& info) { return info.param.name; });
+
+// ---- Crashes --------------------------------------------------------------------------------------------------------
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// In process a crash is a crash, as the documentation says.
+TEST(Loader, ACrashingPluginTakesTheProcessDown) {
+  for (const char* faults : {"load=crash", "query=crash", "open=crash"}) {
+    const Outcome outcome = run_in_child([&] {
+      use_plugins({"faulty"});
+      set_faults(faults);
+      load_report();
+    });
+    EXPECT_TRUE(outcome.was_killed_by(SIGSEGV)) << faults << "\n" << outcome.output;
+  }
+}
+#endif
+
+#if defined(COMPUTE_HAS_PROBE)
+// With COMPUTE_PROBE=1 each plugin is tried in a process of its own first.
+ISOLATED_TEST(Loader, AProbedCrashIsAReason) {
+  const TemporaryFolder cache;  // of the verdicts
+  setenv("COMPUTE_CACHE_DIR", cache.path().c_str(), 1);
+  setenv("COMPUTE_PROBE", "1", 1);
+  use_plugins({"faulty", "minimal"});
+  set_faults("open=crash");
+  expect_rejected({"compute_plugin_faulty.so", "crashed", "SEGV"});
+}
+#endif
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selectors that are malformed, or name what is not there.
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr compute_error_code kInvalid = COMPUTE_ERROR_INVALID_ARGUMENT;
+
+// The line below the selector's text has the caret at this column (0-based).
+void expect_caret(const char* selector, size_t column) {
+  compute_device* device = nullptr;
+  const std::string message = message_of(compute_device_open(selector, &device));
+  const size_t text = message.find(std::string("\n  ") + selector + "\n");
+  ASSERT_NE(text, std::string::npos) << message;
+  const size_t line = message.find('\n', text + 1) + 1;
+  EXPECT_EQ(message.substr(line, message.find('\n', line) - line), std::string(2 + column, ' ') + "^") << message;
+}
+
+ISOLATED_TEST(Selectors, TypingErrorsGetACaretAndTheNearestName) {
+  use_plugins({"minimal"});
+  Device device;
+  EXPECT_FAILS(compute_device_open("minimall0", device.out()), kInvalid, "minimall", "minimal", "^");
+  EXPECT_FAILS(compute_device_open("cpu,cdua0", device.out()), kInvalid, "cdua", "cuda", "^");
+  EXPECT_FAILS(compute_device_open("cpu@", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("cpu+mem=", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("cpu+meme=1G", device.out()), kInvalid, "meme", "^");
+  EXPECT_FAILS(compute_device_open("cpu,,cpu", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("minimal0:1", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("cpu,-minimal", device.out()), kInvalid, "auto");
+  EXPECT_FAILS(compute_device_open("9", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("minimal99999999999999999999", device.out()), kInvalid, "^");
+  EXPECT_FAILS(compute_device_open("\xff\xfe", device.out()), kInvalid);
+  expect_caret("cpu,cdua0", 4);
+  expect_caret("cpu+meme=1G", 4);
+}
+
+ISOLATED_TEST(Selectors, TheEnvironmentIsNamed) {
+  setenv("COMPUTE_DEVICE", "cpuu", 1);
+  Device device;
+  EXPECT_FAILS(compute_device_open(nullptr, device.out()), kInvalid, "COMPUTE_DEVICE", "cpuu", "^");
+}
+
+ISOLATED_TEST(Selectors, DevicesThatAreNotThereBringTheLoadReport) {
+  use_plugins({"minimal", "missing_library"});
+  Device device;
+  EXPECT_FAILS(compute_device_open("minimal7", device.out()), COMPUTE_ERROR_NOT_FOUND, "minimal7", "minimal0",
+               plugin_folder("minimal"));
+  EXPECT_FAILS(compute_device_open("missing_library", device.out()), COMPUTE_ERROR_NOT_FOUND,
+               "libcompute_absent_one.so.7", "libcompute_absent_two.so.7");
+  EXPECT_FAILS(compute_device_open("minimal@pci=0000:65:00.0", device.out()), COMPUTE_ERROR_NOT_FOUND, "0000:65:00.0");
+  EXPECT_EQ(device.get(), nullptr);
+}
+
+ISOLATED_TEST(Selectors, AListFallsThroughWithAWarning) {
+  use_plugins({"faulty"});
+  static std::string lines;
+  ASSERT_OK(compute_log_set_callback([](int32_t level, const char* category, const char* text,
+                                        void*) { lines += std::to_string(level) + " " + category + " " + text + "\n"; },
+                                     nullptr));
+  set_faults("device_open=error:DEVICE_LOST");
+  const Device device = open("faulty0,cpu");
+  EXPECT_STREQ(compute_device_name(device), "cpu");
+  EXPECT_NE(lines.find("2 select"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("faulty0"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("fails as asked"), std::string::npos) << lines;
+}
+
+ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
+  use_plugins({"minimal"});
+  const Device first = open("minimal0+mem=1M"), again = open("minimal0");
+  EXPECT_EQ(first.get(), again.get());
+  Device other;
+  EXPECT_FAILS(compute_device_open("minimal0+mem=2M", other.out()), kInvalid, "minimal0", "options");
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sixteen threads queue random work over shared tensors on eight streams. Updates of one shared tensor commute and keep
+// all of its elements equal, so that its end is known whatever the order, and every copy of it, taken at any moment,
+// must be uniform: a hazard that was missed shows as a torn copy or a lost update. Private chains of each thread, which
+// hop from stream to stream, must equal those of a serial run bit by bit.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr int kThreads = 16;
+constexpr int kStreams = 8;
+constexpr int64_t kExtent = 259;  // just off a vector's width
+constexpr int kRounds = kThreadSanitizer ? 60 : 150;
+
+// The shared tensors, each with an op whose updates commute.
+constexpr std::array<const char*, 5> kUpdates = {"add", "bitwise_xor", "multiply", "minimum", "maximum"};
+
+struct World {
+  explicit World(const char* name) : device(open(name)) {
+    for (int i = 0; i < kStreams; ++i) streams.push_back(make_stream(device));
+    for (size_t i = 0; i < kUpdates.size(); ++i) shared.push_back(make_full<int64_t>(device, {kExtent}, 1));
+    std::vector<double> values(kExtent);
+    for (int64_t i = 0; i < kExtent; ++i) values[static_cast<size_t>(i)] = 0.5 + static_cast<double>(i) / kExtent;
+    constant = make_tensor(device, values);
+    host_constant = make_tensor(open("cpu"), values);
+    results.resize(kThreads);
+  }
+
+  Device device;
+  std::vector<Stream> streams;
+  std::vector<Tensor> shared;
+  Tensor constant;       // on the device
+  Tensor host_constant;  // the same on the host: a mirror
+  std::vector<std::vector<double>> results;
+};
+
+// `x op= amount`, whole, through a reversed view every now and then.
+void update(World& world, size_t which, int64_t amount, bool reversed, compute_stream* stream) {
+  compute_tensor* target = world.shared[which];
+  Tensor view;
+  if (reversed) {
+    const int64_t start = INT64_MIN, stop = INT64_MAX, step = -1;
+    ASSERT_OK(compute_tensor_slice(target, 1, &start, &stop, &step, view.out()));
+    target = view;
+  }
+  Tensor scalar;
+  ASSERT_OK(compute_tensor_scalar(COMPUTE_DTYPE_INT64, &amount, 0, scalar.out()));
+  ASSERT_OK(run_op(kUpdates[which], stream, {target, scalar}, &target));
+}
+
+// Takes a copy and reduces it on another stream; both must see one moment.
+void expect_uniform(World& world, size_t which, compute_stream* first, compute_stream* second) {
+  Tensor copy, least, greatest;
+  ASSERT_OK(run_op("copy", first, {world.shared[which]}, copy.out()));
+  ASSERT_OK(run_op("min", second, {copy}, least.out()));
+  ASSERT_OK(run_op("max", first, {copy}, greatest.out()));
+  ASSERT_EQ(read<int64_t>(least), read<int64_t>(greatest)) << kUpdates[which];
+}
+
+// What one thread does. The numbers of its generator do not depend on the others, and so neither does its private
+// chain.
+void work(World& world, int thread) {
+  std::mt19937_64 random(1234 + static_cast<uint64_t>(thread));
+  auto pick = [&](uint64_t count) { return static_cast<size_t>(random() % count); };
+  Tensor chain = make_full(world.device, {kExtent}, 1.0);
+  Event event;
+  for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
+    compute_stream* stream = world.streams[pick(kStreams)];
+    compute_stream* other = world.streams[pick(kStreams)];
+    const size_t which = pick(kUpdates.size());
+    const int64_t amount = static_cast<int64_t>(random() % 1000) * 2 + 1;
+    const bool coin = random() % 2 == 0;
+    switch (pick(8)) {
+      case 0:
+      case 1:
+      case 2:
+        update(world, which, amount, coin, stream);
+        break;
+      case 3:
+        expect_uniform(world, which, stream, other);
+        break;
+      case 4: {  // y = chain * c + chain, elsewhere than where the chain was made
+        Tensor product, sum;
+        ASSERT_OK(run_op("multiply", stream, {chain, coin ? world.constant : world.host_constant}, product.out()));
+        ASSERT_OK(run_op("add", other, {product, chain}, sum.out()));
+        ASSERT_OK(run_op("tanh", stream, {sum}, chain.out()));
+        break;
+      }
+      case 5: {  // in place, and a view of it into a new one
+        compute_tensor* target = chain;
+        ASSERT_OK(run_op("multiply", stream, {chain, world.constant}, &target));
+        const int64_t start = INT64_MIN, stop = INT64_MAX, step = -1;
+        Tensor view;
+        ASSERT_OK(compute_tensor_slice(chain, 1, &start, &stop, &step, view.out()));
+        ASSERT_OK(run_op("negative", other, {view}, chain.out()));
+        break;
+      }
+      case 6:
+        if (event.get() != nullptr) {
+          ASSERT_OK(compute_event_wait(event, stream));
+        }
+        ASSERT_OK(compute_event_record(other, event.out()));
+        if (coin) {
+          ASSERT_OK(compute_stream_synchronize(stream));
+        }
+        break;
+      case 7: {
+        const std::vector<double> values = read<double>(chain);
+        chain = make_tensor(world.device, values);
+        break;
+      }
+    }
+  }
+  world.results[static_cast<size_t>(thread)] = read<double>(chain);
+}
+
+// The updates alone, in the order of one thread after the other.
+std::array<int64_t, kUpdates.size()> expected_shared() {
+  std::array<int64_t, kUpdates.size()> values;
+  values.fill(1);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    std::mt19937_64 random(1234 + static_cast<uint64_t>(thread));
+    for (int round = 0; round < kRounds; ++round) {
+      random(), random();
+      const size_t which = random() % kUpdates.size();
+      const auto amount = static_cast<int64_t>(random() % 1000) * 2 + 1;
+      random();
+      if (random() % 8 > 2) continue;
+      int64_t& value = values[which];
+      switch (which) {
+        case 0:
+          value += amount;
+          break;
+        case 1:
+          value ^= amount;
+          break;
+        case 2:
+          value = static_cast<int64_t>(static_cast<uint64_t>(value) * static_cast<uint64_t>(amount));
+          break;
+        case 3:
+          value = std::min(value, amount);
+          break;
+        case 4:
+          value = std::max(value, amount);
+          break;
+      }
+    }
+  }
+  return values;
+}
+
+class Stress : public testing::TestWithParam<const char*> {};
+
+TEST_P(Stress, RandomWorkOnSharedTensorsEqualsASerialRun) {
+  const auto body = [] {
+    use_plugins({"minimal"});
+    World parallel(GetParam()), serial(GetParam());
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back([&, thread] { work(parallel, thread); });
+    for (std::thread& thread : threads) thread.join();
+    for (int thread = 0; thread < kThreads; ++thread) work(serial, thread);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      EXPECT_EQ(parallel.results[static_cast<size_t>(thread)], serial.results[static_cast<size_t>(thread)])
+          << "thread " << thread;
+    }
+    const auto expected = expected_shared();
+    for (size_t which = 0; which < kUpdates.size(); ++which) {
+      EXPECT_EQ(read<int64_t>(parallel.shared[which]), std::vector<int64_t>(kExtent, expected[which]))
+          << kUpdates[which];
+      EXPECT_EQ(read<int64_t>(serial.shared[which]), std::vector<int64_t>(kExtent, expected[which])) << kUpdates[which];
+    }
+  };
+  const Outcome outcome = run_in_child(body, 110);
+  EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
+  EXPECT_LT(outcome.seconds, kSanitizer ? 60 : 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Stress, testing::ValuesIn(devices_with_ops()),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace robustness
