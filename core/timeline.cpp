@@ -121,19 +121,11 @@ void Timeline::check_faults(uint64_t reached) noexcept {
 }
 
 // What this timeline waited for has been reached as well, although nobody asked the other timeline.
-void Timeline::check_faults_waited_for(uint64_t reached, int depth) noexcept {
-  if (faults_pending.load(std::memory_order_relaxed) == 0 || depth >= kPoisonDepth) return;
+void Timeline::check_faults_waited_for(uint64_t reached) noexcept {
+  if (faults_pending.load(std::memory_order_relaxed) == 0) return;
   try {
-    SmallVector<CrossWait, 8> waits;
-    {
-      std::lock_guard guard(waits_lock_);
-      for (const CrossWait& wait : waits_) {
-        if (wait.own <= reached) waits.push_back(wait);
-      }
-    }
-    for (const CrossWait& wait : waits) {
-      wait.other->check_faults(wait.number);
-      wait.other->check_faults_waited_for(wait.number, depth + 1);
+    for (const auto& [timeline, number] : waited_for(reached)) {
+      if (timeline != this) timeline->check_faults(number);
     }
   } catch (const std::bad_alloc&) {
     // They are found when somebody waits for the other timelines.
@@ -235,20 +227,30 @@ void Timeline::require_healthy() const {
   if (const Failure* failure = this->failure()) throw_failure(*failure);
 }
 
-const Failure* Timeline::poison(uint64_t number) {
-  // Streams that wait for each other in turn make many ways to one number: each number is looked at once.
-  std::set<std::pair<const Timeline*, uint64_t>> seen;
+// Streams that wait for each other in turn make many ways to one number: each number is looked at once.
+std::set<std::pair<Timeline*, uint64_t>> Timeline::waited_for(uint64_t number) {
+  std::set<std::pair<Timeline*, uint64_t>> seen;
   std::vector<std::pair<Timeline*, uint64_t>> open{{this, number}};
   while (!open.empty()) {
     const auto [timeline, at] = open.back();
     open.pop_back();
     if (!seen.emplace(timeline, at).second) continue;
-    const Failure* own = timeline->failure();
-    if (own != nullptr && at > own->last_good && at <= own->seen) return own;
     std::lock_guard guard(timeline->waits_lock_);
     for (const CrossWait& wait : timeline->waits_) {
       if (wait.own <= at) open.emplace_back(wait.other, wait.number);
     }
+  }
+  return seen;
+}
+
+const Failure* Timeline::poison(uint64_t number) {
+  const auto holds = [](const Timeline& timeline, uint64_t at) {
+    const Failure* own = timeline.failure();
+    return own != nullptr && at > own->last_good && at <= own->seen ? own : nullptr;
+  };
+  if (const Failure* own = holds(*this, number)) return own;
+  for (const auto& [timeline, at] : waited_for(number)) {
+    if (const Failure* failure = holds(*timeline, at)) return failure;
   }
   return nullptr;
 }

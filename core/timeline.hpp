@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -120,7 +121,10 @@ class Timeline {
 
   void take_plugin_answer(compute_error* error, uint64_t reached) noexcept;
   void check_faults(uint64_t reached) noexcept;
-  void check_faults_waited_for(uint64_t reached, int depth = 0) noexcept;
+  void check_faults_waited_for(uint64_t reached) noexcept;
+
+  // This (timeline, number) and all that it was ordered after, by way of others too.
+  std::set<std::pair<Timeline*, uint64_t>> waited_for(uint64_t number);
 
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> reached_{0};
