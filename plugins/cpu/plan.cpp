@@ -50,76 +50,7 @@ constexpr Primitive kPrimitives[] = {
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
 };
 
-struct DtypeRow {
-  const char* name;
-  bool is_complex;
-};
-
-constexpr bool category_BOOL = false, category_SIGNED = false, category_UNSIGNED = false, category_FLOAT = false,
-               category_COMPLEX = true;
-
-// Indexed by id, which dtypes.def numbers from 1.
-constexpr DtypeRow kDtypes[] = {
-    {"none", false},
-#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) {#name, category_##category},
-#include <compute/dtypes.def>
-#undef COMPUTE_DTYPE
-};
-
-bool is_known(compute_dtype dtype) { return dtype > 0 && dtype < static_cast<compute_dtype>(std::size(kDtypes)); }
-
 }  // namespace
-
-Op::Op(const compute_plugin_op* op) {
-  std::memcpy(static_cast<void*>(&op_), op, std::min<size_t>(op->struct_size, sizeof op_));
-}
-
-const compute_plugin_tensor& Op::tensor(int32_t index) const {
-  const char* first = reinterpret_cast<const char*>(op_.tensors);
-  return *reinterpret_cast<const compute_plugin_tensor*>(first + static_cast<size_t>(index) * op_.tensors->struct_size);
-}
-
-const compute_attribute& Op::attribute(int32_t index) const {
-  const char* first = reinterpret_cast<const char*>(op_.attributes);
-  return *reinterpret_cast<const compute_attribute*>(first + static_cast<size_t>(index) * op_.attributes->struct_size);
-}
-
-const compute_attribute* Op::find(std::string_view name, int32_t kind) const {
-  for (int32_t i = 0; i < op_.attribute_count; ++i) {
-    const compute_attribute& a = attribute(i);
-    if (std::string_view(a.name, static_cast<size_t>(a.name_size)) == name && a.kind == kind) return &a;
-  }
-  return nullptr;
-}
-
-std::span<const int64_t> Op::integers(std::string_view name) const {
-  const compute_attribute* a = find(name, COMPUTE_KIND_INT64);
-  if (a == nullptr) return {};
-  return {static_cast<const int64_t*>(a->values), static_cast<size_t>(a->count)};
-}
-
-int64_t Op::integer(std::string_view name, int64_t otherwise) const {
-  const auto values = integers(name);
-  return values.empty() ? otherwise : values[0];
-}
-
-std::string_view Op::text(std::string_view name) const {
-  const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
-  return a == nullptr || a->count < 1 ? std::string_view() : view(*static_cast<const compute_string*>(a->values));
-}
-
-compute_dtype Op::dtype(std::string_view name) const {
-  const compute_attribute* a = find(name, COMPUTE_KIND_DTYPE);
-  return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);
-}
-
-std::optional<std::string_view> Op::unknown_attribute(std::span<const std::string_view> known) const {
-  for (int32_t i = 0; i < op_.attribute_count; ++i) {
-    const std::string_view name(attribute(i).name, static_cast<size_t>(attribute(i).name_size));
-    if (std::find(known.begin(), known.end(), name) == known.end()) return name;
-  }
-  return std::nullopt;
-}
 
 const Primitive* find_primitive(const Op& op, Refusal* out_refusal) {
   for (const Primitive& primitive : kPrimitives) {
@@ -159,20 +90,6 @@ void report_index_fault(const compute_plugin_run& run, std::string_view op, int3
   fault->limit = limit;
   fault->position = position;
   __atomic_store_n(&fault->code, COMPUTE_FAULT_INDEX, __ATOMIC_RELEASE);
-}
-
-const char* dtype_name(compute_dtype dtype) { return kDtypes[dtype].name; }
-bool is_complex(compute_dtype dtype) { return kDtypes[dtype].is_complex; }
-
-std::optional<Refusal> refuse_dtypes(const Op& op) {
-  for (int32_t i = 0; i < op.tensor_count(); ++i) {
-    const compute_plugin_tensor& tensor = op.tensor(i);
-    const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
-    if (!absent && !is_known(tensor.dtype)) {
-      return Refusal{COMPUTE_REFUSE_DTYPE, i, "the cpu plugin has no dtype " + std::to_string(tensor.dtype), ""};
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace compute::cpu

@@ -13,52 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/cpu/host.hpp"
+
 namespace compute::cpu {
-
-// A checked view of a compute_plugin_op of any struct size; valid as long as that is.
-class Op {
- public:
-  explicit Op(const compute_plugin_op* op);
-
-  const compute_plugin_op& description() const { return op_; }
-  std::string_view name() const { return {op_.name.data, static_cast<size_t>(op_.name.size)}; }
-  int32_t version() const { return op_.version; }
-  bool deterministic() const { return (op_.flags & COMPUTE_OP_DETERMINISTIC) != 0; }
-  bool fast_math() const { return (op_.flags & COMPUTE_OP_FAST_MATH) != 0; }
-  int32_t input_count() const { return op_.input_count; }
-  int32_t output_count() const { return op_.output_count; }
-  int32_t tensor_count() const { return op_.input_count + op_.output_count; }
-  int32_t scalar_count() const { return op_.scalar_count; }
-  compute_dtype scalar_dtype(int32_t index) const { return op_.scalar_dtypes[index]; }
-  const compute_plugin_tensor& tensor(int32_t index) const;
-  const compute_plugin_tensor& input(int32_t index) const { return tensor(index); }
-  const compute_plugin_tensor& output(int32_t index) const { return tensor(op_.input_count + index); }
-  int32_t expression_count() const { return op_.expression_count; }
-  const compute_plugin_expression& expression(int32_t index) const { return *op_.expressions[index]; }
-
-  // Attributes; those that are not given have these defaults.
-  std::span<const int64_t> integers(std::string_view name) const;
-  int64_t integer(std::string_view name, int64_t otherwise) const;
-  std::string_view text(std::string_view name) const;
-  compute_dtype dtype(std::string_view name) const;
-
-  // The first attribute whose name is none of these.
-  std::optional<std::string_view> unknown_attribute(std::span<const std::string_view> known) const;
-
- private:
-  const compute_attribute* find(std::string_view name, int32_t kind) const;
-  const compute_attribute& attribute(int32_t index) const;
-
-  compute_plugin_op op_{};
-};
-
-// Why an op is not taken.
-struct Refusal {
-  int32_t reason;
-  int32_t argument = -1;
-  std::string text;
-  std::string hint;
-};
 
 // An op that is ready to run. Immutable: any number of threads may run it at once.
 class Plan {
@@ -110,10 +67,6 @@ inline char* address(const compute_plugin_operand& operand) {
 void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value, int64_t limit,
                         int64_t position);
 
-const char* dtype_name(compute_dtype dtype);
-bool is_complex(compute_dtype dtype);
 
-// A refusal for a tensor whose dtype is not one of this plugin's.
-std::optional<Refusal> refuse_dtypes(const Op& op);
 
 }  // namespace compute::cpu

@@ -71,7 +71,7 @@ void memory_unmap(uint64_t, int32_t, uint64_t) {}
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
   return guard([&] {
-    const uint32_t flags = options != nullptr && COMPUTE_CPU_HAS(options, flags) ? options->flags : 0;
+    const uint32_t flags = options != nullptr && COMPUTE_PLUGIN_HAS(options, flags) ? options->flags : 0;
     *out_stream = handle_of(device_of(device)->create_stream(flags));
   });
 }
@@ -144,10 +144,10 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
   return guard([&] {
     std::unique_ptr<Plan> plan = prepare(Op(op));
     if (out_info != nullptr) {
-      if (COMPUTE_CPU_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
-      if (COMPUTE_CPU_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = 0;
-      if (COMPUTE_CPU_HAS(out_info, flags)) out_info->flags = 0;
-      if (COMPUTE_CPU_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults;
+      if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
+      if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = 0;
+      if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = 0;
+      if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults;
     }
     *out_plan = handle_of(plan.release());
   });

@@ -1,53 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/cpu/host.hpp"
+#include "plugins/common/host.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 
-namespace compute::cpu {
+namespace compute::common {
 namespace {
 
-compute_plugin_host host{};
+compute_plugin_host table{};
 
 }  // namespace
 
-void set_host(const compute_plugin_host* table) {
-  host = {};
-  std::memcpy(&host, table, static_cast<size_t>(std::min<int64_t>(table->table_size, sizeof host)));
+void set_host(const compute_plugin_host* given) {
+  table = {};
+  std::memcpy(&table, given, static_cast<size_t>(std::min<int64_t>(given->table_size, sizeof table)));
 }
 
-compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument) noexcept {
+const compute_plugin_host& host() { return table; }
+
+compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument,
+                          int64_t native_code) noexcept {
   compute_plugin_error_info info{};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
   info.code = code;
   info.argument = argument;
+  info.native_code = native_code;
   info.message = borrow(message);
-  return host.error_new(&info);
+  return table.error_new(&info);
 }
 
 compute_error* current_exception_to_error() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    return make_error(error.code, error.message, error.argument);
+    return make_error(error.code, error.message, error.argument, error.native_code);
   } catch (const std::bad_alloc&) {
-    return make_error(COMPUTE_ERROR_OUT_OF_MEMORY, "the cpu plugin is out of memory");
+    return make_error(COMPUTE_ERROR_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception& error) {
     return make_error(COMPUTE_ERROR_INTERNAL, error.what());
   } catch (...) {
-    return make_error(COMPUTE_ERROR_INTERNAL, "an exception of unknown type in the cpu plugin");
+    return make_error(COMPUTE_ERROR_INTERNAL, "an exception of unknown type");
   }
 }
 
 std::optional<std::string> setting(std::string_view name) {
-  if (host.setting == nullptr) return std::nullopt;
+  if (table.setting == nullptr) return std::nullopt;
   std::string value(256, '\0');
-  int64_t size = host.setting(borrow(name), value.data(), static_cast<int64_t>(value.size()));
+  int64_t size = table.setting(borrow(name), value.data(), static_cast<int64_t>(value.size()));
   if (size > static_cast<int64_t>(value.size())) {
     value.resize(static_cast<size_t>(size));
-    size = std::min(size, host.setting(borrow(name), value.data(), static_cast<int64_t>(value.size())));
+    size = std::min(size, table.setting(borrow(name), value.data(), static_cast<int64_t>(value.size())));
   }
   if (size < 0) return std::nullopt;
   value.resize(static_cast<size_t>(size));
@@ -68,7 +72,7 @@ std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int
 }
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {
-  if (host.log != nullptr) host.log(level, category, borrow(text));
+  if (table.log != nullptr) table.log(level, category, borrow(text));
 }
 
-}  // namespace compute::cpu
+}  // namespace compute::common

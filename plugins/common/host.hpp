@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plugin has of its host: settings, the log, and errors, thrown inside as exceptions and handed out as objects.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace compute::common {
+
+// Keeps a copy of the table that compute_plugin_open got; what an older host lacks is NULL. Each plugin
+// links this file by itself and so has a host of its own.
+void set_host(const compute_plugin_host* host);
+const compute_plugin_host& host();
+
+// Thrown where a fault is understood; caught by guard() alone, or by a stream's worker.
+class Error : public std::exception {
+ public:
+  Error(compute_error_code code, std::string message, int32_t argument = -1, int64_t native_code = 0)
+      : code(code), argument(argument), native_code(native_code), message(std::move(message)) {}
+  const char* what() const noexcept override { return message.c_str(); }
+
+  compute_error_code code;
+  int32_t argument;
+  int64_t native_code;  // the vendor's number
+  std::string message;
+};
+
+compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument = -1,
+                          int64_t native_code = 0) noexcept;
+
+// The error object for the exception in flight; never throws and never returns NULL.
+compute_error* current_exception_to_error() noexcept;
+
+// Runs `f` at the edge of the interface: nothing that it throws gets out.
+template <class F>
+compute_error* guard(F&& f) noexcept {
+  try {
+    f();
+    return nullptr;
+  } catch (...) {
+    return current_exception_to_error();
+  }
+}
+
+// A setting's value in force, by its environment name; nothing if it is unset.
+std::optional<std::string> setting(std::string_view name);
+
+// The same as a number within [least, greatest]; anything else is reported once in the log and counts as unset.
+std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int64_t greatest);
+
+void log(int32_t level, const char* category, std::string_view text) noexcept;
+
+inline compute_string borrow(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
+inline std::string_view view(compute_string text) { return {text.data, static_cast<size_t>(text.size)}; }
+
+// True iff `member` lies within the struct's size as its maker states it.
+#define COMPUTE_PLUGIN_HAS(object, member)                                                         \
+  ((object)->struct_size >= static_cast<uint64_t>(reinterpret_cast<const char*>(&(object)->member) - \
+                                                  reinterpret_cast<const char*>(object)) +      \
+                                sizeof((object)->member))
+
+}  // namespace compute::common

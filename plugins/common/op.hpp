@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops as core asks a plugin for them, and why one is not taken.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace compute::common {
+
+// A checked view of a compute_plugin_op of any struct size; valid as long as that is.
+class Op {
+ public:
+  explicit Op(const compute_plugin_op* op);
+
+  const compute_plugin_op& description() const { return op_; }
+  std::string_view name() const { return {op_.name.data, static_cast<size_t>(op_.name.size)}; }
+  int32_t version() const { return op_.version; }
+  bool deterministic() const { return (op_.flags & COMPUTE_OP_DETERMINISTIC) != 0; }
+  bool fast_math() const { return (op_.flags & COMPUTE_OP_FAST_MATH) != 0; }
+  int32_t input_count() const { return op_.input_count; }
+  int32_t output_count() const { return op_.output_count; }
+  int32_t tensor_count() const { return op_.input_count + op_.output_count; }
+  int32_t scalar_count() const { return op_.scalar_count; }
+  compute_dtype scalar_dtype(int32_t index) const { return op_.scalar_dtypes[index]; }
+  const compute_plugin_tensor& tensor(int32_t index) const;
+  const compute_plugin_tensor& input(int32_t index) const { return tensor(index); }
+  const compute_plugin_tensor& output(int32_t index) const { return tensor(op_.input_count + index); }
+  int32_t expression_count() const { return op_.expression_count; }
+  const compute_plugin_expression& expression(int32_t index) const { return *op_.expressions[index]; }
+
+  // Attributes; those that are not given have these defaults.
+  std::span<const int64_t> integers(std::string_view name) const;
+  int64_t integer(std::string_view name, int64_t otherwise) const;
+  std::string_view text(std::string_view name) const;
+  compute_dtype dtype(std::string_view name) const;
+
+  // The first attribute whose name is none of these.
+  std::optional<std::string_view> unknown_attribute(std::span<const std::string_view> known) const;
+
+ private:
+  const compute_attribute* find(std::string_view name, int32_t kind) const;
+  const compute_attribute& attribute(int32_t index) const;
+
+  compute_plugin_op op_{};
+};
+
+// Why an op is not taken.
+struct Refusal {
+  int32_t reason;
+  int32_t argument = -1;
+  std::string text;
+  std::string hint;
+};
+
+// ---- Dtypes ---------------------------------------------------------------------------------------------------------
+
+enum class Category : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex };
+
+struct DtypeRow {
+  const char* name;
+  int32_t size;
+  Category category;
+};
+
+inline constexpr int32_t kDtypeLimit = 16;
+
+// `dtype` must be a known one.
+const DtypeRow& dtype_row(compute_dtype dtype);
+inline const char* dtype_name(compute_dtype dtype) { return dtype_row(dtype).name; }
+inline int32_t dtype_size(compute_dtype dtype) { return dtype_row(dtype).size; }
+inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
+
+// A refusal for a tensor whose dtype dtypes.def does not have.
+std::optional<Refusal> refuse_dtypes(const Op& op);
+
+}  // namespace compute::common

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for ops, as source text in the portable dialect, and how to launch them.
+//
+//   Recipe recipe = make_recipe(op, dialect);               // op_prepare; no text is made, some microseconds
+//   for (const Launch& launch : recipe.launches) {
+//     if (!cache.has(launch.key)) compile(kernel_source(op, dialect, launch));
+//   }
+//
+// and op_run is, per launch: bind launch.pointers, patch a copy of launch.block, launch groups × group_size.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/common/op.hpp"
+
+namespace compute::common {
+
+enum class Language : uint8_t { kCudaC, kOpenclC };
+
+/// What a device can do, as far as kernels depend on it. Constant for a device: it is no part of a kernel's key.
+struct Dialect {
+  Language language = Language::kCudaC;
+  bool has_fp64 = true;           // OpenCL: cl_khr_fp64
+  bool has_int64_atomics = true;  // OpenCL: cl_khr_int64_base_atomics
+  bool has_half_io = true;        // vload_half and vstore_half work; else float16 is converted in integers
+  bool has_rounded_division = true;  // float32 division and square root are correctly rounded by themselves
+  bool is_host = false;           // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
+  int32_t group_size = 256;       // work items of every launch: a power of two, at most the device's limit
+  int32_t compute_units = 1;      // multiprocessors
+  int32_t groups_per_unit = 8;    // groups that one compute unit runs at a time
+  int64_t local_memory_bytes = 48 << 10;
+  int64_t max_block_bytes = 4096;  // of all parameters of a kernel (CUDA 4096, OpenCL CL_DEVICE_MAX_PARAMETER_SIZE)
+  int64_t max_groups = INT32_MAX;
+};
+
+/// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment class and index
+/// width. It contains no size.
+struct KernelKey {
+  uint64_t high = 0, low = 0;
+  friend bool operator==(const KernelKey&, const KernelKey&) = default;
+};
+struct KernelKeyHash {
+  size_t operator()(const KernelKey& key) const { return static_cast<size_t>(key.low); }
+};
+
+/// A kernel's pointer parameter. Parameters are the pointers in order, then the block by value.
+struct Pointer {
+  enum Kind : int32_t {
+    kTensor,     // run.tensors[index]
+    kWorkspace,  // run.workspace; word 0 … already holds where in it
+    kFault,      // the run's fault record, else 64 zeroed bytes of the plugin's own
+    kTable       // the launch's table: Launch::table uploaded at prepare
+  };
+  Kind kind = kTensor;
+  int32_t index = 0;
+};
+
+/// A run-time scalar's place: its 16 bytes go to the block's words `word` and `word` + 1.
+struct ScalarSlot {
+  int32_t word = 0;
+  int32_t scalar = 0;  // of run.scalars
+};
+
+/// One kernel launch of a plan.
+///
+/// The block is an array of int64. Word i, for pointer parameter i, is a byte offset that the kernel adds to that pointer. Where the
+/// device has true addresses (CUDA), pass buffer + offset_bytes and leave the word alone; where it has opaque buffers (OpenCL) pass the
+/// buffer and add offset_bytes to the word in the run's copy of the block.
+///
+/// Launches of a plan run in order; each sees what the ones before have written.
+struct Launch {
+  KernelKey key;
+  std::string name;  // the kernel's entry point
+  int64_t groups = 0;      // one-dimensional, at most dialect.max_groups
+  int32_t group_size = 0;  // work items a group
+  std::vector<Pointer> pointers;
+  std::vector<int64_t> block;
+  std::vector<ScalarSlot> scalars;
+  std::vector<int64_t> table;  // for Pointer::kTable; empty where the block holds everything
+  std::string signature;       // what the key is the digest of; kernel_source reads it
+};
+
+struct Recipe {
+  std::vector<Launch> launches;
+  int64_t workspace_bytes = 0;
+  bool reports_faults = false;
+};
+
+struct KernelSource {
+  std::string name;  // entry point
+  std::string text;  // with the prelude; complete
+};
+
+/// Why `op` is not taken; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction, arg_reduce.
+std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
+
+/// How to run `op`, which is not refused.
+Recipe make_recipe(const Op& op, const Dialect& dialect);
+
+/// The text of the kernel of one of the launches that make_recipe(op, dialect) gave.
+KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& launch);
+
+/// The text that defines the portable dialect, for user kernels: it goes before theirs. See plugins/common/README.md.
+std::string portable_prelude(const Dialect& dialect);
+
+/// Options that the texts rely on. CUDA: "--fmad=false" and friends; OpenCL: "-cl-std=CL1.2", …
+std::vector<std::string> compile_options(const Dialect& dialect);
+
+}  // namespace compute::common
