@@ -21,7 +21,6 @@
 namespace compute {
 namespace {
 
-std::atomic<bool> shut_down{false};
 
 // Memory that the plugin allocates.
 class PluginMemory final : public RawMemory {
@@ -76,6 +75,7 @@ MemoryShape shape_of(const compute_plugin_heap& heap) {
 // In the child after fork() no device of the parent works, except those whose plugin has rebuilt itself.
 void after_fork_in_child() {
   forget_background_thread();
+  forget_other_threads();
   for (const auto& device : all_devices().devices) {
     const auto rebuild = device->plugin != nullptr ? device->plugin->table.on_fork_child : nullptr;
     if (device->plugin == nullptr || (rebuild != nullptr && rebuild() == 1)) continue;
@@ -93,17 +93,28 @@ void prepare_process() {
   });
 }
 
+using Deadline = std::chrono::steady_clock::time_point;
+
+Deadline deadline_after(int64_t timeout_ns) noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  return timeout_ns >= std::chrono::nanoseconds(Deadline::max() - now).count() ? Deadline::max()
+                                                                                : now + std::chrono::nanoseconds(timeout_ns);
+}
+
+int64_t left_until(Deadline deadline) noexcept {
+  if (deadline == Deadline::max()) return COMPUTE_TIMEOUT_NONE;
+  return std::max<int64_t>(0, std::chrono::nanoseconds(deadline - std::chrono::steady_clock::now()).count());
+}
+
 bool drain(int64_t timeout_ns) noexcept {
-  const auto start = std::chrono::steady_clock::now();
+  const Deadline deadline = deadline_after(timeout_ns);
   bool drained = true;
   for (const auto& device : all_devices().devices) {
     if (device->health.load() != COMPUTE_HEALTH_GOOD) continue;
     for (Timeline* timeline : timelines_of(*device)) {
       if (timeline->immediate || timeline->reached() >= timeline->submitted() || timeline->failure() != nullptr) continue;
-      const int64_t spent = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-      const int64_t left = timeout_ns == COMPUTE_TIMEOUT_NONE ? timeout_ns : std::max<int64_t>(0, timeout_ns - spent);
       try {
-        drained = timeline->wait(timeline->submitted(), left) && drained;
+        drained = timeline->wait(timeline->submitted(), left_until(deadline)) && drained;
       } catch (...) {
         // Failed work has ended.
       }
@@ -113,7 +124,7 @@ bool drain(int64_t timeout_ns) noexcept {
 }
 
 void shut_down_at_exit() {
-  if (shut_down.exchange(true)) return;
+  if (!refuse_calls()) return;
   drain(int64_t{2'000'000'000});
   for (Plugin* plugin : Registry::instance().opened_plugins()) {
     if (plugin->table.on_exit != nullptr) plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
@@ -121,12 +132,6 @@ void shut_down_at_exit() {
 }
 
 }  // namespace
-
-bool is_shut_down() noexcept { return shut_down.load(std::memory_order_relaxed); }
-
-void require_running() {
-  if (shut_down.load(std::memory_order_relaxed)) throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down");
-}
 
 Device& open_entry(const DeviceSelection& selection) {
   std::lock_guard guard(all_devices().mutex);
@@ -331,7 +336,7 @@ compute_error* compute_device_list(compute_device_info* infos, int64_t capacity,
   if (out_count != nullptr) *out_count = 0;
   return guard([&] {
     require_not_null(out_count, "out_count");
-    require_running();
+    const Running running;
     const auto& devices = Registry::instance().devices();
     *out_count = static_cast<int64_t>(devices.size());
     if (capacity <= 0) return;
@@ -345,7 +350,7 @@ compute_error* compute_device_open(const char* selector, compute_device** out_de
   if (out_device != nullptr) *out_device = nullptr;
   return guard([&] {
     require_not_null(out_device, "out_device");
-    require_running();
+    const Running running;
     Device& device = open_device(selector);
     device.retain();
     *out_device = &device;
@@ -357,7 +362,7 @@ compute_error* compute_device_which(const char* selector, int32_t format, comput
   return guard([&] {
     require_not_null(out_answer, "out_answer");
     require_format(format);
-    require_running();
+    const Running running;
     *out_answer = make_text(Registry::instance().which(selector, format));
   });
 }
@@ -387,7 +392,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
   return guard([&] {
     require_not_null(name, "name");
     require_not_null(out_count, "out_count");
-    require_running();
+    const Running running;
     const DeviceEntry* entry = Registry::instance().find(name);
     if (entry == nullptr) {
       throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called \"{}\"\n{}", name,
@@ -447,7 +452,7 @@ compute_error* compute_device_health(compute_device* device, int32_t* out_health
 compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
   return guard([&] {
     Device& self = checked(device);
-    require_running();
+    const Running running;
     if (keep_bytes < 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}, below 0", keep_bytes));
     }
@@ -461,7 +466,7 @@ compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
 compute_error* compute_device_synchronize(compute_device* device) {
   return guard([&] {
     Device& self = checked(device);
-    require_running();
+    const Running running;
     self.require_usable();
     for (Timeline* timeline : timelines_of(self)) {
       const uint64_t number = timeline->submitted();
@@ -475,12 +480,14 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
   return guard([&] {
     require_not_null(out_drained, "out_drained");
     if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
-    require_running();
+    const Running running;
     std::lock_guard guard(all_devices().mutex);
-    if (shut_down.load()) return;
-    const bool drained = drain(timeout_ns);
+    const auto deadline = deadline_after(timeout_ns);
+    bool drained = drain(timeout_ns);
     if (drained) drain_background();
-    shut_down.store(true);
+    drained = refuse_calls_and_wait(left_until(deadline)) && drained;
+    drained = drain(left_until(deadline)) && drained;  // what was submitted meanwhile
+    if (drained) drain_background();
     *out_drained = drained ? 1 : 0;
     if (!drained) return;  // work still uses the devices: they stay open until the process ends
     for (const auto& device : all_devices().devices) {

@@ -97,8 +97,4 @@ Device& open_device(const char* selector);
 Device& host_device();
 std::vector<Device*> open_devices();
 
-// Called by every entry point that does something: throws SHUT_DOWN after compute_shutdown.
-void require_running();
-bool is_shut_down() noexcept;
-
 }  // namespace compute

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/config.hpp"
+#include "core/fault_records.hpp"
 #include "core/graph.hpp"
 #include "core/residency.hpp"
 #include "core/sized.hpp"
@@ -498,13 +499,8 @@ void execute(const Execution& execution) {
   Device& device = plan.device;
   Block block;
   if (plan.block_bytes > 0) block = device.memory->allocate(plan.block_bytes, &timeline, MemoryUse::kTemporary);
-  Block fault_block;
-  compute_plugin_fault* fault = nullptr;
-  if (plan.checks_faults && !timeline.immediate && device.pinned) {
-    fault_block = device.pinned->allocate(static_cast<int64_t>(sizeof(compute_plugin_fault)), nullptr, MemoryUse::kTemporary);
-    fault = reinterpret_cast<compute_plugin_fault*>(fault_block.buffer + static_cast<uint64_t>(fault_block.offset_bytes));
-    *fault = {};
-  }
+  std::shared_ptr<FaultRecords> faults;
+  if (plan.checks_faults) faults = FaultRecords::make(device, 1);
   SmallVector<Use, 16> uses;
   for (const auto& place : execution.inputs) {
     if (place.buffer != nullptr) uses.push_back({place.buffer, false, false});
@@ -516,7 +512,6 @@ void execute(const Execution& execution) {
   const auto give_back = [&]() noexcept {
     const Access last{&timeline, number};
     if (block) device.memory->free(block, {&last, 1});
-    if (fault_block && fault == nullptr) device.pinned->free(fault_block, {&last, 1});
   };
   try {
     Submission submission(timeline, uses, plan.name);
@@ -550,17 +545,18 @@ void execute(const Execution& execution) {
         run.workspace = device.is_host ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(offset), 0}
                                        : compute_plugin_operand{block.buffer, offset};
       }
-      if (fault != nullptr && step.reports_faults) run.fault = {fault_block.buffer, fault_block.offset_bytes};
+      if (faults && step.reports_faults) run.fault = faults->operand(0);
       if (compute_error* error = device.table.op_run(step.plan, &run)) {
         device.note_error(error->code);
         throw Error::adopt(error).on_device(device.name);
       }
     }
-    if (fault != nullptr) {
-      timeline.expect_fault_locked(number, fault, [&device, fault_block] { device.pinned->free(fault_block, {}); });
+    if (faults && timeline.immediate) {
+      if (faults->at(0)->code != COMPUTE_FAULT_NONE) throw fault_error(plan.name, *faults->at(0), device);
+    } else if (faults) {
+      timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
     }
   } catch (...) {
-    fault = nullptr;
     give_back();
     throw;
   }
@@ -577,7 +573,7 @@ namespace {
 // Runs a call and puts the op's name on whatever it throws; an error while recording spoils the recording.
 void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, compute_tensor** outputs,
               size_t output_count) {
-  require_running();
+  const Running running;
   try {
     Call(callee, stream, inputs, outputs, output_count).run();
   } catch (Error& error) {

@@ -52,6 +52,7 @@ struct Export {
 
 void delete_export(DLManagedTensorVersioned* managed) {
   std::unique_ptr<Export> exported(static_cast<Export*>(managed->manager_ctx));
+  const InUse in_use;
   if (!exported->exposes || is_shut_down()) return;
   Buffer& buffer = *exported->tensor->buffer;
   buffer.version.fetch_add(1, std::memory_order_acq_rel);
@@ -67,7 +68,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
     require_not_null(managed, "managed");
-    require_running();
+    const Running running;
     if (managed->version.major != 1) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   fmt::format("from_dlpack: version {}.{}; 1.x is understood", managed->version.major, managed->version.minor));
@@ -121,7 +122,7 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
   return guard([&] {
     require_not_null(out_managed, "out_managed");
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "to_dlpack: a scalar has no memory");
     Device& device = self.buffer->device;
     if (!device.is_host) {

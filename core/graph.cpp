@@ -69,7 +69,8 @@ void record(Recording& recording, const Execution& execution) {
   for (const PreparedStep& step : plan.steps) {
     RecordedRun run;
     run.plan = step.plan;
-    run.name = step.name;
+    run.op = plan.name;
+    run.reports_faults = step.reports_faults;
     for (const PreparedStep::Operand& operand : step.operands) {
       const auto index = static_cast<size_t>(operand.index);
       const bool temporary = operand.kind == ValueKind::kTemporary;
@@ -115,6 +116,16 @@ void settle_block(compute_graph& graph) {
   recording.use(*graph.block, true, true);
 }
 
+void make_fault_records(compute_graph& graph) {
+  const auto& runs = graph.recording->runs;
+  const auto count = std::count_if(runs.begin(), runs.end(), [](const RecordedRun& run) { return run.reports_faults; });
+  if (count > 0) graph.faults = FaultRecords::make(graph.device, static_cast<size_t>(count));
+  size_t next = 0;
+  for (RecordedRun& run : graph.recording->runs) {
+    if (graph.faults && run.reports_faults) run.fault = graph.faults->operand(next++);
+  }
+}
+
 compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_scalar* scalars, uint64_t stream) {
   compute_plugin_run run{};
   run.struct_size = sizeof run;
@@ -123,6 +134,7 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
   run.tensors = recorded.tensors.data();
   run.scalars = scalars;
   run.workspace = recorded.workspace;
+  run.fault = recorded.fault;
   return run;
 }
 
@@ -164,6 +176,16 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
       graph.device.check(graph.device.table.op_run(recorded.plan, &run));
     }
   }
+  size_t next = 0;
+  for (const RecordedRun& recorded : recording.runs) {
+    if (!graph.faults || !recorded.reports_faults) continue;
+    compute_plugin_fault& fault = *graph.faults->at(next++);
+    if (!timeline.immediate) {
+      timeline.expect_fault_locked(submission.number(), recorded.op, &fault, graph.faults);
+    } else if (fault.code != COMPUTE_FAULT_NONE) {
+      throw fault_error(recorded.op, std::exchange(fault, {}), graph.device);
+    }
+  }
   graph.last_run = {&timeline, submission.number()};
   graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
 }
@@ -172,7 +194,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
 }  // namespace compute
 
 compute_graph::~compute_graph() {
-  if (native == 0) return;
+  if (native == 0 && !faults) return;
   if (last_run.timeline != nullptr) {
     try {
       last_run.timeline->wait(last_run.number, COMPUTE_TIMEOUT_NONE);
@@ -180,7 +202,7 @@ compute_graph::~compute_graph() {
       // Failed work has ended too.
     }
   }
-  device.graphs->release(device.plugin_device, native);
+  if (native != 0) device.graphs->release(device.plugin_device, native);
 }
 
 using namespace compute;
@@ -190,7 +212,7 @@ extern "C" {
 compute_error* compute_graph_begin(compute_stream* stream) {
   return guard([&] {
     compute_stream& self = checked(stream);
-    require_running();
+    const Running running;
     self.device.require_usable();
     auto recording = std::make_unique<Recording>();
     std::lock_guard guard(self.timeline.lock);
@@ -225,6 +247,7 @@ compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_gra
       std::memcpy(value.data(), bits.bits, 16);
     }
     settle_block(*graph);
+    make_fault_records(*graph);
     make_native(*graph);
     *out_graph = graph.release();
   });
@@ -233,7 +256,7 @@ compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_gra
 compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream) {
   return guard([&] {
     compute_graph& self = checked(graph);
-    require_running();
+    const Running running;
     self.device.require_usable();
     if (stream != nullptr && &checked(stream).device != &self.device) {
       throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,

@@ -12,6 +12,7 @@
 
 #include "core/buffer.hpp"
 #include "core/dispatch.hpp"
+#include "core/fault_records.hpp"
 #include "core/handle.hpp"
 #include "core/submission.hpp"
 
@@ -20,11 +21,13 @@ namespace compute {
 // One run of a plugin plan, with everything that op_run is told.
 struct RecordedRun {
   uint64_t plan = 0;
-  const char* name = "";
+  const char* op = "";  // that it is a part of
   std::vector<compute_plugin_operand> tensors;
   std::vector<compute_plugin_scalar> scalars;
   std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1
   compute_plugin_operand workspace{};
+  compute_plugin_operand fault{};
+  bool reports_faults = false;
   bool in_block = false;  // `workspace` is relative to the graph's block
   std::vector<bool> tensor_in_block;
 };
@@ -66,6 +69,7 @@ struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   compute::Device& device;
   std::unique_ptr<compute::Recording> recording;
   compute::BufferReference block;  // temporaries
+  std::shared_ptr<compute::FaultRecords> faults;  // one for each run that reports them, in order
   compute::Lock lock;              // orders runs; guards the values below
   std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype that its scalar wants
   uint64_t native = 0;                               // the plugin's executable

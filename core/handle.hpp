@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/error.hpp"
+#include "core/in_use.hpp"
 
 namespace compute {
 
@@ -24,9 +25,6 @@ const char* handle_name(HandleKind kind) noexcept;
 
 // Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.
 [[noreturn]] void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found);
-
-// After compute_shutdown nothing is destroyed any more.
-bool is_shut_down() noexcept;
 
 // True with COMPUTE_DEBUG=1: released handles are kept, so that their use is always found.
 bool keeps_released_handles() noexcept;
@@ -66,10 +64,12 @@ const T& checked(const T* handle) {
   return checked(const_cast<T*>(handle));
 }
 
-// Drops a reference and destroys the object with the last one. In the debug layer the memory is kept, marked as dead.
+// Drops a reference and destroys the object with the last one; after compute_shutdown nothing is destroyed any more. In the debug layer the memory is kept, marked as dead.
 template <class T>
 void release_handle(T* handle) noexcept {
-  if (handle == nullptr || !handle->is_alive() || !handle->drop() || is_shut_down()) return;
+  if (handle == nullptr || !handle->is_alive() || !handle->drop()) return;
+  const InUse in_use;
+  if (is_shut_down()) return;
   if (keeps_released_handles()) {
     handle->~T();
   } else {

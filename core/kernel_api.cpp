@@ -50,7 +50,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     require_not_null(language, "language");
     require_not_null(source, "source");
     require_not_null(name, "name");
-    require_running();
+    const Running running;
     self.require_usable();
     compute_kernel_options given{};
     if (options != nullptr) given = read_sized(options, "options");
@@ -85,7 +85,7 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
                                      const compute_kernel_argument* arguments, int64_t argument_count) {
   return guard([&] {
     compute_kernel& self = checked(kernel);
-    require_running();
+    const Running running;
     self.device.require_usable();
     require_not_null(launch, "launch");
     if (argument_count > 0) require_not_null(arguments, "arguments");

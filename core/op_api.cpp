@@ -162,7 +162,7 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
     require_not_null(out_workspace_bytes, "out_workspace_bytes");
     Device& self = checked(device);
     const OpSchema& schema = schema_of(op);
-    require_running();
+    const Running running;
     check_operand_counts(schema, input_count, schema.output_count);
     if (input_count > 0) require_not_null(inputs, "inputs");
     if (attribute_count > 0) require_not_null(attributes, "attributes");
@@ -216,7 +216,7 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
     require_not_null(out_plan, "out_plan");
     const OpSchema& schema = schema_of(op);
     Device& self = checked(device);
-    require_running();
+    const Running running;
     if (input_count > 0) require_not_null(inputs, "inputs");
     if (output_count > 0) require_not_null(outputs, "outputs");
     if (attribute_count > 0) require_not_null(attributes, "attributes");
@@ -240,7 +240,7 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, comp
                                 compute_tensor** outputs, int64_t output_count) {
   return guard([&] {
     compute_plan& self = checked(plan);
-    require_running();
+    const Running running;
     if (static_cast<size_t>(input_count) != self.input_count || static_cast<size_t>(output_count) != self.output_count) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op->name, self.input_count,

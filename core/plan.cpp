@@ -20,6 +20,7 @@ struct ThreadPlans {
   std::array<CallPlan*, kEntries> entries{};
 
   ~ThreadPlans() {
+    const InUse in_use;
     if (is_shut_down()) return;
     for (CallPlan* plan : entries) {
       if (plan != nullptr) plan->release();

@@ -147,7 +147,7 @@ compute_error* compute_load_report(int32_t format, compute_text** out_report) {
   return guard([&] {
     require_not_null(out_report, "out_report");
     require_format(format);
-    require_running();
+    const Running running;
     Registry::instance().devices();
     *out_report = make_text(Registry::instance().load_report(format));
   });
@@ -158,7 +158,7 @@ compute_error* compute_placement_report(int32_t format, compute_text** out_repor
   return guard([&] {
     require_not_null(out_report, "out_report");
     require_format(format);
-    require_running();
+    const Running running;
     *out_report = make_text(format == COMPUTE_FORMAT_JSON ? placement_json() : placement_text());
   });
 }

@@ -25,7 +25,6 @@ void require_not_recording(const Timeline& timeline, const char* what) {
 
 compute_stream& usable(compute_stream* stream, const char* what) {
   compute_stream& self = checked(stream);
-  require_running();
   self.device.require_usable();
   require_not_recording(self.timeline, what);
   return self;
@@ -40,7 +39,7 @@ compute_error* compute_stream_create(compute_device* device, const compute_strea
   return guard([&] {
     require_not_null(out_stream, "out_stream");
     Device& self = checked(device);
-    require_running();
+    const Running running;
     self.require_usable();
     compute_stream_options given{};
     if (options != nullptr) given = read_sized(options, "options");
@@ -66,6 +65,7 @@ compute_device* compute_stream_device(const compute_stream* stream) {
 
 compute_error* compute_stream_synchronize(compute_stream* stream) {
   return guard([&] {
+    const Running running;
     compute_stream& self = usable(stream, "compute_stream_synchronize");
     const uint64_t number = self.timeline.submitted();
     if (number > 0) self.timeline.wait(number, COMPUTE_TIMEOUT_NONE);
@@ -75,6 +75,7 @@ compute_error* compute_stream_synchronize(compute_stream* stream) {
 compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached) {
   if (out_reached != nullptr) *out_reached = 0;
   return guard([&] {
+    const Running running;
     require_not_null(out_reached, "out_reached");
     if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
     compute_stream& self = usable(stream, "compute_stream_wait_until");
@@ -86,6 +87,7 @@ compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout
 compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished) {
   if (out_finished != nullptr) *out_finished = 0;
   return guard([&] {
+    const Running running;
     require_not_null(out_finished, "out_finished");
     compute_stream& self = usable(stream, "compute_stream_query");
     const uint64_t number = self.timeline.submitted();
@@ -97,6 +99,7 @@ compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finishe
 
 compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback, void* user_data) {
   return guard([&] {
+    const Running running;
     if (callback == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "callback is NULL");
     compute_stream& self = usable(stream, "compute_stream_notify");
     Timeline& timeline = self.timeline;
@@ -121,6 +124,7 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
 compute_error* compute_event_record(compute_stream* stream, compute_event** out_event) {
   if (out_event != nullptr) *out_event = nullptr;
   return guard([&] {
+    const Running running;
     require_not_null(out_event, "out_event");
     compute_stream& self = usable(stream, "compute_event_record");
     auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
@@ -135,6 +139,7 @@ compute_error* compute_event_record(compute_stream* stream, compute_event** out_
 
 compute_error* compute_event_wait(compute_event* event, compute_stream* stream) {
   return guard([&] {
+    const Running running;
     compute_event& self = checked(event);
     compute_stream& waiting = usable(stream, "compute_event_wait");
     Timeline& own = waiting.timeline;
@@ -156,7 +161,7 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
 compute_error* compute_event_synchronize(compute_event* event) {
   return guard([&] {
     compute_event& self = checked(event);
-    require_running();
+    const Running running;
     if (self.number > 0) self.timeline.wait(self.number, COMPUTE_TIMEOUT_NONE);
   });
 }
@@ -166,7 +171,7 @@ compute_error* compute_event_query(compute_event* event, int32_t* out_finished) 
   return guard([&] {
     require_not_null(out_finished, "out_finished");
     compute_event& self = checked(event);
-    require_running();
+    const Running running;
     self.timeline.poll();
     if (any_failure()) {
       if (const Failure* failure = self.timeline.poison(self.number)) throw_failure(*failure);

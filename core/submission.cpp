@@ -101,12 +101,12 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
       timeline.lock.unlock();
       throw;
     }
-    Access on_host;          // a timeline of another plugin: waited for without any lock
+    Access on_host;                // waited for here without any lock: of another plugin, or this timeline runs work as it is called
     Timeline* unlocked = nullptr;  // one of this plugin that is not locked yet
     for (const Access& access : dependencies) {
       const bool same_plugin = access.timeline->device.plugin == timeline.device.plugin && access.timeline->plugin_stream != 0 &&
                                timeline.plugin_stream != 0;
-      if (!same_plugin) {
+      if (!same_plugin || timeline.immediate) {
         on_host = access;
       } else if (std::find(others.begin(), others.end(), access.timeline) == others.end()) {
         unlocked = access.timeline;
@@ -154,7 +154,12 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
     timeline.lock.unlock();
     if (poison != nullptr) throw_failure(*poison);
     if (on_host.timeline != nullptr) {
-      on_host.timeline->wait(on_host.number, COMPUTE_TIMEOUT_NONE);
+      try {
+        on_host.timeline->wait(on_host.number, COMPUTE_TIMEOUT_NONE);
+      } catch (const Error&) {
+        // Failed work has ended; whether its results are needed is looked at again.
+        if (on_host.timeline->failure() == nullptr) throw;
+      }
       continue;
     }
     others.push_back(unlocked);

@@ -118,7 +118,7 @@ compute_error* compute_tensor_empty(compute_device* device, compute_dtype dtype,
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
     Device& self = checked(device);
-    require_running();
+    const Running running;
     checked_shape("compute_tensor_empty", dtype, rank, shape);
     self.require_usable();
     require_storage(self, dtype);
@@ -132,7 +132,7 @@ compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, 
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
     Device& self = checked(device);
-    require_running();
+    const Running running;
     checked_shape("compute_tensor_full", dtype, rank, shape);
     require_not_null(value, "value");
     self.require_usable();
@@ -175,7 +175,7 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
   return guard([&] {
     constexpr const char* kName = "compute_tensor_wrap_host";
     require_not_null(out_tensor, "out_tensor");
-    require_running();
+    const Running running;
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     if (promise < COMPUTE_WRAP_IMMUTABLE || promise > COMPUTE_WRAP_EXPOSED) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
@@ -208,7 +208,7 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
 compute_error* compute_tensor_touch(compute_tensor* tensor) {
   return guard([&] {
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     if (self.buffer == nullptr || self.buffer->promise != COMPUTE_WRAP_TRACKED) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_touch: the tensor is not wrapped as tracked memory");
     }

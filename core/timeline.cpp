@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/device.hpp"
+#include "core/fault_records.hpp"
 
 namespace compute {
 namespace {
@@ -85,11 +86,21 @@ void Timeline::wait_for_locked(Timeline& other, uint64_t number, uint64_t own) {
   waits_.push_back({own, &other, mark});
 }
 
-void Timeline::expect_fault_locked(uint64_t number, const compute_plugin_fault* fault, std::function<void()> done) {
+void Timeline::expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
+                                   std::shared_ptr<FaultRecords> records) {
   std::lock_guard guard(fault_lock_);
-  faults_.push_back({number, fault, std::move(done)});
+  faults_.push_back({number, op, fault, std::move(records)});
   faults_pending.fetch_add(1, std::memory_order_relaxed);
   has_faults_.store(true, std::memory_order_release);
+}
+
+Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device) {
+  Error error(COMPUTE_ERROR_KERNEL_FAILED,
+              fmt::format("{}: index {} is out of range for an extent of {}", op, fault.value, fault.limit));
+  error.op = op;
+  error.argument = fault.argument;
+  error.device = device.name;
+  return error;
 }
 
 void Timeline::check_faults(uint64_t reached) noexcept {
@@ -104,19 +115,11 @@ void Timeline::check_faults(uint64_t reached) noexcept {
     has_faults_.store(!faults_.empty(), std::memory_order_release);
   }
   faults_pending.fetch_sub(static_cast<int64_t>(finished.size()), std::memory_order_relaxed);
-  for (PendingFault& pending : finished) {
-    if (pending.fault->code != COMPUTE_FAULT_NONE) {
-      const char* op = names_[pending.number % names_.size()].load(std::memory_order_relaxed);
-      Error error(COMPUTE_ERROR_KERNEL_FAILED,
-                  fmt::format("{}: index {} is out of range for an extent of {}", op != nullptr ? op : "op", pending.fault->value,
-                              pending.fault->limit));
-      error.op = op != nullptr ? op : "";
-      error.argument = pending.fault->argument;
-      error.device = device.name;
-      // What was queued behind it may have used its results.
-      fail(pending.number - 1, submitted(), make_error(error));
-    }
-    pending.done();
+  for (const PendingFault& pending : finished) {
+    if (pending.fault->code == COMPUTE_FAULT_NONE) continue;
+    // What was queued behind it may have used its results.
+    fail(pending.number - 1, submitted(), make_error(fault_error(pending.op, *pending.fault, device)));
+    *pending.fault = {};
   }
 }
 
@@ -357,6 +360,7 @@ void Timeline::close() noexcept {
 }
 
 void Timeline::retire() noexcept {
+  const InUse in_use;
   if (is_shut_down()) return;
   Population& all = population();
   std::lock_guard guard(all.mutex);

@@ -8,12 +8,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/lock.hpp"
 #include "core/memory.hpp"
 
@@ -22,6 +22,7 @@ struct compute_device;
 namespace compute {
 
 struct Recording;
+class FaultRecords;
 class Timeline;
 
 // What went wrong, once per timeline: numbers in (last_good, seen] may have failed.
@@ -75,8 +76,8 @@ class Timeline {
   // it.
   void wait_for_locked(Timeline& other, uint64_t number, uint64_t own);
 
-  // (L) A checked fault of submission `number` will be found at `fault` in host memory once it has been reached.
-  void expect_fault_locked(uint64_t number, const compute_plugin_fault* fault, std::function<void()> done);
+  // (L) What `fault`, one of `records`, says once submission `number` has been reached, `op` reported. It is zeroed then.
+  void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault, std::shared_ptr<FaultRecords> records);
 
   // Waits until `number` has been reached, at most `timeout_ns`; false after that. Throws what made work up to `number` fail.
   bool wait(uint64_t number, int64_t timeout_ns);
@@ -114,8 +115,9 @@ class Timeline {
   };
   struct PendingFault {
     uint64_t number;
-    const compute_plugin_fault* fault;
-    std::function<void()> done;
+    const char* op;
+    compute_plugin_fault* fault;
+    std::shared_ptr<FaultRecords> records;
   };
   friend class TimelineRecycler;
 
@@ -138,6 +140,9 @@ class Timeline {
   std::vector<PendingFault> faults_;
   std::atomic<bool> has_faults_{false};
 };
+
+// "take: index 5 is out of range for an extent of 3"
+Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device);
 
 // Throws the error of `failure`, saying which work it was.
 [[noreturn]] void throw_failure(const Failure& failure);

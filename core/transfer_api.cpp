@@ -211,7 +211,7 @@ compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t si
   return guard([&] {
     constexpr const char* kName = "compute_tensor_read";
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
@@ -223,7 +223,7 @@ compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int
   return guard([&] {
     constexpr const char* kName = "compute_tensor_write";
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     require_writable(kName, self);
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
@@ -237,7 +237,7 @@ compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int6
     constexpr const char* kName = "compute_tensor_read_async";
     Tensor& self = checked(tensor);
     compute_stream& queue = checked(stream);
-    require_running();
+    const Running running;
     check_size(kName, self, size_bytes);
     require_not_recording(kName, queue.timeline);
     if (size_bytes == 0) return;
@@ -258,7 +258,7 @@ compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* sr
     constexpr const char* kName = "compute_tensor_write_async";
     Tensor& self = checked(tensor);
     compute_stream& queue = checked(stream);
-    require_running();
+    const Running running;
     require_writable(kName, self);
     check_size(kName, self, size_bytes);
     require_not_recording(kName, queue.timeline);
@@ -287,7 +287,7 @@ compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* 
     require_not_null(out_tensor, "out_tensor");
     Tensor& self = checked(tensor);
     Device& target = checked(device);
-    require_running();
+    const Running running;
     if (self.buffer != nullptr && &self.buffer->device == &target) {
       self.retain();
       *out_tensor = &self;
@@ -305,7 +305,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     require_not_null(out_data, "out_data");
     require_not_null(out_is_copy, "out_is_copy");
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
     }
@@ -342,7 +342,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
 compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
   return guard([&] {
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     if (data == nullptr && self.element_count == 0) return;
     Mapping mapping;
     {
@@ -369,7 +369,7 @@ compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
 compute_error* compute_tensor_synchronize(compute_tensor* tensor) {
   return guard([&] {
     Tensor& self = checked(tensor);
-    require_running();
+    const Running running;
     if (self.buffer == nullptr) return;
     if (Buffer* newest = self.buffer->newest.load()) wait_for_buffer(*newest, false);
     wait_for_buffer(*self.buffer, false);

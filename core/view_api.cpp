@@ -19,7 +19,7 @@ std::span<const int64_t> as_span(const Dims& values, int32_t rank) { return {val
 // A tensor that has memory to be viewed.
 const Tensor& viewed(compute_tensor* tensor, const char* who) {
   const Tensor& self = checked(tensor);
-  require_running();
+  const Running running;
   if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no views", who));
   return self;
 }

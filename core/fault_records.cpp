@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fault_records.hpp"
+
+#include <algorithm>
+
+#include "core/device.hpp"
+
+namespace compute {
+
+std::shared_ptr<FaultRecords> FaultRecords::make(compute_device& device, size_t count) {
+  MemoryPool* pool = device.pinned ? device.pinned.get() : device.is_host ? device.memory.get() : nullptr;
+  return pool != nullptr ? std::make_shared<FaultRecords>(*pool, count) : nullptr;
+}
+
+FaultRecords::FaultRecords(MemoryPool& pool, size_t count)
+    : pool_(pool),
+      block_(pool.allocate(static_cast<int64_t>(count * sizeof(compute_plugin_fault)), nullptr, MemoryUse::kTemporary)) {
+  std::fill_n(at(0), count, compute_plugin_fault{});
+}
+
+FaultRecords::~FaultRecords() { pool_.free(block_, {}); }
+
+compute_plugin_fault* FaultRecords::at(size_t i) const noexcept {
+  return reinterpret_cast<compute_plugin_fault*>(block_.buffer + static_cast<uint64_t>(block_.offset_bytes)) + i;
+}
+
+compute_plugin_operand FaultRecords::operand(size_t i) const noexcept {
+  return {block_.buffer, block_.offset_bytes + static_cast<int64_t>(i * sizeof(compute_plugin_fault))};
+}
+
+}  // namespace compute

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for what kernels report of checked faults, such as an index that is out of range.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "core/memory.hpp"
+
+struct compute_device;
+
+namespace compute {
+
+// `count` zeroed records that a device writes and the host reads. The caller makes sure that no work uses them any more when they go.
+class FaultRecords {
+ public:
+  // NULL if the device has no memory that both reach: then its plugin reports faults by itself.
+  static std::shared_ptr<FaultRecords> make(compute_device& device, size_t count);
+
+  FaultRecords(MemoryPool& pool, size_t count);
+  FaultRecords(const FaultRecords&) = delete;
+  FaultRecords& operator=(const FaultRecords&) = delete;
+  ~FaultRecords();
+
+  compute_plugin_fault* at(size_t i) const noexcept;
+  compute_plugin_operand operand(size_t i) const noexcept;
+
+ private:
+  MemoryPool& pool_;
+  Block block_;
+};
+
+}  // namespace compute

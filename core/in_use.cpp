@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/in_use.hpp"
+
+#include <compute/compute.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/error.hpp"
+
+namespace compute {
+
+std::atomic<bool> entering_needs_fence{true};
+
+namespace {
+
+std::atomic<bool> shut_down{false};
+std::atomic<ThreadUse*> thread_uses{nullptr};
+
+// Thread sanitizers know fences and no system calls.
+#if defined(__SANITIZE_THREAD__)
+bool offer_barrier() noexcept { return false; }
+#else
+bool offer_barrier() noexcept { return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0; }
+#endif
+
+ThreadUse& take_record() {
+  static const bool has_barrier = [] {
+    const bool offered = offer_barrier();
+    if (offered) entering_needs_fence.store(false);
+    return offered;
+  }();
+  static_cast<void>(has_barrier);
+  for (ThreadUse* use = thread_uses.load(std::memory_order_acquire); use != nullptr; use = use->next) {
+    if (!use->taken.load(std::memory_order_relaxed) && !use->taken.exchange(true, std::memory_order_acq_rel)) return *use;
+  }
+  auto* use = new ThreadUse;
+  use->next = thread_uses.load(std::memory_order_relaxed);
+  while (!thread_uses.compare_exchange_weak(use->next, use, std::memory_order_acq_rel)) {
+  }
+  return *use;
+}
+
+struct Holder {
+  ThreadUse& use = take_record();
+  ~Holder() { use.taken.store(false, std::memory_order_release); }
+};
+
+thread_local ThreadUse* own_use = nullptr;
+
+}  // namespace
+
+ThreadUse& this_thread_use() {
+  if (own_use == nullptr) {
+    thread_local const Holder holder;
+    own_use = &holder.use;
+  }
+  return *own_use;
+}
+
+bool is_shut_down() noexcept { return shut_down.load(std::memory_order_relaxed); }
+
+void throw_shut_down() { throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down"); }
+
+bool refuse_calls() noexcept { return !shut_down.exchange(true); }
+
+bool refuse_calls_and_wait(int64_t timeout_ns) noexcept {
+  const auto start = std::chrono::steady_clock::now();
+  const ThreadUse* own = own_use;
+  refuse_calls();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!entering_needs_fence.load()) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  for (const ThreadUse* use = thread_uses.load(std::memory_order_acquire); use != nullptr; use = use->next) {
+    while (use != own && use->depth.load(std::memory_order_acquire) != 0) {
+      const int64_t spent = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+      if (timeout_ns != COMPUTE_TIMEOUT_NONE && spent >= timeout_ns) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  return true;
+}
+
+void forget_other_threads() noexcept {
+  for (ThreadUse* use = thread_uses.load(); use != nullptr; use = use->next) {
+    if (use == own_use) continue;
+    use->depth.store(0);
+    use->taken.store(false);
+  }
+}
+
+}  // namespace compute
