@@ -11,3 +11,5 @@ int show_ops(const std::string& device, bool json);
 int show_doctor(bool environment);
 int show_config();
 int show_version();
+int show_cache();
+int clear_cache();

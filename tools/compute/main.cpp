@@ -37,6 +37,8 @@ int main(int argc, char** argv) {
   doctor->add_flag("--env", environment, "Every setting, its value and who set it");
 
   auto* config = app.add_subcommand("config", "Every setting, its value and who set it");
+  auto* cache = app.add_subcommand("cache", "Where compiled kernels are kept");
+  auto* cache_clear = cache->add_subcommand("clear", "Removes them; they are compiled again when they are needed");
   auto* version = app.add_subcommand("version", "The version of the library and of this program");
 
   try {
@@ -49,6 +51,8 @@ int main(int argc, char** argv) {
     if (ops->parsed()) return show_ops(device, json);
     if (doctor->parsed()) return show_doctor(environment);
     if (config->parsed()) return show_config();
+    if (cache_clear->parsed()) return clear_cache();
+    if (cache->parsed()) return show_cache();
     if (version->parsed()) return show_version();
   } catch (const compute::Error& error) {
     std::fprintf(stderr, "compute: %s\n", error.what());

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/kernel_cache.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+namespace compute::common {
+namespace {
+
+namespace fs = std::filesystem;
+
+class KernelCacheTest : public testing::Test {
+ protected:
+  KernelCacheTest() {
+    std::string pattern = (fs::temp_directory_path() / "kernel_cache_XXXXXX").string();
+    root_ = mkdtemp(pattern.data());
+    directory_ = root_ / "cache";
+  }
+  ~KernelCacheTest() override { fs::remove_all(root_); }
+
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(directory_)) found.push_back(entry.path());
+    return found;
+  }
+
+  fs::path root_, directory_;
+};
+
+constexpr ProgramKey kKey = {"void f() {}", "sm_90", "nvrtc 13.0", "--fmad=false"};
+
+TEST_F(KernelCacheTest, FindsWhatWasStored) {
+  KernelCache writer(directory_, 1 << 20);
+  EXPECT_EQ(writer.load(kKey), std::nullopt);
+  const std::string program("\0\1binary\0", 9);
+  writer.store(kKey, program);
+  KernelCache reader(directory_, 1 << 20);
+  EXPECT_EQ(reader.load(kKey), program);
+  struct stat status{};
+  ASSERT_EQ(stat(directory_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(KernelCacheTest, EveryPartOfTheKeyCounts) {
+  KernelCache cache(directory_, 1 << 20);
+  cache.store(kKey, "program");
+  for (const ProgramKey& other :
+       {ProgramKey{"void f() { }", "sm_90", "nvrtc 13.0", "--fmad=false"}, ProgramKey{"void f() {}", "sm_80", "nvrtc 13.0", "--fmad=false"},
+        ProgramKey{"void f() {}", "sm_90", "nvrtc 12.9", "--fmad=false"}, ProgramKey{"void f() {}", "sm_90", "nvrtc 13.0", ""},
+        ProgramKey{"void f() {}", "sm_90nvrtc 13.0", "", "--fmad=false"}}) {
+    EXPECT_EQ(cache.load(other), std::nullopt);
+  }
+}
+
+TEST_F(KernelCacheTest, ACorruptEntryIsRebuilt) {
+  KernelCache cache(directory_, 1 << 20);
+  const std::string program(1000, 'p');
+  cache.store(kKey, program);
+  const fs::path entry = entries().at(0);
+  const std::string good = [&] {
+    std::ifstream file(entry, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  for (size_t at = 0; at < good.size(); at += 37) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    std::ofstream(entry, std::ios::binary) << bad;
+    EXPECT_EQ(cache.load(kKey), std::nullopt) << "byte " << at;
+  }
+  for (const size_t size : {size_t{0}, size_t{10}, good.size() - 1}) {
+    std::ofstream(entry, std::ios::binary) << good.substr(0, size);
+    EXPECT_EQ(cache.load(kKey), std::nullopt) << size << " bytes";
+  }
+  std::ofstream(entry, std::ios::binary) << good << "more";
+  EXPECT_EQ(cache.load(kKey), std::nullopt);
+  cache.store(kKey, program);
+  EXPECT_EQ(cache.load(kKey), program);
+}
+
+TEST_F(KernelCacheTest, WhatOthersMayWriteToIsNotRead) {
+  KernelCache cache(directory_, 1 << 20);
+  cache.store(kKey, "program");
+  const fs::path entry = entries().at(0);
+  ASSERT_EQ(chmod(entry.c_str(), 0666), 0);
+  EXPECT_EQ(cache.load(kKey), std::nullopt);
+  ASSERT_EQ(chmod(entry.c_str(), 0600), 0);
+  EXPECT_EQ(cache.load(kKey), "program");
+}
+
+TEST_F(KernelCacheTest, TheLeastRecentlyUsedGoFirst) {
+  KernelCache cache(directory_, 64 << 10);
+  const std::string program(4 << 10, 'p');
+  const auto key = [](const std::string& source) { return ProgramKey{source, "sm_90", "nvrtc", ""}; };
+  std::vector<std::string> sources;
+  for (int i = 0; i < 12; ++i) {
+    sources.push_back("source " + std::to_string(i));
+    cache.store(key(sources.back()), program);
+    // All but the first lie back in time; the first was used just now.
+    for (const auto& entry : entries()) {
+      if (i == 0) continue;
+      fs::last_write_time(entry, fs::last_write_time(entry) - std::chrono::minutes(5));
+    }
+  }
+  ASSERT_EQ(cache.load(key(sources[0])), program);  // which notes the use
+  for (int i = 12; i < 24; ++i) {
+    sources.push_back("source " + std::to_string(i));
+    cache.store(key(sources.back()), program);
+  }
+  int64_t total = 0;
+  for (const auto& entry : entries()) total += static_cast<int64_t>(fs::file_size(entry));
+  EXPECT_LE(total, 64 << 10);
+  EXPECT_NE(cache.load(key(sources[0])), std::nullopt);
+  EXPECT_EQ(cache.load(key(sources[1])), std::nullopt);
+  EXPECT_NE(cache.load(key(sources[23])), std::nullopt);
+}
+
+TEST_F(KernelCacheTest, ClearRemovesEntriesAlone) {
+  KernelCache cache(directory_, 1 << 20);
+  cache.store(kKey, "program");
+  std::ofstream(directory_ / "notes.txt") << "mine";
+  EXPECT_EQ(cache.clear(), 1);
+  EXPECT_EQ(cache.load(kKey), std::nullopt);
+  EXPECT_TRUE(fs::exists(directory_ / "notes.txt"));
+  EXPECT_EQ(cache.clear(), 0);
+}
+
+TEST_F(KernelCacheTest, WithoutAPlaceItKeepsNothing) {
+  KernelCache nowhere(std::nullopt, 1 << 20);
+  nowhere.store(kKey, "program");
+  EXPECT_EQ(nowhere.load(kKey), std::nullopt);
+  std::ofstream(root_ / "file") << "not a directory";
+  KernelCache blocked(root_ / "file" / "cache", 1 << 20);
+  blocked.store(kKey, "program");
+  EXPECT_EQ(blocked.load(kKey), std::nullopt);
+}
+
+TEST_F(KernelCacheTest, ManyProcessesWriteAndReadAtOnce) {
+  constexpr int kProcesses = 6, kRounds = 200;
+  std::vector<pid_t> children;
+  for (int process = 0; process < kProcesses; ++process) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    bool good = true;
+    KernelCache cache(directory_, 40 << 10);  // small, so that they evict as well
+    for (int round = 0; round < kRounds; ++round) {
+      const std::string source = "source " + std::to_string((round * 7 + process) % 16);
+      const std::string program(static_cast<size_t>(2000 + 100 * ((round * 7 + process) % 16)), source.back());
+      const ProgramKey key = {source, "sm_90", "nvrtc", ""};
+      const auto found = cache.load(key);
+      good = good && (!found || *found == program);
+      if (!found) cache.store(key, program);
+    }
+    _exit(good ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(KernelCacheDirectory, FollowsTheSettingThenXdg) {
+  EXPECT_EQ(kernel_cache_directory("/some/where"), "/some/where");
+  setenv("XDG_CACHE_HOME", "/xdg", 1);
+  EXPECT_EQ(kernel_cache_directory(std::nullopt), "/xdg/compute");
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  setenv("HOME", "/home/somebody", 1);
+  EXPECT_EQ(kernel_cache_directory(std::nullopt), "/home/somebody/.cache/compute");
+  unsetenv("HOME");
+  EXPECT_EQ(kernel_cache_directory(std::nullopt), std::nullopt);
+}
+
+}  // namespace
+}  // namespace compute::common
