@@ -293,12 +293,12 @@ T python_mod(T x, T y) {
 template <typename T>
 T python_floor_div(T x, T y) {
   if (y == 0) return x / y;
-  const T m = std::fmod(x, y);
-  T q = (x - m) / y;
+  if (std::isinf(x)) return std::numeric_limits<T>::quiet_NaN();
+  const T quotient = x / y, m = std::fmod(x, y);
+  if (std::fabs(quotient) > std::ldexp(T(1), std::numeric_limits<T>::digits)) return quotient;
+  Real q = std::nearbyint((Real(x) - m) / y);
   if (m != 0 && (m < 0) != (y < 0)) q -= 1;
-  if (q == 0) return std::copysign(T(0), x / y);
-  const T whole = std::floor(q);
-  return q - whole > T(0.5) ? whole + 1 : whole;
+  return q == 0 ? std::copysign(T(0), quotient) : static_cast<T>(q);
 }
 
 TEST_P(Isa, FloatPairs) {
@@ -714,6 +714,75 @@ TEST_P(Isa, ComplexArithmetic) {
     unary("acosh", COMPUTE_INTRINSIC_ACOSH, 8, [](auto z) { return std::acosh(z); });
     unary("atanh", COMPUTE_INTRINSIC_ATANH, 8, [](auto z) { return std::atanh(z); });
     unary("sign", COMPUTE_INTRINSIC_SIGN, 4, [](auto z) { return z / std::abs(z); });
+  };
+  check(float{});
+  check(double{});
+}
+
+// Parts at the ends of the range, where a quotient may be near 1 and its intermediate products are not, and annex G's
+// special cases, which the C library's quotients follow.
+TEST_P(Isa, ComplexQuotients) {
+  const auto check = [&]<typename T>(T) {
+    using C = std::complex<T>;
+    using Limits = std::numeric_limits<T>;
+    const T parts[] = {0,
+                       -T(0),
+                       1,
+                       -3,
+                       Limits::denorm_min(),
+                       3 * Limits::min(),
+                       Limits::max() / 3,
+                       -Limits::max(),
+                       T(1e-30),
+                       T(1e33),
+                       Limits::infinity(),
+                       -Limits::infinity(),
+                       Limits::quiet_NaN()};
+    std::vector<C> x, y;
+    for (T a : parts) {
+      for (T b : parts) {
+        for (T c : parts) {
+          for (T d : parts) {
+            x.emplace_back(a, b);
+            y.emplace_back(c, d);
+          }
+        }
+      }
+    }
+    const std::vector<C> got = call<C>(COMPUTE_INTRINSIC_DIV, x, y);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto r = std::complex<Real>(x[i]) / std::complex<Real>(y[i]);
+      const Real modulus = std::abs(r), lost = std::abs(std::complex<Real>(got[i]) - r);
+      if (std::isinf(r.real()) || std::isinf(r.imag())) {
+        ASSERT_TRUE(std::isinf(got[i].real()) || std::isinf(got[i].imag())) << x[i] << " / " << y[i] << ": " << got[i];
+      } else if (std::isnan(modulus)) {
+        ASSERT_TRUE(std::isnan(std::abs(got[i]))) << x[i] << " / " << y[i] << ": " << got[i];
+      } else if (modulus < Limits::max() / 2) {
+        const int exponent =
+            modulus == 0 ? Limits::min_exponent : std::max(std::ilogb(modulus) + 1, Limits::min_exponent);
+        ASSERT_TRUE(lost <= 8 * std::ldexp(Real(1), exponent - Limits::digits))
+            << x[i] << " / " << y[i] << ": " << got[i] << ", not " << C(r);
+      }
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
+// Quotients about 2^precision, of which the nearest number is often the integer above.
+TEST_P(Isa, FloorOfLargeQuotients) {
+  const auto check = [&]<typename T>(T) {
+    constexpr int kDigits = std::numeric_limits<T>::digits;
+    std::vector<T> x, y;
+    std::mt19937_64 random(12);
+    for (int i = 0; i < 20001; ++i) {
+      y.push_back(static_cast<T>(random() >> (64 - kDigits) | 1) * (i % 2 ? T(1) : T(-0x1p-30)));
+      const Real whole = static_cast<Real>(random() >> (64 - kDigits + i % 3)) + 1;
+      x.push_back(static_cast<T>(whole * Real(y.back())));
+      if (i % 5) x.back() = std::nextafter(x.back(), T(0));
+    }
+    const std::vector<T> got = call<T>(COMPUTE_INTRINSIC_FLOOR_DIV, x, y);
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], python_floor_div(x[i], y[i])) << x[i] << " // " << y[i];
   };
   check(float{});
   check(double{});
