@@ -10,6 +10,7 @@
 #include "core/residency.hpp"
 #include "core/service.hpp"
 #include "core/small_vector.hpp"
+#include "core/staging.hpp"
 #include "core/submission.hpp"
 #include "core/timeline.hpp"
 
@@ -152,10 +153,10 @@ void bring_home_locked(Buffer& host) {
   std::array<Use, 2> uses{{{newest, false}, {&host, true}}};
   uint64_t number = 0;
   {
-    Submission submission(timeline, uses, "read");
+    const int64_t bytes = mirror.end - mirror.begin;
+    Submission submission(timeline, uses, "read", transfer_numbers(device, bytes));
     number = submission.number();
-    device.check(device.table.copy_to_host(timeline.plugin_stream, {newest->handle, newest->base_offset},
-                                           host.host_address() + mirror.begin, mirror.end - mirror.begin));
+    copy_to_host(submission, {newest->handle, newest->base_offset}, host.host_address() + mirror.begin, bytes);
   }
   timeline.wait(number, COMPUTE_TIMEOUT_NONE);
   device.counters.count_transfer(false, mirror.end - mirror.begin, true);
@@ -205,9 +206,8 @@ BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& devi
     const uint64_t version = host.version.load(std::memory_order_acquire);
     if (upload) {
       std::array<Use, 2> uses{{{&host, false}, {&replica, true}}};
-      Submission submission(timeline, uses, "write");
-      device.check(device.table.copy_from_host(timeline.plugin_stream, host.host_address() + begin,
-                                               {replica.handle, replica.base_offset}, end - begin));
+      Submission submission(timeline, uses, "write", transfer_numbers(device, end - begin));
+      copy_to_device(submission, host.host_address() + begin, {replica.handle, replica.base_offset}, end - begin);
       device.counters.count_transfer(true, end - begin, true);
     }
     if (!reuse) {

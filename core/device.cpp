@@ -11,6 +11,7 @@
 
 #include "core/buffer.hpp"
 #include "core/config.hpp"
+#include "core/copy_helpers.hpp"
 #include "core/log.hpp"
 #include "core/plan.hpp"
 #include "core/service.hpp"
@@ -76,6 +77,7 @@ MemoryShape shape_of(const compute_plugin_heap& heap) {
 void after_fork_in_child() {
   forget_background_thread();
   forget_other_threads();
+  forget_copy_helpers();
   for (const auto& device : all_devices().devices) {
     const auto rebuild = device->plugin != nullptr ? device->plugin->table.on_fork_child : nullptr;
     if (device->plugin == nullptr || (rebuild != nullptr && rebuild() == 1)) continue;
@@ -254,6 +256,7 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
   } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit && !is_host) {
     memory->set_limit(limit->of(total));
   }
+  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount && !is_host) memory->preallocate(amount->of(total));
 }
 
 // Devices are destroyed only where opening one failed half-way.

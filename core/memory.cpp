@@ -180,18 +180,21 @@ Chunk* MemoryPool::take_best_fit(int64_t rounded) {
   auto found = free_chunks_.lower_bound(&probe);
   if (found == free_chunks_.end()) return nullptr;
   Chunk* chunk = *found;
-  free_chunks_.erase(found);
-  chunk->mergeable = false;
-  cached_ -= chunk->size_bytes;
   if (chunk->size_bytes - rounded >= std::max<int64_t>(64, shape_.offset_alignment)) {
-    auto* rest = new Chunk{chunk->slab,  chunk->offset_bytes + rounded, chunk->size_bytes - rounded, chunk, chunk->next, true,
-                           false, MemoryUse::kTensor};
-    if (chunk->next != nullptr) chunk->next->previous = rest;
-    chunk->next = rest;
+    // What can throw comes first; the entry in the set is reused for the rest.
+    auto rest = std::make_unique<Chunk>(Chunk{chunk->slab, chunk->offset_bytes + rounded, chunk->size_bytes - rounded, chunk,
+                                              chunk->next, true, false, MemoryUse::kTensor});
+    auto entry = free_chunks_.extract(found);
+    if (chunk->next != nullptr) chunk->next->previous = rest.get();
+    chunk->next = rest.get();
     chunk->size_bytes = rounded;
-    free_chunks_.insert(rest);
-    cached_ += rest->size_bytes;
+    entry.value() = rest.release();
+    free_chunks_.insert(std::move(entry));
+  } else {
+    free_chunks_.erase(found);
   }
+  cached_ -= chunk->size_bytes;
+  chunk->mergeable = false;
   return chunk;
 }
 
@@ -209,23 +212,25 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   };
   if (!within_limit(size)) size = rounded;
   if (!within_limit(size)) return nullptr;
+  auto slab = std::make_unique<Slab>();
+  auto chunk = std::make_unique<Chunk>();
+  auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
   uint64_t buffer = 0;
   ++statistics_.raw_requests;
-  if (!raw_->allocate(size, &buffer)) {
-    if (size == rounded) return nullptr;
+  bool allocated = raw_->allocate(size, &buffer);
+  if (!allocated && size != rounded) {
     size = rounded;
-    if (!raw_->allocate(size, &buffer)) return nullptr;
+    allocated = raw_->allocate(size, &buffer);
   }
+  if (!allocated) return nullptr;
+  slabs_.insert(std::move(entry));
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
   statistics_.reserved += size;
-  auto* slab = new Slab{buffer, size, nullptr};
-  auto* chunk = new Chunk{slab, 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor};
-  slab->first = chunk;
-  slabs_.insert(slab);
-  if (size == rounded) return chunk;
-  chunk->mergeable = true;
-  free_chunks_.insert(chunk);
-  cached_ += size;
+  *slab = {buffer, size, chunk.get()};
+  *chunk = {slab.release(), 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor};
+  Chunk* whole = chunk.release();
+  if (size == rounded) return whole;
+  merge_free_locked(whole);
   return take_best_fit(rounded);
 }
 
@@ -305,8 +310,12 @@ void MemoryPool::merge_free_locked(Chunk* chunk) noexcept {
     free_chunks_.erase(chunk);
     absorb_next(chunk);
   }
-  chunk->mergeable = true;
-  free_chunks_.insert(chunk);
+  try {
+    free_chunks_.insert(chunk);
+    chunk->mergeable = true;
+  } catch (const std::bad_alloc&) {
+    // Without memory for its entry the range stays reserved until the pool is destroyed.
+  }
 }
 
 void MemoryPool::release_empty_slabs_locked(int64_t keep_bytes) noexcept {

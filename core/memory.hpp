@@ -49,7 +49,6 @@ struct MemoryShape {
   bool suballocate = true;        // many blocks may share an allocation
   int64_t offset_alignment = 64;  // power of two
   int64_t max_allocation_bytes = INT64_MAX;
-  bool pieces_of_huge_pages = false;
 };
 
 struct MemoryStatistics {

@@ -58,7 +58,8 @@ void collect(Dependencies& found, const Timeline& own, const Use& use) {
 
 }  // namespace
 
-Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) : timeline_(timeline) {
+Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers)
+    : timeline_(timeline), extra_numbers_(static_cast<uint64_t>(numbers - 1)) {
   uses = merge(uses);
   SmallVector<Timeline*, 4> others;  // locked as well, in the order of their ids
   const auto lock_all = [&] {
@@ -122,7 +123,7 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op) 
       }
     }
     if (poison == nullptr && on_host.timeline == nullptr && unlocked == nullptr) {
-      number_ = timeline.next(op);
+      number_ = timeline.next(op, numbers);
       try {
         for (const Use& use : uses) {
           if (use.write) {

@@ -23,18 +23,20 @@ struct Use {
 // is poisoned.
 class Submission {
  public:
-  // Sorts and merges `uses` in place.
-  Submission(Timeline& timeline, std::span<Use> uses, const char* op);
+  // Sorts and merges `uses` in place. Work in several parts takes `numbers` numbers, of which the uses carry the last.
+  Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
   ~Submission();
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
   Timeline& timeline() const { return timeline_; }
   uint64_t number() const { return number_; }
+  uint64_t first_number() const { return number_ - extra_numbers_; }
 
  private:
   Timeline& timeline_;
   uint64_t number_ = 0;
+  uint64_t extra_numbers_ = 0;
 };
 
 }  // namespace compute

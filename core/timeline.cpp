@@ -67,6 +67,20 @@ uint64_t Timeline::marked_locked(uint64_t number) {
   return mark;
 }
 
+void Timeline::mark_at_locked(uint64_t number) {
+  marks_.reserve(marks_.size() + 1);
+  device.check(device.table.stream_mark(plugin_stream, number));
+  marks_.push_back(number);
+}
+
+void Timeline::wait_locked(uint64_t number) {
+  if (has_reached(number)) return;
+  uint64_t done = 0;
+  compute_error* error = device.table.stream_sync(plugin_stream, number, COMPUTE_TIMEOUT_NONE, &done);
+  take_plugin_answer(error, done);
+  require_healthy();
+}
+
 void Timeline::wait_for_locked(Timeline& other, uint64_t number, uint64_t own) {
   if (other.has_reached(number)) return;
   const uint64_t done = reached();

@@ -59,9 +59,13 @@ class Timeline {
   const Failure* failure() const noexcept { return failure_.load(std::memory_order_acquire); }
 
   // (L) The number of the submission that is about to be made; `op` is a string that lives as long as the process.
-  uint64_t next(const char* op) noexcept {
-    const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
+  // Of several, the last.
+  uint64_t next(const char* op, int64_t numbers = 1) noexcept {
+    const uint64_t number = submitted_.load(std::memory_order_relaxed) + static_cast<uint64_t>(numbers);
     names_[number % names_.size()].store(op, std::memory_order_relaxed);
+    for (int64_t i = 1; i < numbers && i < static_cast<int64_t>(names_.size()); ++i) {
+      names_[(number - static_cast<uint64_t>(i)) % names_.size()].store(op, std::memory_order_relaxed);
+    }
     submitted_.store(number, std::memory_order_release);
     return number;
   }
@@ -71,6 +75,10 @@ class Timeline {
 
   // (L) Makes sure that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
+
+  // (L) For the parts of a submission of several numbers: marks one, in ascending order, and waits for one that is marked.
+  void mark_at_locked(uint64_t number);
+  void wait_locked(uint64_t number);
 
   // (L) Orders what is submitted here from now on, from number `own` on, after `number` of `other`, which is locked too, and remembers
   // it.

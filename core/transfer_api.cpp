@@ -9,6 +9,7 @@
 #include "core/dispatch.hpp"
 #include "core/graph.hpp"
 #include "core/host_copy.hpp"
+#include "core/staging.hpp"
 #include "core/stream.hpp"
 #include "core/submission.hpp"
 #include "core/tensor.hpp"
@@ -65,6 +66,25 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
   }
 }
 
+// Copies a row-major tensor to or from host memory, which may be used when this returns.
+void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline) {
+  Buffer& buffer = *tensor.buffer;
+  Device& device = buffer.device;
+  const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+  if (bytes == 0) return;
+  Use use{&buffer, write, write && is_whole(tensor)};
+  uint64_t number = 0;
+  bool finished = false;
+  {
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read", transfer_numbers(device, bytes));
+    number = submission.number();
+    const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
+    finished = write ? copy_to_device(submission, data, place, bytes) : copy_to_host(submission, place, data, bytes);
+  }
+  if (!device.is_host) device.counters.count_transfer(write, bytes, false);
+  if (!write || !finished) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+}
+
 // Queues the copy of a row-major tensor to or from host memory; returns its number.
 uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) {
   Buffer& buffer = *tensor.buffer;
@@ -104,7 +124,7 @@ void read(Tensor& tensor, void* dst) {
   Timeline& timeline = default_timeline(device);
   TensorReference packed;
   Tensor& source = row_major(tensor, timeline, packed);
-  timeline.wait(queue_copy(source, dst, false, timeline), COMPUTE_TIMEOUT_NONE);
+  copy_now(source, dst, false, timeline);
 }
 
 void write(Tensor& tensor, const void* src) {
@@ -117,13 +137,12 @@ void write(Tensor& tensor, const void* src) {
   device.require_usable();
   Timeline& timeline = default_timeline(device);
   if (tensor.is_row_major()) {
-    timeline.wait(queue_copy(tensor, data, true, timeline), COMPUTE_TIMEOUT_NONE);
+    copy_now(tensor, data, true, timeline);
     return;
   }
   TensorReference packed(make_tensor(device, tensor.dtype, tensor.shape_span(), &timeline));
-  const uint64_t number = queue_copy(*packed, data, true, timeline);
+  copy_now(*packed, data, true, timeline);
   copy_into(*packed, tensor, timeline);
-  timeline.wait(number, COMPUTE_TIMEOUT_NONE);  // `src` is free to change then
 }
 
 // A row-major tensor on `device` with the elements of `tensor`, which is elsewhere. The copy is queued, not waited for, where one of
@@ -154,9 +173,8 @@ Tensor* move(Tensor& tensor, Device& device) {
     }
     Timeline& timeline = default_timeline(device);
     std::array<Use, 2> uses{{{from->buffer, false, false}, {made->buffer, true, true}}};
-    Submission submission(timeline, uses, "to_device");
-    device.check(device.table.copy_from_host(timeline.plugin_stream, from->buffer->host_address() + from->offset_bytes,
-                                             operand_at(*made->buffer, 0), bytes));
+    Submission submission(timeline, uses, "to_device", transfer_numbers(device, bytes));
+    copy_to_device(submission, from->buffer->host_address() + from->offset_bytes, operand_at(*made->buffer, 0), bytes);
     device.counters.count_transfer(true, bytes, false);
     return made.release();
   }
@@ -164,9 +182,8 @@ Tensor* move(Tensor& tensor, Device& device) {
   Tensor& from = row_major(tensor, timeline, packed);
   if (device.is_host) {
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
-    Submission submission(timeline, uses, "to_device");
-    source.check(source.table.copy_to_host(timeline.plugin_stream, operand_at(*from.buffer, from.offset_bytes),
-                                           made->buffer->host_address(), bytes));
+    Submission submission(timeline, uses, "to_device", transfer_numbers(source, bytes));
+    copy_to_host(submission, operand_at(*from.buffer, from.offset_bytes), made->buffer->host_address(), bytes);
     source.counters.count_transfer(false, bytes, false);
     return made.release();
   }
