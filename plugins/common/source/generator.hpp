@@ -9,7 +9,7 @@
 // and op_run is, per launch: bind launch.pointers, patch a copy of launch.block, launch groups × group_size.
 #pragma once
 
-#include <array>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,7 +27,8 @@ struct Dialect {
   bool has_fp64 = true;           // OpenCL: cl_khr_fp64
   bool has_int64_atomics = true;  // OpenCL: cl_khr_int64_base_atomics
   bool has_half_io = true;        // vload_half and vstore_half work; else float16 is converted in integers
-  bool has_rounded_division = true;  // float32 division and square root are correctly rounded by themselves
+  bool has_rounded_division = true;  // float32 division and square root are correctly rounded (by the compiler's option), else by way of float64
+  std::bitset<128> wide_intrinsics;  // COMPUTE_INTRINSIC_ ids whose float32 form misses its bound and goes by way of float64
   bool is_host = false;           // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t group_size = 256;       // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;      // multiprocessors
@@ -81,7 +82,6 @@ struct Launch {
   std::vector<int64_t> block;
   std::vector<ScalarSlot> scalars;
   std::vector<int64_t> table;  // for Pointer::kTable; empty where the block holds everything
-  std::string signature;       // what the key is the digest of; kernel_source reads it
 };
 
 struct Recipe {

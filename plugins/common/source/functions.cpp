@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/source/functions.hpp"
+
+#include <cassert>
+#include <span>
+#include <utility>
+
+#include "plugins/common/source/types.hpp"
+
+namespace compute::common {
+namespace {
+
+struct Definition {
+  std::string_view base;
+  std::string_view classes;
+  std::string_view needs;  // separated by blanks; "@r": for the real dtype
+  std::string_view text;
+};
+
+constexpr Definition kDefinitions[] = {
+#define FUNCTION(base, classes, needs, text) {base, classes, needs, text},
+#include "plugins/common/source/complex_functions.inc"
+#include "plugins/common/source/real_functions.inc"
+#undef FUNCTION
+};
+
+char class_of(compute_dtype dtype) {
+  switch (dtype_row(dtype).category) {
+    case Category::kSigned:
+      return 's';
+    case Category::kUnsigned:
+      return 'u';
+    case Category::kFloat:
+      return 'f';
+    case Category::kComplex:
+      return 'c';
+    default:
+      return '-';
+  }
+}
+
+const Definition* find(std::string_view base, char dtype_class) {
+  for (const Definition& definition : kDefinitions) {
+    if (definition.base == base && definition.classes.find(dtype_class) != std::string_view::npos) return &definition;
+  }
+  return nullptr;
+}
+
+// The words of a template: those of one dtype.
+std::string_view word_of(std::string_view word, compute_dtype dtype) {
+  const compute_dtype real = part_of(dtype);
+  const bool wide = real == COMPUTE_DTYPE_FLOAT64;
+  struct Limits {
+    const char *bits, *least, *greatest;
+  };
+  static constexpr Limits kLimits[] = {
+      {"8", "((i8)-128)", "((i8)127)"},
+      {"16", "((i16)-32768)", "((i16)32767)"},
+      {"32", "((i32)(-2147483647 - 1))", "((i32)2147483647)"},
+      {"64", "((i64)COMPUTE_U64(0x8000000000000000))", "((i64)COMPUTE_U64(0x7fffffffffffffff))"},
+      {"8", "((u8)0)", "((u8)255)"},
+      {"16", "((u16)0)", "((u16)65535)"},
+      {"32", "((u32)0)", "((u32)0xffffffff)"},
+      {"64", "((u64)0)", "((u64)COMPUTE_U64(0xffffffffffffffff))"},
+  };
+  const auto limits = [&]() -> const Limits& { return kLimits[dtype - COMPUTE_DTYPE_INT8]; };
+  const std::pair<std::string_view, std::pair<std::string_view, std::string_view>> floats[] = {
+      {"f", {"f", ""}},
+      {"S", {"i32", "i64"}},
+      {"C", {"COMPUTE_C64", "COMPUTE_C128"}},
+      {"AS_I", {"COMPUTE_AS_I32", "COMPUTE_AS_I64"}},
+      {"AS_F", {"COMPUTE_AS_F32", "COMPUTE_AS_F64"}},
+      {"SIGN", {"((i32)0x80000000)", "((i64)COMPUTE_U64(0x8000000000000000))"}},
+      {"INF", {"COMPUTE_AS_F32(0x7f800000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))"}},
+      {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
+      {"TOP", {"254", "2046"}},
+      {"MANTISSA", {"23", "52"}},
+      {"EPS", {"0x1p-23f", "0x1p-52"}},
+      {"EXP_MAX", {"88.0f", "709.0"}},
+      {"TANH_ONE", {"11.0f", "22.0"}},
+      {"HUGE", {"0x1p126f", "0x1p1022"}},
+      {"TINY", {"0x1p-100f", "0x1p-960"}},
+      {"TO_NORMAL", {"0x1p48f", "0x1p108"}},
+      {"SQRT_FROM_NORMAL", {"0x1p-24f", "0x1p-54"}},
+      {"LOG_TO_NORMAL", {"33.271064666877376f", "74.85989550047409"}},
+      {"SAFE_MAX", {"0x1p61f", "0x1p509"}},
+      {"SAFE_MIN", {"0x1p-61f", "0x1p-509"}},
+  };
+  if (word == "T") return type_text(dtype).value;
+  if (word == "t") return type_text(dtype).name;
+  if (word == "R") return type_text(real).value;
+  if (word == "r") return type_text(real).name;
+  if (word == "U") return type_text(unsigned_of(dtype)).value;
+  if (word == "W") return dtype_size(dtype) == 8 ? "u64" : "u32";
+  if (word == "BITS") return limits().bits;
+  if (word == "MIN") return limits().least;
+  if (word == "MAX") return limits().greatest;
+  for (const auto& [name, texts] : floats) {
+    if (name == word) return wide ? texts.second : texts.first;
+  }
+  assert(false);
+  return "";
+}
+
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
+
+// Names of one small letter stand alone ("exp_$t(z)"), the others are as long as capitals and '_' go.
+std::string instantiate(std::string_view text, compute_dtype dtype, std::string_view divide) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      out += text[i];
+      continue;
+    }
+    size_t end = i + 1;
+    if (text[end] >= 'a' && text[end] <= 'z') {
+      ++end;
+    } else {
+      while (end < text.size() && is_letter(text[end]) && !(text[end] >= 'a' && text[end] <= 'z')) ++end;
+    }
+    const std::string_view word = text.substr(i + 1, end - i - 1);
+    out += word == "DIV" ? divide : word_of(word, dtype);
+    i = end - 1;
+  }
+  return out;
+}
+
+// complex64 by way of complex128
+std::string by_wider(std::string_view base, int operands) {
+  std::string name(base);
+  std::string parameters = "c64 a", arguments = "COMPUTE_C128(a.x, a.y)";
+  if (operands == 2) {
+    parameters += ", c64 b";
+    arguments += ", COMPUTE_C128(b.x, b.y)";
+  }
+  return cat("COMPUTE_FUNCTION c64 ", name, "_c64(", parameters, ") {\n  const c128 r = ", name, "_c128(", arguments,
+             ");\n  return COMPUTE_C64((f32)r.x, (f32)r.y);\n}\n");
+}
+
+}  // namespace
+
+std::string Functions::need(std::string_view base, compute_dtype dtype) {
+  std::string name = dtype == COMPUTE_DTYPE_NONE ? std::string(base) : cat(base, "_", type_text(dtype).name);
+  if (!defined_.insert(name).second) return name;
+  static constexpr std::string_view kDirect[] = {"add", "sub", "mul", "eq", "two_sum"};
+  bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !dialect_.has_fp64;
+  for (const std::string_view one : kDirect) direct = direct || one == base;
+  if (!direct) {
+    need(base, COMPUTE_DTYPE_COMPLEX128);
+    text_ += by_wider(base, base == "div" || base == "pow" ? 2 : 1);
+    return name;
+  }
+  if (base == "div" && dtype == COMPUTE_DTYPE_FLOAT32) {
+    text_ += "COMPUTE_FUNCTION f32 div_f32(f32 x, f32 y) { return (f32)((f64)x / (f64)y); }\n";
+    return name;
+  }
+  const Definition* definition = find(base, dtype == COMPUTE_DTYPE_NONE ? '-' : class_of(dtype));
+  assert(definition != nullptr);
+  std::string_view needs = definition->needs;
+  while (!needs.empty()) {
+    const size_t end = std::min(needs.find(' '), needs.size());
+    const std::string_view one = needs.substr(0, end);
+    needs.remove_prefix(std::min(end + 1, needs.size()));
+    if (one.ends_with("@r")) {
+      need(one.substr(0, one.size() - 2), part_of(dtype));
+    } else {
+      need(one, dtype);
+    }
+  }
+  std::string divide = "COMPUTE_DIVIDE";
+  if (definition->text.find("$DIV") != std::string_view::npos) {
+    const bool emulated = dtype == COMPUTE_DTYPE_FLOAT32 && emulates_division();
+    if (emulated) need("div", dtype);
+    if (!emulated && defined_.insert(divide).second) text_ += "#define COMPUTE_DIVIDE(x, y) ((x) / (y))\n";
+    if (emulated) divide = "div_f32";
+  }
+  text_ += instantiate(definition->text.substr(1), dtype, divide);
+  return name;
+}
+
+std::string Functions::need(std::string_view name) { return need(name, COMPUTE_DTYPE_NONE); }
+
+}  // namespace compute::common

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that kernels call, as text: those which one kernel needs, each once, after what it needs itself.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "plugins/common/source/generator.hpp"
+
+namespace compute::common {
+
+class Functions {
+ public:
+  explicit Functions(const Dialect& dialect) : dialect_(dialect) {}
+
+  const Dialect& dialect() const { return dialect_; }
+
+  /// The name of function `base` for `dtype`, such as "floor_div_i32", whose definition `text` then holds.
+  std::string need(std::string_view base, compute_dtype dtype);
+  /// The same for a function of no dtype.
+  std::string need(std::string_view name);
+
+  /// float32 quotients and roots go through float64, where the device does not round them correctly.
+  bool emulates_division() const { return !dialect_.has_rounded_division && dialect_.has_fp64; }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const Dialect& dialect_;
+  std::set<std::string, std::less<>> defined_;
+  std::string text_;
+};
+
+}  // namespace compute::common

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/source/generator.hpp"
+
+#include <algorithm>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/source/expression.hpp"
+#include "plugins/common/source/ops.hpp"
+#include "plugins/common/source/types.hpp"
+
+namespace compute::common {
+namespace {
+
+std::optional<Refusal> refuse_expression(const compute_plugin_expression& expression, const Dialect& dialect) {
+  if (const int32_t id = unknown_intrinsic(expression); id != 0) {
+    return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is not known here", ""};
+  }
+  if (!dialect.has_fp64 && uses_fp64(expression)) {
+    return Refusal{COMPUTE_REFUSE_DTYPE, -1, "float64 needs cl_khr_fp64", "cast to float32"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_expressions(const Op& op, const Dialect& dialect) {
+  for (int32_t i = 0; i < op.expression_count(); ++i) {
+    if (auto refusal = refuse_expression(op.expression(i), dialect)) return refusal;
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) {
+  const compute_dtype dtype = op.output(0).dtype;
+  for (int32_t i = 0; i < op.input_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.input(i);
+    if (i >= 2 && tensor.rank < 0) continue;
+    if (tensor.rank < 2) return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+    if (tensor.dtype != dtype) {
+      return Refusal{COMPUTE_REFUSE_DTYPE, i, cat("contraction: ", dtype_name(tensor.dtype), " operands with a result of ", dtype_name(dtype)),
+                     "cast to one dtype"};
+    }
+  }
+  if (op.expression_count() != 0) {
+    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result", ""};
+  }
+  const int64_t tiles = 2 * 16 * 65 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
+  if (dialect.group_size < 64 || dialect.group_size > 1024 || dialect.local_memory_bytes < tiles) {
+    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: work groups or local memory are too small", ""};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
+
+struct Primitive {
+  std::string_view name;
+  std::optional<Refusal> (*refuse)(const Op&, const Dialect&);
+  BuiltRecipe (*build)(const Op&, const Dialect&, bool with_text);
+};
+
+constexpr Primitive kPrimitives[] = {
+    {"map", refuse_expressions, build_map},       {"copy", refuse_nothing, build_copy},
+    {"reduce", refuse_expressions, build_reduce}, {"gather", refuse_nothing, build_gather},
+    {"scatter", refuse_nothing, build_scatter},   {"contraction", refuse_contraction, build_contraction},
+};
+
+const Primitive* find_primitive(const Op& op) {
+  const auto found = std::find_if(std::begin(kPrimitives), std::end(kPrimitives), [&](const Primitive& p) { return p.name == op.name(); });
+  return found == std::end(kPrimitives) || op.version() != 1 ? nullptr : found;
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect) {
+  const Primitive* primitive = find_primitive(op);
+  if (primitive == nullptr) return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
+  if (auto refusal = refuse_dtypes(op)) return refusal;
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    if (tensor.rank >= 0 && !dialect.has_fp64 && needs_fp64(tensor.dtype)) {
+      return Refusal{COMPUTE_REFUSE_DTYPE, i, cat(dtype_name(tensor.dtype), " needs cl_khr_fp64"), "cast to float32"};
+    }
+  }
+  return primitive->refuse(op, dialect);
+}
+
+Recipe make_recipe(const Op& op, const Dialect& dialect) {
+  BuiltRecipe built = find_primitive(op)->build(op, dialect, false);
+  Recipe recipe;
+  recipe.workspace_bytes = built.workspace_bytes;
+  recipe.reports_faults = built.reports_faults;
+  for (BuiltKernel& kernel : built.kernels) recipe.launches.push_back(std::move(kernel.launch));
+  return recipe;
+}
+
+KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& launch) {
+  BuiltRecipe built = find_primitive(op)->build(op, dialect, true);
+  for (BuiltKernel& kernel : built.kernels) {
+    if (kernel.launch.key == launch.key) return std::move(kernel.source);
+  }
+  throw Error(COMPUTE_ERROR_INTERNAL, "the launch is not of this op");
+}
+
+}  // namespace compute::common

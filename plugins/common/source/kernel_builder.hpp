@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generated kernels have in common: parameters, the block of arguments, loops over an index space, and vectors of elements.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/common/source/expression.hpp"
+#include "plugins/common/source/functions.hpp"
+#include "plugins/common/source/generator.hpp"
+#include "plugins/common/source/types.hpp"
+
+namespace compute::common {
+
+/// A kernel and its launch under construction. The block's words follow from the order of the calls, so that the same calls with and
+/// without text describe the same kernel.
+class KernelBuilder {
+ public:
+  /// `what` names op and version; it opens the signature and the entry point's name.
+  KernelBuilder(const Dialect& dialect, std::string_view what, bool with_text);
+
+  const Dialect& dialect() const { return functions_.dialect(); }
+  bool with_text() const { return with_text_; }
+  Functions& functions() { return functions_; }
+
+  /// A parameter called "p" and the number that is returned.
+  int32_t pointer(Pointer::Kind kind, int32_t index, int64_t offset_bytes);
+  /// An argument; the text that reads it as the kernel's index type is index_word(number).
+  int32_t word(int64_t value);
+  /// A run-time scalar of `dtype`; its value's text.
+  std::string scalar(int32_t scalar, compute_dtype dtype);
+
+  static std::string word_text(int32_t number) { return cat("COMPUTE_WORD(", number, ")"); }
+  static std::string index_word(int32_t number) { return cat("((ix)COMPUTE_WORD(", number, "))"); }
+  /// The typed pointer for parameter `number`, declared in the body as "x" and the number.
+  std::string declare(int32_t number, const char* storage, bool is_const);
+
+  /// Adds to the signature: whatever the text depends on other than by its words.
+  void sign(int64_t value);
+  void sign(const compute_plugin_expression& expression);
+
+  std::string body;     // statements of the kernel
+  std::string globals;  // definitions before it
+  bool is_wide = false;  // 64-bit indices; set before the first use of an index
+
+  /// The finished launch.
+  Launch finish(int64_t groups);
+  /// The complete text, after finish().
+  KernelSource source(const Launch& launch) const;
+
+ private:
+  bool with_text_;
+  Functions functions_;
+  std::string name_;
+  std::string signature_;
+  std::vector<Pointer> pointers_;
+  std::vector<int64_t> offsets_;
+  std::vector<ScalarSlot> scalars_;
+  std::vector<int64_t> words_;
+};
+
+/// A kernel of a recipe, with its text if it was asked for.
+struct BuiltKernel {
+  Launch launch;
+  KernelSource source;
+};
+struct BuiltRecipe {
+  std::vector<BuiltKernel> kernels;
+  int64_t workspace_bytes = 0;
+  bool reports_faults = false;
+
+  void add(KernelBuilder& builder, int64_t groups) {
+    BuiltKernel kernel{builder.finish(groups), {}};
+    if (builder.with_text()) kernel.source = builder.source(kernel.launch);
+    kernels.push_back(std::move(kernel));
+  }
+};
+
+/// A loop nest as a kernel goes through it: a linear index is taken apart into coordinates.
+class Space {
+ public:
+  explicit Space(LoopNest nest) : nest_(std::move(nest)) {}
+
+  const LoopNest& nest() const { return nest_; }
+  int rank() const { return nest_.rank; }
+  int64_t points() const { return nest_.points(); }
+  int64_t inner_extent() const { return nest_.rank == 0 ? 1 : nest_.extents[nest_.rank - 1]; }
+  int64_t inner_stride(int operand) const { return nest_.rank == 0 ? 0 : nest_.strides[operand][nest_.rank - 1]; }
+
+  /// Adds the words. Coordinates count vectors of `lanes` elements along the innermost loop.
+  void add_words(KernelBuilder& builder, int lanes);
+  /// Declares prefix0, prefix1, … from the text of a linear index of vectors.
+  void decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix, const std::string& linear) const;
+  /// The element offset of an operand at the coordinates.
+  std::string offset(int operand, std::string_view prefix) const;
+
+ private:
+  LoopNest nest_;
+  std::vector<int32_t> divisor_words_;              // per loop but the outermost
+  std::vector<std::vector<int32_t>> stride_words_;  // per operand, per loop
+};
+
+/// collapse() over an op's tensors and further operands that are given as strides.
+LoopNest collapse_operands(std::span<const int64_t> shape, std::span<const std::vector<int64_t>> strides, int leader);
+
+/// The strides that give the position along `axis` as an offset.
+std::vector<int64_t> index_strides(int32_t rank, int32_t axis);
+
+/// Whether offsets and positions over these need 64 bits: the byte spans, and `points`.
+bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points);
+
+std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor);
+inline std::span<const int64_t> shape_of(const compute_plugin_tensor& tensor) {
+  return {tensor.shape, static_cast<size_t>(tensor.rank)};
+}
+
+/// The type of `lanes` elements that are loaded at once, declared in the builder's globals; and its words.
+struct VectorText {
+  std::string type;
+  std::string word;
+  int words = 1;
+};
+VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes);
+
+/// Whether `lanes` elements of `size` bytes at any multiple of them may be accessed at once, in words of up to 16 bytes.
+inline int32_t vector_alignment(int32_t size, int lanes) { return std::min(16, size * lanes); }
+
+inline int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+}  // namespace compute::common

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per primitive: its kernels and launches, with their text if it is asked for.
+#pragma once
+
+#include "plugins/common/source/kernel_builder.hpp"
+
+namespace compute::common {
+
+BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
+
+}  // namespace compute::common
