@@ -17,14 +17,16 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kPieceBytes = 256 << 10;   // what a thread is worth waking for
-constexpr int64_t kStreamBytes = 64 << 20;   // from here on what is written would not stay in a cache
+constexpr int64_t kStreamBytes = 16 << 20;   // from here on what is written goes around the cache
+constexpr int64_t kFetchDistance = 4096;     // bytes that are read ahead meanwhile
 constexpr int64_t kTileBytes = 512;          // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 void copy_piece(char* dst, const char* src, int64_t size_bytes, bool streams) {
   if (streams) {
-    isa().blocks->stream_copy(dst, src, size_bytes);
+    const FetchAhead ahead{reinterpret_cast<uintptr_t>(src) + kFetchDistance, 0};
+    isa().blocks->stream_copy(dst, src, size_bytes, &ahead, 1);
     isa().blocks->stream_end();
   } else {
     std::memcpy(dst, src, static_cast<size_t>(size_bytes));

@@ -13,17 +13,20 @@ namespace {
 
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kStackBytes = 64 * 1024;
-constexpr int64_t kBlock = 1024;      // elements of a block with intermediate values or packed operands
-constexpr int64_t kLongBlock = 8192;  // of one without
-constexpr int64_t kShortRow = 256;    // rows from here on are blocks of their own
+constexpr int64_t kBlock = 1024;         // elements of a block with intermediate values or packed operands
+constexpr int64_t kLongBlock = 8192;     // of one without
+constexpr int64_t kShortRow = 256;       // rows from here on are blocks of their own
+constexpr int64_t kAlignedPoints = 512;  // from here on operands are brought to their cache lines
 constexpr int64_t kTileColumns = 128;
 constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
 constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
 constexpr double kPieceNanoseconds = 2000;
 constexpr int64_t kPieceElements = 8192;
-constexpr double kStreamNanoseconds = 0.15;
-constexpr int64_t kStreamBytes = int64_t(1) << 26;
+constexpr int64_t kStreamBytes = int64_t(1) << 25;  // of all operands
+constexpr int64_t kStreamPieceBytes = 1024;         // of the widest operand
+constexpr int kFetchedSources = 4;
+constexpr int64_t kFetchDistance = 4096;
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -168,21 +171,20 @@ void MapPlan::plan_frame() {
     if (operand.linear || operand.constant) return false;
     return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
   };
-  int64_t output_bytes = 0;
+  int64_t bytes = 0;
+  widest_ = sources_;
   bool contiguous_outputs = true;
   for (size_t i = 0; i < operands_.size(); ++i) {
-    const int64_t size = operands_[i].constant ? 0 : operands_[i].size * points_;
-    if (static_cast<int>(i) < sources_) continue;
-    output_bytes += size;
-    contiguous_outputs &= !packs(static_cast<int>(i));
+    if (!operands_[i].constant && operands_[i].index_dtype == 0) bytes += operands_[i].size * points_;
+    if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
+    if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
   }
-  // A copy is left to memcpy, which decides for itself; dear functions leave the memory time to spare.
-  const bool cheap = program_.cost() > 0 && program_.cost() < kStreamNanoseconds;
-  streams_ = cheap && output_bytes >= kStreamBytes && contiguous_outputs && !tiles_;
+  streams_ = bytes >= kStreamBytes && contiguous_outputs && !tiles_;
 
   buffers_ = program_.needs_blocks() || streams_;
   for (size_t i = 0; i < operands_.size(); ++i) buffers_ |= packs(static_cast<int>(i));
   block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;
+  stream_piece_ = kStreamPieceBytes / operands_[widest_].size;
   tile_rows_ = 1;
   if (tiles_) {
     int64_t widest = 1;
@@ -204,8 +206,10 @@ void MapPlan::plan_frame() {
       operand.buffer = offset;
       if (operand.tiled)
         offset += tile_rows_ * (block_ * operand.size + kCacheLine);
-      else if (packs(static_cast<int>(i)) || (streams_ && static_cast<int>(i) >= sources_))
+      else if (packs(static_cast<int>(i)))
         offset += round_up(block_ * operand.size, kCacheLine);
+      else if (streams_ && static_cast<int>(i) >= sources_)
+        offset += round_up(stream_piece_ * operand.size, kCacheLine);
     }
     frame_bytes_ = offset;
     if (frame_bytes_ <= kStackBytes || block_ <= 64) break;
@@ -275,6 +279,60 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
   return {at(frame, o.buffer), 1};
 }
 
+// Computes n points by short pieces, whose results are written around the cache while the next piece's operands are
+// fetched: with long ones the processor would compute and write by turns.
+void MapPlan::stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results,
+                           int64_t n, void* frame) const {
+  const int outputs = program_.output_count();
+  FetchAhead ahead[kFetchedSources];
+  int ahead_count = 0;
+  int fetched[kFetchedSources];
+  for (int i = 0; i < inputs_ && ahead_count < kFetchedSources; ++i) {
+    if (sources[i].data != at(run.data[i], position.offsets[i])) continue;
+    fetched[ahead_count] = i;
+    ahead[ahead_count++].scale = size_class(operands_[i].size) - size_class(operands_[sources_].size);
+  }
+  const char* first = at(run.data[inputs_], position.offsets[sources_]);
+  const int64_t first_size = operands_[sources_].size;
+  for (int64_t done = 0; done < n;) {
+    // Pieces end where a cache line of the first output does.
+    const int64_t lead = (reinterpret_cast<uintptr_t>(first) + done * first_size) % kCacheLine / first_size;
+    const int64_t count = std::min(stream_piece_ - lead, n - done);
+    program_.evaluate(sources, results, count, block_, at(frame, program_offset_));
+    for (int k = 0; k < ahead_count; ++k) {
+      const BlockOperand& source = sources[fetched[k]];
+      ahead[k].data = reinterpret_cast<uintptr_t>(source.data) + kFetchDistance;
+    }
+    for (int k = 0; k < outputs; ++k) {
+      const int i = sources_ + k;
+      char* const dst = at(run.data[inputs_ + k], position.offsets[i] + done * operands_[i].size);
+      table_->stream_copy(dst, results[k], count * operands_[i].size, ahead, k == 0 ? ahead_count : 0);
+    }
+    for (int i = 0; i < sources_; ++i)
+      sources[i].data = at(sources[i].data, count * operands_[i].size * sources[i].step);
+    done += count;
+  }
+}
+
+// Computes n points. Where vectors are as long as cache lines, each access to an operand that is not aligned costs two:
+// the points in front of the first line of the widest operand are computed by themselves.
+void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const {
+  const int outputs = program_.output_count();
+  const int64_t size = operands_[widest_].size;
+  const void* data = widest_ < sources_ ? sources[widest_].data : results[widest_ - sources_];
+  const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % kCacheLine);
+  if (beyond == 0 || beyond % size != 0 || n < kAlignedPoints) {
+    program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+    return;
+  }
+  const int64_t lead = (kCacheLine - beyond) / size;
+  program_.evaluate(sources, results, lead, block_, at(frame, program_offset_));
+  for (int i = 0; i < sources_; ++i) sources[i].data = at(sources[i].data, lead * operands_[i].size * sources[i].step);
+  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], lead * operands_[sources_ + k].size);
+  program_.evaluate(sources, results, n - lead, block_, at(frame, program_offset_));
+  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], -lead * operands_[sources_ + k].size);
+}
+
 void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const {
   const int inner = nest_.rank - 1;
   const bool rows = nest_.extents[inner] >= kShortRow;
@@ -297,15 +355,17 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
       results[k] =
           direct && !streams_ ? at(run.data[inputs_ + k], position.offsets[i]) : at(frame, operands_[i].buffer);
     }
-    program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+    if (streams_) {
+      stream_block(run, position, sources, results, n, frame);
+      point += n;
+      if (point < last) position.advance(nest_, n);
+      continue;
+    }
+    evaluate_block(sources, results, n, frame);
     for (int k = 0; k < outputs; ++k) {
       const int i = sources_ + k;
       char* dst = at(run.data[inputs_ + k], position.offsets[i]);
       if (results[k] == dst) continue;
-      if (streams_) {
-        table_->stream_copy(dst, results[k], n * operands_[i].size);
-        continue;
-      }
       // scattered, by rows
       const auto& strides = nest_.strides[i];
       const char* src = static_cast<const char*>(results[k]);

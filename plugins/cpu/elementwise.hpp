@@ -47,6 +47,9 @@ class MapPlan {
   void plan_frame();
   static void body(void* user, int64_t begin, int64_t end);
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
+  void stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results, int64_t n,
+                    void* frame) const;
   void run_tiles(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void run_piece(const Run& run, int64_t begin, int64_t end, void* frame) const;
   BlockOperand pack(const Run& run, int operand, const Position& position, int64_t n, void* frame) const;
@@ -57,16 +60,18 @@ class MapPlan {
   int inputs_ = 0;   // inputs of the expression; index operands follow, then outputs
   int sources_ = 0;  // inputs and index operands
   std::vector<Operand> operands_;
+  int widest_ = 0;         // operand with the largest elements: an output, if there is one of that size
   common::LoopNest nest_;  // strides in bytes; of index operands in positions
   int64_t points_ = 1;
   bool tiles_ = false;
-  int64_t block_ = 0;  // elements
+  int64_t block_ = 0;         // elements
+  int64_t stream_piece_ = 0;  // elements of a block that are written together where streams_
   int64_t tile_rows_ = 0;
   int64_t units_ = 0;     // of parallel work: blocks or tiles
   int64_t grain_ = 0;     // in units
   bool buffers_ = false;  // blocks are limited by memory in the frame
   bool parallel_ = false;
-  bool streams_ = false;  // outputs are large enough to be written around the cache
+  bool streams_ = false;  // operands are so large that outputs are written around the cache
   // The frame of a thread: position, sources, results, the program's workspace, then each operand's splat and buffer.
   int64_t sources_offset_ = 0;
   int64_t results_offset_ = 0;

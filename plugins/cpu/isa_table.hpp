@@ -26,6 +26,12 @@ struct CompiledRow {
   BlockFunction run;
 };
 
+/// Memory that will be read soon, by `data` and 2^scale bytes for every byte copied meanwhile. It need not exist.
+struct FetchAhead {
+  uintptr_t data;
+  int32_t scale;
+};
+
 struct IsaTable {
   const char* name;
   /// By intrinsic and the dtype of its last operand; null where the operand class does not have the dtype. `convert`
@@ -36,8 +42,9 @@ struct IsaTable {
   /// Copies `n` elements of 1 << index bytes, `stride` bytes apart in src, to contiguous dst; and the reverse.
   void (*gather[5])(const void* src, int64_t stride, void* dst, int64_t n);
   void (*scatter[5])(const void* src, void* dst, int64_t stride, int64_t n);
-  /// Copies without reading dst's lines into the cache; what it wrote is ordered by stream_end.
-  void (*stream_copy)(void* dst, const void* src, int64_t size_bytes);
+  /// Copies without reading dst's lines into the cache, and meanwhile fetches what `ahead` names into it. What it wrote
+  /// is ordered by stream_end.
+  void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();
   const CompiledRow* rows;
   int64_t row_count;
