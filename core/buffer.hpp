@@ -39,12 +39,12 @@ struct Buffer {
   std::atomic<int64_t> references{1};
 
   // Hazards. Guarded by `lock`, which is held for look-ups only, never while work is submitted.
-  Lock lock;
+  SpinLock lock;
   Access last_write;
   Access last_read;                // of the timeline that read last
   std::vector<Access> more_reads;  // of other timelines
 
-  std::atomic<uint64_t> version{0};  // rises when a write is submitted
+  std::atomic<uint64_t> version{0};  // of host memory; rises when a write is submitted
   std::atomic<int32_t> exposed{0};   // outstanding writable pointers that core does not control
   int32_t promise = 0;               // COMPUTE_WRAP_ for memory of the program's own
 
@@ -63,7 +63,9 @@ struct Buffer {
 
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    // A wrapped buffer's only holder is not alone: wrap_range may find it again.
+    const bool only = block && references.load(std::memory_order_acquire) == 1;
+    if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
 
   // (lock) Remembers a use under (timeline, number).
@@ -78,7 +80,7 @@ struct Buffer {
     last_write = {&timeline, number};
     last_read = {};
     more_reads.clear();
-    version.fetch_add(1, std::memory_order_relaxed);
+    if (device.is_host) version.fetch_add(1, std::memory_order_relaxed);
   }
 
  private:

@@ -429,6 +429,7 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     value.allocations = memory.requests;
     value.allocations_from_device = memory.raw_requests;
     value.ops_run = counters.ops_run;
+    for (const Timeline* timeline : timelines_of(self)) value.ops_run += timeline->ops_run();
     value.ops_fallback = counters.ops_fallback;
     value.plans_live = counters.plans_live;
     value.plans_prepared = counters.plans_prepared;

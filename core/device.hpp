@@ -25,7 +25,8 @@ class Timeline;
 
 // Counted with relaxed atomics; a snapshot need not be consistent across fields.
 struct DeviceCounters {
-  std::atomic<int64_t> ops_run{0}, ops_fallback{0}, plans_live{0}, plans_prepared{0}, kernels_compiled{0};
+  std::atomic<int64_t> ops_run{0};  // in graphs; timelines count the others
+  std::atomic<int64_t> ops_fallback{0}, plans_live{0}, plans_prepared{0}, kernels_compiled{0};
   std::atomic<int64_t> to_device{0}, to_device_bytes{0}, from_device{0}, from_device_bytes{0};
   std::atomic<int64_t> implicit{0}, implicit_bytes{0}, mirror_hits{0};
 

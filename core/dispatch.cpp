@@ -63,7 +63,7 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 
 // Whether two elements share memory: sorted by stride, each axis must step over all that the smaller ones reach.
 bool overlaps_itself(const Tensor& tensor) {
-  if (tensor.element_count <= 1) return false;
+  if (tensor.is_row_major) return false;
   std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;
   size_t count = 0;
   for (int32_t i = 0; i < tensor.rank; ++i) {
@@ -79,8 +79,7 @@ bool overlaps_itself(const Tensor& tensor) {
 }
 
 bool is_whole_buffer(const Tensor& tensor) {
-  return tensor.offset_bytes == 0 && tensor.element_count * dtype_size(tensor.dtype) == tensor.buffer->size_bytes &&
-         tensor.is_row_major();
+  return tensor.offset_bytes == 0 && tensor.is_row_major && tensor.size_bytes() == tensor.buffer->size_bytes;
 }
 
 int32_t alignment_at(const Buffer& buffer, int64_t offset_bytes) noexcept {
@@ -247,7 +246,7 @@ void Call::place_outputs(const CallPlan& plan) {
       place_given_output(*out_[i], place);
     } else {
       const OutputDesc& desc = plan.outputs[i];
-      Tensor* tensor = make_tensor(*device_, desc.dtype, desc.shape, timeline_);
+      Tensor* tensor = make_tensor(*device_, desc.dtype, desc.shape, plan.output_strides[i], timeline_);
       made_.push_back(tensor);
       if (tensor->element_count > 0) place = {tensor->buffer, 0, true};
     }
@@ -257,10 +256,10 @@ void Call::place_outputs(const CallPlan& plan) {
 
 // Everything that a plan depends on. One word per operand tells its dtype, rank, kind and alignment; extents and strides follow.
 void Call::build_key(CallKey& key) const {
-  key.push_back(callee_.op != nullptr ? reinterpret_cast<uint64_t>(callee_.op)
-                                      : reinterpret_cast<uint64_t>(&callee_.expression->data()));
-  key.push_back(reinterpret_cast<uint64_t>(device_));
-  key.push_back(inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48);
+  uint64_t* const head = key.extend(3);
+  head[0] = callee_.op != nullptr ? reinterpret_cast<uint64_t>(callee_.op) : reinterpret_cast<uint64_t>(&callee_.expression->data());
+  head[1] = reinterpret_cast<uint64_t>(device_);
+  head[2] = inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48;
   if (callee_.attributes != nullptr) {
     const auto words = callee_.attributes->words();
     key.append(words.data(), words.size());
@@ -273,10 +272,13 @@ void Call::build_key(CallKey& key) const {
     const auto alignment = static_cast<uint64_t>(place != nullptr && place->buffer != nullptr
                                                      ? alignment_at(*place->buffer, place->offset_bytes)
                                                      : (tensor->buffer != nullptr ? 64 : 0));
-    key.push_back(1 | static_cast<uint64_t>(tensor->dtype) << 8 | static_cast<uint64_t>(tensor->rank) << 16 |
-                  static_cast<uint64_t>(tensor->kind != Tensor::Kind::kMemory) << 24 | static_cast<uint64_t>(tensor->weak) << 25 |
-                  alignment << 32);
-    key.append(reinterpret_cast<const uint64_t*>(tensor->shape()), static_cast<size_t>(tensor->rank) * 2);
+    const auto dims = static_cast<size_t>(tensor->rank) * 2;
+    uint64_t* to = key.extend(1 + dims);
+    *to++ = 1 | static_cast<uint64_t>(tensor->dtype) << 8 | static_cast<uint64_t>(tensor->rank) << 16 |
+            static_cast<uint64_t>(tensor->kind != Tensor::Kind::kMemory) << 24 | static_cast<uint64_t>(tensor->weak) << 25 |
+            alignment << 32;
+    const int64_t* from = tensor->shape();
+    for (size_t i = 0; i < dims; ++i) to[i] = static_cast<uint64_t>(from[i]);
   };
   for (size_t i = 0; i < inputs_.size(); ++i) add(inputs_[i], &input_places_[i]);
   for (Tensor* tensor : out_) {
@@ -551,6 +553,7 @@ void execute(const Execution& execution) {
         throw Error::adopt(error).on_device(device.name);
       }
     }
+    timeline.count_op();
     if (faults && timeline.immediate) {
       if (faults->at(0)->code != COMPUTE_FAULT_NONE) throw fault_error(plan.name, *faults->at(0), device);
     } else if (faults) {
@@ -562,7 +565,6 @@ void execute(const Execution& execution) {
   }
   give_back();
   plan.runs.fetch_add(1, std::memory_order_relaxed);
-  device.counters.ops_run.fetch_add(1, std::memory_order_relaxed);
   if (waits_after_each_op() && !timeline.immediate) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
 }
 

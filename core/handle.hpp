@@ -39,8 +39,11 @@ class Handle {
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   int32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
-  // True for the last reference; the caller then destroys the object.
-  bool drop() noexcept { return references_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  // True for the last reference; the caller then destroys the object. Whoever holds the only one needs no atomic subtraction, since
+  // nobody else can be there to add to it.
+  bool drop() noexcept {
+    return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
 
  protected:
   ~Handle() { mark_ = 0xdeadbeef; }

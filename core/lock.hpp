@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A four-byte mutex: one compare-and-swap when nobody contends, a futex wait when somebody does.
+// Locks of a few bytes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 namespace compute {
 
+// A mutex: one compare-and-swap when nobody contends, a futex wait when somebody does.
 class Lock {
  public:
   void lock() noexcept {
@@ -36,6 +38,25 @@ class Lock {
   }
 
   std::atomic<uint32_t> state_{kFree};
+};
+
+// For what takes a few loads and stores: given back by a plain store, so that it costs half of a Lock. Nothing that blocks may
+// be done under it.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    while (held_.exchange(true, std::memory_order_acquire)) wait();
+  }
+  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+ private:
+  void wait() const noexcept {
+    for (int spin = 0; held_.load(std::memory_order_relaxed); ++spin) {
+      if (spin >= 64) std::this_thread::yield();
+    }
+  }
+
+  std::atomic<bool> held_{false};
 };
 
 }  // namespace compute

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -38,18 +39,23 @@ class SmallVector {
 
   void push_back(const T& value) {
     if (size_ == capacity_) grow(capacity_ * 2);
-    data_[size_++] = value;
+    new (data_ + size_++) T(value);
   }
   void append(const T* values, size_t count) {
-    if (size_ + count > capacity_) grow(std::max(capacity_ * 2, size_ + count));
-    std::memcpy(data_ + size_, values, count * sizeof(T));
-    size_ += count;
+    T* to = extend(count);
+    for (size_t i = 0; i < count; ++i) new (to + i) T(values[i]);  // no memcpy: they are few
   }
   // New elements are value-initialised.
   void resize(size_t size) {
     if (size > capacity_) grow(size);
-    for (size_t i = size_; i < size; ++i) data_[i] = T{};
+    for (size_t i = size_; i < size; ++i) new (data_ + i) T{};
     size_ = size;
+  }
+  // `count` more elements, for the caller to fill in.
+  T* extend(size_t count) {
+    if (size_ + count > capacity_) grow(std::max(capacity_ * 2, size_ + count));
+    size_ += count;
+    return data_ + size_ - count;
   }
   void clear() { size_ = 0; }
 
@@ -62,9 +68,9 @@ class SmallVector {
     capacity_ = capacity;
   }
 
-  T inline_[N];
+  alignas(T) std::byte inline_[N * sizeof(T)];  // bytes, so that room which is not used costs nothing to make
   std::unique_ptr<T[]> heap_;
-  T* data_ = inline_;
+  T* data_ = reinterpret_cast<T*>(inline_);
   size_t size_ = 0;
   size_t capacity_ = N;
 };

@@ -14,23 +14,19 @@ namespace {
 // Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order.
 std::span<Use> merge(std::span<Use> uses) {
   size_t count = 0;
-  for (size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i].buffer == nullptr) continue;
-    uses[count++] = uses[i];
-  }
-  for (size_t i = 1; i < count; ++i) {  // insertion sort: there are three of them
-    for (size_t j = i; j > 0 && uses[j].buffer < uses[j - 1].buffer; --j) std::swap(uses[j], uses[j - 1]);
-  }
-  size_t merged = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (merged > 0 && uses[merged - 1].buffer == uses[i].buffer) {
-      uses[merged - 1].covers = uses[merged - 1].write && uses[i].write && (uses[merged - 1].covers || uses[i].covers);
-      uses[merged - 1].write |= uses[i].write;
-    } else {
-      uses[merged++] = uses[i];
+  for (const Use use : uses) {  // insertion sort: there are three of them
+    size_t at = count;
+    while (at > 0 && uses[at - 1].buffer > use.buffer) --at;
+    if (at > 0 && uses[at - 1].buffer == use.buffer) {
+      Use& same = uses[at - 1];
+      same.covers = same.write && use.write && (same.covers || use.covers);
+      same.write |= use.write;
+      continue;
     }
+    for (size_t i = count++; i > at; --i) uses[i] = uses[i - 1];
+    uses[at] = use;
   }
-  return uses.first(merged);
+  return uses.first(count);
 }
 
 using Dependencies = SmallVector<Access, 8>;
@@ -56,11 +52,54 @@ void collect(Dependencies& found, const Timeline& own, const Use& use) {
   for (const Access& read : use.buffer->more_reads) add(found, own, read);
 }
 
+// True iff the use comes after nothing that another timeline may still be doing, and is recorded without allocating.
+bool is_settled(const Use& use, const Timeline& own) {
+  const auto settled = [&](const Access& access) {
+    return access.timeline == &own || access.timeline == nullptr || access.timeline->has_reached(access.number);
+  };
+  const Buffer& buffer = *use.buffer;
+  if (!settled(buffer.last_write)) return false;
+  if (use.write) return settled(buffer.last_read) && buffer.more_reads.empty();
+  return buffer.last_read.timeline == &own || buffer.last_read.timeline == nullptr;
+}
+
+void record(const Use& use, Timeline& timeline, uint64_t number) {
+  if (use.write) {
+    use.buffer->record_write(timeline, number);
+  } else {
+    use.buffer->record_read(timeline, number);
+  }
+}
+
 }  // namespace
 
 Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers)
     : timeline_(timeline), extra_numbers_(static_cast<uint64_t>(numbers - 1)) {
-  uses = merge(uses);
+  const std::span<const Use> merged = merge(uses);
+  if (!order_at_once(merged, op)) order_after_others(merged, op);
+}
+
+// The usual case: one stream, nothing to wait for, nothing failed. Otherwise nothing is locked or recorded on return.
+bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
+  timeline_.lock.lock();
+  if (any_failure() || timeline_.must_throttle()) {
+    timeline_.lock.unlock();
+    return false;
+  }
+  for (const Use& use : uses) use.buffer->lock.lock();
+  bool settled = true;
+  for (const Use& use : uses) settled = settled && is_settled(use, timeline_);
+  if (settled) {
+    number_ = timeline_.next(op, numbers());
+    for (const Use& use : uses) record(use, timeline_, number_);
+  }
+  for (const Use& use : uses) use.buffer->lock.unlock();
+  if (!settled) timeline_.lock.unlock();
+  return settled;
+}
+
+void Submission::order_after_others(std::span<const Use> uses, const char* op) {
+  Timeline& timeline = timeline_;
   SmallVector<Timeline*, 4> others;  // locked as well, in the order of their ids
   const auto lock_all = [&] {
     bool own_locked = false;
@@ -123,20 +162,14 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
       }
     }
     if (poison == nullptr && on_host.timeline == nullptr && unlocked == nullptr) {
-      number_ = timeline.next(op, numbers);
+      number_ = timeline.next(op, numbers());
       try {
-        for (const Use& use : uses) {
-          if (use.write) {
-            use.buffer->record_write(timeline, number_);
-          } else {
-            use.buffer->record_read(timeline, number_);
-          }
-        }
+        for (const Use& use : uses) record(use, timeline, number_);
         unlock_buffers();
       } catch (...) {
         unlock_buffers();
         unlock_others();
-        timeline.reach(timeline.immediate ? number_ : 0);
+        if (timeline.immediate) timeline.reach_immediately();
         timeline.lock.unlock();
         throw;
       }
@@ -169,7 +202,7 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
 }
 
 Submission::~Submission() {
-  if (timeline_.immediate) timeline_.reach(number_);
+  if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }
 

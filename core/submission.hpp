@@ -23,7 +23,8 @@ struct Use {
 // is poisoned.
 class Submission {
  public:
-  // Sorts and merges `uses` in place. Work in several parts takes `numbers` numbers, of which the uses carry the last.
+  // Sorts and merges `uses` in place; every one has a buffer. Work in several parts takes `numbers` numbers, of which the uses carry
+  // the last.
   Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
   ~Submission();
   Submission(const Submission&) = delete;
@@ -34,6 +35,10 @@ class Submission {
   uint64_t first_number() const { return number_ - extra_numbers_; }
 
  private:
+  int64_t numbers() const { return static_cast<int64_t>(extra_numbers_) + 1; }
+  bool order_at_once(std::span<const Use> uses, const char* op);
+  void order_after_others(std::span<const Use> uses, const char* op);
+
   Timeline& timeline_;
   uint64_t number_ = 0;
   uint64_t extra_numbers_ = 0;

@@ -21,11 +21,13 @@ compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dty
     heap_dims_ = std::make_unique<int64_t[]>(shape.size() * 2);
     dims_ = heap_dims_.get();
   }
-  for (size_t i = 0; i < shape.size(); ++i) {
+  for (size_t i = shape.size(); i-- > 0;) {
     dims_[i] = shape[i];
     dims_[shape.size() + i] = strides[i];
+    is_row_major = is_row_major && (shape[i] == 1 || strides[i] == element_count);
     element_count *= shape[i];
   }
+  is_row_major = is_row_major || element_count == 0;
   owned.release();  // nothing after this throws
 }
 
@@ -40,15 +42,6 @@ compute_tensor::~compute_tensor() {
 }
 
 compute::Device& compute_tensor::device() const { return buffer != nullptr ? buffer->device : compute::host_device(); }
-
-bool compute_tensor::is_row_major() const {
-  int64_t expected = 1;
-  for (int32_t i = rank - 1; i >= 0; --i) {
-    if (shape()[i] != 1 && strides()[i] != expected) return element_count == 0;
-    expected *= shape()[i];
-  }
-  return true;
-}
 
 void compute_tensor::byte_range(int64_t* out_begin, int64_t* out_end) const {
   const int64_t size = compute::dtype_size(dtype);
@@ -101,11 +94,16 @@ std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> sha
 }
 
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user) {
+  const auto strides = dense_strides(shape);
+  return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
+}
+
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                    Timeline* user) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, MemoryUse::kTensor));
-  const auto strides = dense_strides(shape);
-  return new Tensor(std::move(buffer), dtype, shape, {strides.data(), shape.size()}, 0);
+  return new Tensor(std::move(buffer), dtype, shape, strides, 0);
 }
 
 Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,

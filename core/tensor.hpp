@@ -29,6 +29,7 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor> {
   compute::Buffer* const buffer;  // NULL for scalars; an owned reference
   const int64_t offset_bytes;     // of the element with all indices 0, in the buffer
   int64_t element_count = 1;
+  bool is_row_major = true;  // without elements too
   std::array<uint8_t, 16> bits{};  // of a scalar
 
   const int64_t* shape() const { return dims_; }
@@ -36,7 +37,7 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor> {
   std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
   std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
   compute::Device& device() const;
-  bool is_row_major() const;
+  int64_t size_bytes() const { return element_count * compute::dtype_size(dtype); }
   // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
   void byte_range(int64_t* out_begin, int64_t* out_end) const;
 
@@ -57,8 +58,10 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
 
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
 
-// A new row-major tensor on a device, for `user` to write first.
+// A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                    Timeline* user);
 
 // A view with any layout over the same buffer.
 Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,

@@ -16,10 +16,6 @@
 namespace compute {
 namespace {
 
-constexpr uint64_t kInFlightLimit = 4096;
-constexpr uint64_t kPollEvery = 256;
-
-std::atomic<bool> failed_somewhere{false};
 std::atomic<int64_t> faults_pending{0};
 
 // All timelines ever made, and those that wait for their last work or for a new stream.
@@ -47,7 +43,7 @@ Timeline::Timeline(uint32_t id, compute_device& device)
 
 Timeline* last_timeline_made() noexcept { return made_last.load(std::memory_order_acquire); }
 
-bool any_failure() noexcept { return failed_somewhere.load(std::memory_order_relaxed); }
+std::atomic<bool> failed_somewhere{false};
 
 void Timeline::reach(uint64_t number) noexcept {
   uint64_t now = reached_.load(std::memory_order_relaxed);
@@ -413,8 +409,8 @@ struct ThreadTimelines {
 };
 
 thread_local ThreadTimelines thread_timelines;
-thread_local compute_device* last_device = nullptr;
-thread_local Timeline* last_timeline = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local compute_device* last_device = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Timeline* last_timeline = nullptr;
 
 }  // namespace
 

@@ -70,8 +70,14 @@ class Timeline {
     return number;
   }
 
-  // Everything up to `number` is done: immediate streams, and what the plugin reported.
+  // Everything up to `number` is done, as the plugin reported.
   void reach(uint64_t number) noexcept;
+  // (L) The submission that was just made on an immediate stream is done.
+  void reach_immediately() noexcept { reached_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release); }
+
+  // (L) Counts an op; not by an atomic addition, which costs more than all else that a number takes.
+  void count_op() noexcept { ops_run_.store(ops_run() + 1, std::memory_order_relaxed); }
+  int64_t ops_run() const noexcept { return ops_run_.load(std::memory_order_relaxed); }
 
   // (L) Makes sure that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
@@ -93,7 +99,11 @@ class Timeline {
   // Asks the plugin how far the stream is, without waiting and without throwing.
   void poll() noexcept;
 
-  // (L) Holds the submitter back while more than 4096 submissions are in flight.
+  // (L) Holds the submitter back while more than 4096 submissions are in flight, and asks at times how many are.
+  bool must_throttle() const noexcept {
+    const uint64_t now = submitted_.load(std::memory_order_relaxed);
+    return !immediate && (now % kPollEvery == kPollEvery - 1 || now - reached() >= kInFlightLimit);
+  }
   void throttle_locked();
 
   // Records a failure; the first one stays. Consumes `error`.
@@ -136,8 +146,12 @@ class Timeline {
   // This (timeline, number) and all that it was ordered after, by way of others too.
   std::set<std::pair<Timeline*, uint64_t>> waited_for(uint64_t number);
 
+  static constexpr uint64_t kInFlightLimit = 4096;
+  static constexpr uint64_t kPollEvery = 256;
+
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> reached_{0};
+  std::atomic<int64_t> ops_run_{0};
   std::atomic<Failure*> failure_{nullptr};
   std::atomic<int32_t> waiters_{0};
   std::vector<uint64_t> marks_;   // (L) ascending, above reached_
@@ -156,7 +170,8 @@ Error fault_error(const char* op, const compute_plugin_fault& fault, const compu
 [[noreturn]] void throw_failure(const Failure& failure);
 
 // True once any timeline of the process has failed: before, nobody needs to look for poison.
-bool any_failure() noexcept;
+extern std::atomic<bool> failed_somewhere;
+inline bool any_failure() noexcept { return failed_somewhere.load(std::memory_order_relaxed); }
 
 // The head of the list that goes on with Timeline::made_before; NULL before the first. Takes no lock.
 Timeline* last_timeline_made() noexcept;

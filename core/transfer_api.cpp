@@ -105,7 +105,7 @@ uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) 
 
 // The tensor in row-major form; `packed` keeps a copy that had to be made.
 Tensor& row_major(Tensor& tensor, Timeline& timeline, TensorReference& packed) {
-  if (tensor.is_row_major()) return tensor;
+  if (tensor.is_row_major) return tensor;
   packed = pack(tensor, timeline);
   return *packed;
 }
@@ -136,7 +136,7 @@ void write(Tensor& tensor, const void* src) {
   }
   device.require_usable();
   Timeline& timeline = default_timeline(device);
-  if (tensor.is_row_major()) {
+  if (tensor.is_row_major) {
     copy_now(tensor, data, true, timeline);
     return;
   }
@@ -166,7 +166,7 @@ Tensor* move(Tensor& tensor, Device& device) {
   if (source.is_host) {
     bring_home(*tensor.buffer);
     Tensor* from = &tensor;
-    if (!tensor.is_row_major()) {
+    if (!tensor.is_row_major) {
       packed.reset(make_tensor(source, tensor.dtype, tensor.shape_span(), nullptr));
       copy_on_host(tensor, packed->buffer->host_address(), false);
       from = packed.get();
@@ -288,7 +288,7 @@ compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* sr
     queue.device.require_usable();
     if (queue.device.is_host) bring_home(*self.buffer);
     auto* data = const_cast<void*>(src);
-    if (self.is_row_major()) {
+    if (self.is_row_major) {
       queue_copy(self, data, true, queue.timeline);
       return;
     }
