@@ -11,6 +11,7 @@
 #include "core/device.hpp"
 #include "core/lock.hpp"
 #include "core/memory.hpp"
+#include "core/recycled.hpp"
 
 namespace compute {
 
@@ -25,7 +26,7 @@ struct Mirror {
   uint64_t version = 0;  // of the host buffer when it was copied
 };
 
-struct Buffer {
+struct Buffer : Recycled<Buffer> {
   Buffer(Device& device, Block block, int64_t size_bytes) : device(device), block(block), size_bytes(size_bytes) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

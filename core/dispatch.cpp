@@ -83,9 +83,10 @@ bool is_whole_buffer(const Tensor& tensor) {
 }
 
 int32_t alignment_at(const Buffer& buffer, int64_t offset_bytes) noexcept {
-  const uint64_t address = buffer.device.is_host ? reinterpret_cast<uint64_t>(buffer.host_address()) + static_cast<uint64_t>(offset_bytes)
-                                                 : static_cast<uint64_t>(buffer.base_offset + offset_bytes);
-  return address % 64 == 0 ? 64 : static_cast<int32_t>(address & -address);
+  // Elsewhere than on the host allocations are aligned, so that what counts is the place in one.
+  const uint64_t base = buffer.device.is_host ? buffer.handle : 0;
+  const uint64_t address = (base + static_cast<uint64_t>(buffer.base_offset + offset_bytes)) | 64;
+  return static_cast<int32_t>(address & -address);
 }
 
 // COMPUTE_SYNC=1: every submission is waited for, so that an error names its op.
@@ -256,37 +257,37 @@ void Call::place_outputs(const CallPlan& plan) {
 
 // Everything that a plan depends on. One word per operand tells its dtype, rank, kind and alignment; extents and strides follow.
 void Call::build_key(CallKey& key) const {
-  uint64_t* const head = key.extend(3);
-  head[0] = callee_.op != nullptr ? reinterpret_cast<uint64_t>(callee_.op) : reinterpret_cast<uint64_t>(&callee_.expression->data());
-  head[1] = reinterpret_cast<uint64_t>(device_);
-  head[2] = inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48;
-  if (callee_.attributes != nullptr) {
-    const auto words = callee_.attributes->words();
-    key.append(words.data(), words.size());
-  }
-  const auto add = [&](const Tensor* tensor, const Execution::Place* place) {
-    if (tensor == nullptr) {
-      key.push_back(0);
-      return;
-    }
-    const auto alignment = static_cast<uint64_t>(place != nullptr && place->buffer != nullptr
-                                                     ? alignment_at(*place->buffer, place->offset_bytes)
-                                                     : (tensor->buffer != nullptr ? 64 : 0));
-    const auto dims = static_cast<size_t>(tensor->rank) * 2;
-    uint64_t* to = key.extend(1 + dims);
-    *to++ = 1 | static_cast<uint64_t>(tensor->dtype) << 8 | static_cast<uint64_t>(tensor->rank) << 16 |
-            static_cast<uint64_t>(tensor->kind != Tensor::Kind::kMemory) << 24 | static_cast<uint64_t>(tensor->weak) << 25 |
-            alignment << 32;
-    const int64_t* from = tensor->shape();
-    for (size_t i = 0; i < dims; ++i) to[i] = static_cast<uint64_t>(from[i]);
+  const std::span<const uint64_t> attributes = callee_.attributes != nullptr ? callee_.attributes->words() : std::span<const uint64_t>{};
+  size_t size = 3 + attributes.size() + inputs_.size() + out_.size();
+  for (const Tensor* tensor : inputs_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  for (const Tensor* tensor : out_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  uint64_t* to = key.extend(size);
+  *to++ = callee_.op != nullptr ? reinterpret_cast<uint64_t>(callee_.op) : reinterpret_cast<uint64_t>(&callee_.expression->data());
+  *to++ = reinterpret_cast<uint64_t>(device_);
+  *to++ = inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48;
+  for (const uint64_t word : attributes) *to++ = word;
+  const auto add = [&](const Tensor& tensor, int32_t alignment) {
+    *to++ = tensor.key_word() | static_cast<uint64_t>(alignment) << 32;
+    const int64_t* from = tensor.shape();
+    for (int32_t i = 0; i < 2 * tensor.rank; ++i) *to++ = static_cast<uint64_t>(from[i]);
   };
-  for (size_t i = 0; i < inputs_.size(); ++i) add(inputs_[i], &input_places_[i]);
-  for (Tensor* tensor : out_) {
-    if (tensor == nullptr) {
-      key.push_back(0);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Execution::Place& place = input_places_[i];
+    if (inputs_[i] == nullptr) {
+      *to++ = 0;
+    } else if (place.buffer != nullptr) {
+      add(*inputs_[i], alignment_at(*place.buffer, place.offset_bytes));
     } else {
-      const Execution::Place place{tensor->buffer, tensor->offset_bytes, false};
-      add(tensor, tensor->element_count > 0 && &tensor->buffer->device == device_ ? &place : nullptr);
+      add(*inputs_[i], inputs_[i]->buffer != nullptr ? 64 : 0);
+    }
+  }
+  for (const Tensor* tensor : out_) {
+    if (tensor == nullptr) {
+      *to++ = 0;
+    } else if (tensor->element_count > 0 && &tensor->buffer->device == device_) {
+      add(*tensor, alignment_at(*tensor->buffer, tensor->offset_bytes));
+    } else {
+      add(*tensor, 64);
     }
   }
 }
@@ -535,7 +536,7 @@ void execute(const Execution& execution) {
       }
       scalars.clear();
       scalars.resize(step.scalars.size());
-      fill_scalars(execution, step, scalars.data());
+      if (!step.scalars.empty()) fill_scalars(execution, step, scalars.data());
       compute_plugin_run run{};
       run.struct_size = sizeof run;
       run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;

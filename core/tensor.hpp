@@ -13,8 +13,9 @@
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
 #include "core/handle.hpp"
+#include "core/recycled.hpp"
 
-struct compute_tensor : compute::Handle<compute::HandleKind::kTensor> {
+struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::Recycled<compute_tensor> {
   enum class Kind : uint8_t { kMemory, kScalar, kSlot };
 
   compute_tensor(compute::BufferReference buffer, compute_dtype dtype, std::span<const int64_t> shape,
@@ -37,6 +38,11 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor> {
   std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
   std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
   compute::Device& device() const;
+  // What the key of a plan says of it beside shape, strides and alignment; its upper half is 0.
+  uint64_t key_word() const {
+    return 1 | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 16 |
+           static_cast<uint64_t>(kind != Kind::kMemory) << 24 | static_cast<uint64_t>(weak) << 25;
+  }
   int64_t size_bytes() const { return element_count * compute::dtype_size(dtype); }
   // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
   void byte_range(int64_t* out_begin, int64_t* out_end) const;
