@@ -14,10 +14,11 @@
 namespace compute {
 
 std::atomic<bool> entering_needs_fence{true};
+std::atomic<bool> shut_down{false};
+constinit thread_local ThreadUse* own_use = nullptr;
 
 namespace {
 
-std::atomic<bool> shut_down{false};
 std::atomic<ThreadUse*> thread_uses{nullptr};
 
 // Thread sanitizers know fences and no system calls.
@@ -49,19 +50,13 @@ struct Holder {
   ~Holder() { use.taken.store(false, std::memory_order_release); }
 };
 
-thread_local ThreadUse* own_use = nullptr;
-
 }  // namespace
 
-ThreadUse& this_thread_use() {
-  if (own_use == nullptr) {
-    thread_local const Holder holder;
-    own_use = &holder.use;
-  }
+ThreadUse& enter_first_time() {
+  thread_local const Holder holder;
+  own_use = &holder.use;
   return *own_use;
 }
-
-bool is_shut_down() noexcept { return shut_down.load(std::memory_order_relaxed); }
 
 void throw_shut_down() { throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down"); }
 

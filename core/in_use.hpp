@@ -14,12 +14,17 @@ struct ThreadUse {
   ThreadUse* next = nullptr;
 };
 
-ThreadUse& this_thread_use();
+// NULL until the thread's first call. In the static block, where a load finds it.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadUse* own_use;
+ThreadUse& enter_first_time();
+
+inline ThreadUse& this_thread_use() { return own_use != nullptr ? *own_use : enter_first_time(); }
 
 // False where membarrier(2) makes the other side of the fence below dear and this side free.
 extern std::atomic<bool> entering_needs_fence;
 
-bool is_shut_down() noexcept;
+extern std::atomic<bool> shut_down;
+inline bool is_shut_down() noexcept { return shut_down.load(std::memory_order_relaxed); }
 [[noreturn]] void throw_shut_down();
 
 // Counts the calling thread as inside for as long as it lives. Whoever sees is_shut_down() false after making one may use devices
