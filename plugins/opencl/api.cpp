@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/opencl/api.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <mutex>
+
+#include "plugins/common/host.hpp"
+
+namespace compute::opencl {
+namespace {
+
+Api functions{};
+
+struct Loading {
+  bool succeeded = false;
+  LibraryReport report;
+};
+
+Loading load() {
+  Loading loading;
+  void* library = nullptr;
+  for (const char* name : {"libOpenCL.so.1", "libOpenCL.so"}) {
+    loading.report.tried += (loading.report.tried.empty() ? "" : "\n") + std::string(name);
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+    if (const char* error = dlerror()) loading.report.error = error;
+  }
+  if (library == nullptr) return loading;
+  loading.report.error.clear();
+  link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) loading.report.found = map->l_name;
+#define FUNCTION(name, result, parameters)                                      \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
+  if (functions.name == nullptr) {                                              \
+    loading.report.error = #name " is missing: OpenCL 1.2 is needed";           \
+    return loading;                                                             \
+  }
+#include "plugins/opencl/functions.inc"
+#undef FUNCTION
+  loading.succeeded = true;
+  return loading;
+}
+
+}  // namespace
+
+const Api& api() { return functions; }
+
+bool open_api(LibraryReport* report) {
+  // The library stays loaded: drivers own threads.
+  static const Loading loading = load();
+  *report = loading.report;
+  return loading.succeeded;
+}
+
+std::string status_text(cl_int status) {
+  struct Name {
+    cl_int status;
+    const char* name;
+  };
+  static constexpr Name kNames[] = {
+      {-1, "CL_DEVICE_NOT_FOUND"},          {-2, "CL_DEVICE_NOT_AVAILABLE"},
+      {-3, "CL_COMPILER_NOT_AVAILABLE"},    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+      {-5, "CL_OUT_OF_RESOURCES"},          {-6, "CL_OUT_OF_HOST_MEMORY"},
+      {-11, "CL_BUILD_PROGRAM_FAILURE"},    {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+      {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+      {-30, "CL_INVALID_VALUE"},            {-34, "CL_INVALID_CONTEXT"},
+      {-36, "CL_INVALID_COMMAND_QUEUE"},    {-38, "CL_INVALID_MEM_OBJECT"},
+      {-42, "CL_INVALID_BINARY"},           {-43, "CL_INVALID_BUILD_OPTIONS"},
+      {-46, "CL_INVALID_KERNEL_NAME"},      {-48, "CL_INVALID_KERNEL"},
+      {-49, "CL_INVALID_ARG_INDEX"},        {-50, "CL_INVALID_ARG_VALUE"},
+      {-51, "CL_INVALID_ARG_SIZE"},         {-52, "CL_INVALID_KERNEL_ARGS"},
+      {-54, "CL_INVALID_WORK_GROUP_SIZE"},  {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+      {-61, "CL_INVALID_BUFFER_SIZE"},      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+      {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+  };
+  for (const Name& one : kNames) {
+    if (one.status == status) return std::string(one.name) + " (" + std::to_string(status) + ")";
+  }
+  return "OpenCL error " + std::to_string(status);
+}
+
+void check(cl_int status, const char* what) {
+  if (status == CL_SUCCESS) return;
+  compute_error_code code = COMPUTE_ERROR_STREAM_FAILED;
+  if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_INVALID_BUFFER_SIZE) {
+    code = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
+  } else if (status == CL_OUT_OF_HOST_MEMORY) {
+    code = COMPUTE_ERROR_OUT_OF_MEMORY;
+  }
+  throw common::Error(code, std::string(what) + ": " + status_text(status), -1, status);
+}
+
+}  // namespace compute::opencl

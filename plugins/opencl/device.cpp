@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/opencl/device.hpp"
+
+#include <algorithm>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/kernel_cache.hpp"
+
+namespace compute::opencl {
+namespace {
+
+// Byte-sized elements are combined atomically by the aligned word around them, which must be inside the buffer.
+constexpr int64_t kAllocationUnit = 64;
+
+}  // namespace
+
+Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
+  const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(info_.platform), 0};
+  cl_int status = CL_SUCCESS;
+  context_ = Context(api().clCreateContext(properties, 1, &info_.device, nullptr, nullptr, &status));
+  check(status, "clCreateContext");
+  map_queue_ = make_queue();
+  heap_.struct_size = sizeof heap_;
+  heap_.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
+  heap_.flags = COMPUTE_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_HEAP_HOST_VISIBLE : 0);
+  heap_.suballocation = COMPUTE_SUBALLOCATE_NONE;
+  heap_.size_bytes = info_.memory_bytes;
+  heap_.max_allocation_bytes = info_.max_allocation_bytes;
+  heap_.offset_alignment = info_.base_alignment;
+  heap_.base_alignment = 128;
+  caps_.struct_size = sizeof caps_;
+  caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
+  caps_.heap_count = 1;
+  caps_.heaps = &heap_;
+  for (const std::string& option : common::compile_options(dialect())) options_ += (options_.empty() ? "" : " ") + option;
+}
+
+Device::~Device() = default;
+
+Queue Device::make_queue() const {
+  cl_int status = CL_SUCCESS;
+  Queue queue(api().clCreateCommandQueue(context(), info_.device, 0, &status));
+  check(status, "clCreateCommandQueue");
+  return queue;
+}
+
+Memory Device::make_memory(int64_t size_bytes) const {
+  const int64_t rounded = (size_bytes + kAllocationUnit - 1) / kAllocationUnit * kAllocationUnit;
+  cl_bitfield flags = CL_MEM_READ_WRITE;
+  if (info_.is_unified) flags |= CL_MEM_ALLOC_HOST_PTR;
+  cl_int status = CL_SUCCESS;
+  Memory memory(api().clCreateBuffer(context(), flags, static_cast<size_t>(rounded), nullptr, &status));
+  check(status, "clCreateBuffer");
+  return memory;
+}
+
+void* Device::map(const Buffer& buffer) {
+  std::lock_guard lock(maps_mutex_);
+  auto& [address, users] = maps_[&buffer];
+  if (users == 0) {
+    cl_int status = CL_SUCCESS;
+    address = api().clEnqueueMapBuffer(map_queue_.get(), buffer.memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                       static_cast<size_t>(buffer.size_bytes), 0, nullptr, nullptr, &status);
+    if (status != CL_SUCCESS) maps_.erase(&buffer);
+    check(status, "clEnqueueMapBuffer");
+  }
+  ++users;
+  return address;
+}
+
+void Device::unmap(const Buffer& buffer) {
+  std::lock_guard lock(maps_mutex_);
+  const auto found = maps_.find(&buffer);
+  if (found == maps_.end() || --found->second.second > 0) return;
+  api().clEnqueueUnmapMemObject(map_queue_.get(), buffer.memory.get(), found->second.first, 0, nullptr, nullptr);
+  api().clFinish(map_queue_.get());
+  maps_.erase(found);
+}
+
+std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled) {
+  {
+    std::lock_guard lock(kernels_mutex_);
+    if (const auto found = kernels_.find(launch.key); found != kernels_.end()) return found->second;
+  }
+  // Compiled outside of the lock: two threads may do it at once, and the first result is kept.
+  const common::KernelSource source = common::kernel_source(op, dialect(), launch);
+  std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_);
+  ++*out_compiled;
+  std::lock_guard lock(kernels_mutex_);
+  return kernels_.emplace(launch.key, std::move(compiled)).first->second;
+}
+
+std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const std::string& name, const std::string& options) const {
+  auto compiled = std::make_shared<CompiledKernel>();
+  compiled->program = build(source, options);
+  cl_int status = CL_SUCCESS;
+  compiled->kernel = Kernel(api().clCreateKernel(compiled->program.get(), name.c_str(), &status));
+  if (status != CL_SUCCESS) {
+    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "there is no kernel " + name + " in the source: " + status_text(status), -1, status);
+  }
+  return compiled;
+}
+
+Program Device::build(const std::string& source, const std::string& options) const {
+  common::KernelCache& cache = common::KernelCache::instance();
+  const std::string device = info_.platform_name + "\n" + info_.name + "\n" + info_.vendor;
+  const std::string compiler = info_.platform_version + "\n" + info_.version + "\n" + info_.driver_version;
+  const common::ProgramKey key{source, device, compiler, options};
+  const bool keeps = !info_.avoids(Fault::kBinaries);
+  cl_int status = CL_SUCCESS;
+  if (keeps) {
+    if (const std::optional<std::string> binary = cache.load(key)) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
+      const size_t size = binary->size();
+      cl_int loaded = CL_SUCCESS;
+      Program program(api().clCreateProgramWithBinary(context(), 1, &info_.device, &size, &bytes, &loaded, &status));
+      // A binary that the driver does not take any more is built anew.
+      if (status == CL_SUCCESS && loaded == CL_SUCCESS &&
+          api().clBuildProgram(program.get(), 1, &info_.device, options.c_str(), nullptr, nullptr) == CL_SUCCESS) {
+        return program;
+      }
+    }
+  }
+  const char* text = source.c_str();
+  const size_t length = source.size();
+  Program program(api().clCreateProgramWithSource(context(), 1, &text, &length, &status));
+  check(status, "clCreateProgramWithSource");
+  status = api().clBuildProgram(program.get(), 1, &info_.device, options.c_str(), nullptr, nullptr);
+  if (status != CL_SUCCESS) {
+    size_t size = 0;
+    api().clGetProgramBuildInfo(program.get(), info_.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+    std::string log(size, '\0');
+    api().clGetProgramBuildInfo(program.get(), info_.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "clBuildProgram: " + status_text(status) + "\n" + log.c_str(), -1, status);
+  }
+  size_t size = 0;
+  if (keeps && api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS && size > 0) {
+    std::string binary(size, '\0');
+    char* bytes = binary.data();
+    if (api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) == CL_SUCCESS) cache.store(key, binary);
+  }
+  return program;
+}
+
+}  // namespace compute::opencl

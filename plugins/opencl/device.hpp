@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open device: its context, memory and compiled kernels.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "plugins/common/source/generator.hpp"
+#include "plugins/opencl/api.hpp"
+#include "plugins/opencl/platform.hpp"
+
+namespace compute::opencl {
+
+struct Buffer {
+  Memory memory;
+  int64_t size_bytes = 0;
+};
+
+inline const Buffer* buffer_of(uint64_t handle) { return reinterpret_cast<const Buffer*>(static_cast<uintptr_t>(handle)); }
+inline cl_mem memory_of(uint64_t handle) { return handle == 0 ? nullptr : buffer_of(handle)->memory.get(); }
+
+// A kernel of a built program. Its arguments belong to whoever holds the lock.
+struct CompiledKernel {
+  Program program;
+  Kernel kernel;
+  std::mutex mutex;
+};
+
+class Device {
+ public:
+  Device(DeviceInfo info, uint64_t host_device);
+  ~Device();
+
+  const DeviceInfo& info() const { return info_; }
+  const common::Dialect& dialect() const { return info_.dialect; }
+  cl_context context() const { return context_.get(); }
+  const compute_plugin_caps& caps() const { return caps_; }
+
+  Queue make_queue() const;
+  Memory make_memory(int64_t size_bytes) const;
+
+  // Host-visible memory: the address stays valid until unmap.
+  void* map(const Buffer& buffer);
+  void unmap(const Buffer& buffer);
+
+  // The kernel for a launch of `op`, compiled at most once; *out_compiled counts.
+  std::shared_ptr<CompiledKernel> kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled);
+
+  // A program from source, from the disk cache where it is there. COMPILE_FAILED with the log.
+  std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name, const std::string& options) const;
+
+ private:
+  Program build(const std::string& source, const std::string& options) const;
+
+  const DeviceInfo info_;
+  Context context_;
+  Queue map_queue_;
+  compute_plugin_heap heap_{};
+  compute_plugin_caps caps_{};
+  std::string options_;
+
+  std::mutex kernels_mutex_;
+  std::unordered_map<common::KernelKey, std::shared_ptr<CompiledKernel>, common::KernelKeyHash> kernels_;
+
+  std::mutex maps_mutex_;
+  std::unordered_map<const Buffer*, std::pair<void*, int>> maps_;  // address and users
+};
+
+}  // namespace compute::opencl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/opencl/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "plugins/common/host.hpp"
+
+namespace compute::opencl {
+namespace {
+
+constexpr size_t kMostWords = 512;  // of a block: 4 KiB, which is what max_block_bytes is cut to
+
+// The launches of a recipe.
+class GeneratedPlan final : public Plan {
+ public:
+  GeneratedPlan(Device& device, const common::Op& op) {
+    common::Recipe recipe = common::make_recipe(op, device.dialect());
+    workspace_bytes = recipe.workspace_bytes;
+    reports_faults = recipe.reports_faults;
+    for (common::Launch& launch : recipe.launches) {
+      Step step;
+      step.kernel = device.kernel(op, launch, &kernels_compiled);
+      if (!launch.table.empty()) step.table = upload(device, launch.table);
+      step.launch = std::move(launch);
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  void run(Stream& stream, const compute_plugin_run& run) const override {
+    const cl_command_queue queue = stream.queue();
+    for (const Step& step : steps_) {
+      const common::Launch& launch = step.launch;
+      std::array<int64_t, kMostWords> block;
+      std::copy(launch.block.begin(), launch.block.end(), block.begin());
+      for (const common::ScalarSlot& slot : launch.scalars) std::memcpy(&block[static_cast<size_t>(slot.word)], run.scalars[slot.scalar].bits, 16);
+      std::lock_guard lock(step.kernel->mutex);
+      const cl_kernel kernel = step.kernel->kernel.get();
+      cl_uint index = 0;
+      for (const common::Pointer& pointer : launch.pointers) {
+        cl_mem memory = nullptr;
+        switch (pointer.kind) {
+          case common::Pointer::kTensor: {
+            const compute_plugin_operand& operand = run.tensors[pointer.index];
+            memory = memory_of(operand.buffer);
+            block[index] += operand.offset_bytes;
+            break;
+          }
+          case common::Pointer::kWorkspace:
+            memory = memory_of(run.workspace.buffer);
+            block[index] += run.workspace.offset_bytes;
+            break;
+          case common::Pointer::kFault:
+            // Core gives no record, since no heap here is pinned host memory.
+            memory = stream.fault_record();
+            break;
+          case common::Pointer::kTable:
+            memory = step.table.get();
+            break;
+        }
+        check(api().clSetKernelArg(kernel, index++, sizeof memory, &memory), "clSetKernelArg");
+      }
+      check(api().clSetKernelArg(kernel, index, launch.block.size() * sizeof(int64_t), block.data()), "clSetKernelArg");
+      const auto group_size = static_cast<size_t>(launch.group_size);
+      const size_t global_size = static_cast<size_t>(launch.groups) * group_size;
+      check(api().clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global_size, &group_size, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+    }
+  }
+
+ private:
+  struct Step {
+    common::Launch launch;
+    std::shared_ptr<CompiledKernel> kernel;
+    Memory table;
+  };
+
+  static Memory upload(Device& device, const std::vector<int64_t>& words) {
+    const size_t size = words.size() * sizeof(int64_t);
+    Memory memory = device.make_memory(static_cast<int64_t>(size));
+    const Queue queue = device.make_queue();
+    check(api().clEnqueueWriteBuffer(queue.get(), memory.get(), 1, 0, size, words.data(), 0, nullptr, nullptr), "clEnqueueWriteBuffer");
+    return memory;
+  }
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) { return common::refuse_op(op, device.dialect()); }
+
+std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) {
+  if (const auto refusal = refuse(device, op)) throw common::Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
+  return std::make_unique<GeneratedPlan>(device, op);
+}
+
+}  // namespace compute::opencl

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Platforms and devices, in an order that does not change between boots, and what is known of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugins/common/source/generator.hpp"
+#include "plugins/opencl/api.hpp"
+
+namespace compute::opencl {
+
+// What to avoid on a device; see faults.inc.
+enum class Fault : uint8_t {
+  kClblast,        // matrix products use the generated kernel
+  kHalfIo,         // float16 is converted in integers
+  kWideIntrinsic,  // the float32 form of an intrinsic misses its bound
+  kBinaries,       // programs are not kept on disk
+  kFp64            // float64 is not used
+};
+
+struct KnownFault {
+  Fault avoid;
+  int32_t argument;
+  const char* reason;
+};
+
+struct DeviceInfo {
+  uint64_t id = 0;  // 1 + its place among all devices
+  cl_platform_id platform = nullptr;
+  cl_device_id device = nullptr;
+  int32_t platform_index = 0;
+  std::string platform_name, platform_version, name, vendor, driver_version, version, c_version, extensions, pci_address, uuid;
+  uint64_t type = 0;
+  int64_t memory_bytes = 0, max_allocation_bytes = 0;
+  int32_t base_alignment = 128;  // bytes: of sub-buffers
+  bool is_unified = false;
+  std::string unusable;
+  std::vector<KnownFault> faults;
+  common::Dialect dialect;
+
+  bool avoids(Fault fault) const;
+  bool has_extension(std::string_view name) const;
+};
+
+/// All devices. `out_status` is what clGetPlatformIDs gave.
+std::vector<DeviceInfo> list_devices(cl_int* out_status);
+
+}  // namespace compute::opencl

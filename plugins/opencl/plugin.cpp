@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two exported functions and the tables behind them.
+#include <compute/plugin.h>
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "plugins/common/host.hpp"
+#include "plugins/opencl/device.hpp"
+#include "plugins/opencl/kernel.hpp"
+#include "plugins/opencl/plan.hpp"
+#include "plugins/opencl/stream.hpp"
+
+#ifndef COMPUTE_PLUGIN_VERSION
+#define COMPUTE_PLUGIN_VERSION "0.0.0"
+#endif
+
+namespace compute::opencl {
+namespace {
+
+using common::borrow;
+using common::Error;
+using common::guard;
+using common::Op;
+using common::Refusal;
+
+template <class T>
+T* object_of(uint64_t handle) {
+  return reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
+}
+
+template <class T>
+uint64_t handle_of(T* object) {
+  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
+}
+
+Device* device_of(uint64_t handle) { return object_of<Device>(handle); }
+Stream* stream_of(uint64_t handle) { return object_of<Stream>(handle); }
+
+// ---- Device table ---------------------------------------------------------------------------------------------------
+
+const compute_plugin_caps* device_caps(uint64_t device) { return &device_of(device)->caps(); }
+
+void device_close(uint64_t device) { delete device_of(device); }
+
+compute_error* memory_allocate(uint64_t device, int32_t, int64_t size_bytes, uint64_t* out_buffer) {
+  *out_buffer = 0;
+  return guard([&] {
+    auto buffer = std::make_unique<Buffer>();
+    buffer->memory = device_of(device)->make_memory(size_bytes);
+    buffer->size_bytes = size_bytes;
+    *out_buffer = handle_of(buffer.release());
+  });
+}
+
+void memory_free(uint64_t, int32_t, uint64_t buffer) { delete object_of<Buffer>(buffer); }
+
+compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, void** out_data) {
+  *out_data = nullptr;
+  return guard([&] { *out_data = device_of(device)->map(*buffer_of(buffer)); });
+}
+
+void memory_unmap(uint64_t device, int32_t, uint64_t buffer) { device_of(device)->unmap(*buffer_of(buffer)); }
+
+compute_error* stream_create(uint64_t device, const compute_plugin_stream_options*, uint64_t* out_stream) {
+  *out_stream = 0;
+  return guard([&] { *out_stream = handle_of(new Stream(device_of(device))); });
+}
+
+// Queued commands keep the queue until they are done.
+void stream_destroy(uint64_t stream) { delete stream_of(stream); }
+
+compute_error* stream_mark(uint64_t stream, uint64_t number) {
+  return guard([&] { stream_of(stream)->mark(number); });
+}
+
+compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
+  return guard([&] { stream_of(stream)->wait(stream_of(other), number); });
+}
+
+compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
+  *out_reached = 0;
+  compute_error* error = nullptr;
+  compute_error* failure = guard([&] { *out_reached = stream_of(stream)->reached(&error); });
+  return failure != nullptr ? failure : error;
+}
+
+compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
+  *out_reached = 0;
+  compute_error* error = nullptr;
+  compute_error* failure = guard([&] { *out_reached = stream_of(stream)->sync(number, timeout_ns, &error); });
+  return failure != nullptr ? failure : error;
+}
+
+compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
+  return guard([&] {
+    check(api().clEnqueueWriteBuffer(stream_of(stream)->queue(), memory_of(dst.buffer), 0, static_cast<size_t>(dst.offset_bytes),
+                                     static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
+  });
+}
+
+compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
+  return guard([&] {
+    check(api().clEnqueueReadBuffer(stream_of(stream)->queue(), memory_of(src.buffer), 0, static_cast<size_t>(src.offset_bytes),
+                                    static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
+  });
+}
+
+compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
+  return guard([&] {
+    check(api().clEnqueueCopyBuffer(stream_of(stream)->queue(), memory_of(src.buffer), memory_of(dst.buffer),
+                                    static_cast<size_t>(src.offset_bytes), static_cast<size_t>(dst.offset_bytes),
+                                    static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
+          "clEnqueueCopyBuffer");
+  });
+}
+
+compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
+  return guard([&] {
+    check(api().clEnqueueFillBuffer(stream_of(stream)->queue(), memory_of(dst.buffer), pattern, static_cast<size_t>(pattern_size),
+                                    static_cast<size_t>(dst.offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
+          "clEnqueueFillBuffer");
+  });
+}
+
+compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse_function,
+                        void* context) {
+  *out_supported = 0;
+  return guard([&] {
+    const std::optional<Refusal> refusal = refuse(*device_of(device), Op(op));
+    if (!refusal) {
+      *out_supported = 1;
+      return;
+    }
+    compute_plugin_refusal shown{};
+    shown.struct_size = sizeof shown;
+    shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+    shown.reason = refusal->reason;
+    shown.argument = refusal->argument;
+    shown.text = borrow(refusal->text);
+    shown.hint = borrow(refusal->hint);
+    if (refuse_function != nullptr) refuse_function(context, &shown);
+  });
+}
+
+compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
+  *out_plan = 0;
+  return guard([&] {
+    std::unique_ptr<Plan> plan = prepare(*device_of(device), Op(op));
+    if (out_info != nullptr) {
+      if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
+      if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan->kernels_compiled;
+      if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = plan->flags;
+      if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults;
+    }
+    *out_plan = handle_of(plan.release());
+  });
+}
+
+compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+  return guard([&] {
+    compute_plugin_run full{};
+    std::memcpy(static_cast<void*>(&full), run, std::min<size_t>(run->struct_size, sizeof full));
+    object_of<const Plan>(plan)->run(*stream_of(full.stream), full);
+  });
+}
+
+// Queued commands keep the kernels and buffers that they use.
+void op_release(uint64_t, uint64_t plan) { delete object_of<Plan>(plan); }
+
+compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
+                              compute_plugin_kernel_info* out_info) {
+  *out_kernel = 0;
+  return guard([&] {
+    std::unique_ptr<UserKernel> kernel = compile_user_kernel(*device_of(device), *source);
+    if (out_info != nullptr) {
+      if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = kernel->argument_count;
+      if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = kernel->max_group_size;
+    }
+    *out_kernel = handle_of(kernel.release());
+  });
+}
+
+compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
+  return guard([&] {
+    compute_plugin_launch full{};
+    std::memcpy(static_cast<void*>(&full), launch, std::min<size_t>(launch->struct_size, sizeof full));
+    launch_user_kernel(*object_of<UserKernel>(kernel), *stream_of(full.stream), full);
+  });
+}
+
+void kernel_release(uint64_t, uint64_t kernel) { delete object_of<UserKernel>(kernel); }
+
+constexpr compute_plugin_kernel_table kernel_table() {
+  compute_plugin_kernel_table table{};
+  table.table_size = sizeof table;
+  table.compile = kernel_compile;
+  table.launch = kernel_launch;
+  table.release = kernel_release;
+  return table;
+}
+
+constexpr compute_plugin_kernel_table kKernelTable = kernel_table();
+
+const compute_plugin_kernel_table* device_kernels(uint64_t) { return &kKernelTable; }
+
+constexpr compute_plugin_device_table device_table() {
+  compute_plugin_device_table table{};
+  table.table_size = sizeof table;
+  table.caps = device_caps;
+  table.close = device_close;
+  table.memory_allocate = memory_allocate;
+  table.memory_free = memory_free;
+  table.memory_map = memory_map;
+  table.memory_unmap = memory_unmap;
+  table.stream_create = stream_create;
+  table.stream_destroy = stream_destroy;
+  table.stream_mark = stream_mark;
+  table.stream_wait = stream_wait;
+  table.stream_reached = stream_reached;
+  table.stream_sync = stream_sync;
+  table.copy_from_host = copy_from_host;
+  table.copy_to_host = copy_to_host;
+  table.copy = copy;
+  table.fill = fill;
+  table.op_query = op_query;
+  table.op_prepare = op_prepare;
+  table.op_run = op_run;
+  table.op_release = op_release;
+  table.kernels = device_kernels;
+  return table;
+}
+
+constexpr compute_plugin_device_table kDeviceTable = device_table();
+
+// ---- Plugin table ---------------------------------------------------------------------------------------------------
+
+int32_t kind_of(const DeviceInfo& info) {
+  if ((info.type & CL_DEVICE_TYPE_CPU) != 0) return COMPUTE_DEVICE_KIND_CPU;
+  if ((info.type & CL_DEVICE_TYPE_GPU) == 0) return COMPUTE_DEVICE_KIND_ACCELERATOR;
+  return info.is_unified ? COMPUTE_DEVICE_KIND_INTEGRATED_GPU : COMPUTE_DEVICE_KIND_DISCRETE_GPU;
+}
+
+void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, const std::string& library) {
+  std::vector<std::pair<std::string, std::string>> texts = {
+      {"platform", device.platform_name},
+      {"platform_version", device.platform_version},
+      {"device_version", device.version},
+      {"c_version", device.c_version},
+      {"compute_units", std::to_string(device.dialect.compute_units)},
+      {"group_size", std::to_string(device.dialect.group_size)},
+      {"local_memory", std::to_string(device.dialect.local_memory_bytes) + " bytes"},
+      {"greatest_allocation", std::to_string(device.max_allocation_bytes) + " bytes"},
+      {"kernel_parameters", std::to_string(device.dialect.max_block_bytes) + " bytes"},
+      {"buffer_alignment", std::to_string(device.base_alignment) + " bytes"},
+      {"host_memory", device.is_unified ? "shared with the device" : "separate"},
+      {"float64", device.dialect.has_fp64 ? "yes" : "no: needs cl_khr_fp64"},
+      {"int64_atomics", device.dialect.has_int64_atomics ? "yes" : "no: needs cl_khr_int64_base_atomics"},
+      {"rounded_division", device.dialect.has_rounded_division ? "by the device" : device.dialect.has_fp64 ? "by way of float64" : "no"},
+      {"extensions", device.extensions},
+  };
+  for (const KnownFault& fault : device.faults) texts.emplace_back("known_fault", fault.reason);
+  std::vector<compute_plugin_property> properties;
+  for (const auto& [name, value] : texts) {
+    compute_plugin_property property{};
+    property.struct_size = sizeof property;
+    property.struct_type = COMPUTE_PLUGIN_STRUCT_PROPERTY;
+    property.name = borrow(name);
+    property.value = borrow(value);
+    properties.push_back(property);
+  }
+  compute_plugin_device_info info{};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_INFO;
+  info.id = device.id;
+  info.description = borrow(device.name);
+  info.vendor = borrow(device.vendor);
+  info.driver_version = borrow(device.driver_version);
+  info.pci_address = borrow(device.pci_address);
+  info.uuid = borrow(device.uuid);
+  info.libraries = borrow(library);
+  info.memory_bytes = device.memory_bytes;
+  info.kind = kind_of(device);
+  info.score = device.dialect.compute_units;
+  info.platform_index = device.platform_index;
+  info.property_count = static_cast<int32_t>(properties.size());
+  info.properties = properties.data();
+  for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
+    const bool needs_fp64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
+    if (needs_fp64 && !device.dialect.has_fp64) continue;
+    info.dtypes[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+  }
+  info.unusable = borrow(device.unusable);
+  sink.device(sink.context, &info);
+}
+
+compute_error* enumerate(const compute_plugin_sink* sink) {
+  return guard([&] {
+    LibraryReport report;
+    const bool opened = open_api(&report);
+    const auto require = [&](std::string_view name, std::string_view tried, std::string_view found, std::string_view error,
+                             std::string_view remedy, int32_t state) {
+      compute_plugin_requirement requirement{};
+      requirement.struct_size = sizeof requirement;
+      requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
+      requirement.name = borrow(name);
+      requirement.tried = borrow(tried);
+      requirement.found = borrow(found);
+      requirement.error = borrow(error);
+      requirement.effect = borrow("there are no OpenCL devices");
+      requirement.remedy = borrow(remedy);
+      requirement.required = 1;
+      requirement.state = state;
+      sink->requirement(sink->context, &requirement);
+    };
+    if (!opened) {
+      require("OpenCL loader", report.tried, report.found, report.error, "install the OpenCL ICD loader, e.g. ocl-icd-libopencl1",
+              report.found.empty() ? 2 : 3);
+      return;
+    }
+    require("OpenCL loader", report.tried, report.found, "", "", 1);
+    cl_int status = CL_SUCCESS;
+    const std::vector<DeviceInfo> devices = list_devices(&status);
+    const std::string remedy = "install an OpenCL driver, e.g. pocl-opencl-icd";
+    if (devices.empty()) {
+      const bool no_platform = status == CL_PLATFORM_NOT_FOUND_KHR || status == CL_SUCCESS;
+      require("OpenCL driver", "clGetPlatformIDs", "", no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), remedy, 2);
+      return;
+    }
+    std::string found;
+    for (const DeviceInfo& device : devices) {
+      const std::string text = device.platform_name + " (" + device.platform_version + ")";
+      if (found.find(text) == std::string::npos) found += (found.empty() ? "" : ", ") + text;
+    }
+    require("OpenCL driver", "clGetPlatformIDs", found, "", "", 1);
+    for (const DeviceInfo& device : devices) emit_device(*sink, device, "OpenCL loader, " + report.found);
+  });
+}
+
+compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
+                           const compute_plugin_device_table** out_table) {
+  *out_device = 0;
+  *out_table = nullptr;
+  return guard([&] {
+    LibraryReport report;
+    if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
+    cl_int status = CL_SUCCESS;
+    std::vector<DeviceInfo> devices = list_devices(&status);
+    if (id < 1 || id > devices.size()) throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
+    DeviceInfo& info = devices[id - 1];
+    if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
+    const uint64_t host_device = options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
+    *out_device = handle_of(new Device(std::move(info), host_device));
+    *out_table = &kDeviceTable;
+  });
+}
+
+constexpr compute_plugin_table plugin_table() {
+  compute_plugin_table table{};
+  table.table_size = sizeof table;
+  table.enumerate = enumerate;
+  table.device_open = device_open;
+  return table;
+}
+
+constexpr compute_plugin_table kPluginTable = plugin_table();
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::string_view kSanitizer = "address";
+#elif defined(__SANITIZE_THREAD__)
+constexpr std::string_view kSanitizer = "thread";
+#else
+constexpr std::string_view kSanitizer = "";
+#endif
+
+}  // namespace
+}  // namespace compute::opencl
+
+extern "C" {
+
+COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
+  using compute::common::borrow;
+  static const compute_plugin_manifest manifest = [] {
+    compute_plugin_manifest m{};
+    m.struct_size = sizeof m;
+    m.struct_type = COMPUTE_PLUGIN_STRUCT_MANIFEST;
+    m.interface_min = COMPUTE_PLUGIN_INTERFACE;
+    m.interface_max = COMPUTE_PLUGIN_INTERFACE;
+    m.draft = COMPUTE_PLUGIN_DRAFT;
+    m.name = borrow("opencl");
+    m.version = borrow(COMPUTE_PLUGIN_VERSION);
+    m.vendor = borrow("the compute authors");
+    m.license = borrow("Apache-2.0");
+    m.url = borrow("");
+    m.build_id = borrow(__DATE__ " " __TIME__);
+    m.sanitizer = borrow(compute::opencl::kSanitizer);
+    return m;
+  }();
+  return &manifest;
+}
+
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+                                                         const compute_plugin_table** out_table) {
+  using namespace compute::opencl;
+  *out_table = nullptr;
+  compute::common::set_host(host);
+  return compute::common::guard([&] {
+    if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
+      throw compute::common::Error(COMPUTE_ERROR_UNSUPPORTED, "the opencl plugin speaks interface version " +
+                                                                  std::to_string(COMPUTE_PLUGIN_INTERFACE) + ", not " +
+                                                                  std::to_string(interface_version));
+    }
+    *out_table = &kPluginTable;
+  });
+}
+
+}  // extern "C"
