@@ -383,9 +383,10 @@ const char* compute_device_name(const compute_device* device) {
 }
 
 compute_error* compute_device_get_info(compute_device* device, compute_device_info* out_info) {
+  clear_sized(out_info);
   return guard([&] {
     require_not_null(out_info, "out_info");
-    write_sized(checked(device).entry.info, out_info);
+    write_sized(checked(device).entry.info, out_info, "out_info");
   });
 }
 
@@ -414,6 +415,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
 }
 
 compute_error* compute_device_get_statistics(compute_device* device, compute_device_statistics* out_statistics) {
+  clear_sized(out_statistics);
   return guard([&] {
     require_not_null(out_statistics, "out_statistics");
     Device& self = checked(device);
@@ -441,7 +443,7 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     value.transfers_implicit = counters.implicit;
     value.transfers_implicit_bytes = counters.implicit_bytes;
     value.mirror_hits = counters.mirror_hits;
-    write_sized(value, out_statistics);
+    write_sized(value, out_statistics, "out_statistics");
   });
 }
 

@@ -289,6 +289,7 @@ compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* sc
 }
 
 compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* out_info) {
+  clear_sized(out_info);
   return guard([&] {
     require_not_null(out_info, "out_info");
     compute_graph& self = checked(graph);

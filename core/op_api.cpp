@@ -136,6 +136,7 @@ compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t
 }
 
 compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info) {
+  clear_sized(out_info);
   return guard([&] {
     require_not_null(out_info, "out_info");
     write_sized(info_of(schema_of(op)), out_info, "out_info");

@@ -10,6 +10,9 @@
  * - Errors. A function that can fail returns compute_error*; NULL is success. The caller frees the object with
  *   compute_error_free. There is no last-error state. Nothing aborts, exits, throws or prints because of an argument.
  * - Out-parameters come last, are called out_x, must not be NULL, and are written on every return: NULL or 0 on error.
+ *   Out-structs: set struct_size (of the first element of an array) and next. The library writes all struct_size bytes, zero where it
+ *   knows nothing, also on error, and sets struct_type. It fills the elements of an array up to the count that it reports,
+ *   and sets struct_size, struct_type and (from the second on, to NULL) next of each.
  * - Handles are opaque and reference counted. `create`-like functions hand out one reference; _retain adds one, _release
  *   drops one. _release accepts NULL, is legal from any thread, and does nothing after compute_shutdown.
  *   What a getter returns is borrowed from its owner and lives as long as that.

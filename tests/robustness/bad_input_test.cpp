@@ -566,10 +566,19 @@ ISOLATED_TEST(BadInput, StructsMayBeSmallerOrLarger) {
   unsigned char untouched[8];
   std::memset(untouched, 0x5A, sizeof untouched);
   EXPECT_EQ(std::memcmp(&given.info.description, untouched, sizeof untouched), 0);
-  given.info.struct_size = sizeof given;  // a newer one: what nobody knows stays as it is, or is zero
+  EXPECT_EQ(given.info.struct_type, uint32_t{COMPUTE_STRUCT_DEVICE_INFO});
+  given.info.struct_size = sizeof given;  // a newer one: what this library does not know is zero
   EXPECT_OK(compute_device_get_info(cpu, &given.info));
   EXPECT_STREQ(given.info.plugin, "cpu");
   EXPECT_EQ(given.info.struct_size, sizeof given);
+  const unsigned char nothing[sizeof given.canary] = {};
+  EXPECT_EQ(std::memcmp(given.canary, nothing, sizeof nothing), 0);
+  EXPECT_FAILS(compute_device_get_info(nullptr, &given.info), kInvalid);  // written on error too
+  EXPECT_EQ(given.info.name, nullptr);
+  EXPECT_EQ(given.info.struct_size, sizeof given);
+  EXPECT_EQ(given.info.struct_type, uint32_t{COMPUTE_STRUCT_DEVICE_INFO});
+  given.info.struct_size = 0x5A5A5A5A;  // never set
+  EXPECT_FAILS(compute_device_get_info(cpu, &given.info), kInvalid, "struct_size");
   given.info.struct_size = 0;
   EXPECT_FAILS(compute_device_get_info(cpu, &given.info), kInvalid, "struct_size");
   given.info.struct_size = 15;
@@ -608,6 +617,28 @@ ISOLATED_TEST(BadInput, ArraysOfStructsAreSteppedByTheFirstSize) {
   attributes[0].attribute.struct_size = 0;
   EXPECT_FAILS(compute_op_run(sum, nullptr, &attributes[0].attribute, 2, inputs, 1, y.out(), 1), kInvalid,
                "struct_size");
+}
+
+ISOLATED_TEST(BadInput, EveryByteOfAnArrayIsWritten) {
+  struct Larger {
+    compute_op_info info;
+    int64_t newer;
+  };
+  std::vector<Larger> infos(3);
+  std::memset(static_cast<void*>(infos.data()), 0x5A, infos.size() * sizeof(Larger));
+  infos[0].info.struct_size = sizeof(Larger);
+  infos[0].info.next = nullptr;
+  int64_t count = 0;
+  ASSERT_OK(compute_op_list(&infos[0].info, 2, &count));
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(infos[i].info.struct_size, sizeof(Larger));
+    EXPECT_EQ(infos[i].info.struct_type, uint32_t{COMPUTE_STRUCT_OP_INFO});
+    EXPECT_EQ(infos[i].info.next, nullptr);
+    EXPECT_EQ(infos[i].newer, 0);
+  }
+  EXPECT_EQ(infos[2].newer, 0x5A5A5A5A5A5A5A5A);  // beyond the capacity
+  infos[0].info.struct_size = sizeof(Larger) + 4;
+  EXPECT_FAILS(compute_op_list(&infos[0].info, 1, &count), kInvalid, "struct_size", "multiple");
 }
 
 ISOLATED_TEST(BadInput, ListsOfNothing) {
