@@ -25,6 +25,7 @@ struct Callee {
   std::span<const RunTimeValue> run_time;
   const ExpressionTemplate* expression = nullptr;
   const char* name = "";
+  CallPlan* kept = nullptr;  // tried first
 
   bool in_place() const { return op == nullptr || op->in_place(); }
 };
@@ -128,8 +129,8 @@ class Call {
       : callee_(callee), inputs_(inputs), out_(outputs, output_count), stream_(stream) {}
 
   void run();
-  // Everything but running.
-  void prepare();
+  // Everything but running. The plan is borrowed as from PlanCache::find.
+  CallPlan* prepare();
 
  private:
   void settle();
@@ -138,7 +139,7 @@ class Call {
   void place_outputs(const CallPlan& plan);
   bool place_given_output(Tensor& tensor, Execution::Place& place);
   void build_key(CallKey& key) const;
-  CallPlan* plan(const CallKey& key, uint64_t hash);
+  CallPlan* plan(const CallKey& key);
   void fall_back(const Error& refusal);
 
   const Callee& callee_;
@@ -292,7 +293,9 @@ void Call::build_key(CallKey& key) const {
   }
 }
 
-CallPlan* Call::plan(const CallKey& key, uint64_t hash) {
+CallPlan* Call::plan(const CallKey& key) {
+  if (callee_.kept != nullptr && std::ranges::equal(callee_.kept->key, std::span<const uint64_t>(key))) return callee_.kept;
+  const uint64_t hash = hash_key(key);
   if (CallPlan* found = device_->plans->find(key, hash)) return found;
 
   std::vector<OperandDesc> operands;
@@ -424,11 +427,11 @@ void Call::settle() {
   place_inputs();
 }
 
-void Call::prepare() {
+CallPlan* Call::prepare() {
   settle();
   CallKey key;
   build_key(key);
-  plan(key, hash_key(key));
+  return plan(key);
 }
 
 void Call::run() {
@@ -437,7 +440,7 @@ void Call::run() {
   build_key(key);
   CallPlan* plan = nullptr;
   try {
-    plan = this->plan(key, hash_key(key));
+    plan = this->plan(key);
   } catch (const Error& error) {
     if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ ||
         !may_fall_back(*device_, callee_.name, error.message)) {
@@ -600,30 +603,33 @@ void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count
 
 }  // namespace
 
-namespace {
+CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count) {
+  if (count > 0) require_not_null(given, "attributes");
+  read_attributes(schema, given, count, statics, run_time.data());
+  read_scalars(schema);
+}
 
-// The attributes of a call, checked.
-struct CallAttributes {
-  Attributes statics;
-  std::array<RunTimeValue, kMaxRunTimeAttributes> run_time;
+void CallAttributes::change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count) {
+  compute::change_run_time(schema, given, count, run_time.data());
+  read_scalars(schema);
+}
 
-  CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count) {
-    if (count > 0) require_not_null(given, "attributes");
-    read_attributes(schema, given, count, statics, run_time.data());
-    for (size_t i = 0; i < schema.run_time.size(); ++i) {
-      RunTimeValue& value = run_time[i];
-      if (value.kind != COMPUTE_KIND_SCALAR) continue;
-      const Tensor& scalar = checked(value.scalar);
-      if (scalar.kind == Tensor::Kind::kMemory) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
-                                schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
-      }
-      value.dtype = scalar.dtype;
-      value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
+void CallAttributes::read_scalars(const OpSchema& schema) {
+  for (size_t i = 0; i < schema.run_time.size(); ++i) {
+    RunTimeValue& value = run_time[i];
+    if (value.kind != COMPUTE_KIND_SCALAR) continue;
+    const Tensor& scalar = checked(value.scalar);
+    if (scalar.kind == Tensor::Kind::kMemory) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                              schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
     }
+    value.dtype = scalar.dtype;
+    value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
   }
-};
+}
+
+namespace {
 
 Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
   Callee callee;
@@ -655,14 +661,27 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
            static_cast<size_t>(output_count));
 }
 
-void prepare_only(const OpSchema& schema, Device& device, const compute_attribute* attributes, int64_t attribute_count,
-                  compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs, int64_t output_count) {
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
+                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count) {
   check_operands(schema, inputs, input_count, outputs, output_count);
-  const CallAttributes read(schema, attributes, attribute_count);
-  const Callee callee = callee_of(schema, read);
+  const Callee callee = callee_of(schema, attributes);
   std::vector<compute_tensor*> given(outputs, outputs + output_count);
   compute_stream stream(device, default_timeline(device), compute_stream::Borrowed{});
-  Call(callee, &stream, {inputs, static_cast<size_t>(input_count)}, given.data(), given.size()).prepare();
+  CallPlan* plan = Call(callee, &stream, {inputs, static_cast<size_t>(input_count)}, given.data(), given.size()).prepare();
+  plan->retain();
+  return CallPlanReference(plan);
+}
+
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
+                  int64_t input_count, compute_tensor** outputs, int64_t output_count) {
+  Callee callee = callee_of(*kept.op, attributes);
+  callee.kept = &kept;
+  const auto run = [&](compute_stream& queue) {
+    run_call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count));
+  };
+  if (stream != nullptr) return run(*stream);
+  compute_stream queue(kept.device, default_timeline(kept.device), compute_stream::Borrowed{});
+  run(queue);
 }
 
 compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,

@@ -18,9 +18,27 @@ namespace compute {
 void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
             compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
 
-// Prepares the plan that run_op with these operands would use, and runs nothing.
-void prepare_only(const OpSchema& schema, Device& device, const compute_attribute* attributes, int64_t attribute_count,
-                  compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs, int64_t output_count);
+// The attributes of a call, checked.
+struct CallAttributes {
+  CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count);
+  // Puts other values in the place of run-time attributes.
+  void change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count);
+
+  Attributes statics;
+  std::array<RunTimeValue, kMaxRunTimeAttributes> run_time;
+
+ private:
+  void read_scalars(const OpSchema& schema);
+};
+
+// Prepares the plan that a call of these operands uses on the device's default stream, and runs nothing.
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
+                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count);
+
+// Runs the op of `kept`, a plan of prepare_op, by it where it fits the operands (their alignment and which outputs are given may
+// differ) and else by one that is looked up. A NULL stream is the default one of the plan's device.
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
+                  int64_t input_count, compute_tensor** outputs, int64_t output_count);
 
 // The typed wrappers of elementwise ops: writes into `into`, or makes *out.
 compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,

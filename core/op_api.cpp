@@ -7,20 +7,60 @@
 #include "core/dispatch.hpp"
 #include "core/infer.hpp"
 #include "core/sized.hpp"
+#include "core/stream.hpp"
 #include "core/text.hpp"
 
 struct compute_op {};  // never made: a handle is the address of an OpSchema
 
+// What a plan expects of an operand.
+struct PlannedOperand {
+  PlannedOperand() = default;
+  explicit PlannedOperand(const compute::Tensor& tensor)
+      : dtype(tensor.dtype),
+        is_value(tensor.kind != compute::Tensor::Kind::kMemory),
+        is_weak(tensor.weak),
+        dims(tensor.shape(), tensor.shape() + 2 * tensor.rank) {}
+  PlannedOperand(compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides)
+      : dtype(dtype), dims(shape.begin(), shape.end()) {
+    dims.insert(dims.end(), strides.begin(), strides.end());
+  }
+
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that is left out
+  bool is_value = false;                     // a scalar or a slot
+  bool is_weak = false;
+  std::vector<int64_t> dims;  // the shape, then the strides
+
+  bool operator==(const PlannedOperand&) const = default;
+  bool is_like(const compute::Tensor& tensor) const {
+    return dtype == tensor.dtype && is_value == (tensor.kind != compute::Tensor::Kind::kMemory) && is_weak == tensor.weak &&
+           std::equal(dims.begin(), dims.end(), tensor.shape(), tensor.shape() + 2 * tensor.rank);
+  }
+  std::string text() const {
+    if (dtype == COMPUTE_DTYPE_NONE) return "NULL";
+    if (is_value) return fmt::format("a {}scalar of {}", is_weak ? "weak " : "", compute::dtype_name(dtype));
+    const std::span<const int64_t> all(dims);
+    return fmt::format("{} {} with strides {}", compute::dtype_name(dtype), compute::shape_text(all.first(all.size() / 2)),
+                       compute::shape_text(all.last(all.size() / 2)));
+  }
+};
+
 struct compute_plan : compute::Handle<compute::HandleKind::kPlan> {
-  const compute::OpSchema* op = nullptr;
-  compute::Device* device = nullptr;
-  std::vector<compute_attribute> attributes;
-  std::vector<std::string> names;
-  std::vector<std::vector<uint8_t>> values;
-  std::vector<std::vector<compute_string>> strings;
-  std::vector<compute::TensorReference> scalars;
-  size_t input_count = 0, output_count = 0;
-  std::vector<std::vector<int64_t>> layouts;  // dtype, shape, strides per operand; empty: not given
+  compute_plan(const compute::OpSchema& op, compute::Device& device, const compute_attribute* given, int64_t count)
+      : op(op), device(device), attributes(op, given, count) {
+    for (const compute::RunTimeValue& value : attributes.run_time) {
+      if (value.scalar == nullptr) continue;
+      value.scalar->retain();
+      scalars.emplace_back(value.scalar);
+    }
+  }
+
+  const compute::OpSchema& op;
+  compute::Device& device;
+  compute::CallAttributes attributes;
+  std::vector<compute::TensorReference> scalars;  // that are values of run-time attributes
+  std::vector<PlannedOperand> inputs;
+  std::vector<PlannedOperand> outputs;  // of one that was not given, what the op makes
+  compute::CallPlanReference prepared;
 };
 
 struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
@@ -64,49 +104,12 @@ compute_op_info info_of(const OpSchema& schema) {
   return info;
 }
 
-// What compute_plan_run compares: an operand's dtype, shape and strides.
-std::vector<int64_t> layout_of(const Tensor* tensor) {
-  std::vector<int64_t> layout;
-  if (tensor == nullptr) return layout;
-  layout.push_back(tensor->dtype);
-  layout.insert(layout.end(), tensor->shape(), tensor->shape() + 2 * tensor->rank);
-  return layout;
-}
-
-// Keeps copies of attributes whose memory is the caller's.
-void keep_attributes(compute_plan& plan, const compute_attribute* attributes, int64_t count) {
-  const auto n = static_cast<size_t>(count);
-  plan.names.reserve(n);
-  plan.values.reserve(n);
-  plan.strings.reserve(n);
-  for (int64_t i = 0; i < count; ++i) {
-    compute_attribute copy = read_sized_at(attributes, i, "attributes");
-    copy.struct_size = sizeof copy;
-    plan.names.emplace_back(copy.name, static_cast<size_t>(copy.name_size));
-    copy.name = plan.names.back().data();
-    size_t value_size = 8;
-    if (copy.kind == COMPUTE_KIND_COMPLEX128) value_size = 16;
-    if (copy.kind == COMPUTE_KIND_DTYPE) value_size = 4;
-    if (copy.kind == COMPUTE_KIND_STRING) {
-      const auto* strings = static_cast<const compute_string*>(copy.values);
-      auto& kept = plan.strings.emplace_back();
-      for (int64_t j = 0; j < copy.count; ++j) {
-        plan.values.emplace_back(strings[j].data, strings[j].data + strings[j].size);
-        kept.push_back({reinterpret_cast<const char*>(plan.values.back().data()), strings[j].size});
-      }
-      copy.values = kept.data();
-    } else {
-      const auto* bytes = static_cast<const uint8_t*>(copy.values);
-      plan.values.emplace_back(bytes, bytes + value_size * static_cast<size_t>(copy.count));
-      copy.values = plan.values.back().data();
-      if (copy.kind == COMPUTE_KIND_SCALAR) {
-        compute_tensor* scalar = *static_cast<compute_tensor* const*>(copy.values);
-        checked(scalar).retain();
-        plan.scalars.emplace_back(scalar);
-      }
-    }
-    plan.attributes.push_back(copy);
-  }
+void require_like(const compute_plan& plan, const char* role, size_t index, const Tensor* tensor, const PlannedOperand& planned) {
+  if (tensor == nullptr ? planned.dtype == COMPUTE_DTYPE_NONE : planned.is_like(*tensor)) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("{}: {} {} is {}, the plan is for {}", plan.op.name, role, index,
+                          tensor == nullptr ? "NULL" : PlannedOperand(*tensor).text(), planned.text()))
+      .with_argument(static_cast<int32_t>(index));
 }
 
 }  // namespace
@@ -218,64 +221,50 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
     const OpSchema& schema = schema_of(op);
     Device& self = checked(device);
     const Running running;
-    if (input_count > 0) require_not_null(inputs, "inputs");
-    if (output_count > 0) require_not_null(outputs, "outputs");
-    if (attribute_count > 0) require_not_null(attributes, "attributes");
-    check_operand_counts(schema, input_count, output_count);
-    auto plan = std::make_unique<compute_plan>();
-    plan->op = &schema;
-    plan->device = &self;
-    plan->input_count = static_cast<size_t>(input_count);
-    plan->output_count = static_cast<size_t>(output_count);
-    keep_attributes(*plan, attributes, attribute_count);
-    for (int64_t i = 0; i < input_count; ++i) plan->layouts.push_back(layout_of(inputs[i] != nullptr ? &checked(inputs[i]) : nullptr));
-    for (int64_t i = 0; i < output_count; ++i) {
-      plan->layouts.push_back(layout_of(outputs[i] != nullptr ? &checked(outputs[i]) : nullptr));
+    auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
+    plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+    for (int64_t i = 0; i < input_count; ++i) {
+      plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
     }
-    prepare_only(schema, self, plan->attributes.data(), attribute_count, inputs, input_count, outputs, output_count);
+    for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
+      const OutputDesc& made = plan->prepared->outputs[i];
+      plan->outputs.push_back(outputs[i] != nullptr ? PlannedOperand(*outputs[i])
+                                                    : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+    }
     *out_plan = plan.release();
   });
 }
 
-compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,
+compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, const compute_attribute* run_time,
+                                int64_t run_time_count, compute_tensor* const* inputs, int64_t input_count,
                                 compute_tensor** outputs, int64_t output_count) {
   return guard([&] {
     compute_plan& self = checked(plan);
     const Running running;
-    if (static_cast<size_t>(input_count) != self.input_count || static_cast<size_t>(output_count) != self.output_count) {
+    if (input_count != static_cast<int64_t>(self.inputs.size()) || output_count != static_cast<int64_t>(self.outputs.size())) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op->name, self.input_count,
-                              self.output_count, input_count, output_count));
+                  fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name, self.inputs.size(),
+                              self.outputs.size(), input_count, output_count));
     }
     if (input_count > 0) require_not_null(inputs, "inputs");
     if (output_count > 0) require_not_null(outputs, "outputs");
-    const auto same = [](const std::vector<int64_t>& layout, const Tensor* tensor) {
-      if (tensor == nullptr || layout.empty()) return tensor == nullptr && layout.empty();
-      const auto dims = static_cast<size_t>(2 * tensor->rank);
-      return layout.size() == dims + 1 && layout[0] == tensor->dtype &&
-             std::equal(tensor->shape(), tensor->shape() + dims, layout.begin() + 1);
-    };
-    const auto refuse = [&](const char* kind, size_t i, const std::vector<int64_t>& layout, const Tensor* tensor) {
-      const auto text = [](compute_dtype dtype, std::span<const int64_t> dims) {
-        const size_t rank = dims.size() / 2;
-        return fmt::format("{} {} with strides {}", dtype_name(dtype), shape_text(dims.first(rank)), shape_text(dims.last(rank)));
-      };
-      const std::span<const int64_t> planned(layout);
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: {} {} is {}, the plan is for {}", self.op->name, kind, i,
-                              tensor == nullptr ? "NULL" : text(tensor->dtype, {tensor->shape(), static_cast<size_t>(2 * tensor->rank)}),
-                              planned.empty() ? "NULL" : text(static_cast<compute_dtype>(planned[0]), planned.subspan(1))));
-    };
-    for (size_t i = 0; i < self.input_count; ++i) {
-      const Tensor* tensor = inputs[i] != nullptr ? &checked(inputs[i]) : nullptr;
-      if (!same(self.layouts[i], tensor)) refuse("input", i, self.layouts[i], tensor);
+    if (stream != nullptr && &checked(stream).device != &self.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name,
+                                                             self.device.name, stream->device.name));
     }
-    for (size_t i = 0; i < self.output_count; ++i) {
-      const std::vector<int64_t>& layout = self.layouts[self.input_count + i];
-      if (outputs[i] != nullptr && !same(layout, &checked(outputs[i]))) refuse("output", i, layout, outputs[i]);
+    for (size_t i = 0; i < self.inputs.size(); ++i) {
+      require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
     }
-    run_op(*self.op, stream, self.attributes.data(), static_cast<int64_t>(self.attributes.size()), inputs, input_count, outputs,
-           output_count);
+    for (size_t i = 0; i < self.outputs.size(); ++i) {
+      if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
+    }
+    const auto run = [&](const CallAttributes& attributes) {
+      run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+    };
+    if (run_time_count == 0) return run(self.attributes);
+    CallAttributes changed = self.attributes;
+    changed.change_run_time(self.op, run_time, run_time_count);
+    run(changed);
   });
 }
 

@@ -508,12 +508,13 @@ void Attributes::append(std::string_view value) {
   std::memcpy(word + 1, value.data(), value.size());
 }
 
-void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
-                     RunTimeValue* out_run_time) {
+namespace {
+
+// Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL where it is not given.
+void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count, const compute_attribute** out) {
   if (count < 0 || (attributes == nullptr && count > 0)) {
     refuse(schema, count < 0 ? "an attribute count of " + std::to_string(count) : "attributes is NULL");
   }
-  const compute_attribute* given[kMaxAttributes] = {};
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
@@ -527,10 +528,18 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
     }
     const int32_t index = find_attribute(schema, {attribute.name, static_cast<size_t>(attribute.name_size)});
     const AttributeSchema& known = schema.attributes[static_cast<size_t>(index)];
-    if (given[index] != nullptr) refuse(schema, "attribute " + known.name + " is given twice");
+    if (out[index] != nullptr) refuse(schema, "attribute " + known.name + " is given twice");
     check_given(schema, known, attribute);
-    given[index] = &attribute;
+    out[index] = &attribute;
   }
+}
+
+}  // namespace
+
+void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
+                     RunTimeValue* out_run_time) {
+  const compute_attribute* given[kMaxAttributes] = {};
+  find_given(schema, attributes, count, given);
   out_static.clear();
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
@@ -540,6 +549,20 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
       out_static.append_absent();
     } else {
       append_static(schema, attribute, given[i], out_static);
+    }
+  }
+}
+
+void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count, RunTimeValue* run_time) {
+  const compute_attribute* given[kMaxAttributes] = {};
+  find_given(schema, attributes, count, given);
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    const AttributeSchema& attribute = schema.attributes[i];
+    if (attribute.run_time) {
+      if (given[i] != nullptr) *run_time = run_time_value(schema, attribute, given[i]);
+      ++run_time;
+    } else if (given[i] != nullptr) {
+      refuse(schema, "attribute " + attribute.name + " is static: another value of it is another plan");
     }
   }
 }

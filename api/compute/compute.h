@@ -450,10 +450,12 @@ COMPUTE_API compute_error* compute_device_list(compute_device_info* infos, int64
  * Opens the device that `selector` names; NULL: COMPUTE_DEVICE, else the config file, else auto.
  *
  * The grammar is in docs/selecting-devices.md: cpu, cuda0, opencl0:1, cuda@pci=0000:65:00.0, cuda0+mem=4G, "cuda,cpu", auto,
- * auto,-opencl. A single name is strict. The same device twice is the same handle.
+ * auto,-opencl. A single name is strict. The same device twice is the same handle, except after CONTEXT_LOST: then it is opened
+ * anew, and handles, tensors and streams from before keep failing.
  *
  * Errors: INVALID_ARGUMENT  a malformed selector, with a caret under the fault; other options than it was opened with
- *         NOT_FOUND         no such device, with the load report.
+ *         NOT_FOUND         no such device, with the load report
+ *         DEVICE_LOST, RESTART_REQUIRED, FORKED: it was open, and opening it again does not help.
  */
 COMPUTE_API compute_error* compute_device_open(const char* selector, compute_device** out_device);
 /* Which device a selector would open, by whom it was chosen, and why not the others; opens nothing. */
@@ -657,15 +659,20 @@ COMPUTE_API compute_error* compute_op_query(compute_device* device, const comput
                                             int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes);
 
 /*
- * A plan: an op prepared for the dtypes, shapes, strides and static attributes of given operands. compute_plan_run takes
- * operands that agree in these (INVALID_ARGUMENT otherwise) and saves the look-up. `outputs` as in compute_op_run; run-time attributes keep the
- * values given here.
+ * A plan: an op prepared on a device for the dtypes, shapes and strides of given operands and its static attributes. A NULL output stands for
+ * the row-major one that the op makes.
+ *
+ * compute_plan_run takes operands that agree in these (INVALID_ARGUMENT otherwise) and saves the look-up; where their alignment differs, or other
+ * outputs are given, it looks up what fits. It runs on `stream`, and without one on the default stream of the plan's device. `run_time` are values for run-time attributes
+ * (marked ! in compute_op_info.attributes), in place of those given at creation; a static attribute is INVALID_ARGUMENT. `outputs` as in
+ * compute_op_run.
  */
 COMPUTE_API compute_error* compute_plan_create(const compute_op* op, compute_device* device, const compute_attribute* attributes,
                                                int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                                                compute_tensor* const* outputs, int64_t output_count, compute_plan** out_plan);
-COMPUTE_API compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, compute_tensor* const* inputs,
-                                            int64_t input_count, compute_tensor** outputs, int64_t output_count);
+COMPUTE_API compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, const compute_attribute* run_time,
+                                            int64_t run_time_count, compute_tensor* const* inputs, int64_t input_count,
+                                            compute_tensor** outputs, int64_t output_count);
 COMPUTE_API void compute_plan_retain(compute_plan* plan);
 COMPUTE_API void compute_plan_release(compute_plan* plan);
 

@@ -217,7 +217,7 @@ void plans(const Session& session) {
     const Operand y[] = {make(), make()};
     compute_tensor* given[] = {y[0].tensor, y[1].tensor};
     compute_tensor* output[] = {nullptr};
-    check(compute_plan_run(plan, stream, given, 2, output, 1));
+    check(compute_plan_run(plan, stream, nullptr, 0, given, 2, output, 1));
     Tensor result;
     *result.out() = output[0];
     session.judge(result, reference("add", {}, y), bound_of("add", dtype::FLOAT32), "plan");
@@ -229,7 +229,7 @@ void plans(const Session& session) {
   for (const Operand& y : {turned, shorter, other}) {
     compute_tensor* given[] = {y.tensor, y.tensor};
     compute_tensor* output[] = {nullptr};
-    const Error error(compute_plan_run(plan, stream, given, 2, output, 1));
+    const Error error(compute_plan_run(plan, stream, nullptr, 0, given, 2, output, 1));
     EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << error.message();
     EXPECT_EQ(output[0], nullptr);
   }

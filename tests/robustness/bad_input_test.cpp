@@ -93,7 +93,7 @@ ISOLATED_TEST(BadInput, NullHandlesAreErrors) {
   EXPECT_FAILS(compute_op_run(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "op");
   EXPECT_FAILS(compute_op_query(nullptr, nullptr, nullptr, 0, nullptr, 0, &number, &text, &bytes), kInvalid);
   EXPECT_FAILS(compute_plan_create(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, 0, &plan), kInvalid);
-  EXPECT_FAILS(compute_plan_run(nullptr, nullptr, nullptr, 0, &tensor, 1), kInvalid, "plan");
+  EXPECT_FAILS(compute_plan_run(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "plan");
   EXPECT_FAILS(compute_map(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "expression");
   EXPECT_FAILS(compute_kernel_compile(nullptr, "portable", "", "f", nullptr, &kernel), kInvalid, "device");
   EXPECT_FAILS(compute_kernel_launch(nullptr, nullptr, &launch, nullptr, 0), kInvalid, "kernel");
@@ -509,12 +509,12 @@ ISOLATED_TEST(BadInput, PlansTakeWhatTheyWereMadeFor) {
   Plan plan;
   ASSERT_OK(compute_plan_create(exp, device, nullptr, 0, input, 1, output, 1, plan.out()));
   compute_tensor* wrong[] = {longer};
-  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 1, output, 1), kInvalid, "exp", "[5]", "[4]");
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, nullptr, 0, wrong, 1, output, 1), kInvalid, "exp", "[5]", "[4]");
   wrong[0] = other;
-  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 1, output, 1), kInvalid, "exp", "float64");
-  EXPECT_FAILS(compute_plan_run(plan, nullptr, wrong, 0, output, 1), kInvalid, "exp");
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, nullptr, 0, wrong, 1, output, 1), kInvalid, "exp", "float64");
+  EXPECT_FAILS(compute_plan_run(plan, nullptr, nullptr, 0, wrong, 0, output, 1), kInvalid, "exp");
   EXPECT_EQ(output[0], nullptr);
-  EXPECT_OK(compute_plan_run(plan, nullptr, input, 1, output, 1));
+  EXPECT_OK(compute_plan_run(plan, nullptr, nullptr, 0, input, 1, output, 1));
   compute_tensor_release(output[0]);
 }
 
