@@ -58,11 +58,16 @@ OpenDevices& all_devices() {
   return *immortal;
 }
 
+// The last one opened. One that has lost its context stays behind a newer one, for the handles to it.
 Device* find_open(const DeviceEntry& entry) {
-  for (const auto& device : all_devices().devices) {
-    if (&device->entry == &entry) return device.get();
-  }
-  return nullptr;
+  const auto& devices = all_devices().devices;
+  const auto found = std::find_if(devices.rbegin(), devices.rend(), [&](const auto& device) { return &device->entry == &entry; });
+  return found != devices.rend() ? found->get() : nullptr;
+}
+
+// Whether opening the device once more may help. There is one host device: buffers compare with it.
+bool can_be_reopened(const Device& device) {
+  return device.health.load() == COMPUTE_HEALTH_CONTEXT_LOST && !device.is_host;
 }
 
 MemoryShape shape_of(const compute_plugin_heap& heap) {
@@ -138,7 +143,9 @@ void shut_down_at_exit() {
 Device& open_entry(const DeviceSelection& selection) {
   std::lock_guard guard(all_devices().mutex);
   const DeviceEntry& entry = *selection.device;
-  if (Device* open = find_open(entry)) {
+  Device* open = find_open(entry);
+  if (open != nullptr && !can_be_reopened(*open)) {
+    open->require_usable();
     const bool asks = selection.options.memory_limit || selection.options.streams;
     if (asks && (open->options.memory_limit != selection.options.memory_limit ||
                  open->options.streams != selection.options.streams)) {
@@ -303,11 +310,13 @@ void compute_device::throw_unusable() const {
   switch (health.load()) {
     case COMPUTE_HEALTH_FORKED:
       throw Error(COMPUTE_ERROR_FORKED,
-                  fmt::format("{} was opened before fork() and cannot be used in the child; open devices after fork()", name));
+                  fmt::format("{} was opened before fork() and plugin {} cannot take it into the child; fork before it is opened, or "
+                              "start the child by exec",
+                              name, entry.info.plugin));
     case COMPUTE_HEALTH_CONTEXT_LOST:
-      throw Error(COMPUTE_ERROR_CONTEXT_LOST, fmt::format("{} has lost its context", name));
+      throw Error(COMPUTE_ERROR_CONTEXT_LOST, fmt::format("{} has lost its context; opening it again makes a new handle that works", name));
     case COMPUTE_HEALTH_DEVICE_LOST:
-      throw Error(COMPUTE_ERROR_DEVICE_LOST, fmt::format("{} is lost", name));
+      throw Error(COMPUTE_ERROR_DEVICE_LOST, fmt::format("{} is lost: it does not answer any more and cannot be opened again in this process", name));
     default:
       throw Error(COMPUTE_ERROR_RESTART_REQUIRED, fmt::format("{} can be used again after a restart of the process only", name));
   }

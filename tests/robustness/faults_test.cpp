@@ -341,6 +341,21 @@ TEST_P(Severities, ConcernThisDeviceAlone) {
     EXPECT_EQ(read<float>(host), std::vector<float>(3, 5.0f));
     EXPECT_EQ(health_of(other), COMPUTE_HEALTH_GOOD);
     expect_works(other);
+    Device again;
+    if (GetParam().error == COMPUTE_ERROR_CONTEXT_LOST) {
+      EXPECT_OK(compute_device_open("faulty0", again.out()));
+      EXPECT_NE(again.get(), faulty.device.get());
+      expect_works(again);
+      EXPECT_EQ(open("faulty0").get(), again.get());
+      Tensor z;
+      const Tensor host_x = make_full(open("cpu"), {3}, 2.0f);
+      EXPECT_OK(run_op("square", make_stream(again), {host_x}, z.out()));
+      EXPECT_EQ(read<float>(z), std::vector<float>(3, 4.0f));
+    } else {
+      EXPECT_FAILS(compute_device_open("faulty0", again.out()), GetParam().error, "faulty0");
+    }
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), GetParam().error, "faulty0");  // the old handle still does
+    EXPECT_EQ(health_of(faulty.device), GetParam().health);
   });
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }

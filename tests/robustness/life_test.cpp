@@ -206,6 +206,10 @@ ISOLATED_TEST(Life, DevicesOpenedBeforeAForkAreForkedInTheChild) {
     EXPECT_FAILS(run_op("square", nullptr, {x}, z.out()), COMPUTE_ERROR_FORKED, "minimal0");
     EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), COMPUTE_ERROR_FORKED);
     EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_FORKED);
+    Device again;
+    EXPECT_FAILS(compute_device_open("minimal0", again.out()), COMPUTE_ERROR_FORKED, "minimal0", "fork before");
+    EXPECT_OK(compute_device_open("minimal0,cpu", again.out()));  // a list goes on
+    EXPECT_STREQ(compute_device_name(again), "cpu");
   });
   Tensor z;
   EXPECT_OK(run_op("square", stream, {y}, z.out()));  // the parent does not notice
