@@ -69,9 +69,14 @@ class Ring {
 
 }  // namespace
 
+// Memory that the host can see is not reached over a bus: the driver's own copy is one by the processor already.
+static bool uses_ring(const compute_device& device) noexcept {
+  return device.pinned && (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0;
+}
+
 int64_t transfer_numbers(const compute_device& device, int64_t size_bytes) noexcept {
   const int64_t chunk = chunk_bytes(size_bytes);
-  return device.pinned ? std::max<int64_t>(1, (size_bytes + chunk - 1) / chunk) : 1;
+  return uses_ring(device) ? std::max<int64_t>(1, (size_bytes + chunk - 1) / chunk) : 1;
 }
 
 bool copy_to_device(Submission& submission, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
@@ -81,7 +86,7 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
     device.check(device.table.copy_from_host(timeline.plugin_stream, src, dst, size_bytes));
     return false;
   };
-  if (!device.pinned) return plain();
+  if (!uses_ring(device)) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
   Ring ring(timeline, chunk, count);
@@ -104,7 +109,7 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
     device.check(device.table.copy_to_host(timeline.plugin_stream, src, dst, size_bytes));
     return false;
   };
-  if (!device.pinned) return plain();
+  if (!uses_ring(device)) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
   Ring ring(timeline, chunk, count);
