@@ -20,18 +20,24 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
   context_ = Context(api().clCreateContext(properties, 1, &info_.device, nullptr, nullptr, &status));
   check(status, "clCreateContext");
   map_queue_ = make_queue();
-  heap_.struct_size = sizeof heap_;
-  heap_.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-  heap_.flags = COMPUTE_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_HEAP_HOST_VISIBLE : 0);
-  heap_.suballocation = COMPUTE_SUBALLOCATE_NONE;
-  heap_.size_bytes = info_.memory_bytes;
-  heap_.max_allocation_bytes = info_.max_allocation_bytes;
-  heap_.offset_alignment = info_.base_alignment;
-  heap_.base_alignment = 128;
+  for (compute_plugin_heap& heap : heaps_) {
+    heap.struct_size = sizeof heap;
+    heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
+    heap.max_allocation_bytes = info_.max_allocation_bytes;
+    heap.base_alignment = 64;
+  }
+  heaps_[0].flags = COMPUTE_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_HEAP_HOST_VISIBLE : 0);
+  heaps_[0].suballocation = COMPUTE_SUBALLOCATE_NONE;
+  heaps_[0].size_bytes = info_.memory_bytes;
+  heaps_[0].offset_alignment = info_.base_alignment;
+  heaps_[1].flags = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_COHERENT;
+  heaps_[1].suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+  heaps_[1].size_bytes = -1;
+  heaps_[1].offset_alignment = 64;
   caps_.struct_size = sizeof caps_;
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
-  caps_.heap_count = 1;
-  caps_.heaps = &heap_;
+  caps_.heap_count = 2;
+  caps_.heaps = heaps_;
   for (const std::string& option : common::compile_options(dialect())) options_ += (options_.empty() ? "" : " ") + option;
 }
 
@@ -75,6 +81,27 @@ void Device::unmap(const Buffer& buffer) {
   api().clEnqueueUnmapMemObject(map_queue_.get(), buffer.memory.get(), found->second.first, 0, nullptr, nullptr);
   api().clFinish(map_queue_.get());
   maps_.erase(found);
+}
+
+void* Device::allocate_pinned(int64_t size_bytes) {
+  cl_int status = CL_SUCCESS;
+  const auto size = static_cast<size_t>(size_bytes);
+  Memory memory(api().clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, nullptr, &status));
+  check(status, "clCreateBuffer");
+  void* address = api().clEnqueueMapBuffer(map_queue_.get(), memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0, size, 0, nullptr, nullptr, &status);
+  check(status, "clEnqueueMapBuffer");
+  std::lock_guard lock(maps_mutex_);
+  pinned_.emplace(address, std::move(memory));
+  return address;
+}
+
+void Device::free_pinned(void* address) {
+  std::lock_guard lock(maps_mutex_);
+  const auto found = pinned_.find(address);
+  if (found == pinned_.end()) return;
+  api().clEnqueueUnmapMemObject(map_queue_.get(), found->second.get(), address, 0, nullptr, nullptr);
+  api().clFinish(map_queue_.get());
+  pinned_.erase(found);
 }
 
 std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled) {

@@ -47,6 +47,10 @@ class Device {
   void* map(const Buffer& buffer);
   void unmap(const Buffer& buffer);
 
+  // Host memory that the device reaches directly, by its address.
+  void* allocate_pinned(int64_t size_bytes);
+  void free_pinned(void* address);
+
   // The kernel for a launch of `op`, compiled at most once; *out_compiled counts.
   std::shared_ptr<CompiledKernel> kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled);
 
@@ -59,7 +63,7 @@ class Device {
   const DeviceInfo info_;
   Context context_;
   Queue map_queue_;
-  compute_plugin_heap heap_{};
+  compute_plugin_heap heaps_[2] = {};
   compute_plugin_caps caps_{};
   std::string options_;
 
@@ -68,6 +72,7 @@ class Device {
 
   std::mutex maps_mutex_;
   std::unordered_map<const Buffer*, std::pair<void*, int>> maps_;  // address and users
+  std::unordered_map<void*, Memory> pinned_;                       // by the address at which it stays mapped
 };
 
 }  // namespace compute::opencl

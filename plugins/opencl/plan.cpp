@@ -51,10 +51,14 @@ class GeneratedPlan final : public Plan {
             memory = memory_of(run.workspace.buffer);
             block[index] += run.workspace.offset_bytes;
             break;
-          case common::Pointer::kFault:
-            // Core gives no record, since no heap here is pinned host memory.
-            memory = stream.fault_record();
+          case common::Pointer::kFault: {
+            // The run's own record is host memory, which a kernel does not reach.
+            const auto target = static_cast<uintptr_t>(run.fault.buffer + static_cast<uint64_t>(run.fault.offset_bytes));
+            const Stream::FaultSlot slot = stream.fault_slot(run.fault.buffer != 0 ? reinterpret_cast<compute_plugin_fault*>(target) : nullptr);
+            memory = slot.memory;
+            block[index] += slot.offset_bytes;
             break;
+          }
           case common::Pointer::kTable:
             memory = step.table.get();
             break;

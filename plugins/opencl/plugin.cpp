@@ -44,9 +44,13 @@ const compute_plugin_caps* device_caps(uint64_t device) { return &device_of(devi
 
 void device_close(uint64_t device) { delete device_of(device); }
 
-compute_error* memory_allocate(uint64_t device, int32_t, int64_t size_bytes, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, int32_t heap, int64_t size_bytes, uint64_t* out_buffer) {
   *out_buffer = 0;
   return guard([&] {
+    if (heap == 1) {
+      *out_buffer = handle_of(static_cast<char*>(device_of(device)->allocate_pinned(size_bytes)));
+      return;
+    }
     auto buffer = std::make_unique<Buffer>();
     buffer->memory = device_of(device)->make_memory(size_bytes);
     buffer->size_bytes = size_bytes;
@@ -54,7 +58,13 @@ compute_error* memory_allocate(uint64_t device, int32_t, int64_t size_bytes, uin
   });
 }
 
-void memory_free(uint64_t, int32_t, uint64_t buffer) { delete object_of<Buffer>(buffer); }
+void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
+  if (heap == 1) {
+    device_of(device)->free_pinned(object_of<char>(buffer));
+  } else {
+    delete object_of<Buffer>(buffer);
+  }
+}
 
 compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, void** out_data) {
   *out_data = nullptr;

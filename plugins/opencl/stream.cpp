@@ -31,31 +31,41 @@ cl_command_queue Stream::queue() const {
   return queue_.get();
 }
 
-cl_mem Stream::fault_record() {
-  if (!fault_) {
-    fault_ = device_->make_memory(sizeof(compute_plugin_fault));
+Stream::FaultSlot Stream::fault_slot(compute_plugin_fault* target) {
+  if (!fault_slots_) {
+    fault_slots_ = device_->make_memory(kFaultSlots * static_cast<int64_t>(sizeof(compute_plugin_fault)));
+    fault_targets_.reserve(kFaultSlots);
     const uint64_t zero = 0;
-    check(api().clEnqueueFillBuffer(queue_.get(), fault_.get(), &zero, sizeof zero, 0, sizeof(compute_plugin_fault), 0, nullptr, nullptr),
+    check(api().clEnqueueFillBuffer(queue(), fault_slots_.get(), &zero, sizeof zero, 0, kFaultSlots * sizeof(compute_plugin_fault), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
   }
-  may_have_fault_ = true;
-  return fault_.get();
+  if (static_cast<int64_t>(fault_targets_.size()) == kFaultSlots) read_faults();
+  const auto slot = static_cast<int64_t>(fault_targets_.size());
+  fault_targets_.push_back(target);
+  return {fault_slots_.get(), slot * static_cast<int64_t>(sizeof(compute_plugin_fault))};
+}
+
+void Stream::read_faults() {
+  auto batch = std::make_unique<FaultBatch>();
+  batch->count = static_cast<int64_t>(fault_targets_.size());
+  std::copy(fault_targets_.begin(), fault_targets_.end(), batch->targets);
+  const size_t size = fault_targets_.size() * sizeof(compute_plugin_fault);
+  check(api().clEnqueueReadBuffer(queue(), fault_slots_.get(), 0, 0, size, batch->records, 0, nullptr, nullptr), "clEnqueueReadBuffer");
+  fault_batches_.push_back(std::move(batch));
+  fault_targets_.clear();
+  const uint64_t zero = 0;
+  check(api().clEnqueueFillBuffer(queue(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr), "clEnqueueFillBuffer");
 }
 
 void Stream::mark(uint64_t number) {
+  if (!fault_targets_.empty()) read_faults();
   cl_event event = nullptr;
-  std::unique_ptr<compute_plugin_fault> fault;
-  if (may_have_fault_) {
-    fault = std::make_unique<compute_plugin_fault>();
-    check(api().clEnqueueReadBuffer(queue(), fault_.get(), 0, 0, sizeof *fault, fault.get(), 0, nullptr, &event), "clEnqueueReadBuffer");
-    may_have_fault_ = false;
-  } else {
-    check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
-  }
+  check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   Event owned(event);
   check(api().clFlush(queue_.get()), "clFlush");
   std::lock_guard lock(mutex_);
-  marks_.push_back({number, std::move(owned), std::move(fault)});
+  marks_.push_back({number, std::move(owned), std::move(fault_batches_)});
+  fault_batches_.clear();
 }
 
 void Stream::wait(Stream* other, uint64_t number) {
@@ -100,13 +110,20 @@ void Stream::settle_locked() {
       return;
     }
     if (status != CL_COMPLETE) return;
-    if (mark.fault && mark.fault->code != COMPUTE_FAULT_NONE) {
-      const compute_plugin_fault& fault = *mark.fault;
-      fail_locked(COMPUTE_ERROR_KERNEL_FAILED,
-                  "index " + std::to_string(fault.value) + " at position " + std::to_string(fault.position) +
-                      " is out of range for an extent of " + std::to_string(fault.limit),
-                  fault.argument, 0);
-      return;
+    for (const auto& batch : mark.faults) {
+      for (int64_t i = 0; i < batch->count; ++i) {
+        const compute_plugin_fault& fault = batch->records[i];
+        if (fault.code == COMPUTE_FAULT_NONE) continue;
+        if (batch->targets[i] != nullptr) {
+          *batch->targets[i] = fault;
+          continue;
+        }
+        fail_locked(COMPUTE_ERROR_KERNEL_FAILED,
+                    "index " + std::to_string(fault.value) + " at position " + std::to_string(fault.position) +
+                        " is out of range for an extent of " + std::to_string(fault.limit),
+                    fault.argument, 0);
+        return;
+      }
     }
     reached_ = mark.number;
     marks_.pop_front();

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plugins/common/host.hpp"
 #include "plugins/opencl/device.hpp"
@@ -30,23 +31,38 @@ class Stream {
   uint64_t reached(compute_error** out_error);
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
-  // Where kernels report checked faults; looked at with the next mark.
-  cl_mem fault_record();
+  // A zeroed record on the device for the faults of one run, and its offset. What stands there is copied to `target` before a mark
+  // that comes later is reached; without a target the stream fails by it.
+  struct FaultSlot {
+    cl_mem memory;
+    int64_t offset_bytes;
+  };
+  FaultSlot fault_slot(compute_plugin_fault* target);
 
  private:
+  static constexpr int64_t kFaultSlots = 64;  // read back together, at marks or when all are taken
+
+  // Records on their way to the host.
+  struct FaultBatch {
+    compute_plugin_fault records[kFaultSlots];
+    compute_plugin_fault* targets[kFaultSlots];
+    int64_t count;
+  };
   struct Mark {
     uint64_t number;
     Event event;
-    std::unique_ptr<compute_plugin_fault> fault;  // filled when `event` has completed
+    std::vector<std::unique_ptr<FaultBatch>> faults;  // read when `event` has completed
   };
 
+  void read_faults();
   void settle_locked();
   void fail_locked(compute_error_code code, std::string message, int32_t argument, int64_t native_code);
 
   Device* const device_;
   Queue queue_;
-  Memory fault_;
-  bool may_have_fault_ = false;
+  Memory fault_slots_;
+  std::vector<compute_plugin_fault*> fault_targets_;        // of the slots taken
+  std::vector<std::unique_ptr<FaultBatch>> fault_batches_;  // for the next mark
 
   mutable std::mutex mutex_;  // of what follows
   std::deque<Mark> marks_;

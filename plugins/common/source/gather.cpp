@@ -156,15 +156,15 @@ bool has_atomic(Combine combine, compute_dtype dtype, const Dialect& dialect) {
 }
 
 // A function that combines an element of memory with `y` atomically.
-std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder) {
+std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder, const std::string& name = "compute_combine") {
   Functions& functions = builder.functions();
   const std::string storage = type_text(dtype).storage;
-  const std::string head = cat("COMPUTE_FUNCTION void compute_combine(COMPUTE_GLOBAL ", storage, "* p, ", storage, " y) {\n");
+  const std::string head = cat("COMPUTE_FUNCTION void ", name, "(COMPUTE_GLOBAL ", storage, "* p, ", storage, " y) {\n");
   if (is_complex(dtype) && combine == Combine::add) {
     const compute_dtype part = part_of(dtype);
     const std::string real = type_text(part).storage;
-    const std::string one = atomic_text(combine, part, builder);
-    return cat(one, head, "  compute_combine((COMPUTE_GLOBAL ", real, "*)p, y.x);\n  compute_combine((COMPUTE_GLOBAL ", real, "*)p + 1, y.y);\n}\n");
+    const std::string one = atomic_text(combine, part, builder, "compute_combine_part");
+    return cat(one, head, "  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p, y.x);\n  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p + 1, y.y);\n}\n");
   }
   if (dtype == COMPUTE_DTYPE_INT32 && (combine == Combine::add || combine == Combine::min || combine == Combine::max)) {
     const char* name = combine == Combine::add ? "ADD" : combine == Combine::min ? "MIN" : "MAX";

@@ -43,11 +43,11 @@ typedef double2 c128;
 #define COMPUTE_MUL_HIGH_I64(x, y) __mul64hi(x, y)
 #define COMPUTE_MUL_HIGH_U64(x, y) __umul64hi(x, y)
 #define COMPUTE_CLZ64(x) ((i32)__clzll((i64)(x)))
-#define COMPUTE_ATOMIC_ADD_I32(p, x) atomicAdd(p, x)
-#define COMPUTE_ATOMIC_MIN_I32(p, x) atomicMin(p, x)
-#define COMPUTE_ATOMIC_MAX_I32(p, x) atomicMax(p, x)
-#define COMPUTE_ATOMIC_CAS_U32(p, old, x) atomicCAS(p, old, x)
-#define COMPUTE_ATOMIC_CAS_U64(p, old, x) atomicCAS(p, old, x)
+#define COMPUTE_ATOMIC_ADD_I32(p, x) atomicAdd((i32*)(p), x)
+#define COMPUTE_ATOMIC_MIN_I32(p, x) atomicMin((i32*)(p), x)
+#define COMPUTE_ATOMIC_MAX_I32(p, x) atomicMax((i32*)(p), x)
+#define COMPUTE_ATOMIC_CAS_U32(p, old, x) atomicCAS((u32*)(p), old, x)
+#define COMPUTE_ATOMIC_CAS_U64(p, old, x) atomicCAS((u64*)(p), old, x)
 #define COMPUTE_ATOMIC_ADD_F32(p, x) atomicAdd(p, x)
 typedef uint2 compute_w8;
 typedef uint4 compute_w16;
