@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/compiler.hpp"
+
+#include <algorithm>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/kernel_cache.hpp"
+#include "plugins/cuda/libraries.hpp"
+
+namespace compute::cuda {
+namespace {
+
+using common::Error;
+
+class NvrtcProgram {
+ public:
+  NvrtcProgram(const Nvrtc& nvrtc, const std::string& text) : nvrtc_(nvrtc) {
+    require(nvrtc_.api.create_program(&program_, text.c_str(), "kernel.cu", 0, nullptr, nullptr), "creating the program");
+  }
+  ~NvrtcProgram() { nvrtc_.api.destroy_program(&program_); }
+  NvrtcProgram(const NvrtcProgram&) = delete;
+  NvrtcProgram& operator=(const NvrtcProgram&) = delete;
+
+  void require(nvrtcResult result, const char* what) const {
+    if (result == NVRTC_SUCCESS) return;
+    throw Error(result == NVRTC_ERROR_OUT_OF_MEMORY ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_COMPILE_FAILED,
+                std::string("NVRTC, ") + what + ": " + nvrtc_.api.get_error_string(result), -1, result);
+  }
+
+  nvrtcResult compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    return nvrtc_.api.compile_program(program_, static_cast<int>(pointers.size()), pointers.data());
+  }
+
+  template <class GetSize, class Get>
+  std::string output(GetSize get_size, Get get, const char* what) const {
+    size_t size = 0;
+    require(get_size(program_, &size), what);
+    std::string text(size, '\0');
+    if (size > 0) require(get(program_, text.data()), what);
+    return text;
+  }
+
+  nvrtcProgram get() const { return program_; }
+
+ private:
+  const Nvrtc& nvrtc_;
+  nvrtcProgram program_ = nullptr;
+};
+
+// The lowered name and the parameters' kinds stand before the code in an entry of the cache.
+std::string packed(const Program& program) { return program.entry + '\n' + program.parameters + '\n' + program.code; }
+
+bool unpack(const std::string& text, Program& program) {
+  const size_t first = text.find('\n');
+  const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
+  if (second == std::string::npos) return false;
+  program.entry = text.substr(0, first);
+  program.parameters = text.substr(first + 1, second - first - 1);
+  program.code = text.substr(second + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string parameters_of(std::string_view ptx, std::string_view name) {
+  // .visible .entry NAME(
+  //   .param .u64 .ptr .align 1 NAME_param_0,
+  //   .param .f32 NAME_param_1
+  // )
+  const std::string head = ".entry " + std::string(name) + "(";
+  const size_t at = ptx.find(head);
+  if (at == std::string_view::npos) return "?";
+  const size_t end = ptx.find(')', at + head.size());
+  if (end == std::string_view::npos) return "?";
+  std::string_view list = ptx.substr(at + head.size(), end - at - head.size());
+  std::string kinds;
+  for (size_t next = list.find(".param"); next != std::string_view::npos;) {
+    const size_t following = list.find(".param ", next + 6);
+    const std::string_view one = list.substr(next, following == std::string_view::npos ? following : following - next);
+    kinds += one.find(".ptr") != std::string_view::npos ? 'p' : 'v';
+    next = following;
+  }
+  return kinds;
+}
+
+Program compile(std::string_view text, std::string_view expression, int compute_capability,
+                const std::vector<std::string>& given) {
+  const Nvrtc* nvrtc = cuda::nvrtc();
+  if (nvrtc == nullptr) {
+    const LibraryReport report = nvrtc_report();
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "no NVRTC to compile kernels with: tried " + tried_in_short(report) + " (" +
+                                               report.error + "); " + report.remedy);
+  }
+  const auto& architectures = nvrtc->architectures;
+  const bool to_cubin = std::binary_search(architectures.begin(), architectures.end(), compute_capability);
+  int architecture = compute_capability;
+  if (!to_cubin) {
+    // PTX of the nearest older architecture runs on newer devices; the driver compiles it.
+    const auto above = std::upper_bound(architectures.begin(), architectures.end(), compute_capability);
+    const std::string range = std::to_string(architectures.front()) + " to " + std::to_string(architectures.back());
+    if (above == architectures.begin()) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) +
+                                                 " makes code for compute capabilities " + range + ", the device has " +
+                                                 std::to_string(compute_capability) + ": install an older libnvrtc");
+    }
+    architecture = above[-1];
+  }
+  std::vector<std::string> options = given;
+  options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") + std::to_string(architecture));
+  options.emplace_back("--std=c++17");
+  options.emplace_back("--device-as-default-execution-space");
+
+  std::string joined(expression);
+  for (const std::string& option : options) joined += ' ' + option;
+  const std::string compiler = "nvrtc " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor);
+  const common::ProgramKey key = {text, options[given.size()], compiler, joined};
+  common::KernelCache& cache = common::KernelCache::instance();
+  Program program;
+  if (const auto found = cache.load(key); found && unpack(*found, program)) return program;
+
+  NvrtcProgram compilation(*nvrtc, std::string(text));
+  const std::string name(expression);
+  compilation.require(nvrtc->api.add_name_expression(compilation.get(), name.c_str()), "naming the kernel");
+  const nvrtcResult result = compilation.compile(options);
+  if (result != NVRTC_SUCCESS) {
+    std::string log = compilation.output(nvrtc->api.get_program_log_size, nvrtc->api.get_program_log, "reading the log");
+    while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
+    throw Error(COMPUTE_ERROR_COMPILE_FAILED, "kernel " + name + ": " + nvrtc->api.get_error_string(result) + "\n" + log, -1,
+                result);
+  }
+  const char* lowered = nullptr;
+  compilation.require(nvrtc->api.get_lowered_name(compilation.get(), name.c_str(), &lowered), "finding the kernel");
+  program.entry = lowered;
+  const std::string ptx = compilation.output(nvrtc->api.get_ptx_size, nvrtc->api.get_ptx, "reading the PTX");
+  program.parameters = parameters_of(ptx, program.entry);
+  program.code = to_cubin ? compilation.output(nvrtc->api.get_cubin_size, nvrtc->api.get_cubin, "reading the code") : ptx;
+  program.was_compiled = true;
+  cache.store(key, packed(program));
+  return program;
+}
+
+}  // namespace compute::cuda

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source text to code for one architecture, through NVRTC and the cache on disk.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace compute::cuda {
+
+struct Program {
+  std::string code;        // a cubin, or PTX that ends with NUL
+  std::string entry;       // the linker's name of the kernel that was asked for
+  std::string parameters;  // one letter each where the compiler tells: p pointer, v value; see parameters_of
+  bool was_compiled = false;
+};
+
+/// Compiles for devices of this compute capability (90 for 9.0): to a cubin, or to PTX where NVRTC is older than the device.
+///
+/// `expression` names the kernel: a function's name, also of a C++ template (`scale<float>`).
+/// Throws COMPILE_FAILED with the compiler's whole log, UNSUPPORTED without NVRTC.
+Program compile(std::string_view text, std::string_view expression, int compute_capability,
+                const std::vector<std::string>& options);
+
+/// The parameters of the entry `name` in PTX text: 'p' for pointers, 'v' for values. "?" if the text does not tell.
+std::string parameters_of(std::string_view ptx, std::string_view name);
+
+}  // namespace compute::cuda

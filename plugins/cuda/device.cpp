@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/device.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace compute::cuda {
+namespace {
+
+constexpr int64_t kRecordsPerBlock = 64;
+
+// DLPack's numbers.
+constexpr int32_t kDlCuda = 2;
+constexpr int32_t kDlCudaManaged = 13;
+
+compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
+  compute_plugin_heap heap{};
+  heap.struct_size = sizeof heap;
+  heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
+  heap.flags = flags;
+  heap.suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+  heap.size_bytes = size_bytes;
+  heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
+  heap.offset_alignment = 256;
+  heap.base_alignment = 256;
+  return heap;
+}
+
+int64_t spin_time_ns() {
+  cpu_set_t set;
+  const bool alone = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;
+  return common::integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(alone ? 0 : 50) * 1000;
+}
+
+Math math_setting() {
+  const std::string text = common::setting("COMPUTE_MATH").value_or("strict");
+  return text == "fast" ? Math::kFast : text == "tf32" ? Math::kTf32 : Math::kStrict;
+}
+
+CUcontext retain_context(const DeviceInfo& info) {
+  CUcontext context = nullptr;
+  const CUresult result = cu.device_primary_ctx_retain(&context, info.handle);
+  if (result != CUDA_SUCCESS) throw error_of(result, "opening " + info.name);
+  return context;
+}
+
+}  // namespace
+
+Device::Device(DeviceInfo info, uint64_t host_device)
+    : info_(std::move(info)),
+      host_device_(host_device),
+      context_(retain_context(info_)),
+      heaps_{make_heap(COMPUTE_HEAP_DEVICE_LOCAL, info_.memory_bytes),
+             make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT, -1)},
+      spin_ns_(spin_time_ns()),
+      math_(math_setting()),
+      kernels_(info_.compute_capability) {
+  caps_.struct_size = sizeof caps_;
+  caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
+  caps_.heap_count = 2;
+  caps_.heaps = heaps_;
+  dialect_.language = common::Language::kCudaC;
+  dialect_.compute_units = info_.multiprocessors;
+  dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
+  dialect_.local_memory_bytes = info_.shared_bytes_per_block;
+}
+
+Device::~Device() {
+  try {
+    const Current current = this->current();
+    for (const CUevent event : events_) cu.event_destroy(event);
+    for (void* block : record_blocks_) cu.mem_free_host(block);
+    kernels_.clear();
+  } catch (...) {
+    // A context that cannot be made current has lost these already.
+  }
+  cu.device_primary_ctx_release(info_.handle);
+}
+
+uint64_t Device::allocate(int32_t heap, int64_t size_bytes) {
+  const Current current = this->current();
+  if (heap == 1) {
+    void* address = nullptr;
+    const CUresult result = cu.mem_host_alloc(&address, static_cast<size_t>(size_bytes),
+                                              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (result != CUDA_SUCCESS) throw error_of(result, "allocating " + std::to_string(size_bytes) + " bytes of pinned host memory");
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address));
+  }
+  CUdeviceptr address = 0;
+  const CUresult result = cu.mem_alloc(&address, static_cast<size_t>(size_bytes));
+  if (result != CUDA_SUCCESS) throw error_of(result, "allocating " + std::to_string(size_bytes) + " bytes");
+  return address;
+}
+
+void Device::free(int32_t heap, uint64_t buffer) {
+  const Current current = this->current();
+  if (heap == 0) cu.mem_free(buffer);
+  if (heap == 1) cu.mem_free_host(reinterpret_cast<void*>(static_cast<uintptr_t>(buffer)));
+}
+
+uint64_t Device::import(const compute_plugin_import& import) {
+  if (import.dlpack_device_type != kDlCuda && import.dlpack_device_type != kDlCudaManaged) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "memory of DLPack device type " + std::to_string(import.dlpack_device_type) + " is not CUDA's");
+  }
+  const Current current = this->current();
+  const uint64_t address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(import.data));
+  // The driver knows whose memory it is; the exporter's number may count devices in another way.
+  int ordinal = import.dlpack_device_id;
+  if (address != 0) cu.pointer_get_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  if (import.dlpack_device_type == kDlCuda && ordinal != info_.ordinal) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "the memory is on CUDA's device " + std::to_string(ordinal));
+  }
+  return address;
+}
+
+CUevent Device::take_event() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!events_.empty()) {
+      const CUevent event = events_.back();
+      events_.pop_back();
+      return event;
+    }
+    events_.reserve(events_.capacity() + 1);  // giving it back cannot fail
+  }
+  CUevent event = nullptr;
+  check(cu.event_create(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
+  return event;
+}
+
+void Device::give_event(CUevent event) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    events_.push_back(event);
+  } catch (...) {
+    cu.event_destroy(event);
+  }
+}
+
+compute_plugin_fault* Device::take_fault_record() {
+  const std::lock_guard lock(mutex_);
+  if (free_records_.empty()) {
+    const Current current = this->current();
+    void* block = nullptr;
+    check(cu.mem_host_alloc(&block, kRecordsPerBlock * sizeof(compute_plugin_fault),
+                            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+          "allocating fault records");
+    record_blocks_.push_back(block);
+    auto* records = static_cast<compute_plugin_fault*>(block);
+    for (int64_t i = 0; i < kRecordsPerBlock; ++i) free_records_.push_back(records + i);
+  }
+  compute_plugin_fault* record = free_records_.back();
+  free_records_.pop_back();
+  *record = {};
+  return record;
+}
+
+void Device::give_fault_record(compute_plugin_fault* record) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    free_records_.push_back(record);
+  } catch (...) {
+    // 64 bytes less until the device is closed.
+  }
+}
+
+void Device::reach(const Device& other) {
+  const std::lock_guard lock(mutex_);
+  if (!reached_.insert(other.info_.handle).second) return;
+  int can = 0;
+  if (cu.device_can_access_peer(&can, info_.handle, other.info_.handle) != CUDA_SUCCESS || can == 0) return;
+  const Current current = this->current();
+  cu.ctx_enable_peer_access(other.context_, 0);  // without it the driver copies through the host
+}
+
+const char* Device::keep_name(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return names_.insert(name).first->c_str();
+}
+
+const Kernel* Device::fill_kernel() {
+  static constexpr const char* kSource =
+      "extern \"C\" __global__ void compute_fill(ulonglong2* dst, unsigned long long count, ulonglong2 value) {\n"
+      "  const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;\n"
+      "  for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step)\n"
+      "    dst[i] = value;\n"
+      "}\n";
+  static constexpr common::KernelKey kKey = {0x636f6d707574655f, 0x66696c6c5f31365f};  // no digest of a signature
+  if (nvrtc() == nullptr) return nullptr;
+  return &kernels_.get(kKey, {}, [] { return common::KernelSource{"compute_fill", kSource}; }, nullptr);
+}
+
+}  // namespace compute::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open device: its primary context, its memory, and what its streams and plans share.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugins/common/source/generator.hpp"
+#include "plugins/cuda/device_info.hpp"
+#include "plugins/cuda/kernel_table.hpp"
+#include "plugins/cuda/status.hpp"
+
+namespace compute::cuda {
+
+/// How exact float32 matrix products are: COMPUTE_MATH.
+enum class Math : uint8_t { kStrict, kTf32, kFast };
+
+class Device {
+ public:
+  Device(DeviceInfo info, uint64_t host_device);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceInfo& info() const { return info_; }
+  const compute_plugin_caps& caps() const { return caps_; }
+  const common::Dialect& dialect() const { return dialect_; }
+  CUcontext context() const { return context_; }
+  uint64_t host_device() const { return host_device_; }
+  int64_t spin_ns() const { return spin_ns_; }
+  Math math() const { return math_; }
+  KernelTable& kernels() { return kernels_; }
+
+  /// Makes the context current for a scope.
+  Current current() const { return Current(context_, info_.ordinal == 0); }
+
+  // Heap 0 is device memory, heap 1 pinned host memory.
+  uint64_t allocate(int32_t heap, int64_t size_bytes);
+  void free(int32_t heap, uint64_t buffer);
+  uint64_t import(const compute_plugin_import& import);
+
+  /// Events that carry no time.
+  CUevent take_event();
+  void give_event(CUevent event) noexcept;
+
+  /// Zeroed, in pinned memory that kernels address directly.
+  compute_plugin_fault* take_fault_record();
+  void give_fault_record(compute_plugin_fault* record) noexcept;
+
+  /// Lets this device and `other` reach each other's memory where the hardware can; looks once per pair.
+  void reach(const Device& other);
+
+  /// A copy that lives as long as the device: streams name what they ran after it is gone.
+  const char* keep_name(const std::string& name);
+
+  /// For 8 and 16 byte patterns; NULL without NVRTC.
+  const Kernel* fill_kernel();
+
+ private:
+  const DeviceInfo info_;
+  const uint64_t host_device_;
+  CUcontext context_ = nullptr;
+  compute_plugin_heap heaps_[2]{};
+  compute_plugin_caps caps_{};
+  common::Dialect dialect_;
+  int64_t spin_ns_ = 0;
+  Math math_ = Math::kStrict;
+  KernelTable kernels_;
+
+  std::mutex mutex_;  // of what follows
+  std::vector<CUevent> events_;
+  std::vector<compute_plugin_fault*> free_records_;
+  std::vector<void*> record_blocks_;
+  std::set<CUdevice> reached_;
+  std::set<std::string> names_;
+};
+
+}  // namespace compute::cuda

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/graph.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace compute::cuda {
+namespace {
+
+// The driver's view of a kernel node; `extra` and `bytes` must outlive it.
+CUDA_KERNEL_NODE_PARAMS parameters_of(GraphKernel& node, void** extra, size_t* bytes) {
+  *bytes = node.words.size() * sizeof(uint64_t);
+  extra[0] = reinterpret_cast<void*>(uintptr_t{1});  // CU_LAUNCH_PARAM_BUFFER_POINTER
+  extra[1] = node.words.data();
+  extra[2] = reinterpret_cast<void*>(uintptr_t{2});  // CU_LAUNCH_PARAM_BUFFER_SIZE
+  extra[3] = bytes;
+  extra[4] = nullptr;
+  CUDA_KERNEL_NODE_PARAMS parameters{};
+  parameters.func = node.kernel->function;
+  parameters.gridDimX = node.groups;
+  parameters.gridDimY = parameters.gridDimZ = 1;
+  parameters.blockDimX = node.group_size;
+  parameters.blockDimY = parameters.blockDimZ = 1;
+  parameters.extra = extra;
+  return parameters;
+}
+
+}  // namespace
+
+Graph::Graph(Device& device, const compute_plugin_graph_node* nodes, int64_t node_count, int32_t slot_count)
+    : device_(device), builder_(device), internal_(device, 0), values_(static_cast<size_t>(slot_count)) {
+  try {
+    for (int64_t i = 0; i < node_count; ++i) {
+      const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(nodes[i].plan));
+      has_faults_ = has_faults_ || plan->reports_faults;
+      plan->add_to(builder_, *nodes[i].run, nodes[i].scalar_slots);
+    }
+    make();
+  } catch (...) {
+    device_.give_fault_record(builder_.fault_record());
+    if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
+    if (graph_ != nullptr) cu.graph_destroy(graph_);
+    throw;
+  }
+}
+
+Graph::~Graph() {
+  if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
+  if (graph_ != nullptr) cu.graph_destroy(graph_);
+  // Every run has finished, so nothing writes to it; but a stream may still look, and finds it zero.
+  if (!has_faults_) device_.give_fault_record(builder_.fault_record());
+}
+
+CUgraph Graph::capture(GraphCapture& node) {
+  node.run.tensors = node.tensors.data();
+  node.run.scalars = node.scalars.data();
+  check(cu.stream_begin_capture(internal_.handle(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "beginning to capture");
+  CUgraph child = nullptr;
+  try {
+    node.plan->run(node.run, internal_);
+  } catch (...) {
+    cu.stream_end_capture(internal_.handle(), &child);
+    if (child != nullptr) cu.graph_destroy(child);
+    throw;
+  }
+  check(cu.stream_end_capture(internal_.handle(), &child), "ending the capture");
+  return child;
+}
+
+void Graph::make() {
+  check(cu.graph_create(&graph_, 0), "creating a graph");
+  CUgraphNode before = nullptr;
+  for (const GraphBuilder::Entry& entry : builder_.order()) {
+    const size_t dependencies = before != nullptr ? 1 : 0;
+    CUgraphNode made = nullptr;
+    if (entry.is_kernel) {
+      GraphKernel& node = builder_.kernels[entry.index];
+      void* extra[5];
+      size_t bytes = 0;
+      const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(node, extra, &bytes);
+      check(cu.graph_add_kernel_node(&made, graph_, &before, dependencies, &parameters), "adding a kernel to a graph");
+      node.node = made;
+    } else {
+      GraphCapture& node = builder_.captures[entry.index];
+      const CUgraph child = capture(node);
+      const CUresult result = cu.graph_add_child_graph_node(&made, graph_, &before, dependencies, child);
+      cu.graph_destroy(child);  // the node has a copy
+      check(result, "adding a library's work to a graph");
+      node.node = made;
+    }
+    before = made;
+  }
+  check(cu.graph_instantiate(&executable_, graph_, 0), "instantiating a graph");
+}
+
+// Runs in flight keep the values that they were launched with.
+void Graph::update(const compute_plugin_scalar* slots) {
+  const auto differs = [&](int32_t slot) {
+    return !has_values_ || std::memcmp(values_[static_cast<size_t>(slot)].bits, slots[slot].bits, sizeof slots[slot].bits) != 0;
+  };
+  for (GraphKernel& node : builder_.kernels) {
+    bool changed = false;
+    for (const GraphKernel::Slot& slot : node.slots) {
+      if (!differs(slot.slot)) continue;
+      std::memcpy(node.words.data() + slot.word, slots[slot.slot].bits, sizeof slots[slot.slot].bits);
+      changed = true;
+    }
+    if (!changed) continue;
+    void* extra[5];
+    size_t bytes = 0;
+    const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(node, extra, &bytes);
+    check(cu.graph_exec_kernel_node_set_params(executable_, node.node, &parameters), "setting a graph's scalars");
+  }
+  for (GraphCapture& node : builder_.captures) {
+    bool changed = false;
+    for (size_t i = 0; i < node.slots.size(); ++i) {
+      if (node.slots[i] < 0 || !differs(node.slots[i])) continue;
+      node.scalars[i] = slots[node.slots[i]];
+      changed = true;
+    }
+    if (!changed) continue;
+    const CUgraph child = capture(node);
+    const CUresult result = cu.graph_exec_child_graph_node_set_params(executable_, node.node, child);
+    cu.graph_destroy(child);
+    check(result, "setting a graph's scalars");
+  }
+  std::copy_n(slots, values_.size(), values_.begin());
+  has_values_ = true;
+}
+
+void Graph::run(Stream& stream, const compute_plugin_scalar* slots) {
+  if (!values_.empty()) update(slots);
+  if (has_faults_) stream.watch(builder_.fault_record());
+  stream.note_launch("a graph");
+  const CUresult result = cu.graph_launch(executable_, stream.handle());
+  if (result != CUDA_SUCCESS) throw stream.failure(result, "launching a graph");
+}
+
+}  // namespace compute::cuda

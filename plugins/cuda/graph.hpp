@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded lists of runs as CUDA graphs: one launch each, with the values of slots put into the nodes that use them.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plugins/cuda/plan.hpp"
+
+namespace compute::cuda {
+
+/// A kernel launch as a node.
+struct GraphKernel {
+  struct Slot {
+    int32_t word;  // of the parameters, and the next one
+    int32_t slot;
+  };
+  const Kernel* kernel = nullptr;
+  unsigned groups = 0, group_size = 0;
+  std::vector<uint64_t> words;
+  std::vector<Slot> slots;
+  CUgraphNode node = nullptr;
+};
+
+/// A run that has to be captured, because a library launches its kernels.
+struct GraphCapture {
+  const Plan* plan = nullptr;
+  compute_plugin_run run{};
+  std::vector<compute_plugin_operand> tensors;
+  std::vector<compute_plugin_scalar> scalars;
+  std::vector<int32_t> slots;  // per scalar; empty: none changes
+  CUgraphNode node = nullptr;
+};
+
+/// Collects the nodes of a graph, each after the one before.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Device& device) : device_(device), fault_record_(device.take_fault_record()) {}
+
+  void add(GraphKernel node) {
+    order_.push_back({true, kernels.size()});
+    kernels.push_back(std::move(node));
+  }
+  void add(GraphCapture node) {
+    order_.push_back({false, captures.size()});
+    captures.push_back(std::move(node));
+  }
+
+  Device& device() const { return device_; }
+  compute_plugin_fault* fault_record() const { return fault_record_; }
+
+  struct Entry {
+    bool is_kernel;
+    size_t index;
+  };
+  const std::vector<Entry>& order() const { return order_; }
+
+  std::vector<GraphKernel> kernels;
+  std::vector<GraphCapture> captures;
+
+ private:
+  Device& device_;
+  compute_plugin_fault* const fault_record_;
+  std::vector<Entry> order_;
+};
+
+class Graph {
+ public:
+  Graph(Device& device, const compute_plugin_graph_node* nodes, int64_t node_count, int32_t slot_count);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// One run at a time, as core orders them.
+  void run(Stream& stream, const compute_plugin_scalar* slots);
+
+ private:
+  void make();
+  CUgraph capture(GraphCapture& node);
+  void update(const compute_plugin_scalar* slots);
+
+  Device& device_;
+  GraphBuilder builder_;
+  Stream internal_;  // what is captured is captured on it
+  std::vector<compute_plugin_scalar> values_;  // of the slots, in the nodes as they are
+  bool has_values_ = false;
+  bool has_faults_ = false;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+};
+
+}  // namespace compute::cuda

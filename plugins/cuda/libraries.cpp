@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/libraries.hpp"
+
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+namespace compute::cuda {
+
+DriverApi cu{};
+
+namespace {
+
+std::string version_text(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
+
+std::string file_of(const void* symbol) {
+  Dl_info info;
+  return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
+
+// Folders that the system's search does not know: "" stands for that search itself.
+std::vector<std::string> driver_folders() {
+  return {"", "/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/wsl/lib/",
+          "/run/opengl-driver/lib/", "/usr/local/nvidia/lib64/"};
+}
+
+std::vector<std::string> toolkit_folders(int major) {
+  std::vector<std::string> folders = {""};
+  if (getauxval(AT_SECURE) == 0) {
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      const char* home = std::getenv(variable);
+      if (home != nullptr && *home == '/') folders.push_back(std::string(home) + "/lib64/");
+    }
+  }
+  folders.push_back("/usr/local/cuda-" + std::to_string(major) + "/lib64/");
+  folders.push_back("/usr/local/cuda/lib64/");
+  folders.push_back("/opt/cuda/lib64/");
+  return folders;
+}
+
+/// Tries `name` in every folder. `accept` returns why a library that was opened is of no use, or "".
+template <class Accept>
+bool open_one(const std::string& name, const std::vector<std::string>& folders, LibraryReport& report, const Accept& accept) {
+  for (const std::string& folder : folders) {
+    const std::string path = folder + name;
+    add_line(report.tried, path);
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      // The system's search gives the telling message; a file that lies nowhere else is no news.
+      const char* error = dlerror();
+      const std::string text = error != nullptr ? error : "cannot be opened";
+      if (report.error.empty() || text.find("No such file") == std::string::npos) report.error = text;
+      continue;
+    }
+    const std::string reason = accept(library);
+    if (reason.empty()) {
+      report.error.clear();
+      report.state = 1;
+      return true;
+    }
+    // It stays open: vendors' libraries leave threads and handlers behind.
+    report.error = path + " " + reason;
+    report.state = 3;
+    return false;
+  }
+  if (report.state == 0) report.state = 2;
+  return false;
+}
+
+template <class Function>
+bool find(void* library, const char* symbol, Function& out) {
+  out = reinterpret_cast<Function>(dlsym(library, symbol));
+  return out != nullptr;
+}
+
+// ---- The driver -----------------------------------------------------------------------------------------------------
+
+struct Driver {
+  LibraryReport report;
+  bool usable = false;
+  int version = 0;
+
+  Driver() {
+    report.name = "NVIDIA driver";
+    report.effect = "there are no cuda devices";
+    report.remedy = "install NVIDIA's driver (Debian: nvidia-driver); in a container, start it with the GPU's devices and driver "
+                    "(docker run --gpus all)";
+    report.required = true;
+    usable = open_one("libcuda.so.1", driver_folders(), report, [this](void* library) { return accept(library); });
+    if (!usable) cu = {};
+    if (report.state == 2) {
+      report.error = "no NVIDIA driver: tried libcuda.so.1 in the system's library path and " +
+                     std::to_string(driver_folders().size() - 1) + " folders (" + report.error + ")";
+    }
+  }
+
+  std::string accept(void* library) {
+    const char* missing = nullptr;
+#define COMPUTE_CUDA_FIND(member, symbol, parameters) \
+  if (!find(library, #symbol, cu.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_CUDA_FUNCTIONS(COMPUTE_CUDA_FIND)
+#undef COMPUTE_CUDA_FIND
+#define COMPUTE_CUDA_FIND(member, symbol, parameters) find(library, #symbol, cu.member);
+    COMPUTE_CUDA_NEWER_FUNCTIONS(COMPUTE_CUDA_FIND)
+#undef COMPUTE_CUDA_FIND
+    report.found = file_of(reinterpret_cast<const void*>(cu.init));
+    if (cu.driver_get_version != nullptr) cu.driver_get_version(&version);
+    if (version > 0) report.found += ", CUDA " + version_text(version);
+    if (missing != nullptr) {
+      report.remedy = "update NVIDIA's driver to one for CUDA 12.0 (525) or later";
+      return std::string("has no ") + missing + (version > 0 ? ": it is for CUDA " + version_text(version) : "");
+    }
+    const CUresult result = cu.init(0);
+    if (result == CUDA_SUCCESS) return "";
+    const char *name = nullptr, *text = nullptr;
+    cu.get_error_name(result, &name);
+    cu.get_error_string(result, &text);
+    switch (result) {
+      case CUDA_ERROR_STUB_LIBRARY:
+        report.remedy = "take the stub's folder from the library path and install NVIDIA's driver";
+        break;
+      case CUDA_ERROR_NO_DEVICE:
+        report.remedy = "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container, start it with the "
+                        "GPU's devices (docker run --gpus all)";
+        break;
+      default:
+        report.remedy = "check nvidia-smi; after an update of the driver, reboot";
+        break;
+    }
+    return "does not start: cuInit gives " + std::to_string(result) + (name != nullptr ? std::string(", ") + name : "") +
+           (text != nullptr ? std::string(", ") + text : "") +
+           (result == CUDA_ERROR_STUB_LIBRARY ? ", it is the toolkit's stub for linking" : "");
+  }
+};
+
+// ---- NVRTC ----------------------------------------------------------------------------------------------------------
+
+// A compiler that is older than the driver makes code that the driver takes; a newer major version may not.
+std::vector<int> majors_by_preference(int driver_version) {
+  std::vector<int> majors = {13, 12, 11};
+  const int driver_major = driver_version / 1000;
+  if (driver_major > 0) {
+    std::stable_partition(majors.begin(), majors.end(), [&](int major) { return major <= driver_major; });
+  }
+  return majors;
+}
+
+struct NvrtcLibrary {
+  LibraryReport report;
+  Nvrtc nvrtc;
+  bool usable = false;
+
+  explicit NvrtcLibrary(int driver_version) {
+    report.name = "NVRTC";
+    report.effect = "cuda devices have memory and matrix products only: no other op, no kernels from source";
+    report.remedy = "install libnvrtc of the CUDA toolkit (pip: nvidia-cuda-nvrtc; Debian: libnvrtc12), or set CUDA_HOME";
+    for (const int major : majors_by_preference(driver_version)) {
+      const std::string name = "libnvrtc.so." + (major == 11 ? std::string("11.2") : std::to_string(major));
+      usable = open_one(name, toolkit_folders(major), report, [this](void* library) { return accept(library); });
+      if (usable) return;
+    }
+  }
+
+  std::string accept(void* library) {
+    const char* missing = nullptr;
+#define COMPUTE_NVRTC_FIND(member, symbol, result, parameters) \
+  if (!find(library, #symbol, nvrtc.api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_NVRTC_FUNCTIONS(COMPUTE_NVRTC_FIND)
+#undef COMPUTE_NVRTC_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    int count = 0;
+    nvrtc.api.version(&nvrtc.major, &nvrtc.minor);
+    if (nvrtc.api.get_num_supported_archs(&count) == NVRTC_SUCCESS && count > 0) {
+      nvrtc.architectures.resize(static_cast<size_t>(count));
+      nvrtc.api.get_supported_archs(nvrtc.architectures.data());
+    }
+    if (nvrtc.architectures.empty()) return "names no architecture that it makes code for";
+    std::sort(nvrtc.architectures.begin(), nvrtc.architectures.end());
+    report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) + "." +
+                   std::to_string(nvrtc.minor);
+    return "";
+  }
+};
+
+// ---- cuBLASLt -------------------------------------------------------------------------------------------------------
+
+struct CublasLtLibrary {
+  LibraryReport report;
+  CublasLt library;
+  bool usable = false;
+
+  explicit CublasLtLibrary(int driver_version) {
+    report.name = "cuBLASLt";
+    report.effect = "matrix products use a generated kernel, which is slower";
+    report.remedy = "install libcublasLt of the CUDA toolkit (pip: nvidia-cublas; Debian: libcublas12), or set CUDA_HOME";
+    for (const int major : majors_by_preference(driver_version)) {
+      usable = open_one("libcublasLt.so." + std::to_string(major), toolkit_folders(major), report,
+                        [this](void* handle) { return accept(handle); });
+      if (usable) return;
+    }
+  }
+
+  std::string accept(void* handle) {
+    const char* missing = nullptr;
+#define COMPUTE_CUBLASLT_FIND(member, symbol, result, parameters) \
+  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_CUBLASLT_FUNCTIONS(COMPUTE_CUBLASLT_FIND)
+#undef COMPUTE_CUBLASLT_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    const cublasStatus status = library.api.create(&library.handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      return "does not start: cublasLtCreate gives " + std::to_string(status) + ", " + library.api.get_status_string(status);
+    }
+    // 130000 for 13.0.0 from version 12.2 on, 12000 for 12.0.0 before.
+    const size_t version = library.api.get_version();
+    const size_t major = version >= 100000 ? version / 10000 : version / 1000;
+    const size_t minor = version >= 100000 ? version / 100 % 100 : version / 100 % 10;
+    report.found =
+        file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(major) + "." + std::to_string(minor);
+    return "";
+  }
+};
+
+// Made at first use and never destroyed; `looked` lets a report be asked for without making one.
+template <class T>
+struct Once {
+  std::once_flag flag;
+  std::atomic<T*> object{nullptr};
+
+  template <class... Arguments>
+  T& get(Arguments... arguments) {
+    std::call_once(flag, [&] { object.store(new T(arguments...), std::memory_order_release); });
+    return *object.load(std::memory_order_acquire);
+  }
+  LibraryReport report(const char* name, bool required) const {
+    if (const T* made = object.load(std::memory_order_acquire)) return made->report;
+    LibraryReport unknown;
+    unknown.name = name;
+    unknown.required = required;
+    return unknown;
+  }
+};
+
+Once<Driver> driver;
+Once<NvrtcLibrary> nvrtc_library;
+Once<CublasLtLibrary> cublas_lt_library;
+
+}  // namespace
+
+bool open_driver() { return driver.get().usable; }
+
+const Nvrtc* nvrtc() {
+  const NvrtcLibrary& library = nvrtc_library.get(driver.get().version);
+  return library.usable ? &library.nvrtc : nullptr;
+}
+
+const CublasLt* cublas_lt() {
+  const CublasLtLibrary& library = cublas_lt_library.get(driver.get().version);
+  return library.usable ? &library.library : nullptr;
+}
+
+LibraryReport driver_report() { return driver.report("NVIDIA driver", true); }
+LibraryReport nvrtc_report() { return nvrtc_library.report("NVRTC", false); }
+LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", false); }
+
+std::string driver_version() {
+  const int version = driver.get().version;
+  return version > 0 ? version_text(version) : "";
+}
+
+std::string libraries_in_use() {
+  std::string lines;
+  for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()}) {
+    if (report.state == 1) add_line(lines, report.name + ", " + report.found);
+  }
+  return lines;
+}
+
+std::string tried_in_short(const LibraryReport& report) {
+  const auto more = std::count(report.tried.begin(), report.tried.end(), '\n');
+  const std::string first = report.tried.substr(0, report.tried.find('\n'));
+  return first + (more > 0 ? " and " + std::to_string(more) + " more names" : "");
+}
+
+}  // namespace compute::cuda

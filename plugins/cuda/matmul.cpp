@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/matmul.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cuda/graph.hpp"
+
+namespace compute::cuda {
+namespace {
+
+using common::Op;
+using common::Refusal;
+
+constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
+constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
+constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
+
+enum { kA, kB, kC, kAddend, kOperands };
+
+struct Types {
+  int32_t data;
+  int32_t compute;
+  int32_t scale;
+};
+
+std::optional<Types> types_of(compute_dtype dtype, Math math) {
+  const int32_t float32 = math == Math::kStrict ? CUBLAS_COMPUTE_32F
+                          : math == Math::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                : CUBLAS_COMPUTE_32F_FAST_16BF;
+  switch (dtype) {
+    case COMPUTE_DTYPE_FLOAT16:
+      return Types{CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
+    case COMPUTE_DTYPE_BFLOAT16:
+      return Types{CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
+    case COMPUTE_DTYPE_FLOAT32:
+      return Types{CUDA_R_32F, float32, CUDA_R_32F};
+    case COMPUTE_DTYPE_FLOAT64:
+      return Types{CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F};
+    case COMPUTE_DTYPE_COMPLEX64:
+      return Types{CUDA_C_32F, float32, CUDA_C_32F};
+    case COMPUTE_DTYPE_COMPLEX128:
+      return Types{CUDA_C_64F, CUBLAS_COMPUTE_64F, CUDA_C_64F};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
+
+// A matrix as columns that lie `leading` elements apart, or, transposed, as rows that do.
+struct Placed {
+  bool transposed = false;
+  int64_t leading = 1;
+};
+
+// Strides along an axis of extent 1 say nothing.
+std::optional<Placed> place(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+  if ((row_stride == 1 || rows == 1) && (columns == 1 || column_stride >= rows)) {
+    return Placed{false, columns == 1 ? rows : column_stride};
+  }
+  if ((column_stride == 1 || columns == 1) && (rows == 1 || row_stride >= columns)) {
+    return Placed{true, rows == 1 ? columns : row_stride};
+  }
+  return std::nullopt;
+}
+
+// A contraction in column-major terms: d [m, n] = a [m, k] · b [k, n], for every point of the batch.
+struct Problem {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t row[kOperands] = {}, column[kOperands] = {};
+  bool has_addend = false;
+  common::LoopNest batch;  // operands as above, in elements
+  Placed placed[kOperands];
+  int32_t argument[kOperands] = {0, 1, -1, 2};  // of the op
+
+  int64_t batches() const {
+    int64_t count = 1;
+    for (int i = 0; i < batch.rank; ++i) count *= batch.extents[static_cast<size_t>(i)];
+    return count;
+  }
+
+  void remove_loop(int loop) {
+    common::move_loop(batch, loop, 0);
+    const auto drop_first = [&](auto& array) { std::copy(array.begin() + 1, array.end(), array.begin()); };
+    drop_first(batch.extents);
+    for (auto& strides : batch.strides) drop_first(strides);
+    --batch.rank;
+  }
+};
+
+// Swaps the roles: the transpose of the result is the product of the transposes in reverse order.
+void transpose(Problem& p) {
+  std::swap(p.m, p.n);
+  for (int i = 0; i < kOperands; ++i) std::swap(p.row[i], p.column[i]);
+  std::swap(p.row[kA], p.row[kB]);
+  std::swap(p.column[kA], p.column[kB]);
+  std::swap(p.argument[kA], p.argument[kB]);
+  std::swap(p.batch.strides[kA], p.batch.strides[kB]);
+  std::swap(p.batch.offsets[kA], p.batch.offsets[kB]);
+}
+
+// A batch axis that continues the rows of a and c, with one b for all, makes the matrix longer instead.
+void fold_batch(Problem& p) {
+  for (int loop = p.batch.rank - 1; loop >= 0; --loop) {
+    const auto stride = [&](int operand) { return p.batch.strides[static_cast<size_t>(operand)][static_cast<size_t>(loop)]; };
+    const int64_t extent = p.batch.extents[static_cast<size_t>(loop)];
+    // Along an axis of extent 1 any stride will do; one that makes a row-major matrix of the batch is taken.
+    const auto continues = [&](int other, int64_t* along, const int64_t* across, int64_t length, int lengthened, int64_t wide) {
+      if (stride(other) != 0) return false;
+      const auto operands = {lengthened, int{kC}, p.has_addend ? int{kAddend} : int{kC}};
+      if (length > 1) {
+        return std::all_of(operands.begin(), operands.end(), [&](int i) { return stride(i) == length * along[i]; });
+      }
+      for (const int i : operands) {
+        if (across[i] != 1 || stride(i) < (i == lengthened ? p.k : wide)) return false;
+      }
+      for (const int i : operands) along[i] = stride(i);
+      return true;
+    };
+    if (continues(kB, p.row, p.column, p.m, kA, p.n)) {
+      p.m *= extent;
+    } else if (continues(kA, p.column, p.row, p.n, kB, p.m)) {
+      p.n *= extent;
+    } else {
+      continue;
+    }
+    p.remove_loop(loop);
+  }
+}
+
+Problem read_problem(const Op& op) {
+  Problem p;
+  const compute_plugin_tensor& c = op.output(0);
+  const compute_plugin_tensor* tensors[kOperands] = {&op.input(0), &op.input(1), &c, nullptr};
+  p.has_addend = is_given(op, 2) && op.integer("scaled", 0) == 1;  // else its factor is 0
+  if (p.has_addend) tensors[kAddend] = &op.input(2);
+  p.m = c.shape[c.rank - 2];
+  p.n = c.shape[c.rank - 1];
+  p.k = op.input(0).shape[op.input(0).rank - 1];
+  std::array<const int64_t*, kOperands> strides{};
+  for (int i = 0; i < kOperands; ++i) {
+    const compute_plugin_tensor& tensor = tensors[i] != nullptr ? *tensors[i] : c;
+    strides[static_cast<size_t>(i)] = tensor.strides;
+    p.row[i] = tensor.strides[tensor.rank - 2];
+    p.column[i] = tensor.strides[tensor.rank - 1];
+  }
+  p.batch = common::collapse({c.shape, static_cast<size_t>(c.rank - 2)}, strides, kC);
+  return p;
+}
+
+// Finds the orientation and the flags. The operand that has none, or -1.
+int place_all(Problem& p) {
+  const auto lies_in_columns = [&] {
+    const auto placed = place(p.m, p.n, p.row[kC], p.column[kC]);
+    return placed && !placed->transposed;
+  };
+  fold_batch(p);
+  if (!lies_in_columns()) {
+    transpose(p);
+    if (!lies_in_columns()) return kC;
+  }
+  const std::pair<int64_t, int64_t> extents[kOperands] = {{p.m, p.k}, {p.k, p.n}, {p.m, p.n}, {p.m, p.n}};
+  for (int i = 0; i < kOperands; ++i) {
+    if (i == kAddend && !p.has_addend) {
+      p.placed[i] = p.placed[kC];
+      continue;
+    }
+    const auto placed = place(extents[i].first, extents[i].second, p.row[i], p.column[i]);
+    if (!placed || (i >= kC && placed->transposed)) return i;
+    p.placed[i] = *placed;
+  }
+  // cuBLASLt steps through one batch axis, forwards; the longest such one goes inmost.
+  int best = -1;
+  for (int loop = 0; loop < p.batch.rank; ++loop) {
+    const auto at = static_cast<size_t>(loop);
+    const bool forwards = std::all_of(p.batch.strides.begin(), p.batch.strides.end(), [&](const auto& s) { return s[at] >= 0; });
+    if (forwards && p.batch.extents[at] <= INT32_MAX &&
+        (best < 0 || p.batch.extents[at] > p.batch.extents[static_cast<size_t>(best)])) {
+      best = loop;
+    }
+  }
+  if (best > 0) common::move_loop(p.batch, best, 0);
+  if (best < 0 && p.batch.rank > 0) {  // every axis runs backwards somewhere: each is walked by the host
+    for (int i = p.batch.rank; i > 0; --i) {
+      p.batch.extents[static_cast<size_t>(i)] = p.batch.extents[static_cast<size_t>(i - 1)];
+      for (auto& s : p.batch.strides) s[static_cast<size_t>(i)] = s[static_cast<size_t>(i - 1)];
+    }
+    p.batch.extents[0] = 1;
+    for (auto& s : p.batch.strides) s[0] = 0;
+    ++p.batch.rank;
+  }
+  return -1;
+}
+
+template <auto Destroy, class T>
+class Owned {
+ public:
+  Owned() = default;
+  ~Owned() {
+    if (value != nullptr) (cublas_lt()->api.*Destroy)(value);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  T value = nullptr;
+};
+
+void require(cublasStatus status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
+              std::string("cuBLASLt, ") + what + ": " + cublas_lt()->api.get_status_string(status), -1, status);
+}
+
+class MatmulPlan final : public Plan {
+ public:
+  MatmulPlan(const Op& op, const Problem& problem, const Types& types);
+
+  // False if cuBLASLt knows no algorithm.
+  bool find_algorithm(const Op& op, const Types& types);
+
+  void run(const compute_plugin_run& run, Stream& stream) const override;
+  void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const override;
+
+ private:
+  int64_t alignment(const Op& op, int operand) const;
+
+  const Problem problem_;
+  const int64_t element_bytes_;
+  const bool is_scaled_;
+  const int32_t tensor_count_, scalar_count_;
+  int32_t tensor_[kOperands];  // of the run
+  Owned<&CublasLtApi::matmul_desc_destroy, cublasLtMatmulDesc> description_;
+  Owned<&CublasLtApi::matrix_layout_destroy, cublasLtMatrixLayout> layouts_[kOperands];
+  cublasLtMatmulAlgo algorithm_{};
+  compute_plugin_scalar one_{};
+};
+
+MatmulPlan::MatmulPlan(const Op& op, const Problem& problem, const Types& types)
+    : problem_(problem),
+      element_bytes_(common::dtype_size(op.output(0).dtype)),
+      is_scaled_(op.integer("scaled", 0) == 1),
+      tensor_count_(op.tensor_count()),
+      scalar_count_(op.scalar_count()) {
+  const CublasLtApi& api = cublas_lt()->api;
+  for (int i = 0; i < kOperands; ++i) tensor_[i] = problem_.argument[i];
+  tensor_[kC] = op.input_count();
+  if (!problem_.has_addend) tensor_[kAddend] = tensor_[kC];
+  if (types.scale == CUDA_R_64F || types.scale == CUDA_C_64F) {
+    const double one = 1;
+    std::memcpy(one_.bits, &one, sizeof one);
+  } else {
+    const float one = 1;
+    std::memcpy(one_.bits, &one, sizeof one);
+  }
+  require(api.matmul_desc_create(&description_.value, types.compute, types.scale), "describing a product");
+  for (const auto& [operand, attribute] : {std::pair{kA, CUBLASLT_MATMUL_DESC_TRANSA}, {kB, CUBLASLT_MATMUL_DESC_TRANSB}}) {
+    const int32_t operation = problem_.placed[operand].transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    require(api.matmul_desc_set_attribute(description_.value, attribute, &operation, sizeof operation), "describing a product");
+  }
+  const std::pair<int64_t, int64_t> extents[kOperands] = {
+      {problem_.m, problem_.k}, {problem_.k, problem_.n}, {problem_.m, problem_.n}, {problem_.m, problem_.n}};
+  for (int i = 0; i < kOperands; ++i) {
+    auto [rows, columns] = extents[i];
+    if (problem_.placed[i].transposed) std::swap(rows, columns);
+    require(api.matrix_layout_create(&layouts_[i].value, types.data, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                     problem_.placed[i].leading),
+            "describing a matrix");
+    if (problem_.batch.rank == 0) continue;
+    const auto count = static_cast<int32_t>(problem_.batch.extents[0]);
+    const int64_t stride = problem_.batch.strides[static_cast<size_t>(i)][0];
+    require(api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+            "describing a batch");
+    require(api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+            "describing a batch");
+  }
+}
+
+// A power of two that divides the address of the operand in every call.
+int64_t MatmulPlan::alignment(const Op& op, int operand) const {
+  uint64_t bits = static_cast<uint64_t>(op.tensor(tensor_[operand]).alignment);
+  const auto at = static_cast<size_t>(operand);
+  bits |= static_cast<uint64_t>(problem_.batch.offsets[at] * element_bytes_);
+  for (int loop = 0; loop < problem_.batch.rank; ++loop) {
+    bits |= static_cast<uint64_t>(problem_.batch.strides[at][static_cast<size_t>(loop)] * element_bytes_);
+  }
+  return bits == 0 ? 64 : int64_t{1} << std::countr_zero(bits);
+}
+
+bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
+  const CublasLtApi& api = cublas_lt()->api;
+  Owned<&CublasLtApi::matmul_preference_destroy, cublasLtMatmulPreference> preference;
+  require(api.matmul_preference_create(&preference.value), "stating preferences");
+  const auto prefer = [&](int32_t attribute, auto value) {
+    require(api.matmul_preference_set_attribute(preference.value, attribute, &value, sizeof value), "stating preferences");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMaxWorkspaceBytes});
+  for (const auto& [operand, attribute] : {std::pair{kA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES},
+                                           {kB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES},
+                                           {kAddend, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES},
+                                           {kC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}}) {
+    prefer(attribute, static_cast<uint32_t>(alignment(op, operand)));
+  }
+  // Halves round once: partial sums are added in float32.
+  if (types.data == CUDA_R_16F || types.data == CUDA_R_16BF) {
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  }
+  std::array<cublasLtMatmulHeuristicResult, 4> results{};
+  int found = 0;
+  const cublasStatus status = api.matmul_algo_get_heuristic(
+      cublas_lt()->handle, description_.value, layouts_[kA].value, layouts_[kB].value, layouts_[kAddend].value, layouts_[kC].value,
+      preference.value, static_cast<int>(results.size()), results.data(), &found);
+  if (status != CUBLAS_STATUS_SUCCESS) return false;
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult& result = results[static_cast<size_t>(i)];
+    if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaxWorkspaceBytes) continue;
+    algorithm_ = result.algo;
+    workspace_bytes = static_cast<int64_t>(result.workspaceSize);
+    return true;
+  }
+  return false;
+}
+
+void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
+  static constexpr compute_plugin_scalar kZero{};
+  const void* const alpha = is_scaled_ ? run.scalars[0].bits : one_.bits;
+  const void* const beta = problem_.has_addend ? run.scalars[1].bits : kZero.bits;
+  uint64_t base[kOperands];
+  for (int i = 0; i < kOperands; ++i) {
+    const compute_plugin_operand& operand = run.tensors[tensor_[i]];
+    base[i] = operand.buffer + static_cast<uint64_t>(operand.offset_bytes +
+                                                     problem_.batch.offsets[static_cast<size_t>(i)] * element_bytes_);
+  }
+  const auto pointer = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
+  const uint64_t workspace = run.workspace.buffer + static_cast<uint64_t>(run.workspace.offset_bytes);
+  const CublasLt& library = *cublas_lt();
+  std::array<int64_t, common::kMaxRank> index{};
+  while (true) {
+    uint64_t at[kOperands];
+    for (int i = 0; i < kOperands; ++i) {
+      int64_t elements = 0;
+      for (int loop = 1; loop < problem_.batch.rank; ++loop) {
+        elements += index[static_cast<size_t>(loop)] * problem_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)];
+      }
+      at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_);
+    }
+    stream.note_launch("cublasLtMatmul");
+    require(library.api.matmul(library.handle, description_.value, alpha, pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
+                               layouts_[kB].value, beta, pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
+                               layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
+                               static_cast<size_t>(workspace_bytes), stream.handle()),
+            "multiplying");
+    int loop = problem_.batch.rank - 1;
+    while (loop >= 1 && ++index[static_cast<size_t>(loop)] == problem_.batch.extents[static_cast<size_t>(loop)]) {
+      index[static_cast<size_t>(loop--)] = 0;
+    }
+    if (loop < 1) return;
+  }
+}
+
+void MatmulPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const {
+  GraphCapture node;
+  node.plan = this;
+  node.run = run;
+  node.tensors.assign(run.tensors, run.tensors + tensor_count_);
+  if (scalar_count_ > 0) {
+    node.scalars.assign(run.scalars, run.scalars + scalar_count_);
+    if (slots != nullptr) node.slots.assign(slots, slots + scalar_count_);
+  }
+  graph.add(std::move(node));
+}
+
+// One line, once, for those who wonder where the speed is.
+void report_missing_library() {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  const LibraryReport report = cublas_lt_report();
+  common::log(COMPUTE_LOG_WARNING, "load",
+              "matrix products on cuda use a generated kernel, because cuBLASLt was not found: tried " + tried_in_short(report) +
+                  "; " + report.remedy);
+}
+
+}  // namespace
+
+MatmulVerdict judge_matmul(Device& device, const Op& op) {
+  MatmulVerdict verdict;
+  const compute_dtype dtype = op.output(0).dtype;
+  if (!types_of(dtype, device.math())) {
+    verdict.reason = std::string("cuBLASLt multiplies no ") + common::dtype_name(dtype);
+    return verdict;
+  }
+  for (int32_t i = 0; i < op.input_count(); ++i) {
+    if (i >= 2 && !is_given(op, i)) continue;
+    if (op.input(i).rank >= 2 && op.input(i).dtype == dtype) continue;
+    verdict.reason = "the operands differ in dtype, or have less than two axes";
+    return verdict;
+  }
+  if (op.expression_count() != 0 || is_given(op, 3)) {
+    verdict.reason = "there is an epilogue";
+    return verdict;
+  }
+  if (cublas_lt() == nullptr) {
+    report_missing_library();
+    verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());
+    return verdict;
+  }
+  Problem problem = read_problem(op);
+  const int misplaced = place_all(problem);
+  if (misplaced >= 0) {
+    verdict.reason = "no leading dimension says an operand's strides";
+    const int32_t argument = problem.argument[misplaced];
+    const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
+                            static_cast<double>(problem.batches());
+    if (argument >= 0 && products >= kPackingPaysFrom) {
+      verdict.packing = Refusal{COMPUTE_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
+    }
+    return verdict;
+  }
+  const int64_t calls = problem.batch.rank > 0 ? problem.batches() / problem.batch.extents[0] : 1;
+  if (calls > kMostCalls) {
+    verdict.reason = "the batch axes would take " + std::to_string(calls) + " calls";
+    return verdict;
+  }
+  verdict.is_taken = true;
+  return verdict;
+}
+
+std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
+  if (!judge_matmul(device, op).is_taken) return nullptr;
+  Problem problem = read_problem(op);
+  place_all(problem);
+  const Types types = *types_of(op.output(0).dtype, op.fast_math() ? Math::kFast : device.math());
+  auto plan = std::make_unique<MatmulPlan>(op, problem, types);
+  return plan->find_algorithm(op, types) ? std::move(plan) : nullptr;
+}
+
+}  // namespace compute::cuda

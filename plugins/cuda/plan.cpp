@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugins/cuda/graph.hpp"
+#include "plugins/cuda/matmul.hpp"
+
+namespace compute::cuda {
+namespace {
+
+using common::Launch;
+using common::Op;
+using common::Pointer;
+using common::Recipe;
+using common::Refusal;
+
+}  // namespace
+
+std::optional<Refusal> refuse(Device& device, const Op& op) {
+  if (std::optional<Refusal> refusal = common::refuse_dtypes(op)) return refusal;
+  if (op.name() == "contraction") {
+    const MatmulVerdict verdict = judge_matmul(device, op);
+    if (verdict.is_taken) return std::nullopt;
+    if (verdict.packing) return verdict.packing;
+  }
+  if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
+  if (nvrtc() == nullptr) {
+    const LibraryReport report = nvrtc_report();
+    return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1, "no NVRTC to compile kernels with: tried " + tried_in_short(report),
+                   report.remedy};
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare(Device& device, const Op& op) {
+  if (std::optional<Refusal> refusal = refuse(device, op)) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
+  }
+  if (op.name() == "contraction") {
+    if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
+  }
+  return std::make_unique<KernelPlan>(device, op);
+}
+
+KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
+  const Recipe recipe = common::make_recipe(op, device.dialect());
+  workspace_bytes = recipe.workspace_bytes;
+  reports_faults = recipe.reports_faults;
+  for (const Launch& launch : recipe.launches) {
+    Step step{};
+    step.kernel = &device.kernels().get(
+        launch.key, common::compile_options(device.dialect()),
+        [&] { return common::kernel_source(op, device.dialect(), launch); }, &kernels_compiled);
+    step.groups = static_cast<unsigned>(launch.groups);
+    step.group_size = static_cast<unsigned>(launch.group_size);
+    step.pointers = launch.pointers;
+    step.scalars = launch.scalars;
+    step.words.assign(launch.pointers.size(), 0);
+    step.words.insert(step.words.end(), launch.block.begin(), launch.block.end());
+    for (common::ScalarSlot& slot : step.scalars) slot.word += static_cast<int32_t>(launch.pointers.size());
+    steps_.push_back(std::move(step));
+    if (launch.table.empty()) continue;
+    const size_t bytes = launch.table.size() * sizeof(int64_t);
+    check(cu.mem_alloc(&steps_.back().table, bytes), "allocating a plan's table");
+    check(cu.memcpy_htod(steps_.back().table, launch.table.data(), bytes), "copying a plan's table");
+  }
+}
+
+KernelPlan::~KernelPlan() {
+  for (const Step& step : steps_) {
+    if (step.table == 0) continue;
+    try {
+      const Current current = device_.current();
+      cu.mem_free(step.table);
+    } catch (...) {
+      // The context is gone, and its memory with it.
+    }
+  }
+}
+
+void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault, uint64_t* words) {
+  std::memcpy(words, step.words.data(), step.words.size() * sizeof(uint64_t));
+  const auto address = [](const compute_plugin_operand& operand) {
+    return operand.buffer + static_cast<uint64_t>(operand.offset_bytes);
+  };
+  for (size_t i = 0; i < step.pointers.size(); ++i) {
+    switch (step.pointers[i].kind) {
+      case Pointer::kTensor:
+        words[i] = address(run.tensors[step.pointers[i].index]);
+        break;
+      case Pointer::kWorkspace:
+        words[i] = address(run.workspace);
+        break;
+      case Pointer::kFault:
+        words[i] = run.fault.buffer != 0 ? address(run.fault) : reinterpret_cast<uintptr_t>(fault);
+        break;
+      case Pointer::kTable:
+        words[i] = step.table;
+        break;
+    }
+  }
+  for (const common::ScalarSlot& slot : step.scalars) {
+    std::memcpy(words + slot.word, run.scalars[slot.scalar].bits, sizeof run.scalars[slot.scalar].bits);
+  }
+}
+
+CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream) {
+  // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
+  size_t bytes = words.count * sizeof(uint64_t);
+  void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), const_cast<uint64_t*>(words.words), reinterpret_cast<void*>(uintptr_t{2}),
+                   &bytes, nullptr};
+  return cu.launch_kernel(kernel.function, groups, 1, 1, group_size, 1, 1, 0, stream, nullptr, extra);
+}
+
+void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {
+  for (const Step& step : steps_) {
+    auto* words = static_cast<uint64_t*>(__builtin_alloca(step.words.size() * sizeof(uint64_t)));
+    fill_words(step, run, stream.fault_record(), words);
+    stream.note_launch(step.kernel->name.c_str());
+    const CUresult result = launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
+    if (result != CUDA_SUCCESS) [[unlikely]] throw stream.failure(result, "launching a kernel");
+  }
+}
+
+void KernelPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const {
+  for (const Step& step : steps_) {
+    GraphKernel node;
+    node.kernel = step.kernel;
+    node.groups = step.groups;
+    node.group_size = step.group_size;
+    node.words.resize(step.words.size());
+    fill_words(step, run, graph.fault_record(), node.words.data());
+    for (const common::ScalarSlot& scalar : step.scalars) {
+      const int32_t slot = slots != nullptr ? slots[scalar.scalar] : -1;
+      if (slot >= 0) node.slots.push_back({scalar.word, slot});
+    }
+    graph.add(std::move(node));
+  }
+}
+
+}  // namespace compute::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that are ready to run: launches of generated kernels, or calls of cuBLASLt.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plugins/common/op.hpp"
+#include "plugins/cuda/device.hpp"
+#include "plugins/cuda/stream.hpp"
+
+namespace compute::cuda {
+
+class GraphBuilder;
+
+/// Immutable: any number of threads may run it at once, on any stream of its device.
+class Plan {
+ public:
+  Plan() = default;
+  virtual ~Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// Queues the work. The device's context is current.
+  virtual void run(const compute_plugin_run& run, Stream& stream) const = 0;
+
+  /// Adds the work to a graph. `slots` names the graph's slot of every scalar, -1 for none; NULL: none at all.
+  virtual void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const = 0;
+
+  int64_t workspace_bytes = 0;
+  int64_t kernels_compiled = 0;
+  bool reports_faults = false;
+};
+
+/// Why `op` is not taken; nothing if prepare() succeeds.
+std::optional<common::Refusal> refuse(Device& device, const common::Op& op);
+
+/// The device's context is current.
+std::unique_ptr<Plan> prepare(Device& device, const common::Op& op);
+
+// ---- Generated kernels ----------------------------------------------------------------------------------------------
+
+/// A kernel's parameters, as one block of words: the pointers, then the block of the launch.
+struct LaunchWords {
+  const uint64_t* words;
+  size_t count;
+};
+
+class KernelPlan final : public Plan {
+ public:
+  KernelPlan(Device& device, const common::Op& op);
+  ~KernelPlan() override;
+
+  void run(const compute_plugin_run& run, Stream& stream) const override;
+  void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const override;
+
+ private:
+  struct Step {
+    const Kernel* kernel;
+    unsigned groups, group_size;
+    std::vector<common::Pointer> pointers;
+    std::vector<common::ScalarSlot> scalars;
+    std::vector<uint64_t> words;  // of a run, but for its addresses and scalars
+    CUdeviceptr table;
+  };
+
+  static void fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault, uint64_t* words);
+
+  Device& device_;
+  std::vector<Step> steps_;
+};
+
+/// Launches with parameters given as one block.
+CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream);
+
+}  // namespace compute::cuda

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/stream.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace compute::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+CUstream create_stream(Device& device, int32_t priority) {
+  const Current current = device.current();
+  int least = 0, greatest = 0;  // the greatest priority is the smallest number
+  cu.ctx_get_stream_priority_range(&least, &greatest);
+  CUstream stream = nullptr;
+  check(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING, std::clamp(-priority, greatest, least)), "creating a stream");
+  return stream;
+}
+
+}  // namespace
+
+Stream::Stream(Device& device, int32_t priority)
+    : device_(device), owns_handle_(true), own_record_(device.take_fault_record()), handle_(create_stream(device, priority)) {}
+
+Stream::Stream(Device& device, CUstream handle)
+    : device_(device), owns_handle_(false), own_record_(device.take_fault_record()), handle_(handle) {}
+
+Stream::~Stream() {
+  try {
+    const Current current = device_.current();
+    // A record that a kernel may still write to is not given to another stream.
+    if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_fault_record(own_record_);
+    for (const Mark& mark : marks_) device_.give_event(mark.event);
+    if (owns_handle_) cu.stream_destroy(handle_);
+  } catch (...) {
+    // Of a context that cannot be made current nothing is left.
+  }
+}
+
+void Stream::mark(uint64_t number) {
+  const CUevent event = device_.take_event();
+  if (const CUresult result = cu.event_record(event, handle_); result != CUDA_SUCCESS) {
+    device_.give_event(event);
+    throw failure(result, "marking the stream");
+  }
+  const std::lock_guard lock(mutex_);
+  marks_.push_back({number, launches_.load(std::memory_order_relaxed), event});
+}
+
+void Stream::wait(Stream& other, uint64_t number) {
+  CUresult result = CUDA_SUCCESS;
+  {
+    const std::lock_guard lock(other.mutex_);
+    const auto mark = std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& m) { return m.number >= number; });
+    if (mark == other.marks_.end()) return;  // it has finished
+    result = cu.stream_wait_event(handle_, mark->event, 0);
+  }
+  if (result != CUDA_SUCCESS) throw failure(result, "waiting for another stream");
+}
+
+// With the lock held.
+std::string Stream::window() const {
+  const uint64_t seen = launches_.load(std::memory_order_relaxed);
+  const uint64_t count = seen - good_launches_;
+  if (count == 0) return "";
+  const auto name = [&](uint64_t launch) -> std::string {
+    const char* text = seen - launch <= kNames ? names_[launch % kNames].load(std::memory_order_relaxed) : nullptr;
+    return text != nullptr ? text : "an earlier one";
+  };
+  if (count == 1) return "kernel " + name(good_launches_);
+  return "one of " + std::to_string(count) + " kernels from " + name(good_launches_) + " to " + name(seen - 1) +
+         "; COMPUTE_SYNC=1 names it";
+}
+
+Error Stream::failure(CUresult result, const char* what) {
+  const std::lock_guard lock(mutex_);
+  Error error = error_of(result, what, is_final(result) ? window() : "");
+  if (is_final(result)) fail(error);
+  return error;
+}
+
+// With the lock held. The first failure stays.
+void Stream::fail(Error error) noexcept {
+  if (has_failed_.load(std::memory_order_relaxed)) return;
+  error_code_ = error.code;
+  error_argument_ = error.argument;
+  error_native_code_ = error.native_code;
+  error_message_ = std::move(error.message);
+  has_failed_.store(true, std::memory_order_release);
+}
+
+void Stream::throw_failure() const {
+  const std::lock_guard lock(mutex_);
+  throw Error(error_code_, error_message_, error_argument_, error_native_code_);
+}
+
+// With the lock held.
+void Stream::look_for_faults() {
+  const auto look = [&](compute_plugin_fault* record) {
+    if (__atomic_load_n(&record->code, __ATOMIC_ACQUIRE) == COMPUTE_FAULT_NONE) return;
+    const compute_plugin_fault fault = *record;
+    *record = {};
+    fail(Error(COMPUTE_ERROR_KERNEL_FAILED,
+               "index " + std::to_string(fault.value) + " at position " + std::to_string(fault.position) +
+                   " is out of range for an extent of " + std::to_string(fault.limit),
+               fault.argument));
+  };
+  look(own_record_);
+  for (compute_plugin_fault* record : watched_) look(record);
+}
+
+// With the lock held: takes the marks that have finished.
+void Stream::poll() {
+  if (has_failed_.load(std::memory_order_relaxed)) return;
+  while (!marks_.empty()) {
+    const Mark mark = marks_.front();
+    const CUresult result = cu.event_query(mark.event);
+    if (result == CUDA_ERROR_NOT_READY) return;
+    if (result != CUDA_SUCCESS) {
+      fail(error_of(result, "queued work failed", window()));
+      return;
+    }
+    look_for_faults();
+    if (has_failed_.load(std::memory_order_relaxed)) return;
+    reached_ = mark.number;
+    good_launches_ = mark.launches;
+    marks_.pop_front();
+    device_.give_event(mark.event);
+  }
+}
+
+bool Stream::is_settled(uint64_t number, uint64_t* out_reached, compute_error** out_error) {
+  const std::lock_guard lock(mutex_);
+  poll();
+  *out_reached = reached_;
+  *out_error = nullptr;
+  if (has_failed_.load(std::memory_order_relaxed)) {
+    *out_error = common::make_error(error_code_, error_message_, error_argument_, error_native_code_);
+    return true;
+  }
+  return reached_ >= number;
+}
+
+uint64_t Stream::reached(compute_error** out_error) {
+  const Current current = device_.current();
+  uint64_t reached = 0;
+  is_settled(UINT64_MAX, &reached, out_error);
+  return reached;
+}
+
+uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_error) {
+  const Current current = device_.current();
+  const auto start = Clock::now();
+  uint64_t reached = 0;
+  while (!is_settled(number, &reached, out_error)) {
+    const int64_t waited = std::chrono::duration_cast<nanoseconds>(Clock::now() - start).count();
+    if (waited >= timeout_ns) break;
+    if (waited < device_.spin_ns()) continue;
+    // Sleeping a thirtieth of what was waited so far costs that much at most in the end, and little time on the way.
+    std::this_thread::sleep_for(
+        nanoseconds(std::min(std::clamp<int64_t>(waited / 32, 5'000, 1'000'000), timeout_ns - waited)));
+  }
+  return reached;
+}
+
+void Stream::watch(compute_plugin_fault* record) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(watched_.begin(), watched_.end(), record) == watched_.end()) watched_.push_back(record);
+}
+
+void Stream::unwatch(compute_plugin_fault* record) {
+  const std::lock_guard lock(mutex_);
+  std::erase(watched_, record);
+}
+
+}  // namespace compute::cuda

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: CUstreams with marks, and what is known of work that failed.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "plugins/cuda/device.hpp"
+
+namespace compute::cuda {
+
+/// One thread submits at a time; reached() and sync() may be called from any thread meanwhile.
+class Stream {
+ public:
+  Stream(Device& device, int32_t priority);
+  /// Over a CUstream of the program's own, which stays open.
+  Stream(Device& device, CUstream handle);
+  /// Work queued still runs.
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Device& device() const { return device_; }
+  CUstream handle() const { return handle_; }
+
+  /// Throws if the stream has failed.
+  void require_good() const {
+    if (has_failed_.load(std::memory_order_acquire)) [[unlikely]] throw_failure();
+  }
+
+  /// Notes a launch, so that a failure can name it. `name` lives as long as the device.
+  void note_launch(const char* name) noexcept {
+    const uint64_t count = launches_.load(std::memory_order_relaxed);
+    names_[count % kNames].store(name, std::memory_order_relaxed);
+    launches_.store(count + 1, std::memory_order_relaxed);
+  }
+
+  void mark(uint64_t number);
+  void wait(Stream& other, uint64_t number);
+
+  /// The greatest marked number that has finished. If the stream has failed, that is the last one known to be good; *out_error
+  /// is then the error, else NULL.
+  uint64_t reached(compute_error** out_error);
+  /// The same after waiting, at most timeout_ns, for `number`.
+  uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
+
+  /// Where kernels report faults for which the run has no record; looked at with each mark that finishes.
+  compute_plugin_fault* fault_record() const { return own_record_; }
+  /// Looks at a record of somebody else's, a graph's, as well, until it is taken off.
+  void watch(compute_plugin_fault* record);
+  void unwatch(compute_plugin_fault* record);
+
+  /// The error for a result of a call on this stream, with the work that may be at fault.
+  Error failure(CUresult result, const char* what);
+
+ private:
+  static constexpr size_t kNames = 16;
+
+  struct Mark {
+    uint64_t number;
+    uint64_t launches;  // noted before the mark
+    CUevent event;
+  };
+
+  [[noreturn]] void throw_failure() const;
+  void poll();
+  void look_for_faults();
+  void fail(Error error) noexcept;
+  std::string window() const;
+  bool is_settled(uint64_t number, uint64_t* out_reached, compute_error** out_error);
+
+  Device& device_;
+  const bool owns_handle_;
+  compute_plugin_fault* const own_record_;
+  CUstream handle_ = nullptr;
+  std::atomic<bool> has_failed_{false};
+  std::atomic<uint64_t> launches_{0};
+  std::array<std::atomic<const char*>, kNames> names_{};
+
+  mutable std::mutex mutex_;  // of what follows; never held across a call that blocks
+  std::deque<Mark> marks_;
+  uint64_t reached_ = 0;
+  uint64_t good_launches_ = 0;
+  compute_error_code error_code_ = COMPUTE_OK;
+  int32_t error_argument_ = -1;
+  int64_t error_native_code_ = 0;
+  std::string error_message_;
+  std::vector<compute_plugin_fault*> watched_;
+};
+
+}  // namespace compute::cuda
