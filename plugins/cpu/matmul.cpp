@@ -57,6 +57,8 @@ bool is(ComplexNumber<T> x, int value) {
 }
 bool is(BoolByte x, int value) { return (x.value != 0) == (value != 0); }
 
+bool is_complex(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128; }
+
 bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
 
 /// Calls f with a value of the accumulator's type; signed integers count as unsigned, so that they wrap.
@@ -159,8 +161,19 @@ constexpr int64_t kSerialWork = int64_t{1} << 18;
 // A task of a library is cut no smaller than this, or than kLibraryTile rows and columns.
 constexpr int64_t kLibraryWork = int64_t{1} << 21;
 constexpr int64_t kLibraryTile = 256;
+constexpr int64_t kLibraryUnit = 48;  // a multiple of the libraries' register tiles
+constexpr int64_t kThin = 12;
+constexpr int64_t kThinTile = 2048;
 constexpr int64_t kSmallLibraryTile = 128;
 constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
+// OpenBLAS's AVX-512 kernels for float32 and float64 pack nothing up to this many multiplications, and are at their
+// best there.
+constexpr int64_t kUnpackedWork = 1000000;
+constexpr int64_t kUnpackedTile = 16;
+constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512, against oneDNN's
+// Where the shortest side is from here on, our own AVX-512 kernel is as fast as oneDNN, and cuts for any number of
+// threads.
+constexpr int64_t kOwnFloat32 = 1024;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
@@ -349,6 +362,20 @@ bool MatmulPlan::describe_for_blas() {
   return false;
 }
 
+/// True iff OpenBLAS beats the other two, or may: measured, with kernels that suit the processor.
+bool MatmulPlan::openblas_is_best(const MatmulOptions& options) const {
+  const int64_t work = product(product(m_, n_), k_);
+  const int64_t results = product(m_, n_);
+  if (results == 1) return true;
+  if (options.isa != GemmIsa::avx512) return work <= kSmallNarrowWork;
+  if (dtype_ == COMPUTE_DTYPE_FLOAT32) return work <= kUnpackedWork && (k_ <= 4096 || results < 64);
+  if (dtype_ == COMPUTE_DTYPE_FLOAT64) return work <= 8 * kUnpackedWork || k_ <= 128 || cuts_to_unpacked();
+  return std::min(m_, n_) < 64;
+}
+
+/// True iff the product is thin or flat enough for tiles of kUnpackedWork.
+bool MatmulPlan::cuts_to_unpacked() const { return k_ <= 256 || (k_ <= 4096 && (m_ <= 4 || n_ <= 12)); }
+
 /// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
 /// threads.
 MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
@@ -370,23 +397,13 @@ MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
     choice = onednn_found != nullptr     ? MatmulEngine::onednn
              : openblas_found != nullptr ? MatmulEngine::openblas
                                          : MatmulEngine::own;
-  } else {
-    const int64_t shortest = std::min({m_, n_, k_});
-    const int64_t longest = std::max({m_, n_, k_});
-    const bool wide = options.isa == GemmIsa::avx512;
-    if (is_float32) {
-      if (openblas_found != nullptr && longest <= 96) {
-        choice = MatmulEngine::openblas;
-      } else if (wide && shortest >= 1024) {
-        choice = MatmulEngine::own;
-      } else if (onednn_found != nullptr) {
-        choice = MatmulEngine::onednn;
-      } else if (openblas_found != nullptr) {
-        choice = MatmulEngine::openblas;
-      }
-    } else if (openblas_found != nullptr && !(wide && dtype_ == COMPUTE_DTYPE_FLOAT64 && shortest >= 100)) {
-      choice = MatmulEngine::openblas;
-    }
+  } else if (is_float32 && onednn_found != nullptr && !openblas_is_best(options)) {
+    choice = options.isa == GemmIsa::avx512 && std::min({m_, n_, k_}) >= kOwnFloat32 ? MatmulEngine::own
+                                                                                     : MatmulEngine::onednn;
+  } else if (openblas_found != nullptr && openblas_is_best(options)) {
+    choice = MatmulEngine::openblas;
+  } else if (openblas_found != nullptr && options.isa != GemmIsa::avx512) {
+    choice = MatmulEngine::openblas;
   }
   if (choice == MatmulEngine::onednn) onednn_ = onednn_found;
   if (choice == MatmulEngine::openblas) openblas_ = openblas_found;
@@ -420,10 +437,20 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     }
   } else {
     // A library's result may depend on the tile, so that the tile may not depend on the number of threads.
-    constexpr int64_t kUnit = 16;
-    while (work() > kLibraryWork && std::max(tile_m_, tile_n_) > kLibraryTile) halve_longer(kUnit, kUnit);
-    while (work() > kLibraryWork && std::max(tile_m_, tile_n_) > kSmallLibraryTile && tiles() < kLibraryTasks) {
-      halve_longer(kUnit, kUnit);
+    if (engine_ == MatmulEngine::openblas && options.isa == GemmIsa::avx512 && cuts_to_unpacked() && k_ > kThin &&
+        !is_complex(dtype_)) {
+      while (product(product(tile_m_, tile_n_), k_) > kUnpackedWork && std::max(tile_m_, tile_n_) > kUnpackedTile) {
+        halve_longer(kUnpackedTile, kUnpackedTile);
+      }
+    }
+    // A thin product reads or writes one matrix but once, and fastest along long rows.
+    const bool long_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
+    const bool thin = k_ <= kThin || (std::min(m_, n_) <= kThin && long_rows);
+    const int64_t tile = thin ? kThinTile : kLibraryTile;
+    while (work() > kLibraryWork && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
+    while (!thin && work() > kLibraryWork && std::max(tile_m_, tile_n_) > kSmallLibraryTile &&
+           tiles() < kLibraryTasks) {
+      halve_longer(kLibraryUnit, kLibraryUnit);
     }
   }
   tiles_m_ = ceiling(m_, tile_m_);
@@ -491,6 +518,30 @@ bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratc
   bool succeeded = true;
   const int64_t first = task / tiles * batch_chunk_;
   const int64_t end = std::min(first + batch_chunk_, batches_);
+  const bool plain = data[kAddend] == nullptr && data[kBias] == nullptr && k_ > 0 && !execution.alpha.zero &&
+                     !is_half(dtype_) && batch_.size() <= 1;
+  if (plain) {  // nothing but three addresses changes from entry to entry, which may be very small
+    const auto place = [&](int operand) {
+      const int64_t stride = batch_.empty() ? 0 : batch_[0].strides[operand];
+      return offset(data[operand], (start[operand] + first * stride) * element_bytes_);
+    };
+    const auto step = [&](int operand) { return batch_.empty() ? 0 : batch_[0].strides[operand] * element_bytes_; };
+    const int64_t step_a = step(kA), step_b = step(kB), step_c = step(kC);
+    Tile tile = {std::min(tile_m_, m_ - i),
+                 std::min(tile_n_, n_ - j),
+                 place(kA),
+                 place(kB),
+                 const_cast<void*>(place(kC)),
+                 nullptr,
+                 nullptr};
+    for (int64_t entry = first; entry < end; ++entry) {
+      succeeded = run_product(execution, tile, Terms::kNone, scratch) && succeeded;
+      tile.a = offset(tile.a, step_a);
+      tile.b = offset(tile.b, step_b);
+      tile.c = offset(tile.c, step_c);
+    }
+    return succeeded;
+  }
   for (int64_t entry = first; entry < end; ++entry) {
     int64_t at[kOperands];
     for (int operand = 0; operand < kOperands; ++operand) at[operand] = start[operand];
@@ -537,15 +588,21 @@ bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* sc
     });
   }
   if (!has_product) return true;
+  return run_product(execution, tile, scales_c ? Terms::kBetaC : has_terms ? Terms::kC : Terms::kNone, scratch);
+}
+
+/// c = alpha a b plus what `terms` says of c.
+bool MatmulPlan::run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const {
   if (engine_ != MatmulEngine::own) {
     static constexpr ComplexNumber<double> kZero = {0, 0};  // also of every other type
-    const void* const beta = scales_c    ? execution.beta.value
-                             : has_terms ? factor(dtype_, nullptr).value
-                                         : static_cast<const void*>(&kZero);
+    const void* const beta = terms == Terms::kBetaC ? execution.beta.value
+                             : terms == Terms::kC   ? factor(dtype_, nullptr).value
+                                                    : static_cast<const void*>(&kZero);
     return run_library(execution, tile, beta);
   }
   kernels_->by_dtype[dtype_].run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB],
-                                  tile.c, row_[kC], column_[kC], execution.alpha.value, has_terms, scratch});
+                                  tile.c, row_[kC], column_[kC], execution.alpha.value, terms != Terms::kNone,
+                                  scratch});
   return true;
 }
 

@@ -95,6 +95,7 @@ class MatmulPlan {
     int64_t leading;
   };
 
+  enum class Terms { kNone, kC, kBetaC };  // what c holds that a product is added to
   struct Tile {
     int64_t m, n;
     const void* a;
@@ -110,10 +111,13 @@ class MatmulPlan {
   void fold_batch_into_matrices();
   void transpose();
   bool describe_for_blas();
+  bool openblas_is_best(const MatmulOptions& options) const;
+  bool cuts_to_unpacked() const;
   MatmulEngine choose_engine(const MatmulOptions& options);
   void cut(const MatmulOptions& options);
   bool run_task(const Execution& execution, int64_t task, void* scratch) const;
   bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+  bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;
   bool run_library(const Execution& execution, const Tile& tile, const void* beta) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
 
