@@ -2,6 +2,7 @@
 #include "plugins/opencl/device.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "plugins/common/host.hpp"
 #include "plugins/common/kernel_cache.hpp"
@@ -111,7 +112,10 @@ std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const commo
   }
   // Compiled outside of the lock: two threads may do it at once, and the first result is kept.
   const common::KernelSource source = common::kernel_source(op, dialect(), launch);
+  const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  common::log(COMPUTE_LOG_DEBUG, "compile", source.name + " on " + info_.name + ": " + std::to_string(taken.count()) + " ms");
   ++*out_compiled;
   std::lock_guard lock(kernels_mutex_);
   return kernels_.emplace(launch.key, std::move(compiled)).first->second;

@@ -225,7 +225,7 @@ class MapBuilder {
     const int lanes = shape_.lanes, group = builder_.dialect().group_size;
     std::vector<VectorText> vectors(static_cast<size_t>(shape_.tensors));
     const auto is_vector = [&](int32_t i) { return lanes > 1 && moves(i); };
-    const auto register_of = [&](int32_t i, const std::string& step) { return cat("u", i, "[", step, "]"); };
+    const auto register_of = [&](int32_t i, const std::string& step) { return cat("r", i, "[", step, "]"); };
     const bool may_end_inside = lanes > 1 && shape_.nest.rank == 1;
     out += cat("  const ix n = ", builder_.index_word(vectors_word), ", points = ", builder_.index_word(points_word), ";\n");
     out += cat("  const ix first = (ix)COMPUTE_GROUP_ID(0) * ", group * steps, " + COMPUTE_LOCAL_ID(0);\n");
@@ -233,9 +233,9 @@ class MapBuilder {
       const char* storage = type_text(dtype_of(i)).storage;
       if (is_vector(i)) {
         vectors[static_cast<size_t>(i)] = vector_type(builder_, storage, shape_.sizes[static_cast<size_t>(i)], lanes);
-        out += cat("  ", vectors[static_cast<size_t>(i)].type, " u", i, "[", steps, "];\n");
+        out += cat("  ", vectors[static_cast<size_t>(i)].type, " r", i, "[", steps, "];\n");
       } else {
-        out += cat("  ", storage, " u", i, "[", steps, "];\n");
+        out += cat("  ", storage, " r", i, "[", steps, "];\n");
       }
     }
     const auto open_step = [&] {

@@ -399,24 +399,24 @@ class ReduceBuilder {
       const auto place = static_cast<size_t>(i);
       const std::string at = cat("b", i, " + ", combined_space.offset(i, "c"));
       if (!vector[place]) {
-        out += cat(indent, "u", i, step, " = x", i, "[", at, "];\n");
+        out += cat(indent, "r", i, step, " = x", i, "[", at, "];\n");
         return;
       }
       for (int w = 0; w < vectors[place].words; ++w) {
-        out += cat(indent, "u", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vectors[place].word, "*)(x", i, " + ", at, "))[", w, "];\n");
+        out += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vectors[place].word, "*)(x", i, " + ", at, "))[", w, "];\n");
       }
     };
     const auto declare = [&](const std::string& indent, const std::string& count) {
       for (int32_t i = 0; i < sources; ++i) {
         const auto place = static_cast<size_t>(i);
-        out += cat(indent, vector[place] ? vectors[place].type : std::string(type_text(pass.sources[place]).storage), " u", i, count, ";\n");
+        out += cat(indent, vector[place] ? vectors[place].type : std::string(type_text(pass.sources[place]).storage), " r", i, count, ";\n");
       }
     };
     // `before` of lane v; its result is the name returned.
     const auto evaluate = [&](const std::string& indent, const std::string& step, bool by_lane) {
       const auto element = [&](int32_t i) {
         const auto place = static_cast<size_t>(i);
-        return value_of_element(pass.sources[place], cat("u", i, step, vector[place] && by_lane ? ".e[v]" : ""));
+        return value_of_element(pass.sources[place], cat("r", i, step, vector[place] && by_lane ? ".e[v]" : ""));
       };
       if (pass.from_workspace) return element(0);
       Leaves leaves;
@@ -490,11 +490,11 @@ class ReduceBuilder {
       out += cat("      for (ix t = whole + item; t < ", read(words.terms), "; t += along) {\n");
       for (int32_t i = 0; i < sources; ++i) {
         const auto place = static_cast<size_t>(i);
-        out += cat("        const ", type_text(pass.sources[place]).storage, " u", i, " = x", i, "[b", i, vector[place] ? " + t" : "", "];\n");
+        out += cat("        const ", type_text(pass.sources[place]).storage, " r", i, " = x", i, "[b", i, vector[place] ? " + t" : "", "];\n");
       }
       // Coordinates count vectors: the expression's INDEX nodes read c0 and v.
       if (!axes.empty()) out += cat("        const ix c0 = t / ", lanes, ", v = t - c0 * ", lanes, ";\n");
-      const auto element = [&](int32_t i) { return value_of_element(pass.sources[static_cast<size_t>(i)], cat("u", i)); };
+      const auto element = [&](int32_t i) { return value_of_element(pass.sources[static_cast<size_t>(i)], cat("r", i)); };
       std::string value;
       if (pass.from_workspace) {
         value = element(0);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenCL plugin's own declarations against the vendor's headers: the same values, and functions with parameters of the same kind.
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <type_traits>
+
+namespace headers {
+// The headers' constants are macros; the plugin's have the same names.
+enum : int64_t {
+#define CONSTANT(name, value) k_##name = static_cast<int64_t>(name),
+#include "plugins/opencl/constants.inc"
+#undef CONSTANT
+};
+}  // namespace headers
+
+#define CONSTANT(name, value) \
+  static_assert(headers::k_##name == (value) || static_cast<uint32_t>(headers::k_##name) == static_cast<uint32_t>(value), #name);
+#include "plugins/opencl/constants.inc"
+#undef CONSTANT
+
+namespace own {
+using cl_int = int32_t;
+using cl_uint = uint32_t;
+using cl_bitfield = uint64_t;
+using cl_platform_id = struct PlatformObject*;
+using cl_device_id = struct DeviceObject*;
+using cl_context = struct ContextObject*;
+using cl_command_queue = struct QueueObject*;
+using cl_mem = struct MemoryObject*;
+using cl_program = struct ProgramObject*;
+using cl_kernel = struct KernelObject*;
+using cl_event = struct EventObject*;
+using cl_context_callback = void (*)(const char*, const void*, size_t, void*);
+using cl_program_callback = void (*)(cl_program, void*);
+using cl_event_callback = void (*)(cl_event, cl_int, void*);
+#define FUNCTION(name, result, parameters) using name = result parameters;
+#include "plugins/opencl/functions.inc"
+#undef FUNCTION
+}  // namespace own
+
+namespace {
+
+// Parameters agree if both are pointers, or integers of one size and sign.
+template <class A, class B>
+constexpr bool same_kind() {
+  if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) {
+    return std::is_pointer_v<A> && std::is_pointer_v<B>;
+  } else {
+    return sizeof(A) == sizeof(B) && std::is_signed_v<A> == std::is_signed_v<B>;
+  }
+}
+
+template <class A, class B>
+struct Same : std::false_type {};
+template <class R, class... As, class S, class... Bs>
+struct Same<R(As...), S(Bs...)> {
+  static constexpr bool all() {
+    if constexpr (sizeof...(As) != sizeof...(Bs)) {
+      return false;
+    } else {
+      return same_kind<R, S>() && (same_kind<As, Bs>() && ...);
+    }
+  }
+  static constexpr bool value = all();
+};
+
+TEST(OpenclDeclarations, FunctionsHaveTheHeadersParameters) {
+#define FUNCTION(name, result, parameters) EXPECT_TRUE((Same<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
+#include "plugins/opencl/functions.inc"
+#undef FUNCTION
+}
+
+}  // namespace

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated kernels: what their keys and arguments depend on, and that their texts compile where NVRTC is found.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <set>
+
+#include "plugins/common/source/expression.hpp"
+#include "plugins/common/source/generator.hpp"
+#include "plugins/common/source/types.hpp"
+
+namespace compute::common {
+namespace {
+
+// An expression whose digest is made of its own nodes.
+class Expression {
+ public:
+  int32_t input(int32_t index, compute_dtype dtype) {
+    inputs_ = std::max(inputs_, index + 1);
+    return add({COMPUTE_NODE_INPUT, dtype, index, 0, 0, {}});
+  }
+  int32_t scalar(int32_t index, compute_dtype dtype) {
+    scalars_ = std::max(scalars_, index + 1);
+    return add({COMPUTE_NODE_SCALAR, dtype, index, 0, 0, {}});
+  }
+  int32_t index(int32_t axis) { return add({COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, 0, 0, {}}); }
+  int32_t call(int32_t intrinsic, compute_dtype dtype, const std::vector<int32_t>& operands) {
+    compute_plugin_node node{COMPUTE_NODE_CALL, dtype, intrinsic, static_cast<int32_t>(operands.size()), static_cast<int64_t>(operands_.size()), {}};
+    operands_.insert(operands_.end(), operands.begin(), operands.end());
+    return add(node);
+  }
+  const compute_plugin_expression* view(std::vector<int32_t> outputs) {
+    outputs_ = std::move(outputs);
+    view_ = {};
+    view_.struct_size = sizeof view_;
+    view_.node_count = static_cast<int32_t>(nodes_.size());
+    view_.input_count = inputs_;
+    view_.scalar_count = scalars_;
+    view_.output_count = static_cast<int32_t>(outputs_.size());
+    view_.nodes = nodes_.data();
+    view_.operands = operands_.data();
+    view_.operand_total = static_cast<int64_t>(operands_.size());
+    view_.outputs = outputs_.data();
+    uint64_t digest[2] = {14695981039346656037u, 1099511628211u};
+    const auto mix = [&](int64_t value) {
+      digest[0] = (digest[0] ^ static_cast<uint64_t>(value)) * 1099511628211u;
+      digest[1] = (digest[1] + digest[0]) * 31;
+    };
+    for (const compute_plugin_node& node : nodes_) {
+      mix(node.kind);
+      mix(node.dtype);
+      mix(node.value);
+    }
+    for (const int32_t operand : operands_) mix(operand);
+    for (const int32_t output : outputs_) mix(output);
+    std::memcpy(view_.digest, digest, sizeof digest);
+    return &view_;
+  }
+
+ private:
+  int32_t add(const compute_plugin_node& node) {
+    nodes_.push_back(node);
+    return static_cast<int32_t>(nodes_.size()) - 1;
+  }
+  std::vector<compute_plugin_node> nodes_;
+  std::vector<int32_t> operands_, outputs_;
+  int32_t inputs_ = 0, scalars_ = 0;
+  compute_plugin_expression view_{};
+};
+
+// An op with everything that it points to.
+class TestOp {
+ public:
+  explicit TestOp(const char* name) : name_(name) {}
+  TestOp& tensor(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}, int32_t access = COMPUTE_TENSOR_INPUT) {
+    if (strides.empty()) {
+      strides.resize(shape.size());
+      int64_t stride = 1;
+      for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
+    }
+    shapes_.push_back(std::move(shape));
+    strides_.push_back(std::move(strides));
+    compute_plugin_tensor tensor{};
+    tensor.struct_size = sizeof tensor;
+    tensor.dtype = dtype;
+    tensor.rank = static_cast<int32_t>(shapes_.back().size());
+    tensor.shape = shapes_.back().data();
+    tensor.strides = strides_.back().data();
+    tensor.access = access;
+    tensor.alignment = 64;
+    tensors_.push_back(tensor);
+    outputs_ += (access & COMPUTE_TENSOR_OUTPUT) != 0;
+    return *this;
+  }
+  TestOp& output(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}) {
+    return tensor(dtype, std::move(shape), std::move(strides), COMPUTE_TENSOR_OUTPUT);
+  }
+  TestOp& expression(const compute_plugin_expression* expression) {
+    expressions_.push_back(expression);
+    return *this;
+  }
+  TestOp& scalars(std::vector<int32_t> dtypes) {
+    scalar_dtypes_ = std::move(dtypes);
+    return *this;
+  }
+  TestOp& text(const char* name, const char* value) {
+    texts_.push_back({value, static_cast<int64_t>(std::strlen(value))});
+    return attribute(name, COMPUTE_KIND_STRING, 1, &texts_.back());
+  }
+  TestOp& integers(const char* name, std::vector<int64_t> values) {
+    integers_.push_back(std::move(values));
+    return attribute(name, COMPUTE_KIND_INT64, static_cast<int64_t>(integers_.back().size()), integers_.back().data());
+  }
+  Op view() {
+    description_ = {};
+    description_.struct_size = sizeof description_;
+    description_.name = {name_, static_cast<int64_t>(std::strlen(name_))};
+    description_.version = 1;
+    description_.input_count = static_cast<int32_t>(tensors_.size()) - outputs_;
+    description_.output_count = outputs_;
+    description_.tensors = tensors_.data();
+    description_.attributes = attributes_.data();
+    description_.attribute_count = static_cast<int32_t>(attributes_.size());
+    description_.expressions = expressions_.data();
+    description_.expression_count = static_cast<int32_t>(expressions_.size());
+    description_.scalar_count = static_cast<int32_t>(scalar_dtypes_.size());
+    description_.scalar_dtypes = scalar_dtypes_.data();
+    return Op(&description_);
+  }
+
+ private:
+  TestOp& attribute(const char* name, int32_t kind, int64_t count, const void* values) {
+    compute_attribute a{};
+    a.struct_size = sizeof a;
+    a.name = name;
+    a.name_size = static_cast<int64_t>(std::strlen(name));
+    a.kind = kind;
+    a.count = count;
+    a.values = values;
+    attributes_.push_back(a);
+    return *this;
+  }
+  const char* name_;
+  std::deque<std::vector<int64_t>> shapes_, strides_, integers_;
+  std::deque<compute_string> texts_;
+  std::vector<compute_plugin_tensor> tensors_;
+  std::vector<compute_attribute> attributes_;
+  std::vector<const compute_plugin_expression*> expressions_;
+  std::vector<int32_t> scalar_dtypes_;
+  int32_t outputs_ = 0;
+  compute_plugin_op description_{};
+};
+
+constexpr compute_dtype kF32 = COMPUTE_DTYPE_FLOAT32;
+
+Dialect gpu() {
+  Dialect dialect;
+  dialect.compute_units = 132;
+  return dialect;
+}
+
+const compute_plugin_expression* sum_of_two(compute_dtype dtype = kF32) {
+  static std::deque<Expression> kept;
+  Expression& e = kept.emplace_back();
+  const int32_t x = e.input(0, dtype), y = e.input(1, dtype);
+  return e.view({e.call(COMPUTE_INTRINSIC_ADD, dtype, {x, y})});
+}
+
+const compute_plugin_expression* identity(compute_dtype dtype = kF32) {
+  static std::deque<Expression> kept;
+  Expression& e = kept.emplace_back();
+  return e.view({e.input(0, dtype)});
+}
+
+Recipe add_recipe(std::vector<int64_t> shape, std::vector<int64_t> y_strides = {}) {
+  TestOp op("map");
+  op.tensor(kF32, shape).tensor(kF32, shape, std::move(y_strides)).output(kF32, shape).expression(sum_of_two());
+  return make_recipe(op.view(), gpu());
+}
+
+TEST(SourceGenerator, KeysHoldNoSize) {
+  const KernelKey key = add_recipe({1000}).launches[0].key;
+  EXPECT_EQ(add_recipe({1001}).launches[0].key, key);
+  EXPECT_EQ(add_recipe({40, 25}).launches[0].key, key) << "contiguous operands collapse to one loop";
+  EXPECT_EQ(add_recipe({17, 3, 5}).launches[0].key, key);
+  const KernelKey row = add_recipe({40, 24}, {0, 1}).launches[0].key;
+  EXPECT_NE(row, key);
+  EXPECT_EQ(add_recipe({7, 1024}, {0, 1}).launches[0].key, row);
+  EXPECT_NE(add_recipe({3'000'000'000}).launches[0].key, key) << "positions that need 64 bits";
+}
+
+TEST(SourceGenerator, ManySizesMakeAHandfulOfKernels) {
+  std::set<uint64_t> keys;
+  for (int64_t n = 1; n < 3000; ++n) {
+    keys.insert(add_recipe({n}).launches[0].key.low);
+    TestOp op("reduce");
+    op.tensor(kF32, {n, 5000 - n}).output(kF32, {n, 1}).expression(identity()).expression(identity()).text("kind", "sum").integers("axes", {1});
+    for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
+  }
+  EXPECT_LE(keys.size(), 24u);
+}
+
+TEST(SourceGenerator, PreparesFromKeysAlone) {
+  TestOp op("map");
+  op.tensor(kF32, {64, 100}, {1, 64}).tensor(kF32, {64, 100}).output(kF32, {64, 100}).expression(sum_of_two());
+  const Op view = op.view();
+  const Recipe recipe = make_recipe(view, gpu());
+  ASSERT_EQ(recipe.launches.size(), 1u);
+  const KernelSource source = kernel_source(view, gpu(), recipe.launches[0]);
+  EXPECT_EQ(source.name, recipe.launches[0].name);
+  EXPECT_NE(source.text.find(" t0[64]"), std::string::npos)
+      << "a transposed input goes through a tile";
+}
+
+TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
+  std::vector<int64_t> shape(24, 2), strides(24);
+  Expression e;
+  std::vector<int32_t> inputs;
+  TestOp op("map");
+  for (int32_t i = 0; i < 30; ++i) {
+    inputs.push_back(e.input(i, kF32));
+    // no two axes follow from one another
+    for (size_t a = 0; a < shape.size(); ++a) strides[a] = static_cast<int64_t>((a * 7 + static_cast<size_t>(i) * 13) % 31) * 3 + 1;
+    op.tensor(kF32, shape, strides);
+  }
+  int32_t sum = inputs[0];
+  for (int32_t i = 1; i < 30; ++i) sum = e.call(COMPUTE_INTRINSIC_ADD, kF32, {sum, inputs[static_cast<size_t>(i)]});
+  op.output(kF32, shape).expression(e.view({sum}));
+  const Recipe recipe = make_recipe(op.view(), gpu());
+  const Launch& launch = recipe.launches[0];
+  EXPECT_FALSE(launch.table.empty());
+  EXPECT_EQ(launch.pointers.back().kind, Pointer::kTable);
+  EXPECT_LE(static_cast<int64_t>(launch.block.size() * 8 + launch.pointers.size() * 8), gpu().max_block_bytes);
+}
+
+TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
+  for (const bool rows : {false, true}) {
+    TestOp op("reduce");
+    op.tensor(kF32, {1 << 14, 1 << 14}).output(kF32, rows ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1, 1 << 14});
+    op.expression(identity()).expression(identity()).text("kind", "sum");
+    op.integers("axes", rows ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
+    const Recipe recipe = make_recipe(op.view(), gpu());
+    ASSERT_FALSE(recipe.launches.empty());
+    EXPECT_GE(recipe.launches[0].groups, 132 * 4) << rows;
+    EXPECT_EQ(recipe.launches.size() > 1, recipe.workspace_bytes > 0);
+  }
+}
+
+TEST(SourceGenerator, RefusesWhatTheDeviceLacks) {
+  Dialect small;
+  small.language = Language::kOpenclC;
+  small.has_fp64 = false;
+  TestOp op("map");
+  op.tensor(COMPUTE_DTYPE_FLOAT64, {4}).tensor(COMPUTE_DTYPE_FLOAT64, {4}).output(COMPUTE_DTYPE_FLOAT64, {4});
+  op.expression(sum_of_two(COMPUTE_DTYPE_FLOAT64));
+  const auto refusal = refuse_op(op.view(), small);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->text, "float64 needs cl_khr_fp64");
+  EXPECT_EQ(refusal->reason, COMPUTE_REFUSE_DTYPE);
+  EXPECT_FALSE(refuse_op(op.view(), gpu()));
+}
+
+// ---- NVRTC ----------------------------------------------------------------------------------------------------------
+
+class Nvrtc {
+ public:
+  Nvrtc() {
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"}) {
+      tried += std::string(name) + " ";
+      library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+      if (library_ != nullptr) break;
+    }
+    if (library_ == nullptr) return;
+    find(create, "nvrtcCreateProgram");
+    find(compile, "nvrtcCompileProgram");
+    find(log_size, "nvrtcGetProgramLogSize");
+    find(log, "nvrtcGetProgramLog");
+    find(destroy, "nvrtcDestroyProgram");
+  }
+  bool is_there() const { return library_ != nullptr && create != nullptr; }
+
+  // The compiler's log, or "" if it compiles.
+  std::string errors_of(const KernelSource& source) const {
+    void* program = nullptr;
+    if (create(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
+    std::vector<std::string> options = compile_options(gpu());
+    options.push_back("--gpu-architecture=compute_90");
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    std::string text;
+    if (compile(program, static_cast<int>(pointers.size()), pointers.data()) != 0) {
+      size_t size = 0;
+      log_size(program, &size);
+      text.resize(size);
+      log(program, text.data());
+      if (text.empty()) text = "it failed without a word";
+    }
+    destroy(&program);
+    return text;
+  }
+
+  std::string tried;
+
+ private:
+  template <class F>
+  void find(F& function, const char* name) {
+    function = reinterpret_cast<F>(dlsym(library_, name));
+  }
+  void* library_ = nullptr;
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*compile)(void*, int, const char* const*) = nullptr;
+  int (*log_size)(void*, size_t*) = nullptr;
+  int (*log)(void*, char*) = nullptr;
+  int (*destroy)(void**) = nullptr;
+};
+
+class GeneratedText : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!nvrtc.is_there()) GTEST_SKIP() << "NVRTC is not there; tried " << nvrtc.tried;
+  }
+  void expect_compiles(TestOp& op) {
+    const Op view = op.view();
+    ASSERT_FALSE(refuse_op(view, gpu()));
+    for (const Launch& launch : make_recipe(view, gpu()).launches) {
+      const KernelSource source = kernel_source(view, gpu(), launch);
+      const std::string errors = nvrtc.errors_of(source);
+      EXPECT_EQ(errors, "") << source.text;
+    }
+  }
+  Nvrtc nvrtc;
+};
+
+// Every intrinsic that takes numbers, in one expression per dtype.
+TEST_F(GeneratedText, CompilesEveryIntrinsic) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_UINT16, COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_UINT64, kF32, COMPUTE_DTYPE_FLOAT64,
+                                    COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    Expression e;
+    const int32_t x = e.input(0, dtype), y = e.input(1, dtype);
+    std::vector<int32_t> outputs;
+    std::vector<compute_dtype> dtypes;
+    const bool is_complex_dtype = is_complex(dtype), integer = is_integer(dtype);
+    struct Row {
+      int32_t id;
+      const char* name;
+      int32_t arity;
+      std::string_view operands, result;
+    };
+    static constexpr Row kRows[] = {
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, definition, summary) {id, #name, arity, #operands, #result},
+#include <compute/intrinsics.def>
+#undef COMPUTE_INTRINSIC
+    };
+    for (const Row& row : kRows) {
+      const bool takes = row.operands == "NUMERIC" || row.operands == "ANY" || (row.operands == "REAL" && !is_complex_dtype) ||
+                         (row.operands == "INEXACT" && !integer) || (row.operands == "FLOAT" && !integer && !is_complex_dtype) ||
+                         (row.operands == "COMPLEX" && is_complex_dtype) || ((row.operands == "INTEGER" || row.operands == "BITS") && integer);
+      if (!takes || row.result == "NODE" || row.id == COMPUTE_INTRINSIC_WHERE) continue;
+      const compute_dtype result = row.result == "BOOL"   ? COMPUTE_DTYPE_BOOL
+                                   : row.result == "PART" ? part_of(dtype)
+                                   : row.result == "PAIR" ? (dtype == kF32 ? COMPUTE_DTYPE_COMPLEX64 : COMPUTE_DTYPE_COMPLEX128)
+                                                          : dtype;
+      outputs.push_back(e.call(row.id, result, row.arity == 1 ? std::vector<int32_t>{x} : std::vector<int32_t>{x, y}));
+      dtypes.push_back(result);
+    }
+    TestOp op("map");
+    op.tensor(dtype, {64, 3}).tensor(dtype, {64, 3}, {3, -1});
+    for (const compute_dtype result : dtypes) op.output(result, {64, 3});
+    op.expression(e.view(outputs));
+    SCOPED_TRACE(dtype_name(dtype));
+    expect_compiles(op);
+  }
+}
+
+TEST_F(GeneratedText, CompilesEveryConversion) {
+  for (compute_dtype from = COMPUTE_DTYPE_BOOL; from <= COMPUTE_DTYPE_COMPLEX128; ++from) {
+    Expression e;
+    const int32_t x = e.input(0, from);
+    std::vector<int32_t> outputs;
+    TestOp op("map");
+    op.tensor(from, {1000});
+    for (compute_dtype to = COMPUTE_DTYPE_BOOL; to <= COMPUTE_DTYPE_COMPLEX128; ++to) {
+      if (is_complex(from) && !is_complex(to) && to != COMPUTE_DTYPE_BOOL) continue;
+      outputs.push_back(e.call(COMPUTE_INTRINSIC_CONVERT, to, {x}));
+      op.output(to, {1000});
+    }
+    op.expression(e.view(outputs));
+    SCOPED_TRACE(dtype_name(from));
+    expect_compiles(op);
+  }
+}
+
+TEST_F(GeneratedText, CompilesEveryForm) {
+  const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_COMPLEX128}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    TestOp copy("copy");
+    copy.tensor(dtype, square, turned).output(dtype, square);
+    expect_compiles(copy);
+    for (const compute_dtype index : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_INT64}) {
+      TestOp gather("gather");
+      gather.tensor(dtype, {50, 256}).tensor(index, square, {1, 0}).output(dtype, square).integers("axis", {0});
+      expect_compiles(gather);
+    }
+    for (const char* reduction : {"set", "add", "mul", "min", "max"}) {
+      if (is_complex(dtype) && (std::string_view(reduction) == "min" || std::string_view(reduction) == "max")) continue;
+      TestOp scatter("scatter");
+      scatter.tensor(COMPUTE_DTYPE_INT64, {64, 256}).tensor(dtype, {64, 256});
+      scatter.tensor(dtype, {50, 256}, {}, COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT).text("reduction", reduction).integers("axis", {0});
+      expect_compiles(scatter);
+    }
+    TestOp product("contraction");
+    product.tensor(dtype, {100, 30}, {1, 100}).tensor(dtype, {30, 70}).output(dtype, {100, 70});
+    expect_compiles(product);
+  }
+  for (const char* kind : {"sum", "prod", "min", "max"}) {
+    for (const bool first : {false, true}) {
+      for (const bool is_float_kind : {false, true}) {
+        const compute_dtype dtype = is_float_kind ? kF32 : COMPUTE_DTYPE_INT64;
+        TestOp reduce("reduce");
+        reduce.tensor(dtype, {4096, 4096});
+        reduce.output(dtype, first ? std::vector<int64_t>{1, 4096} : std::vector<int64_t>{4096, 1});
+        reduce.expression(identity(dtype)).expression(identity(dtype)).text("kind", kind).integers("axes", {first ? 0 : 1});
+        SCOPED_TRACE(kind);
+        expect_compiles(reduce);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace compute::common
