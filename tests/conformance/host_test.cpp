@@ -12,17 +12,23 @@ namespace {
 
 using oracle::Inputs;
 
-// Memory of the program, wrapped.
+// Memory of the program, wrapped. The deleter may run after this is gone: it owns its own reference to the count.
 struct Wrapped {
+  using Count = std::shared_ptr<std::atomic<int>>;
   Operand operand;
-  std::shared_ptr<std::atomic<int>> deleted = std::make_shared<std::atomic<int>>(0);
+  Count deleted = std::make_shared<std::atomic<int>>(0);
 
   Wrapped(const Array& array, int32_t promise) {
     operand.array = array;
-    check(compute_tensor_wrap_host(
-        array.dtype(), array.rank(), array.shape().data(), array.strides().data(), const_cast<std::byte*>(array.data()),
-        promise, [](void*, void* user_data) { ++*static_cast<std::atomic<int>*>(user_data); }, deleted.get(),
-        operand.tensor.out()));
+    auto count = std::make_unique<Count>(deleted);
+    const auto deleter = [](void*, void* user_data) {
+      const std::unique_ptr<Count> owned(static_cast<Count*>(user_data));
+      ++**owned;
+    };
+    check(compute_tensor_wrap_host(array.dtype(), array.rank(), array.shape().data(), array.strides().data(),
+                                   const_cast<std::byte*>(array.data()), promise, deleter, count.get(),
+                                   operand.tensor.out()));
+    static_cast<void>(count.release());
   }
 };
 

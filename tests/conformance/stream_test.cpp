@@ -100,6 +100,7 @@ void untracked(const Session& session) {
   check(compute_stream_create(session.device(), &options, b.out()));
   const Operand x = session.upload(filled(dtype::FLOAT32, {10000}, 0)),
                 one = session.upload(filled(dtype::FLOAT32, {10000}, 1));
+  check(compute_device_synchronize(session.device()));  // the uploads were queued elsewhere
   for (int i = 0; i < 10; ++i) {
     accumulate(session, x, one, i % 2 ? b : a);
     Event event;
