@@ -10,6 +10,7 @@
 #include "core/config.hpp"
 #include "core/fault_records.hpp"
 #include "core/graph.hpp"
+#include "core/mix_hash.hpp"
 #include "core/residency.hpp"
 #include "core/sized.hpp"
 #include "core/stream.hpp"
@@ -28,6 +29,9 @@ struct Callee {
   CallPlan* kept = nullptr;  // tried first
 
   bool in_place() const { return op == nullptr || op->in_place(); }
+  uint64_t identity() const {
+    return op != nullptr ? reinterpret_cast<uint64_t>(op) : reinterpret_cast<uint64_t>(&expression->data());
+  }
 };
 
 using Tensors = SmallVector<Tensor*, 8>;
@@ -138,8 +142,14 @@ class Call {
   void place_inputs();
   void place_outputs(const CallPlan& plan);
   bool place_given_output(Tensor& tensor, Execution::Place& place);
-  void build_key(CallKey& key) const;
-  CallPlan* plan(const CallKey& key);
+  uint64_t counts_word() const { return inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48; }
+  template <class Take>
+  bool each_key_word(Take&& take) const;
+  uint64_t hash_key() const;
+  bool is_for(const CallPlan& plan) const;
+  int32_t output_alignment(const Tensor* tensor) const;
+  CallPlan* plan();
+  CallPlan* make_plan(std::span<const uint64_t> key, uint64_t hash);
   void fall_back(const Error& refusal);
 
   const Callee& callee_;
@@ -197,7 +207,8 @@ void Call::place_inputs() {
     Execution::Place place;
     if (tensor != nullptr && tensor->buffer != nullptr && tensor->element_count > 0) {
       Buffer& buffer = *tensor->buffer;
-      place = {&buffer, tensor->offset_bytes, false};
+      place.buffer = &buffer;
+      place.offset_bytes = tensor->offset_bytes;
       if (&buffer.device != device_) {
         if (recording_) {
           throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
@@ -207,10 +218,12 @@ void Call::place_inputs() {
         tensor->byte_range(&begin, &end);
         mirrors_.push_back(
             mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin));
-        place = {mirrors_.back().get(), tensor->offset_bytes - mirror_begin, false};
+        place.buffer = mirrors_.back().get();
+        place.offset_bytes = tensor->offset_bytes - mirror_begin;
       } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
         bring_home(buffer);
       }
+      place.alignment = alignment_at(*place.buffer, place.offset_bytes);
     }
     input_places_.push_back(place);
   }
@@ -256,52 +269,81 @@ void Call::place_outputs(const CallPlan& plan) {
   }
 }
 
-// Everything that a plan depends on. One word per operand tells its dtype, rank, kind and alignment; extents and strides follow.
-void Call::build_key(CallKey& key) const {
-  const std::span<const uint64_t> attributes = callee_.attributes != nullptr ? callee_.attributes->words() : std::span<const uint64_t>{};
-  size_t size = 3 + attributes.size() + inputs_.size() + out_.size();
-  for (const Tensor* tensor : inputs_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
-  for (const Tensor* tensor : out_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
-  uint64_t* to = key.extend(size);
-  *to++ = callee_.op != nullptr ? reinterpret_cast<uint64_t>(callee_.op) : reinterpret_cast<uint64_t>(&callee_.expression->data());
-  *to++ = reinterpret_cast<uint64_t>(device_);
-  *to++ = inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48;
-  for (const uint64_t word : attributes) *to++ = word;
-  const auto add = [&](const Tensor& tensor, int32_t alignment) {
-    *to++ = tensor.key_word() | static_cast<uint64_t>(alignment) << 32;
-    const int64_t* from = tensor.shape();
-    for (int32_t i = 0; i < 2 * tensor.rank; ++i) *to++ = static_cast<uint64_t>(from[i]);
-  };
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Execution::Place& place = input_places_[i];
-    if (inputs_[i] == nullptr) {
-      *to++ = 0;
-    } else if (place.buffer != nullptr) {
-      add(*inputs_[i], alignment_at(*place.buffer, place.offset_bytes));
-    } else {
-      add(*inputs_[i], inputs_[i]->buffer != nullptr ? 64 : 0);
-    }
-  }
-  for (const Tensor* tensor : out_) {
-    if (tensor == nullptr) {
-      *to++ = 0;
-    } else if (tensor->element_count > 0 && &tensor->buffer->device == device_) {
-      add(*tensor, alignment_at(*tensor->buffer, tensor->offset_bytes));
-    } else {
-      add(*tensor, 64);
-    }
-  }
+// An output that is to be made is aligned; of one that is written in a mirror nothing is promised.
+int32_t Call::output_alignment(const Tensor* tensor) const {
+  if (tensor == nullptr) return 64;
+  return tensor->element_count > 0 && &tensor->buffer->device == device_ ? alignment_at(*tensor->buffer, tensor->offset_bytes) : 1;
 }
 
-CallPlan* Call::plan(const CallKey& key) {
-  if (callee_.kept != nullptr && std::ranges::equal(callee_.kept->key, std::span<const uint64_t>(key))) return callee_.kept;
-  const uint64_t hash = hash_key(key);
-  if (CallPlan* found = device_->plans->find(key, hash)) return found;
+// Gives `take` the words of everything that a plan depends on, in order, until it returns false. One word per operand tells its
+// dtype, rank, kind and alignment; extents and strides follow.
+template <class Take>
+bool Call::each_key_word(Take&& take) const {
+  if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
+  if (callee_.attributes != nullptr) {
+    for (const uint64_t word : callee_.attributes->words()) {
+      if (!take(word)) return false;
+    }
+  }
+  const auto operand = [&](const Tensor* tensor, int32_t alignment) {
+    if (tensor == nullptr) return take(0);
+    if (!take(tensor->key_word | static_cast<uint64_t>(alignment) << 32)) return false;
+    const int64_t* dims = tensor->shape();
+    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) {
+      if (!take(static_cast<uint64_t>(*dims))) return false;
+    }
+    return true;
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!operand(inputs_[i], input_places_[i].alignment)) return false;
+  }
+  for (const Tensor* tensor : out_) {
+    if (!operand(tensor, output_alignment(tensor))) return false;
+  }
+  return true;
+}
 
+uint64_t Call::hash_key() const {
+  uint64_t hash = mix_hash(callee_.identity() ^ counts_word(), reinterpret_cast<uint64_t>(device_));
+  if (callee_.attributes != nullptr) {
+    for (const uint64_t word : callee_.attributes->words()) hash = mix_hash(hash, word);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    hash = mix_hash(hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
+  }
+  for (const Tensor* tensor : out_) {
+    hash = mix_hash(hash, tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
+  }
+  return hash;
+}
+
+// Compares without writing the key down.
+bool Call::is_for(const CallPlan& plan) const {
+  const uint64_t* known = plan.key.data();
+  const uint64_t* const end = known + plan.key.size();
+  return each_key_word([&](uint64_t word) { return known != end && *known++ == word; }) && known == end;
+}
+
+CallPlan* Call::plan() {
+  if (callee_.kept != nullptr && is_for(*callee_.kept)) return callee_.kept;
+  const uint64_t hash = hash_key();
+  CallPlan* mine = PlanCache::of_thread(hash);
+  if (mine != nullptr && mine->hash == hash && is_for(*mine)) return mine;
+  CallKey key;
+  each_key_word([&](uint64_t word) {
+    key.push_back(word);
+    return true;
+  });
+  CallPlan* found = device_->plans->find(key, hash);
+  return found != nullptr ? found : make_plan(key, hash);
+}
+
+CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   std::vector<OperandDesc> operands;
   std::vector<int32_t> input_alignment, output_alignment;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Tensor* tensor = inputs_[i];
+  for (const Execution::Place& place : input_places_) input_alignment.push_back(place.alignment);
+  for (const Tensor* tensor : out_) output_alignment.push_back(this->output_alignment(tensor));
+  for (const Tensor* tensor : inputs_) {
     OperandDesc desc;
     if (tensor != nullptr) {
       desc.dtype = tensor->dtype;
@@ -312,8 +354,6 @@ CallPlan* Call::plan(const CallKey& key) {
       desc.weak = tensor->weak;
     }
     operands.push_back(desc);
-    const Execution::Place& place = input_places_[i];
-    input_alignment.push_back(place.buffer != nullptr ? alignment_at(*place.buffer, place.offset_bytes) : 64);
   }
 
   CallPlanReference plan(new CallPlan(*device_));
@@ -356,12 +396,8 @@ CallPlan* Call::plan(const CallKey& key) {
                                                                 describe(*given), dtype_name(desc.dtype), shape_text(desc.shape)));
       }
       layouts.push_back({given->dtype, shape, given->strides_span()});
-      output_alignment.push_back(&given->buffer->device == device_ && given->element_count > 0
-                                     ? alignment_at(*given->buffer, given->offset_bytes)
-                                     : 1);
     } else {
       layouts.push_back({desc.dtype, desc.shape, plan->output_strides.back()});
-      output_alignment.push_back(64);
     }
   }
 
@@ -429,18 +465,14 @@ void Call::settle() {
 
 CallPlan* Call::prepare() {
   settle();
-  CallKey key;
-  build_key(key);
-  return plan(key);
+  plan();
 }
 
 void Call::run() {
   settle();
-  CallKey key;
-  build_key(key);
   CallPlan* plan = nullptr;
   try {
-    plan = this->plan(key);
+    plan = this->plan();
   } catch (const Error& error) {
     if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ ||
         !may_fall_back(*device_, callee_.name, error.message)) {
@@ -609,20 +641,25 @@ CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* 
   read_scalars(schema);
 }
 
-void CallAttributes::change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count) {
-  compute::change_run_time(schema, given, count, run_time.data());
-  read_scalars(schema);
-}
+// The attributes of a call, checked.
+struct CallAttributes {
+  Attributes statics;
+  SmallVector<RunTimeValue, kMaxRunTimeAttributes> run_time;
 
-void CallAttributes::read_scalars(const OpSchema& schema) {
-  for (size_t i = 0; i < schema.run_time.size(); ++i) {
-    RunTimeValue& value = run_time[i];
-    if (value.kind != COMPUTE_KIND_SCALAR) continue;
-    const Tensor& scalar = checked(value.scalar);
-    if (scalar.kind == Tensor::Kind::kMemory) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
-                              schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
+  CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count) : run_time(schema.run_time.size()) {
+    if (count > 0) require_not_null(given, "attributes");
+    read_attributes(schema, given, count, statics, run_time.data());
+    for (size_t i = 0; i < schema.run_time.size(); ++i) {
+      RunTimeValue& value = run_time[i];
+      if (value.kind != COMPUTE_KIND_SCALAR) continue;
+      const Tensor& scalar = checked(value.scalar);
+      if (scalar.kind == Tensor::Kind::kMemory) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                                schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
+      }
+      value.dtype = scalar.dtype;
+      value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
     }
     value.dtype = scalar.dtype;
     value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
@@ -635,7 +672,7 @@ Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
   Callee callee;
   callee.op = &schema;
   callee.attributes = &attributes.statics;
-  callee.run_time = {attributes.run_time.data(), schema.run_time.size()};
+  callee.run_time = attributes.run_time;
   callee.name = schema.name.c_str();
   return callee;
 }

@@ -59,6 +59,7 @@ struct Execution {
     Buffer* buffer = nullptr;  // NULL: no elements, or given by value
     int64_t offset_bytes = 0;  // of the element with all indices 0, in the buffer
     bool covers = false;       // the tensor is all of its buffer
+    int32_t alignment = 64;    // bytes, of that element; at most 64
   };
   CallPlan* plan = nullptr;
   Timeline* timeline = nullptr;

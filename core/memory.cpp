@@ -117,48 +117,55 @@ Block MemoryPool::allocate(int64_t size_bytes, Timeline* user, MemoryUse use) {
   }
   const int64_t rounded = round_up(size_bytes);
   {
+    std::lock_guard guard(blocks_lock_);
+    ++requests_;
+    if (Chunk* chunk = take_cached(rounded, user)) return account(chunk, use);
+  }
+  Block block;
+  {
     std::lock_guard guard(lock_);
-    ++statistics_.requests;
-    Chunk* chunk = take_cached(rounded, user);
-    if (chunk == nullptr) chunk = take_slowly_locked(rounded, user);
-    if (chunk != nullptr) return account_locked(chunk, use);
+    if (take_slowly(rounded, user, use, &block)) return block;
   }
   if (reclaim && reclaim()) {
     std::lock_guard guard(lock_);
-    if (Chunk* chunk = take_slowly_locked(rounded, user)) return account_locked(chunk, use);
+    if (take_slowly(rounded, user, use, &block)) return block;
   }
   throw_out_of_memory(size_bytes);
 }
 
-Block MemoryPool::account_locked(Chunk* chunk, MemoryUse use) {
+Block MemoryPool::account(Chunk* chunk, MemoryUse use) {
   chunk->in_use = true;
   chunk->use = use;
-  statistics_.used += chunk->size_bytes;
-  statistics_.peak = std::max(statistics_.peak, statistics_.used);
+  used_ += chunk->size_bytes;
+  peak_ = std::max(peak_, used_);
   used_by_[static_cast<size_t>(use)] += chunk->size_bytes;
-  ++statistics_.live_blocks;
+  ++live_blocks_;
   return Block{chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk};
 }
 
 // In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after giving
 // back all that is cached.
-Chunk* MemoryPool::take_slowly_locked(int64_t rounded, Timeline* user) {
+bool MemoryPool::take_slowly(int64_t rounded, Timeline* user, MemoryUse use, Block* out_block) {
   Chunk* chunk = shape_.suballocate ? take_best_fit(rounded) : nullptr;
   if (chunk == nullptr) {
-    settle_deferred_locked();
+    std::lock_guard guard(blocks_lock_);
+    settle_deferred();
     chunk = take_cached(rounded, user);
   }
   if (chunk == nullptr && shape_.suballocate) {
-    flush_bins_locked();
+    flush_bins();
     chunk = take_best_fit(rounded);
   }
   if (chunk == nullptr) chunk = take_from_device(rounded);
   if (chunk == nullptr) {
-    flush_bins_locked();
-    release_empty_slabs_locked(0);
+    flush_bins();
+    release_empty_slabs(0);
     chunk = take_from_device(rounded);
   }
-  return chunk;
+  if (chunk == nullptr) return false;
+  std::lock_guard guard(blocks_lock_);
+  *out_block = account(chunk, use);
+  return true;
 }
 
 Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
@@ -169,7 +176,7 @@ Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
     if (bin[index].chunk->size_bytes < rounded || !usable_by(bin[index].last, user)) continue;
     Chunk* chunk = bin[index].chunk;
     bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(index));
-    cached_ -= chunk->size_bytes;
+    binned_bytes_ -= chunk->size_bytes;
     return chunk;
   }
   return nullptr;
@@ -193,7 +200,7 @@ Chunk* MemoryPool::take_best_fit(int64_t rounded) {
   } else {
     free_chunks_.erase(found);
   }
-  cached_ -= chunk->size_bytes;
+  free_bytes_ -= chunk->size_bytes;
   chunk->mergeable = false;
   return chunk;
 }
@@ -208,7 +215,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
     if (size > shape_.max_allocation_bytes) size = rounded;
   }
   const auto within_limit = [&](int64_t bytes) {
-    return statistics_.limit < 0 || statistics_.reserved + bytes <= statistics_.limit;
+    return limit_ < 0 || reserved_ + bytes <= limit_;
   };
   if (!within_limit(size)) size = rounded;
   if (!within_limit(size)) return nullptr;
@@ -216,7 +223,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   auto chunk = std::make_unique<Chunk>();
   auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
   uint64_t buffer = 0;
-  ++statistics_.raw_requests;
+  ++raw_requests_;
   bool allocated = raw_->allocate(size, &buffer);
   if (!allocated && size != rounded) {
     size = rounded;
@@ -225,23 +232,23 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   if (!allocated) return nullptr;
   slabs_.insert(std::move(entry));
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
-  statistics_.reserved += size;
+  reserved_ += size;
   *slab = {buffer, size, chunk.get()};
   *chunk = {slab.release(), 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor};
   Chunk* whole = chunk.release();
   if (size == rounded) return whole;
-  merge_free_locked(whole);
+  merge_free(whole);
   return take_best_fit(rounded);
 }
 
 void MemoryPool::free(const Block& block, std::span<const Access> accesses) noexcept {
   Chunk* chunk = block.chunk;
   if (chunk == nullptr) return;
-  std::lock_guard guard(lock_);
+  std::lock_guard guard(blocks_lock_);
   chunk->in_use = false;
-  statistics_.used -= chunk->size_bytes;
+  used_ -= chunk->size_bytes;
   used_by_[static_cast<size_t>(chunk->use)] -= chunk->size_bytes;
-  --statistics_.live_blocks;
+  --live_blocks_;
   Access last;
   size_t pending = 0;
   for (const Access& access : accesses) {
@@ -253,27 +260,27 @@ void MemoryPool::free(const Block& block, std::span<const Access> accesses) noex
     last = access;
     ++pending;
   }
-  if ((++frees_ & 255) == 0) settle_deferred_locked();
+  if ((++frees_ & 255) == 0) settle_deferred();
   try {
     if (pending > 1) {
       deferred_.push_back({chunk, {accesses.begin(), accesses.end()}});
       return;
     }
-    cached_ += chunk->size_bytes;
+    binned_bytes_ += chunk->size_bytes;
     bins_[static_cast<size_t>(bin_of(chunk->size_bytes))].push_back({chunk, pending == 1 ? last : Access{}});
   } catch (const std::bad_alloc&) {
     // Without memory for a list entry the block stays reserved until the pool is destroyed.
   }
 }
 
-void MemoryPool::settle_deferred_locked() noexcept {
+void MemoryPool::settle_deferred() noexcept {
   std::erase_if(deferred_, [&](const Deferred& entry) {
     for (const Access& access : entry.accesses) {
       if (!usable_by(access, nullptr)) return false;
     }
     try {
       bins_[static_cast<size_t>(bin_of(entry.chunk->size_bytes))].push_back({entry.chunk, Access{}});
-      cached_ += entry.chunk->size_bytes;
+      binned_bytes_ += entry.chunk->size_bytes;
       return true;
     } catch (const std::bad_alloc&) {
       return false;
@@ -281,19 +288,20 @@ void MemoryPool::settle_deferred_locked() noexcept {
   });
 }
 
-void MemoryPool::flush_bins_locked() noexcept {
+void MemoryPool::flush_bins() noexcept {
+  std::lock_guard guard(blocks_lock_);
   for (auto& bin : bins_) {
     std::erase_if(bin, [&](const FreeEntry& entry) {
       if (!usable_by(entry.last, nullptr)) return false;
-      cached_ -= entry.chunk->size_bytes;
-      merge_free_locked(entry.chunk);
+      binned_bytes_ -= entry.chunk->size_bytes;
+      merge_free(entry.chunk);
       return true;
     });
   }
 }
 
-void MemoryPool::merge_free_locked(Chunk* chunk) noexcept {
-  cached_ += chunk->size_bytes;
+void MemoryPool::merge_free(Chunk* chunk) noexcept {
+  free_bytes_ += chunk->size_bytes;
   const auto absorb_next = [&](Chunk* left) {
     Chunk* right = left->next;
     left->size_bytes += right->size_bytes;
@@ -318,8 +326,14 @@ void MemoryPool::merge_free_locked(Chunk* chunk) noexcept {
   }
 }
 
-void MemoryPool::release_empty_slabs_locked(int64_t keep_bytes) noexcept {
-  for (auto it = slabs_.begin(); it != slabs_.end() && cached_ > keep_bytes;) {
+// What is left in bins counts as kept.
+void MemoryPool::release_empty_slabs(int64_t keep_bytes) noexcept {
+  int64_t binned_bytes = 0;
+  {
+    std::lock_guard guard(blocks_lock_);
+    binned_bytes = binned_bytes_;
+  }
+  for (auto it = slabs_.begin(); it != slabs_.end() && binned_bytes + free_bytes_ > keep_bytes;) {
     Slab* slab = *it;
     Chunk* only = slab->first;
     if (only->next != nullptr || !only->mergeable) {
@@ -327,8 +341,8 @@ void MemoryPool::release_empty_slabs_locked(int64_t keep_bytes) noexcept {
       continue;
     }
     free_chunks_.erase(only);
-    cached_ -= only->size_bytes;
-    statistics_.reserved -= slab->size_bytes;
+    free_bytes_ -= only->size_bytes;
+    reserved_ -= slab->size_bytes;
     raw_->free(slab->buffer, slab->size_bytes);
     delete only;
     delete slab;
@@ -338,9 +352,12 @@ void MemoryPool::release_empty_slabs_locked(int64_t keep_bytes) noexcept {
 
 void MemoryPool::trim(int64_t keep_bytes) noexcept {
   std::lock_guard guard(lock_);
-  settle_deferred_locked();
-  flush_bins_locked();
-  release_empty_slabs_locked(keep_bytes);
+  {
+    std::lock_guard blocks_guard(blocks_lock_);
+    settle_deferred();
+  }
+  flush_bins();
+  release_empty_slabs(keep_bytes);
 }
 
 void MemoryPool::give_everything_back() noexcept {
@@ -350,7 +367,7 @@ void MemoryPool::give_everything_back() noexcept {
 
 void MemoryPool::set_limit(int64_t limit_bytes) {
   std::lock_guard guard(lock_);
-  statistics_.limit = limit_bytes;
+  limit_ = limit_bytes;
 }
 
 void MemoryPool::preallocate(int64_t size_bytes) {
@@ -360,13 +377,22 @@ void MemoryPool::preallocate(int64_t size_bytes) {
 
 MemoryStatistics MemoryPool::statistics() const {
   std::lock_guard guard(lock_);
-  MemoryStatistics result = statistics_;
+  std::lock_guard blocks_guard(blocks_lock_);
+  MemoryStatistics result;
+  result.used = used_;
+  result.peak = peak_;
+  result.reserved = reserved_;
+  result.limit = limit_;
   result.mirrors = used_by_[static_cast<size_t>(MemoryUse::kMirror)];
+  result.live_blocks = live_blocks_;
+  result.requests = requests_;
+  result.raw_requests = raw_requests_;
   return result;
 }
 
 void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
   std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
   std::vector<int64_t> sizes;
   for (const Slab* slab : slabs_) {
     for (const Chunk* chunk = slab->first; chunk != nullptr; chunk = chunk->next) {
@@ -375,11 +401,11 @@ void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
   }
   std::sort(sizes.rbegin(), sizes.rend());
   std::string text = fmt::format("{}: out of memory for {} bytes", device_name_, size_bytes);
-  if (statistics_.limit >= 0) text += fmt::format(" (limit {} bytes)", statistics_.limit);
+  if (limit_ >= 0) text += fmt::format(" (limit {} bytes)", limit_);
   text += fmt::format(
       "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} bytes"
       "\n  reserved    {:>16} bytes in {} allocations",
-      used_by_[0], used_by_[1], used_by_[2], cached_, statistics_.reserved, slabs_.size());
+      used_by_[0], used_by_[1], used_by_[2], binned_bytes_ + free_bytes_, reserved_, slabs_.size());
   if (!sizes.empty()) text += fmt::format("\n  {} live blocks, the greatest:", sizes.size());
   for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) text += fmt::format(" {}", sizes[i]);
   throw Error(out_of_memory_code_, std::move(text)).on_device(device_name_);

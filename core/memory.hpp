@@ -98,15 +98,17 @@ class MemoryPool {
     bool operator()(const Chunk* a, const Chunk* b) const;
   };
 
-  Block account_locked(Chunk* chunk, MemoryUse use);
-  Chunk* take_slowly_locked(int64_t rounded, Timeline* user);
+  // (B)
+  Block account(Chunk* chunk, MemoryUse use);
   Chunk* take_cached(int64_t rounded, Timeline* user);
+  void settle_deferred() noexcept;
+  // (L), and (B) not held
+  bool take_slowly(int64_t rounded, Timeline* user, MemoryUse use, Block* out_block);
   Chunk* take_best_fit(int64_t rounded);
   Chunk* take_from_device(int64_t rounded);
-  void flush_bins_locked() noexcept;
-  void settle_deferred_locked() noexcept;
-  void merge_free_locked(Chunk* chunk) noexcept;
-  void release_empty_slabs_locked(int64_t keep_bytes) noexcept;
+  void flush_bins() noexcept;
+  void merge_free(Chunk* chunk) noexcept;
+  void release_empty_slabs(int64_t keep_bytes) noexcept;
   int64_t round_up(int64_t size_bytes) const;
   [[noreturn]] void throw_out_of_memory(int64_t size_bytes);
 
@@ -117,15 +119,21 @@ class MemoryPool {
   const MemoryShape shape_;
   const int32_t out_of_memory_code_;
 
+  // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back takes the
+  // second alone; who needs both takes them in this order.
   mutable Lock lock_;
-  std::array<std::vector<FreeEntry>, kBins> bins_;
   std::set<Chunk*, BySize> free_chunks_;
-  std::vector<Deferred> deferred_;
   std::set<Slab*> slabs_;
   int64_t next_slab_bytes_;
-  int64_t cached_ = 0;
+  int64_t free_bytes_ = 0;  // in free_chunks_
+  int64_t reserved_ = 0, limit_ = -1, raw_requests_ = 0;
+
+  mutable SpinLock blocks_lock_;
+  std::array<std::vector<FreeEntry>, kBins> bins_;
+  std::vector<Deferred> deferred_;
+  int64_t binned_bytes_ = 0;
   uint64_t frees_ = 0;
-  MemoryStatistics statistics_;
+  int64_t used_ = 0, peak_ = 0, live_blocks_ = 0, requests_ = 0;
   std::array<int64_t, 3> used_by_{};
 };
 

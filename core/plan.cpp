@@ -2,7 +2,6 @@
 #include "core/plan.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <mutex>
@@ -53,8 +52,6 @@ bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash
 
 }  // namespace
 
-uint64_t hash_key(std::span<const uint64_t> key) noexcept { return XXH3_64bits(key.data(), key.size() * 8); }
-
 void CallPlan::destroy() noexcept {
   std::vector<uint64_t> plans;
   try {
@@ -71,9 +68,9 @@ void CallPlan::destroy() noexcept {
   delete this;
 }
 
+CallPlan* PlanCache::of_thread(uint64_t hash) noexcept { return my_plans != nullptr ? my_plans->at(hash) : nullptr; }
+
 CallPlan* PlanCache::find(std::span<const uint64_t> key, uint64_t hash) {
-  CallPlan* mine = thread_plans().at(hash);
-  if (mine != nullptr && same_key(*mine, key, hash)) return mine;
   CallPlan* found = nullptr;
   {
     std::lock_guard guard(lock_);

@@ -29,8 +29,6 @@ class Timeline;
 // What a plan depends on, in words: the op, its static attributes and the layout of every operand.
 using CallKey = SmallVector<uint64_t, 64>;
 
-uint64_t hash_key(std::span<const uint64_t> key) noexcept;
-
 // One plugin plan and where its operands and scalars come from.
 struct PreparedStep {
   struct Operand {
@@ -92,8 +90,10 @@ class PlanCache {
  public:
   explicit PlanCache(compute_device& device) : device_(device) {}
 
-  // The plan, or NULL. Looks into the calling thread's table of 64 first, which keeps it alive until the thread's next call of
-  // find or insert.
+  // What the calling thread's table of 64 holds at the place of `hash`, or NULL: whether its key is the right one is for the
+  // caller to see. The table keeps a plan alive until the thread's next call of find or insert.
+  static CallPlan* of_thread(uint64_t hash) noexcept;
+  // The plan, or NULL; puts it into the thread's table.
   CallPlan* find(std::span<const uint64_t> key, uint64_t hash);
   // Keeps the plan, or finds that another thread was faster; borrowed as from find.
   CallPlan* insert(CallPlanReference plan);

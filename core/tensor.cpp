@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/dtype.hpp"
+#include "core/mix_hash.hpp"
 
 compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
                                std::span<const int64_t> strides, int64_t offset_bytes)
@@ -28,6 +30,10 @@ compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dty
     element_count *= shape[i];
   }
   is_row_major = is_row_major || element_count == 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    layout_hash =
+        compute::mix_hash(layout_hash, static_cast<uint64_t>(dims_[i]) ^ std::rotl(static_cast<uint64_t>(dims_[shape.size() + i]), 32));
+  }
   owned.release();  // nothing after this throws
 }
 

@@ -38,11 +38,10 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
   std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
   compute::Device& device() const;
-  // What the key of a plan says of it beside shape, strides and alignment; its upper half is 0.
-  uint64_t key_word() const {
-    return 1 | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 16 |
-           static_cast<uint64_t>(kind != Kind::kMemory) << 24 | static_cast<uint64_t>(weak) << 25;
-  }
+  // What the key of a plan says of it beside shape, strides and alignment; the upper half is 0.
+  const uint64_t key_word = 1 | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 16 |
+                            static_cast<uint64_t>(kind != Kind::kMemory) << 24 | static_cast<uint64_t>(weak) << 25;
+  uint64_t layout_hash = key_word;  // of key_word, shape and strides
   int64_t size_bytes() const { return element_count * compute::dtype_size(dtype); }
   // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
   void byte_range(int64_t* out_begin, int64_t* out_end) const;

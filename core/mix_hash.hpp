@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hash for looking up what is compared word by word afterwards: one multiplication a word, nothing more is promised.
+#pragma once
+
+#include <cstdint>
+
+namespace compute {
+
+constexpr uint64_t mix_hash(uint64_t hash, uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 32);
+}
+
+}  // namespace compute
