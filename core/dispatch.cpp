@@ -465,7 +465,7 @@ void Call::settle() {
 
 CallPlan* Call::prepare() {
   settle();
-  plan();
+  return plan();
 }
 
 void Call::run() {
@@ -635,31 +635,27 @@ void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count
 
 }  // namespace
 
-CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count) {
+CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count)
+    : run_time(schema.run_time.size()) {
   if (count > 0) require_not_null(given, "attributes");
   read_attributes(schema, given, count, statics, run_time.data());
   read_scalars(schema);
 }
 
-// The attributes of a call, checked.
-struct CallAttributes {
-  Attributes statics;
-  SmallVector<RunTimeValue, kMaxRunTimeAttributes> run_time;
+void CallAttributes::change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count) {
+  compute::change_run_time(schema, given, count, run_time.data());
+  read_scalars(schema);
+}
 
-  CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count) : run_time(schema.run_time.size()) {
-    if (count > 0) require_not_null(given, "attributes");
-    read_attributes(schema, given, count, statics, run_time.data());
-    for (size_t i = 0; i < schema.run_time.size(); ++i) {
-      RunTimeValue& value = run_time[i];
-      if (value.kind != COMPUTE_KIND_SCALAR) continue;
-      const Tensor& scalar = checked(value.scalar);
-      if (scalar.kind == Tensor::Kind::kMemory) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
-                                schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
-      }
-      value.dtype = scalar.dtype;
-      value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
+void CallAttributes::read_scalars(const OpSchema& schema) {
+  for (size_t i = 0; i < schema.run_time.size(); ++i) {
+    RunTimeValue& value = run_time[i];
+    if (value.kind != COMPUTE_KIND_SCALAR) continue;
+    const Tensor& scalar = checked(value.scalar);
+    if (scalar.kind == Tensor::Kind::kMemory) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                              schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
     }
     value.dtype = scalar.dtype;
     value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());

@@ -25,7 +25,7 @@ struct CallAttributes {
   void change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count);
 
   Attributes statics;
-  std::array<RunTimeValue, kMaxRunTimeAttributes> run_time;
+  SmallVector<RunTimeValue, kMaxRunTimeAttributes> run_time;
 
  private:
   void read_scalars(const OpSchema& schema);

@@ -147,7 +147,11 @@ void PlanCache::dispose(std::vector<uint64_t> plans) noexcept {
     }
     std::lock_guard guard(lock_);
     for (const uint64_t plan : plans) disposed_.push_back({plan, accesses});
-    settle_locked();
+    // Looked through when it has doubled: a device that is far behind makes a long list.
+    if (disposed_.size() >= settle_from_) {
+      settle_locked();
+      settle_from_ = 2 * disposed_.size() + 16;
+    }
   } catch (const std::bad_alloc&) {
     // The plugin keeps them until it is closed.
   }

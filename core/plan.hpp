@@ -130,6 +130,7 @@ class PlanCache {
   std::unordered_multimap<uint64_t, std::list<CallPlan*>::iterator, Hash> by_hash_;
   int64_t plugin_plans_ = 0;
   std::vector<Disposed> disposed_;
+  size_t settle_from_ = 16;
   Lock gone_lock_;
   std::unordered_map<const char*, int64_t> gone_;
 };

@@ -20,7 +20,7 @@ class SmallVector {
  public:
   SmallVector() = default;
   explicit SmallVector(size_t size) { resize(size); }
-  SmallVector(const SmallVector&) = delete;
+  SmallVector(const SmallVector& other) { append(other.data_, other.size_); }
   SmallVector& operator=(const SmallVector&) = delete;
 
   T* data() { return data_; }
