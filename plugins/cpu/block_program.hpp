@@ -48,6 +48,8 @@ class BlockProgram {
   double cost() const { return cost_; }
   /// Whether `n` is bounded by the workspace. A program of one function without intermediate values has no bound.
   bool needs_blocks() const { return temporary_bytes_ != 0; }
+  /// Functions that run over each block: one for a compiled row or a single intrinsic.
+  int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
   /// Memory for evaluate with blocks of up to `block` elements, a multiple of 64; to be aligned to 64 bytes.
   int64_t workspace_bytes(int64_t block) const { return fixed_bytes_ + temporary_bytes_ * block; }
 

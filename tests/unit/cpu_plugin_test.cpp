@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives the CPU plugin through its table, with a host table of the test's own and without core.
+#include <compute/plugin.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct compute_error {
+  compute_error_code code;
+  std::string message;
+};
+
+namespace {
+
+// ---- The host -------------------------------------------------------------------------------------------------------
+
+const char* threads_setting = nullptr;  // of the device that is opened next
+
+compute_error* error_new(const compute_plugin_error_info* info) {
+  return new compute_error{info->code, std::string(info->message.data, static_cast<size_t>(info->message.size))};
+}
+void error_free(compute_error* error) { delete error; }
+compute_error_code error_code(const compute_error* error) { return error->code; }
+void log_line(int32_t, const char*, compute_string) {}
+int64_t setting(compute_string name, char* buffer, int64_t capacity) {
+  if (std::string_view(name.data, static_cast<size_t>(name.size)) != "COMPUTE_CPU_THREADS" || !threads_setting)
+    return -1;
+  const std::string value = threads_setting;
+  value.copy(buffer, static_cast<size_t>(capacity));
+  return static_cast<int64_t>(value.size());
+}
+void report_async(uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; }
+
+const compute_plugin_host kHost = {
+    sizeof kHost, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
+
+compute_error_code code_of(compute_error* error) {
+  const compute_error_code code = error != nullptr ? error->code : COMPUTE_OK;
+  delete error;
+  return code;
+}
+#define EXPECT_OK(call) EXPECT_EQ(code_of(call), COMPUTE_OK)
+#define ASSERT_OK(call) ASSERT_EQ(code_of(call), COMPUTE_OK)
+
+compute_plugin_open_function open_function() {
+  static void* const library = dlopen(COMPUTE_CPU_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  return reinterpret_cast<compute_plugin_open_function>(dlsym(library, "compute_plugin_open"));
+}
+
+// Threads that are alive; one that was joined a moment ago may still be listed.
+int64_t task_count() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+uint64_t buffer_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+// ---- Ops ------------------------------------------------------------------------------------------------------------
+
+// A row-major tensor in the test's own memory.
+struct Operand {
+  int32_t dtype;
+  std::vector<int64_t> shape;
+  const void* data;
+};
+
+class CpuPlugin : public testing::TestWithParam<uint32_t> {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(open_function(), nullptr) << dlerror();
+    const compute_plugin_table* plugin = nullptr;
+    ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &plugin));
+    uint64_t id = 0;
+    compute_plugin_sink sink{};
+    sink.table_size = sizeof sink;
+    sink.context = &id;
+    sink.device = [](void* context, const compute_plugin_device_info* info) {
+      *static_cast<uint64_t*>(context) = info->id;
+    };
+    sink.requirement = [](void*, const compute_plugin_requirement*) {};
+    ASSERT_OK(plugin->enumerate(&sink));
+    const compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    ASSERT_OK(plugin->device_open(id, &options, &device_, &table_));
+    stream_ = make_stream(GetParam());
+  }
+  void TearDown() override {
+    if (table_ == nullptr) return;
+    table_->stream_destroy(stream_);
+    table_->close(device_);
+  }
+
+  bool is_immediate() const { return GetParam() == COMPUTE_PLUGIN_STREAM_IMMEDIATE; }
+
+  uint64_t make_stream(uint32_t flags) {
+    const compute_plugin_stream_options options = {
+        sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, flags, 0, 1};
+    uint64_t stream = 0;
+    EXPECT_OK(table_->stream_create(device_, &options, &stream));
+    return stream;
+  }
+  compute_error_code finish() {
+    uint64_t reached = 0;
+    if (const auto code = code_of(table_->stream_mark(stream_, ++number_)); code != COMPUTE_OK) return code;
+    const auto code = code_of(table_->stream_sync(stream_, number_, INT64_MAX, &reached));
+    EXPECT_EQ(reached == number_, code == COMPUTE_OK);
+    return code;
+  }
+
+  // Prepares and runs; the plan is released at once, since queued work keeps it.
+  compute_error_code run(const char* name, const std::vector<Operand>& inputs, const Operand& output, int64_t axis = -1,
+                         const compute_plugin_expression* expression = nullptr, uint64_t fault = 0) {
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<compute_plugin_tensor> tensors;
+    std::vector<compute_plugin_operand> places;
+    std::vector<Operand> operands = inputs;
+    operands.push_back(output);
+    strides.reserve(operands.size());
+    for (const Operand& operand : operands) {
+      std::vector<int64_t>& steps = strides.emplace_back(operand.shape.size(), 1);
+      for (size_t i = steps.size(); i-- > 1;) steps[i - 1] = steps[i] * operand.shape[i];
+      tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
+                         static_cast<int32_t>(operand.shape.size()), operand.shape.data(), steps.data(),
+                         tensors.size() < inputs.size() ? COMPUTE_TENSOR_INPUT : COMPUTE_TENSOR_OUTPUT, 1});
+      places.push_back({buffer_of(operand.data), 0});
+    }
+    const compute_attribute attribute = {sizeof attribute, 0, nullptr, "axis", 4, COMPUTE_KIND_INT64, 0, 1, &axis};
+    compute_plugin_op op{};
+    op.struct_size = sizeof op;
+    op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+    op.name = {name, static_cast<int64_t>(std::strlen(name))};
+    op.version = 1;
+    op.input_count = static_cast<int32_t>(inputs.size());
+    op.output_count = 1;
+    op.tensors = tensors.data();
+    op.attributes = &attribute;
+    op.attribute_count = axis >= 0;
+    op.expressions = &expression;
+    op.expression_count = expression != nullptr;
+    uint64_t plan = 0;
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    if (const auto code = code_of(table_->op_prepare(device_, &op, &plan, &info)); code != COMPUTE_OK) return code;
+    workspaces_.push_back(std::make_unique<char[]>(static_cast<size_t>(info.workspace_bytes) + 64));
+    const uint64_t workspace = (buffer_of(workspaces_.back().get()) + 63) / 64 * 64;
+    const compute_plugin_run run = {
+        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream_, places.data(), nullptr, {workspace, 0}, {fault, 0}};
+    const auto code = code_of(table_->op_run(plan, &run));
+    table_->op_release(device_, plan);
+    return code;
+  }
+
+  // y = x + x in float32.
+  compute_error_code run_twice(const float* x, float* y, int64_t n) {
+    const compute_plugin_node nodes[] = {
+        {COMPUTE_NODE_INPUT, COMPUTE_DTYPE_FLOAT32, 0, 0, 0, {}},
+        {COMPUTE_NODE_CALL, COMPUTE_DTYPE_FLOAT32, COMPUTE_INTRINSIC_ADD, 2, 0, {}},
+    };
+    const int32_t operands[] = {0, 0}, output = 1;
+    const compute_plugin_expression expression = {
+        sizeof expression, COMPUTE_PLUGIN_STRUCT_EXPRESSION, nullptr, {}, 2, 1, 0, 1, nodes, operands, 2, &output};
+    return run("map", {{COMPUTE_DTYPE_FLOAT32, {n}, x}}, {COMPUTE_DTYPE_FLOAT32, {n}, y}, -1, &expression);
+  }
+
+  uint64_t device_ = 0, stream_ = 0, number_ = 0;
+  const compute_plugin_device_table* table_ = nullptr;
+  std::vector<std::unique_ptr<char[]>> workspaces_;  // until the stream has ended
+};
+
+INSTANTIATE_TEST_SUITE_P(Streams, CpuPlugin, testing::Values(COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0),
+                         [](const auto& info) { return info.param != 0 ? "immediate" : "queued"; });
+
+// ---- Opening --------------------------------------------------------------------------------------------------------
+
+TEST(CpuPluginOpen, RefusesAnotherInterfaceVersion) {
+  ASSERT_NE(open_function(), nullptr) << dlerror();
+  const auto* table = reinterpret_cast<const compute_plugin_table*>(1);
+  EXPECT_EQ(code_of(open_function()(COMPUTE_PLUGIN_INTERFACE + 1, &kHost, &table)), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(table, nullptr);
+}
+
+TEST(CpuPluginOpen, ChoosesTheKernelsOfOpenblasUnlessTheUserDid) {
+  ASSERT_NE(open_function(), nullptr) << dlerror();
+  const compute_plugin_table* table = nullptr;
+  unsetenv("OPENBLAS_CORETYPE");
+  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+  const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) {
+    EXPECT_STREQ(chosen, "SkylakeX");
+  } else if (__builtin_cpu_supports("x86-64-v3")) {
+    EXPECT_STREQ(chosen, "Haswell");
+  } else {
+    EXPECT_EQ(chosen, nullptr);
+  }
+#else
+  EXPECT_EQ(chosen, nullptr);
+#endif
+  setenv("OPENBLAS_CORETYPE", "Nehalem", 1);
+  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+  EXPECT_STREQ(std::getenv("OPENBLAS_CORETYPE"), "Nehalem");
+}
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {
+  for (const int64_t size : {0, 1, 2, 3, 7, 8, 63, 64, 65, 130, 4097, 1000003, 17 << 20}) {
+    for (const int32_t pattern_size : {1, 2, 4, 8, 16}) {
+      if (size % pattern_size != 0 || (size > 100000 && pattern_size != 1 && pattern_size != 4)) continue;
+      const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+      std::vector<uint8_t> a(static_cast<size_t>(size) + 2, 0xee), b = a, c = a;
+      ASSERT_OK(table_->fill(stream_, {buffer_of(a.data()), 1}, size, pattern, pattern_size));
+      ASSERT_OK(table_->copy(stream_, {buffer_of(a.data()), 1}, {buffer_of(b.data()), 1}, size));
+      ASSERT_OK(table_->copy_to_host(stream_, {buffer_of(b.data()), 1}, c.data() + 1, size));
+      ASSERT_EQ(finish(), COMPUTE_OK);
+      EXPECT_EQ(c.front(), 0xee);
+      EXPECT_EQ(c.back(), 0xee);
+      for (int64_t i = 0; i < size; ++i) {
+        ASSERT_EQ(c[static_cast<size_t>(i) + 1], pattern[i % pattern_size]) << i << " of " << size;
+      }
+    }
+  }
+}
+
+TEST_P(CpuPlugin, MarksAreReachedInOrder) {
+  uint64_t reached = 7;
+  EXPECT_OK(table_->stream_reached(stream_, &reached));
+  EXPECT_EQ(reached, 0u);
+  for (const uint64_t number : {1, 2, 10}) EXPECT_OK(table_->stream_mark(stream_, number));
+  if (is_immediate()) {
+    EXPECT_OK(table_->stream_reached(stream_, &reached));
+    EXPECT_EQ(reached, 10u);
+  }
+  EXPECT_OK(table_->stream_sync(stream_, 10, INT64_MAX, &reached));
+  EXPECT_EQ(reached, 10u);
+  EXPECT_OK(table_->stream_sync(stream_, 11, 1'000'000, &reached));  // the time is over, and it is no error
+  EXPECT_EQ(reached, 10u);
+}
+
+TEST_P(CpuPlugin, WaitsForAnotherStream) {
+  const uint64_t other = make_stream(0), gate = make_stream(0);
+  std::vector<float> x(100000, 1), y(x.size());
+  uint64_t reached = 0;
+  // `other` copies after `gate` has reached 1, which it does when the waiter is waiting or will soon be.
+  EXPECT_OK(table_->stream_wait(other, gate, 1));
+  EXPECT_OK(table_->copy(other, {buffer_of(x.data()), 0}, {buffer_of(y.data()), 0}, 400000));
+  EXPECT_OK(table_->stream_mark(other, 1));
+  EXPECT_OK(table_->stream_sync(other, 1, 1'000'000, &reached));
+  EXPECT_EQ(reached, 0u);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_OK(table_->stream_mark(gate, 1));
+  });
+  EXPECT_OK(table_->stream_wait(stream_, other, 1));  // an immediate stream blocks here
+  if (is_immediate()) {
+    EXPECT_OK(table_->stream_reached(other, &reached));
+    EXPECT_EQ(reached, 1u);
+  }
+  EXPECT_EQ(run_twice(y.data(), y.data(), static_cast<int64_t>(y.size())), COMPUTE_OK);
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  opener.join();
+  EXPECT_EQ(y, std::vector<float>(x.size(), 2));
+  table_->stream_destroy(other);
+  table_->stream_destroy(gate);
+}
+
+TEST_P(CpuPlugin, ADestroyedStreamFinishesItsWork) {
+  std::vector<float> x(1000, 1);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(run_twice(x.data(), x.data(), 1000), COMPUTE_OK);
+  const uint64_t old = stream_;
+  EXPECT_OK(table_->stream_mark(old, 1));
+  stream_ = make_stream(GetParam());
+  EXPECT_OK(table_->stream_wait(stream_, old, 1));
+  table_->stream_destroy(old);
+  EXPECT_EQ(run_twice(x.data(), x.data(), 1000), COMPUTE_OK);
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  EXPECT_EQ(x, std::vector<float>(1000, 2048));
+}
+
+// ---- Faults ---------------------------------------------------------------------------------------------------------
+
+TEST_P(CpuPlugin, WritesTheFirstFaultIntoTheRecord) {
+  const int32_t x[] = {1, 2, 3}, indices[] = {0, -1, 3, -4};
+  int32_t y[4] = {};
+  alignas(64) compute_plugin_fault fault = {};
+  EXPECT_EQ(run("gather", {{COMPUTE_DTYPE_INT32, {3}, x}, {COMPUTE_DTYPE_INT32, {4}, indices}},
+                {COMPUTE_DTYPE_INT32, {4}, y}, 0, nullptr, buffer_of(&fault)),
+            COMPUTE_OK);
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  EXPECT_EQ(fault.code, COMPUTE_FAULT_INDEX);
+  EXPECT_EQ(fault.argument, 1);
+  EXPECT_EQ(fault.value, 3);
+  EXPECT_EQ(fault.limit, 3);
+  EXPECT_EQ(fault.position, 2);
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], 3);
+}
+
+TEST_P(CpuPlugin, AFaultWithoutARecordIsAnError) {
+  const int32_t x[] = {1, 2, 3}, indices[] = {7};
+  int32_t y[1] = {};
+  ASSERT_EQ(finish(), COMPUTE_OK);
+  const uint64_t good = number_;
+  const auto code = run("gather", {{COMPUTE_DTYPE_INT32, {3}, x}, {COMPUTE_DTYPE_INT32, {1}, indices}},
+                        {COMPUTE_DTYPE_INT32, {1}, y}, 0);
+  float z = 1;
+  if (is_immediate()) {  // the call's own, and it does not stick
+    EXPECT_EQ(code, COMPUTE_ERROR_KERNEL_FAILED);
+    EXPECT_EQ(run_twice(&z, &z, 1), COMPUTE_OK);
+    EXPECT_EQ(finish(), COMPUTE_OK);
+    EXPECT_EQ(z, 2);
+    return;
+  }
+  EXPECT_EQ(code, COMPUTE_OK);
+  EXPECT_EQ(finish(), COMPUTE_ERROR_KERNEL_FAILED);
+  uint64_t reached = 0;
+  EXPECT_EQ(code_of(table_->stream_reached(stream_, &reached)), COMPUTE_ERROR_KERNEL_FAILED);
+  EXPECT_EQ(reached, good);
+  EXPECT_EQ(run_twice(&z, &z, 1), COMPUTE_ERROR_KERNEL_FAILED);  // it takes no more work
+  table_->stream_destroy(stream_);
+  stream_ = make_stream(0);  // which heals
+  EXPECT_EQ(run_twice(&z, &z, 1), COMPUTE_OK);
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  EXPECT_EQ(z, 2);
+}
+
+// ---- Ops ------------------------------------------------------------------------------------------------------------
+
+// Sizes around vectors, blocks and pieces; the greatest are written around the cache. From odd addresses and in place.
+TEST_P(CpuPlugin, OddSizesAndAddresses) {
+  std::vector<int64_t> sizes(130);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  sizes.insert(sizes.end(), {511, 512, 513, 527, 1023, 1025, 8191, 8193, 65537, (5 << 20) + 13});
+  std::vector<float> x(static_cast<size_t>(sizes.back()) + 40), y;
+  for (const int64_t n : sizes) {
+    for (const int64_t lead : {0, 1, 5, 16}) {
+      std::iota(x.begin(), x.begin() + n + lead + 1, 0.0f);
+      y.assign(static_cast<size_t>(n + lead + 1), -1);
+      ASSERT_EQ(run_twice(x.data() + lead, y.data() + lead, n), COMPUTE_OK);
+      ASSERT_EQ(run_twice(x.data() + lead, x.data() + lead, n), COMPUTE_OK);
+      ASSERT_EQ(finish(), COMPUTE_OK);
+      ASSERT_EQ(std::count(y.begin(), y.begin() + lead, -1.0f), lead);
+      ASSERT_EQ(y.back(), -1);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(y[static_cast<size_t>(i + lead)], 2.0f * static_cast<float>(i + lead))
+            << n << ", " << lead << ", " << i;
+        ASSERT_EQ(x[static_cast<size_t>(i + lead)], y[static_cast<size_t>(i + lead)]) << n << ", " << lead << ", " << i;
+      }
+    }
+  }
+}
+
+class CpuPluginThreads : public CpuPlugin {
+ protected:
+  void SetUp() override {
+    threads_setting = "1";
+    CpuPlugin::SetUp();
+  }
+  void TearDown() override {
+    CpuPlugin::TearDown();
+    threads_setting = nullptr;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Streams, CpuPluginThreads, testing::Values(COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0),
+                         [](const auto& info) { return info.param != 0 ? "immediate" : "queued"; });
+
+// An OpenMP team, once there, spins and starves everybody else.
+TEST_P(CpuPluginThreads, AProductStartsNoThread) {
+  const int64_t n = 600;
+  std::vector<float> a(static_cast<size_t>(n * n), 1), b = a, c = a;
+  std::vector<double> d(a.begin(), a.end()), e = d, f = d;
+  const int64_t before = task_count();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run("contraction", {{COMPUTE_DTYPE_FLOAT32, {n, n}, a.data()}, {COMPUTE_DTYPE_FLOAT32, {n, n}, b.data()}},
+                  {COMPUTE_DTYPE_FLOAT32, {n, n}, c.data()}),
+              COMPUTE_OK);
+    EXPECT_EQ(run("contraction", {{COMPUTE_DTYPE_FLOAT64, {n, n}, d.data()}, {COMPUTE_DTYPE_FLOAT64, {n, n}, e.data()}},
+                  {COMPUTE_DTYPE_FLOAT64, {n, n}, f.data()}),
+              COMPUTE_OK);
+  }
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  EXPECT_EQ(task_count(), before);
+  EXPECT_EQ(c, std::vector<float>(c.size(), static_cast<float>(n)));
+  EXPECT_EQ(f, std::vector<double>(f.size(), static_cast<double>(n)));
+}
+
+}  // namespace

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+#include <string>
+
+#include "core/infer.hpp"
+#include "plugins/cpu/block_program.hpp"
+#include "plugins/cpu/isa_table.hpp"
+
+namespace compute {
+namespace {
+
+constexpr std::array<compute_dtype, 4> kCompiled = {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_FLOAT32,
+                                                    COMPUTE_DTYPE_FLOAT64};
+
+TypedExpression typed(const OpSchema& op, compute_dtype dtype) {
+  std::vector<OperandDesc> operands(op.inputs.size(), OperandDesc{dtype});
+  if (op.result == RowResult::kSecond) operands[0] = OperandDesc{COMPUTE_DTYPE_BOOL};
+  return type_row(op, operands, row_types(op, operands));
+}
+
+class CpuRows : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const cpu::IsaTable& widest = *cpu::select_isa(nullptr);
+    table_ = cpu::select_isa(GetParam());
+    ASSERT_NE(table_, nullptr);
+    if (std::string(table_->name) != GetParam()) GTEST_SKIP() << "this processor has " << widest.name;
+  }
+  const cpu::IsaTable* table_ = nullptr;
+};
+
+TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
+  int64_t rows = 0, checked = 0;
+  for (const OpSchema* op : op_schemas()) {
+    if (!op->is_elementwise) continue;
+    for (const compute_dtype dtype : kCompiled) {
+      if (!in_class(dtype, op->input_class)) continue;
+      const TypedExpression expression = typed(*op, dtype);
+      const compute_plugin_expression view = expression.plugin_view();
+      const cpu::BlockProgram program(view, *table_);
+      EXPECT_LE(program.function_count(), 1) << op->name << " of " << dtype_name(dtype);
+      EXPECT_FALSE(program.needs_blocks()) << op->name << " of " << dtype_name(dtype);
+      ++checked;
+      int calls = 0;
+      for (const compute_plugin_node& node : expression.nodes()) calls += node.kind == COMPUTE_NODE_CALL;
+      rows += calls > 1;
+    }
+  }
+  EXPECT_GT(checked, 150);
+  EXPECT_EQ(rows, table_->row_count);  // and none is there that no op has
+}
+
+TEST_P(CpuRows, OthersAreInterpreted) {
+  // The digest decides: with another one the same expression is a list of intrinsics.
+  const OpSchema* sigmoid = nullptr;
+  for (const OpSchema* op : op_schemas()) {
+    if (op->name == "sigmoid") sigmoid = op;
+  }
+  ASSERT_NE(sigmoid, nullptr);
+  const TypedExpression expression = typed(*sigmoid, COMPUTE_DTYPE_FLOAT32);
+  compute_plugin_expression view = expression.plugin_view();
+  EXPECT_EQ(cpu::BlockProgram(view, *table_).function_count(), 1);
+  view.digest[0] ^= 1;
+  EXPECT_GT(cpu::BlockProgram(view, *table_).function_count(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, CpuRows, testing::Values("baseline", "avx2", "avx512"));
+
+}  // namespace
+}  // namespace compute
