@@ -2,6 +2,9 @@
 #include "plugins/cuda/compiler.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
 
 #include "plugins/common/host.hpp"
 #include "plugins/common/kernel_cache.hpp"
@@ -50,39 +53,81 @@ class NvrtcProgram {
 };
 
 // The lowered name and the parameters' kinds stand before the code in an entry of the cache.
-std::string packed(const Program& program) { return program.entry + '\n' + program.parameters + '\n' + program.code; }
+std::string packed(const Program& program) {
+  std::string parameters = program.parameters ? "" : "unknown";
+  for (const KernelParameter& parameter : program.parameters.value_or(std::vector<KernelParameter>{})) parameters += parameter.kind + std::to_string(parameter.bytes) + ' ';
+  return program.entry + '\n' + parameters + '\n' + program.code;
+}
 
 bool unpack(const std::string& text, Program& program) {
   const size_t first = text.find('\n');
   const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
   if (second == std::string::npos) return false;
   program.entry = text.substr(0, first);
-  program.parameters = text.substr(first + 1, second - first - 1);
+  const std::string list = text.substr(first + 1, second - first - 1);
+  if (list != "unknown") {
+    std::istringstream parameters(list);
+    program.parameters.emplace();
+    for (KernelParameter parameter; parameters >> parameter.kind >> parameter.bytes;) program.parameters->push_back(parameter);
+  }
   program.code = text.substr(second + 1);
   return true;
 }
 
 }  // namespace
 
-std::string parameters_of(std::string_view ptx, std::string_view name) {
+std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, std::string_view name) {
   // .visible .entry NAME(
   //   .param .u64 .ptr .align 1 NAME_param_0,
-  //   .param .f32 NAME_param_1
+  //   .param .f32 NAME_param_1,
+  //   .param .align 16 .b8 NAME_param_2[16]
   // )
   const std::string head = ".entry " + std::string(name) + "(";
   const size_t at = ptx.find(head);
-  if (at == std::string_view::npos) return "?";
-  const size_t end = ptx.find(')', at + head.size());
-  if (end == std::string_view::npos) return "?";
-  std::string_view list = ptx.substr(at + head.size(), end - at - head.size());
-  std::string kinds;
-  for (size_t next = list.find(".param"); next != std::string_view::npos;) {
-    const size_t following = list.find(".param ", next + 6);
+  if (at == std::string_view::npos) return std::nullopt;
+  if (ptx.substr(at + head.size(), 1) == ")") return std::vector<KernelParameter>{};
+  const size_t end = ptx.find("\n)", at + head.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view list = ptx.substr(at + head.size(), end - at - head.size());
+  const size_t body_end = ptx.find("\n}", end);
+  const std::string_view body = ptx.substr(end, body_end == std::string_view::npos ? body_end : body_end - end);
+  std::vector<KernelParameter> parameters;
+  for (size_t next = list.find(".param "); next != std::string_view::npos;) {
+    const size_t following = list.find(".param ", next + 1);
     const std::string_view one = list.substr(next, following == std::string_view::npos ? following : following - next);
-    kinds += one.find(".ptr") != std::string_view::npos ? 'p' : 'v';
     next = following;
+    // The type is the last word that begins with a dot and ends in its width in bits.
+    int32_t bytes = 0;
+    for (const auto& [type, size] : {std::pair{".b8 ", 1}, {".u8 ", 1}, {".s8 ", 1}, {".b16 ", 2}, {".u16 ", 2}, {".s16 ", 2},
+                                     {".f16 ", 2}, {".b32 ", 4}, {".u32 ", 4}, {".s32 ", 4}, {".f32 ", 4}, {".b64 ", 8},
+                                     {".u64 ", 8}, {".s64 ", 8}, {".f64 ", 8}}) {
+      if (one.find(type) != std::string_view::npos) bytes = size;
+    }
+    if (const size_t bracket = one.find('['); bracket != std::string_view::npos) bytes *= std::atoi(one.data() + bracket + 1);
+    KernelParameter parameter{bytes, '?'};
+    const bool may_be_pointer = one.find(".u64 ") != std::string_view::npos || one.find(".b64 ") != std::string_view::npos;
+    if (one.find(".ptr") != std::string_view::npos) {
+      parameter.kind = 'p';
+    } else if (!may_be_pointer) {
+      parameter.kind = 'v';
+    } else {
+      // ld.param.u64 %rd1, [NAME_param_0]; … cvta.to.global.u64 %rd2, %rd1; is what is done to pointers alone.
+      const std::string source = ", [" + std::string(name) + "_param_" + std::to_string(parameters.size()) + "];";
+      if (const size_t load = body.find(source); load != std::string_view::npos) {
+        const size_t space = body.find_last_of(" \t", load - 1);
+        const std::string_view loaded = body.substr(space + 1, load - space - 1);
+        for (size_t use = body.find("cvta.to.global"); use != std::string_view::npos; use = body.find("cvta.to.global", use + 1)) {
+          const std::string_view line = body.substr(use, body.find(';', use) - use);
+          if (line.size() > loaded.size() && line.substr(line.size() - loaded.size()) == loaded &&
+              line[line.size() - loaded.size() - 1] == ' ') {
+            parameter.kind = 'p';
+          }
+        }
+      }
+    }
+    parameters.push_back(parameter);
   }
-  return kinds;
+  return parameters;
 }
 
 Program compile(std::string_view text, std::string_view expression, int compute_capability,
@@ -111,6 +156,7 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") + std::to_string(architecture));
   options.emplace_back("--std=c++17");
   options.emplace_back("--device-as-default-execution-space");
+  options.emplace_back("--diag-suppress=177");  // functions of the prelude that a kernel does not call
 
   std::string joined(expression);
   for (const std::string& option : options) joined += ' ' + option;

@@ -2,16 +2,23 @@
 // Source text to code for one architecture, through NVRTC and the cache on disk.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace compute::cuda {
 
+struct KernelParameter {
+  int32_t bytes = 0;  // 0: not known
+  char kind = '?';    // 'p' a pointer, 'v' a value, '?' either
+};
+
 struct Program {
-  std::string code;        // a cubin, or PTX that ends with NUL
-  std::string entry;       // the linker's name of the kernel that was asked for
-  std::string parameters;  // one letter each where the compiler tells: p pointer, v value; see parameters_of
+  std::string code;   // a cubin, or PTX that ends with NUL
+  std::string entry;  // the linker's name of the kernel that was asked for
+  std::optional<std::vector<KernelParameter>> parameters;  // where the compiler's text tells
   bool was_compiled = false;
 };
 
@@ -22,7 +29,7 @@ struct Program {
 Program compile(std::string_view text, std::string_view expression, int compute_capability,
                 const std::vector<std::string>& options);
 
-/// The parameters of the entry `name` in PTX text: 'p' for pointers, 'v' for values. "?" if the text does not tell.
-std::string parameters_of(std::string_view ptx, std::string_view name);
+/// The parameters of the entry `name`, as PTX text shows them; nothing if it is not understood.
+std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, std::string_view name);
 
 }  // namespace compute::cuda

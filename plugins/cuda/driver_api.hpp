@@ -67,7 +67,7 @@ struct CUDA_KERNEL_NODE_PARAMS {
   CONSTANT(CUDA_ERROR_INVALID_PC, 718)                          \
   CONSTANT(CUDA_ERROR_LAUNCH_FAILED, 719)                       \
   CONSTANT(CU_STREAM_NON_BLOCKING, 1)                           \
-  CONSTANT(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)              \
+  CONSTANT(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                   \
   CONSTANT(CU_EVENT_DISABLE_TIMING, 2)                          \
   CONSTANT(CU_MEMHOSTALLOC_PORTABLE, 1)                         \
   CONSTANT(CU_MEMHOSTALLOC_DEVICEMAP, 2)                        \

@@ -54,7 +54,8 @@ Graph::~Graph() {
 CUgraph Graph::capture(GraphCapture& node) {
   node.run.tensors = node.tensors.data();
   node.run.scalars = node.scalars.data();
-  check(cu.stream_begin_capture(internal_.handle(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "beginning to capture");
+  // Relaxed: the library may have kernels to load, which stricter modes forbid.
+  check(cu.stream_begin_capture(internal_.handle(), CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture");
   CUgraph child = nullptr;
   try {
     node.plan->run(node.run, internal_);

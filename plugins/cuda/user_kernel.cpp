@@ -45,22 +45,16 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   }
   const Program program = compile(text, name_, device.info().compute_capability, options);
   kernel_ = load(program);
+  parameters_ = program.parameters;
+  // The driver knows sizes for certain, the compiler's text also what is a pointer.
   if (cu.func_get_param_info != nullptr) {
-    counts_ = true;
-    for (size_t i = 0; i < kMostParameters; ++i) {
-      size_t offset = 0, bytes = 0;
-      if (cu.func_get_param_info(kernel_.function, i, &offset, &bytes) != CUDA_SUCCESS) break;
-      parameters_.push_back({bytes, '?'});
+    size_t count = 0, offset = 0, bytes = 0;
+    if (!parameters_) parameters_.emplace();
+    while (count < kMostParameters && cu.func_get_param_info(kernel_.function, count, &offset, &bytes) == CUDA_SUCCESS) {
+      if (count == parameters_->size()) parameters_->emplace_back();
+      (*parameters_)[count++].bytes = static_cast<int32_t>(bytes);
     }
-  }
-  if (program.parameters != "?") {
-    if (!counts_) parameters_.resize(program.parameters.size());
-    counts_ = true;
-    // Compilers that do not annotate pointers tell nothing of kinds.
-    const bool tells = program.parameters.find('p') != std::string::npos;
-    for (size_t i = 0; i < std::min(parameters_.size(), program.parameters.size()) && tells; ++i) {
-      parameters_[i].kind = program.parameters[i];
-    }
+    parameters_->resize(count);
   }
   int threads = 0;
   cu.func_get_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel_.function);
@@ -80,16 +74,16 @@ void UserKernel::check_argument(const compute_plugin_kernel_argument& argument, 
   const auto refuse = [&](const std::string& reason) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + name_ + ": argument " + std::to_string(index) + " " + reason, index);
   };
-  if (parameter >= parameters_.size()) return;
-  const Parameter& expected = parameters_[parameter];
+  if (!parameters_ || parameter >= parameters_->size()) return;
+  const KernelParameter& expected = (*parameters_)[parameter];
   if (argument.kind == kTensor) {
-    if (expected.bytes != 0 && expected.bytes != sizeof(CUdeviceptr)) {
+    if (expected.bytes != 0 && expected.bytes != static_cast<int32_t>(sizeof(CUdeviceptr))) {
       refuse("is a tensor, the kernel takes a value of " + std::to_string(expected.bytes) + " bytes there");
     }
     if (expected.kind == 'v') refuse("is a tensor, the kernel takes a value there");
   } else {
     if (expected.kind == 'p') refuse("is a value, the kernel takes a pointer there: give a tensor");
-    if (expected.bytes != 0 && expected.bytes != static_cast<size_t>(argument.value_size)) {
+    if (expected.bytes != 0 && expected.bytes != argument.value_size) {
       refuse("has " + std::to_string(argument.value_size) + " bytes, the kernel takes " + std::to_string(expected.bytes));
     }
   }
@@ -117,8 +111,8 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
       pointers.push_back(const_cast<void*>(argument.value));
     }
   }
-  if (counts_ && pointers.size() != parameters_.size()) {
-    refuse("it takes " + std::to_string(parameters_.size()) + " arguments, " + std::to_string(pointers.size()) + " were given");
+  if (parameters_ && pointers.size() != parameters_->size()) {
+    refuse("it takes " + std::to_string(parameters_->size()) + " arguments, " + std::to_string(pointers.size()) + " were given");
   }
   const int64_t group_size = launch.group_size[0] * launch.group_size[1] * launch.group_size[2];
   if (group_size > max_group_size_) {

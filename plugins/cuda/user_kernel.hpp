@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/stream.hpp"
 
 namespace compute::cuda {
@@ -18,26 +19,18 @@ class UserKernel {
   UserKernel(const UserKernel&) = delete;
   UserKernel& operator=(const UserKernel&) = delete;
 
-  /// -1 where neither the driver nor the compiler tells.
-  int32_t argument_count() const { return counts_ ? static_cast<int32_t>(parameters_.size()) : -1; }
   int32_t max_group_size() const { return max_group_size_; }
 
   void launch(const compute_plugin_launch& launch) const;
 
  private:
-  struct Parameter {
-    size_t bytes = 0;  // 0: not known
-    char kind = '?';   // 'p' pointer, 'v' value, '?' not known
-  };
-
   void check_argument(const compute_plugin_kernel_argument& argument, size_t parameter, int32_t index) const;
 
   Device& device_;
   const std::string name_;
   const char* const noted_name_;
   Kernel kernel_;
-  std::vector<Parameter> parameters_;
-  bool counts_ = false;
+  std::optional<std::vector<KernelParameter>> parameters_;  // nothing: not known
   int32_t max_group_size_ = 0;
 };
 
