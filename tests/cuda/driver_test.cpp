@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA plugin where there is no driver, and where the library path leads to the toolkit's stub.
+#include <compute/compute.hpp>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+using compute::Device;
+
+std::string load_report() {
+  compute::detail::TextFree text;
+  compute::check(compute_load_report(COMPUTE_FORMAT_TEXT, &text.text));
+  return text.str();
+}
+
+int cuda_devices() {
+  int count = 0;
+  for (const auto& info : Device::list()) count += std::string(info.name).rfind("cuda", 0) == 0 ? 1 : 0;
+  return count;
+}
+
+TEST(CudaWithoutDriver, LoadsAndSaysWhatItTried) {
+  if (cuda_devices() > 0) GTEST_SKIP() << "there is a driver";
+  const std::string report = load_report();
+  EXPECT_NE(report.find("tried libcuda.so.1"), std::string::npos) << report;
+  EXPECT_NE(report.find("install NVIDIA's driver"), std::string::npos) << report;
+  try {
+    Device::open("cuda0");
+    FAIL() << "cuda0 opened";
+  } catch (const compute::Error& error) {
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
+    EXPECT_NE(std::string(error.what()).find("libcuda.so.1"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CudaWithStub, SaysSo) {
+  if (std::getenv("COMPUTE_TEST_STUB") == nullptr) GTEST_SKIP() << "the toolkit's stub is not on the library path";
+  EXPECT_EQ(cuda_devices(), 0);
+  const std::string report = load_report();
+  EXPECT_NE(report.find("cuInit gives 34"), std::string::npos) << report;
+  EXPECT_NE(report.find("take the stub's folder from the library path"), std::string::npos) << report;
+}
+
+}  // namespace

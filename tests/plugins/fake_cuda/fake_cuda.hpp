@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests ask of the fake driver, by dlsym from the libcuda.so.1 that the plugin has opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugins/cuda/driver_api.hpp"
+
+/// A kernel that was launched, by itself or as a graph's node, with its parameters as one block of words.
+struct FakeLaunch {
+  std::string kernel;
+  std::vector<uint64_t> words;
+};
+
+using FakeTakeLaunches = std::vector<FakeLaunch>* (*)();  // fake_cuda_take_launches; the caller deletes
+using FakeKeepLaunches = void (*)(int);                   // fake_cuda_keep_launches; off for measurements
