@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a GPU device of this library beside PyTorch and CuPy, in one run, and prints one table.
+
+    tools/gpu_peers.py [--device cuda0] [--library PATH/libcompute.so.0] [--quick] [--only WORD]
+
+What runs more often is the median of interleaved rounds, so that clocks and neighbours touch everyone alike. A peer that is not
+installed has no column. Every value is a time in microseconds, with what it means beside it where that is a rate.
+"""
+import argparse
+import ctypes
+import os
+import statistics
+import sys
+import time
+
+DTYPES = {"bool": 1, "int32": 4, "int64": 5, "float16": 10, "bfloat16": 11, "float32": 12, "float64": 13}
+SIZES = {"bool": 1, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+
+
+class Attribute(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p),
+                ("name", ctypes.c_char_p), ("name_size", ctypes.c_int64), ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                ("count", ctypes.c_int64), ("values", ctypes.c_void_p)]
+
+
+class Library:
+    """The C interface, as far as it is needed here."""
+
+    def __init__(self, path, device):
+        self.c = ctypes.CDLL(path)
+        self.c.compute_error_message.restype = ctypes.c_char_p
+        self.c.compute_error_free.restype = None
+        for name in ("compute_device_open", "compute_tensor_empty", "compute_op_find", "compute_op_run", "compute_tensor_read",
+                     "compute_tensor_write", "compute_stream_create", "compute_stream_synchronize", "compute_tensor_permute",
+                     "compute_graph_begin", "compute_graph_end", "compute_graph_run", "compute_tensor_map", "compute_tensor_unmap",
+                     "compute_tensor_full"):
+            getattr(self.c, name).restype = ctypes.c_void_p
+        self.c.compute_tensor_release.restype = None
+        self.ops = {}
+        self.device = ctypes.c_void_p()
+        self.check(self.c.compute_device_open(device.encode(), ctypes.byref(self.device)))
+        self.stream = ctypes.c_void_p()
+        self.check(self.c.compute_stream_create(self.device, None, ctypes.byref(self.stream)))
+
+    def check(self, error):
+        if error:
+            text = self.c.compute_error_message(ctypes.c_void_p(error)).decode()
+            self.c.compute_error_free(ctypes.c_void_p(error))
+            raise RuntimeError(text)
+
+    def full(self, dtype, shape, value=1):
+        out = ctypes.c_void_p()
+        dims = (ctypes.c_int64 * len(shape))(*shape)
+        patterns = {"float16": 0x3C00, "bfloat16": 0x3F80, "float32": 0x3F800000, "float64": 0x3FF0000000000000}
+        bits = ctypes.c_uint64(patterns.get(dtype, 1) if value == 1 else 0)
+        self.check(self.c.compute_tensor_full(self.device, DTYPES[dtype], len(shape), dims, ctypes.byref(bits), ctypes.byref(out)))
+        return out
+
+    def write(self, tensor, data, size):
+        self.check(self.c.compute_tensor_write(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
+
+    def read(self, tensor, data, size):
+        self.check(self.c.compute_tensor_read(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
+
+    def transposed(self, tensor):
+        out = ctypes.c_void_p()
+        self.check(self.c.compute_tensor_permute(tensor, 2, (ctypes.c_int32 * 2)(1, 0), ctypes.byref(out)))
+        return out
+
+    def caller(self, name, inputs, output, attributes=()):
+        """A function without arguments that runs the op into `output`; None as output makes and drops a result each time."""
+        op = self.ops.get(name)
+        if op is None:
+            op = self.ops[name] = ctypes.c_void_p()
+            self.check(self.c.compute_op_find(name.encode(), 1, ctypes.byref(op)))
+        count = len(inputs)
+        array = (ctypes.c_void_p * count)(*[t.value for t in inputs])
+        out = (ctypes.c_void_p * 1)(output.value if output is not None else None)
+        attribute_array = (Attribute * max(1, len(attributes)))()
+        keep = []
+        for i, (attribute, kind, values) in enumerate(attributes):
+            block = (ctypes.c_int64 * len(values))(*values) if kind == 1 else (ctypes.c_int32 * len(values))(*values)
+            keep.append(block)
+            attribute_array[i] = Attribute(ctypes.sizeof(Attribute), 0, None, attribute.encode(), len(attribute), kind, 0,
+                                           len(values), ctypes.cast(block, ctypes.c_void_p))
+        run, check, stream, release = self.c.compute_op_run, self.check, self.stream, self.c.compute_tensor_release
+        many, n = ctypes.c_int64(len(attributes)), ctypes.c_int64(count)
+        one = ctypes.c_int64(1)
+        fresh = output is None
+
+        def call(_keep=keep):
+            error = run(op, stream, attribute_array, many, array, n, out, one)
+            if error:
+                check(error)
+            if fresh:
+                release(ctypes.c_void_p(out[0]))
+                out[0] = None
+
+        return call
+
+    def synchronize(self):
+        self.check(self.c.compute_stream_synchronize(self.stream))
+
+    def graph(self, calls):
+        self.check(self.c.compute_graph_begin(self.stream))
+        for call in calls:
+            call()
+        made = ctypes.c_void_p()
+        self.check(self.c.compute_graph_end(self.stream, ctypes.byref(made)))
+        return lambda: self.check(self.c.compute_graph_run(made, self.stream))
+
+
+def per_call(call, synchronize, calls):
+    synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def compare(contestants, calls, rounds):
+    """Medians of interleaved rounds, by name. contestants: name -> (call, synchronize)."""
+    times = {name: [] for name in contestants}
+    for name, (call, synchronize) in contestants.items():
+        for _ in range(3):
+            call()
+        synchronize()
+    for _ in range(rounds):
+        for name, (call, synchronize) in contestants.items():
+            times[name].append(per_call(call, synchronize, calls))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+class Table:
+    def __init__(self):
+        print(f"{'what':<44}{'ours':>12}{'copy/torch':>12}{'cupy':>12}{'ratio':>8}{'target':>9}  note")
+
+    def row(self, what, times, target="", note="", against="torch"):
+        ours, peer, cupy = times.get("ours"), times.get(against), times.get("cupy")
+        cell = lambda t: f"{t * 1e6:12.2f}" if t else f"{'-':>12}"
+        ratio = f"{ours / peer:8.3f}" if ours and peer else f"{'-':>8}"
+        print(f"{what:<44}{cell(ours)}{cell(peer)}{cell(cupy)}{ratio}{target:>9}  {note}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda0")
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument("--library", default=os.path.join(here, "..", "build", "lib", "libcompute.so.0"))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller arrays")
+    parser.add_argument("--only", default="", help="sections whose name has this word: exp layout reduce matmul transfer launch")
+    options = parser.parse_args()
+    library = Library(options.library, options.device)
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch_sync = torch.cuda.synchronize
+        print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}")
+    except Exception as reason:  # the table shows what there is
+        torch = None
+        print(f"no PyTorch: {reason}")
+    try:
+        import cupy
+        cupy_sync = cupy.cuda.runtime.deviceSynchronize
+        print(f"CuPy {cupy.__version__}")
+    except Exception as reason:
+        cupy = None
+        print(f"no CuPy: {reason}")
+    rounds = 5 if options.quick else 15
+    table = Table()
+    wanted = lambda section: options.only in section
+
+    def section(name, body):
+        if not wanted(name):
+            return
+        try:
+            body()
+        except Exception as reason:
+            print(f"{name}: {type(reason).__name__}: {reason}", flush=True)
+
+    def exp_program():
+        count, iterations = 10 * 30 * 768, 1000
+        x = library.full("float32", [count])
+        y = library.full("float32", [count])
+        host = bytearray(4 * count)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(host))
+        into = library.caller("exp", [x], y)
+        fresh = library.caller("exp", [x], None)
+
+        def read_back():
+            into()
+            library.read(y, address, 4 * count)
+
+        def mapped():
+            into()
+            data, is_copy = ctypes.c_void_p(), ctypes.c_int32()
+            library.check(library.c.compute_tensor_map(y, 1, ctypes.byref(data), ctypes.byref(is_copy)))
+            library.check(library.c.compute_tensor_unmap(y, data))
+
+        rows = [("read into host memory", read_back, "to_host", "0.75"), ("mapped", mapped, "to_host", "0.4"),
+                ("left on the device", fresh, "left", "0.55"), ("same output", into, "same", "0.55")]
+        peers = {}
+        if torch:
+            a = torch.rand(count, device="cuda")
+            b = torch.empty_like(a)
+            peers["torch"] = ({"to_host": lambda: torch.exp(a).cpu(), "left": lambda: torch.exp(a),
+                               "same": lambda: torch.exp(a, out=b)}, torch_sync)
+        if cupy:
+            c = cupy.random.rand(count, dtype=cupy.float32)
+            d = cupy.empty_like(c)
+            peers["cupy"] = ({"to_host": lambda: cupy.asnumpy(cupy.exp(c)), "left": lambda: cupy.exp(c),
+                              "same": lambda: cupy.exp(c, out=d)}, cupy_sync)
+        same = None
+        for label, call, key, target in rows:
+            contestants = {"ours": (call, library.synchronize)}
+            for name, (calls, synchronize) in peers.items():
+                contestants[name] = (calls[key], synchronize)
+            times = {k: v * iterations for k, v in compare(contestants, iterations, rounds).items()}
+            same = times.get("torch") if key == "same" else same
+            table.row(f"exp 230400 x{iterations}, {label}", times, "<=" + target)
+        try:
+            run = library.graph([into] * iterations)
+            times = compare({"ours": (run, library.synchronize)}, 1, rounds)
+            table.row(f"exp 230400 x{iterations}, as a graph", {**times, "torch": same}, "<=0.25")
+        except RuntimeError as reason:
+            print("graph:", reason)
+
+    def layout():
+        for power in ([24] if options.quick else [24, 26, 28]):
+            n = 1 << power
+            side = 1 << (power // 2)
+            x, y, z = (library.full("float32", [side, side]) for _ in range(3))
+            half = library.full("float16", [side, side])
+            copy = library.caller("copy", [x], y)
+            contestants = {"copy": copy, "add": library.caller("add", [x, y], z), "exp": library.caller("exp", [x], y),
+                           "cast to float16": library.caller("cast", [x], half, [("dtype", 5, [DTYPES["float16"]])]),
+                           "transposed copy": library.caller("copy", [library.transposed(x)], y),
+                           "add a transposed one": library.caller("add", [x, library.transposed(y)], z)}
+            bytes_of = {"copy": 8 * n, "add": 12 * n, "exp": 8 * n, "cast to float16": 6 * n, "transposed copy": 8 * n,
+                        "add a transposed one": 12 * n}
+            peer = {}
+            if torch:
+                a, b, c = (torch.ones(side, side, device="cuda") for _ in range(3))
+                h = torch.ones(side, side, device="cuda", dtype=torch.float16)
+                raw = lambda: b.copy_(a)
+                peer = {"copy": raw, "add": lambda: torch.add(a, b, out=c), "exp": lambda: torch.exp(a, out=b),
+                        "cast to float16": lambda: h.copy_(a), "transposed copy": lambda: b.copy_(a.t()),
+                        "add a transposed one": lambda: torch.add(a, b.t(), out=c)}
+                base = compare({"torch": (raw, torch_sync)}, 20, rounds)["torch"] / (8 * n)
+            else:
+                base = compare({"ours": (copy, library.synchronize)}, 20, rounds)["ours"] / (8 * n)
+            for name, call in contestants.items():
+                entry = {"ours": (call, library.synchronize)}
+                if name in peer:
+                    entry["torch"] = (peer[name], torch_sync)
+                times = compare(entry, 20, rounds)
+                share = base * bytes_of[name] / times["ours"]
+                target = ">=0.90" if "transposed" in name else ">=0.95"
+                table.row(f"{name}, 2^{power} float32", times, target,
+                          f"{bytes_of[name] / times['ours'] / 1e9:.0f} GB/s, {share:.3f} of a copy of equal bytes")
+
+    def reductions():
+        power = 24 if options.quick else 28
+        side = 1 << (power // 2)
+        x = library.full("float32", [side, side])
+        copied = library.caller("copy", [x], library.full("float32", [side, side]))
+        if torch:
+            a = torch.ones(side, side, device="cuda")
+            b = torch.empty_like(a)
+            base = compare({"torch": (lambda: b.copy_(a), torch_sync)}, 10, rounds)["torch"] / 2
+        else:
+            base = compare({"ours": (copied, library.synchronize)}, 10, rounds)["ours"] / 2
+        for name, op, axes, peer in (("sum of all", "sum", [0, 1], lambda: torch.sum(a)),
+                                     ("sum over axis 0", "sum", [0], lambda: torch.sum(a, 0)),
+                                     ("sum over axis 1", "sum", [1], lambda: torch.sum(a, 1)),
+                                     ("max over axis 0", "max", [0], lambda: torch.amax(a, 0)),
+                                     ("argmax over axis 1", "argmax", 1, lambda: torch.argmax(a, 1))):
+            attributes = [("axis", 1, [axes])] if op == "argmax" else [("axes", 1, axes)]
+            entry = {"ours": (library.caller(op, [x], None, attributes), library.synchronize)}
+            if torch:
+                entry["torch"] = (peer, torch_sync)
+            times = compare(entry, 10, rounds)
+            table.row(f"{name}, 2^{power} float32", times, ">=0.95",
+                      f"{4 * side * side / times['ours'] / 1e9:.0f} GB/s, {base / times['ours']:.3f} of a copy's rate")
+
+    def matmul():
+        for dtype in ("float16", "bfloat16", "float32", "float64"):
+            for n in ([512, 2048] if options.quick else [512, 2048, 8192]):
+                a, b, c = (library.full(dtype, [n, n]) for _ in range(3))
+                if torch:  # the same random numbers for both: power draw depends on the data
+                    kind = getattr(torch, dtype)
+                    p, q = (torch.randn(n, n, device="cuda", dtype=kind) for _ in range(2))
+                    r = torch.empty_like(p)
+                    for tensor, data in ((a, p), (b, q)):
+                        host = data.cpu().contiguous()
+                        library.write(tensor, host.data_ptr(), n * n * SIZES[dtype])
+                calls = max(3, min(200, int(2e13 / n**3)))
+                for label, x, torch_x in (("", a, "p"), ("^T", library.transposed(a), "p.t()")):
+                    entry = {"ours": (library.caller("matmul", [x, b], c), library.synchronize)}
+                    if torch:
+                        left = p if label == "" else p.t()
+                        entry["torch"] = (lambda left=left: torch.mm(left, q, out=r), torch_sync)
+                    times = compare(entry, calls, rounds)
+                    rate = 2 * n**3 / times["ours"] / 1e12
+                    table.row(f"matmul{label} {n}, {dtype}", times, "<=1.02", f"{rate:.1f} TFLOP/s")
+                    if label == "" and torch:
+                        result = torch.empty(n, n, dtype=kind)
+                        library.read(c, result.data_ptr(), n * n * SIZES[dtype])
+                        difference = (result.cuda().double() - torch.mm(p, q).double()).abs().max().item()
+                        if not difference < 0.05 * n**0.5:
+                            print(f"  !! differs from PyTorch by {difference}")
+
+    def transfers():
+        import mmap
+        for mib in (1, 64, 512):
+            size = mib << 20
+            tensor = library.full("float32", [size // 4])
+            area = mmap.mmap(-1, size)
+            area.write(b"\1" * size)
+            address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+            up = {"ours": (lambda: library.write(tensor, address, size), library.synchronize)}
+            down = {"ours": (lambda: library.read(tensor, address, size), library.synchronize)}
+            if torch:
+                host = torch.ones(size // 4)
+                device = torch.ones(size // 4, device="cuda")
+                pinned = torch.ones(size // 4).pin_memory()
+                up["torch"] = (lambda: device.copy_(host), torch_sync)
+                down["torch"] = (lambda: host.copy_(device), torch_sync)
+                up["pinned"] = (lambda: device.copy_(pinned, non_blocking=True), torch_sync)
+                down["pinned"] = (lambda: pinned.copy_(device, non_blocking=True), torch_sync)
+            for name, entry in (("host to device", up), ("device to host", down)):
+                times = compare(entry, 3, rounds)
+                note = f"{size / times['ours'] / 1e9:.1f} GB/s"
+                if "pinned" in times:
+                    note += f", {times['pinned'] / times['ours']:.2f} of pinned ({size / times['pinned'] / 1e9:.1f})"
+                table.row(f"pageable {name}, {mib} MiB", times, "", note)
+
+    def launches():
+        x, y = library.full("float32", [16]), library.full("float32", [16])
+        entry = {"ours": (library.caller("add", [x, x], y), library.synchronize)}
+        if torch:
+            a, b = torch.ones(16, device="cuda"), torch.ones(16, device="cuda")
+            entry["torch"] = (lambda: torch.add(a, a, out=b), torch_sync)
+        if cupy:
+            c, d = cupy.ones(16, dtype=cupy.float32), cupy.ones(16, dtype=cupy.float32)
+            entry["cupy"] = (lambda: cupy.add(c, c, out=d), cupy_sync)
+        table.row("a small add, queued (through ctypes)", compare(entry, 2000, rounds))
+
+    section("exp", exp_program)
+    section("layout", layout)
+    section("reduce", reductions)
+    section("matmul", matmul)
+    section("transfer", transfers)
+    section("launch", launches)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
