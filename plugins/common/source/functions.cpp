@@ -73,6 +73,7 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
       {"SIGN", {"((i32)0x80000000)", "((i64)COMPUTE_U64(0x8000000000000000))"}},
       {"INF", {"COMPUTE_AS_F32(0x7f800000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))"}},
       {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
+      {"WHOLE", {"0x1p24f", "0x1p53"}},
       {"TOP", {"254", "2046"}},
       {"MANTISSA", {"23", "52"}},
       {"EPS", {"0x1p-23f", "0x1p-52"}},
