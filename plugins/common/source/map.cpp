@@ -58,11 +58,11 @@ int choose_lanes(const Op& op, const MapShape& shape) {
 }
 
 // The loop other than the innermost along which every input that does not follow the output moves by one element, or -1.
-int find_tile_loop(const Dialect& dialect, const MapShape& shape, std::vector<int32_t>* tiled) {
+int find_tile_loop(const MapShape& shape, std::vector<int32_t>* tiled) {
   const LoopNest& nest = shape.nest;
   const int inner = nest.rank - 1;
   tiled->clear();
-  if (dialect.is_host || nest.rank < 2 || nest.extents[inner] < kLeastTiled || nest.strides[shape.inputs][inner] != 1) return -1;
+  if (nest.rank < 2 || nest.extents[inner] < kLeastTiled || nest.strides[shape.inputs][inner] != 1) return -1;
   int loop = -1;
   for (int32_t i = 0; i < shape.inputs; ++i) {
     if (moves_by_lanes(std::llabs(nest.strides[i][inner]))) continue;
@@ -114,8 +114,9 @@ class MapBuilder {
 
   void build(BuiltRecipe& recipe) {
     std::vector<int32_t> tiled;
-    shape_.lanes = builder_.dialect().is_host ? 1 : choose_lanes(op_, shape_);
-    const int tile_loop = shape_.lanes > 1 ? -1 : find_tile_loop(builder_.dialect(), shape_, &tiled);
+    if (builder_.dialect().is_host) return build_runs(recipe);
+    shape_.lanes = choose_lanes(op_, shape_);
+    const int tile_loop = shape_.lanes > 1 ? -1 : find_tile_loop(shape_, &tiled);
     if (tile_loop >= 0) {
       int32_t bytes = 0;
       for (const int32_t i : tiled) bytes += shape_.sizes[static_cast<size_t>(i)];
@@ -165,14 +166,52 @@ class MapBuilder {
     return cat("(", builder_.index_word(index_offsets_[static_cast<size_t>(place)]), " + ", offset(shape_.tensors + place), ")");
   }
 
+  // On a CPU core: a work item goes along part of the innermost loop.
+  void build_runs(BuiltRecipe& recipe) {
+    constexpr int64_t kRun = 64;
+    const LoopNest& nest = shape_.nest;
+    const int inner = nest.rank - 1;
+    const auto stride = [&](size_t operand) { return nest.rank == 0 ? 0 : nest.strides[operand][inner]; };
+    for (size_t i = 0; i < nest.strides.size(); ++i) builder_.sign(moves_by_lanes(stride(i)) ? stride(i) : 2);
+    declare_operands();
+    LoopNest outer = nest;
+    outer.rank = std::max(inner, 0);
+    Space space(outer);
+    const int64_t extent = nest.rank == 0 ? 1 : nest.extents[inner], parts = divide_up(extent, kRun), items = parts * outer.points();
+    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items);
+    space.add_words(builder_, 1);
+    std::vector<int32_t> stride_words;
+    for (size_t i = 0; i < nest.strides.size(); ++i) stride_words.push_back(builder_.word(stride(i)));
+    if (builder_.with_text()) {
+      std::string& out = builder_.body;
+      const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
+      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0);\n");
+      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix row = item / ", word(parts_word), ", first = (item - row * ", word(parts_word), ") * ",
+                 kRun, ";\n  const ix last = first + ", kRun, " < ", word(extent_word), " ? first + ", kRun, " : ", word(extent_word), ";\n");
+      space.decompose(builder_, "  ", "c", "row");
+      for (size_t i = 0; i < nest.strides.size(); ++i) {
+        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
+        if (!moves_by_lanes(stride(i))) out += cat("  const ix d", i, " = ", word(stride_words[i]), ";\n");
+      }
+      out += "  for (ix i = first; i < last; ++i) {\n";
+      const auto offset = [&](int32_t operand) {
+        const int64_t step = stride(static_cast<size_t>(operand));
+        return step == 0 ? cat("b", operand) : step == 1 ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
+      };
+      print_point("    ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
+                  [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
+      out += "  }\n";
+    }
+    recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
+  }
+
   void build_loop(BuiltRecipe& recipe) {
     Space space(shape_.nest);
     const int lanes = shape_.lanes;
     const Dialect& dialect = builder_.dialect();
     // Two accesses an operand in flight where there are few operands.
     const bool is_flat = shape_.nest.rank <= 1;
-    const int steps = dialect.is_host ? 1 : is_flat && shape_.tensors <= 4 && shape_.axes.empty() ? 2 : 1;
-    const int64_t run = dialect.is_host ? 64 : 1;  // elements that a work item goes through one after the other
+    const int steps = is_flat && shape_.tensors <= 4 && shape_.axes.empty() ? 2 : 1;
     builder_.sign(steps);
     for (size_t i = 0; i < shape_.nest.strides.size(); ++i) {
       builder_.sign(lanes > 1 ? moves(static_cast<int32_t>(i)) : -1);
@@ -182,28 +221,8 @@ class MapBuilder {
     const int64_t vectors = divide_up(points, lanes);
     const int32_t vectors_word = builder_.word(vectors), points_word = builder_.word(points);
     space.add_words(builder_, lanes);
-    if (builder_.with_text()) {
-      if (dialect.is_host) {
-        print_run(space, points_word, run);
-      } else {
-        print_steps(space, vectors_word, points_word, steps);
-      }
-    }
-    recipe.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps * run));
-  }
-
-  // Consecutive elements by one work item.
-  void print_run(const Space& space, int32_t points_word, int64_t run) {
-    std::string& out = builder_.body;
-    out += cat("  const ix n = ", builder_.index_word(points_word), ";\n");
-    out += cat("  const ix first = ((ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0)) * ", run, ";\n");
-    out += cat("  const ix last = first + ", run, " < n ? first + ", run, " : n;\n");
-    out += "  for (ix i = first; i < last; ++i) {\n";
-    space.decompose(builder_, "    ", "c", "i");
-    const auto offset = [&](int32_t operand) { return space.offset(operand, "c"); };
-    print_point("    ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
-                [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
-    out += "  }\n";
+    if (builder_.with_text()) print_steps(space, vectors_word, points_word, steps);
+    recipe.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps));
   }
 
   // One point: loads, the expression, stores.
@@ -368,12 +387,6 @@ class MapBuilder {
 
 }  // namespace
 
-BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  MapBuilder(op, dialect, op.expression(0), "map", with_text).build(recipe);
-  return recipe;
-}
-
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_dtype from = op.input(0).dtype, to = op.output(0).dtype;
   compute_plugin_node nodes[2] = {};
@@ -396,6 +409,17 @@ BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
   expression.digest[0] = static_cast<uint8_t>(output);
   BuiltRecipe recipe;
   MapBuilder(op, dialect, expression, "copy", with_text, from == to).build(recipe);
+  return recipe;
+}
+
+BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
+  const compute_plugin_expression& expression = op.expression(0);
+  // What only moves elements shares the kernels of copy.
+  if (op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 && expression.nodes[0].kind == COMPUTE_NODE_INPUT) {
+    return build_copy(op, dialect, with_text);
+  }
+  BuiltRecipe recipe;
+  MapBuilder(op, dialect, expression, "map", with_text).build(recipe);
   return recipe;
 }
 

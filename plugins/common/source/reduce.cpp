@@ -16,6 +16,7 @@ namespace compute::common {
 namespace {
 
 constexpr int kSteps = 4;            // vectors a work item has in flight
+constexpr int kHostSteps = 16;       // elements on a CPU core, which adds them as vectors
 constexpr int64_t kLeastSteps = 16;  // vectors a work item combines at least before the loops are split
 
 enum class Kind { sum, prod, min, max, all, any };
@@ -194,7 +195,8 @@ class ReduceBuilder {
   }
 
   int choose_lanes(const Pass& pass, const LoopNest& fast, const LoopNest& slow) const {
-    if (dialect_.is_host || fast.rank == 0) return 1;
+    // On a CPU core neighbouring outputs are computed together, so that memory is read line by line.
+    if (fast.rank == 0 || (dialect_.is_host && &fast == &pass.combined)) return 1;
     const int inner = fast.rank - 1;
     int32_t greatest = 1;
     for (size_t i = 0; i < fast.strides.size(); ++i) {
@@ -207,7 +209,7 @@ class ReduceBuilder {
       if (!is_row(fast.strides[i][inner])) return 1;
       if (fast.strides[i][inner] != 0) greatest = std::max(greatest, dtype_size(pass.sources[i]));
     }
-    for (int lanes = std::min(16 / greatest, 8); lanes > 1; lanes /= 2) {
+    for (int lanes = dialect_.is_host ? std::min(64 / greatest, 16) : std::min(16 / greatest, 8); lanes > 1; lanes /= 2) {
       // Only a single combined loop may end inside a vector.
       bool fits = fast.extents[inner] % lanes == 0 || (&fast == &pass.combined && fast.rank == 1 && fast.extents[inner] >= lanes);
       for (size_t i = 0; i < pass.sources.size() && fits; ++i) {
@@ -436,47 +438,54 @@ class ReduceBuilder {
         out += cat(indent, "sum", place, " = ", combine(builder, "sum" + place, value), ";\n");
       }
     };
-    // A tree over values[0 .. count), in place.
+    // A tree over values[0 .. count), in place; `count` is a power of two.
     const auto tree = [&](const std::string& indent, const std::string& place, int count) {
-      for (int step = 1; step < count; step *= 2) {
-        for (int i = 0; i + step < count; i += 2 * step) {
+      for (int step = count / 2; step > 0; step /= 2) {
+        for (int i = 0; i < step; ++i) {
           const std::string x = cat("values", place, "[", i, "]");
           out += cat(indent, x, " = ", combine(builder, x, cat("values", place, "[", i + step, "]")), ";\n");
         }
       }
     };
 
-    // Whole steps: kSteps vectors at a time, all loaded before the first is used.
-    const int steps = dialect_.is_host ? 1 : kSteps;
-    out += "    ix r = split * chunk + item;\n";
-    if (steps > 1) {
+    // Whole steps: several vectors at a time, all loaded before the first is used. On a CPU core an item goes along memory by itself.
+    const int steps = dialect_.is_host && lanes == 1 ? kHostSteps : kSteps;
+    const char* unroll = dialect_.is_host ? "" : "#pragma unroll\n";
+    const char* stride = dialect_.is_host ? "1" : "along";
+    if (dialect_.is_host) {
+      out += "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n";
+      out += "    const ix last = r + span < end ? r + span : end;\n";
+    } else {
+      out += "    const ix last = end;\n    ix r = split * chunk + item;\n";
+    }
+    {
       const int gathered = shape.along_first ? steps * lanes : steps;
-      out += cat("    for (; r + ", steps - 1, " * along < end; r += ", steps, " * along) {\n");
+      out += cat("    for (; r + ", steps - 1, " * ", stride, " < last; r += ", steps, " * ", stride, ") {\n");
       declare("      ", cat("[", steps, "]"));
       out += cat("      ", type, " values[", held, "][", gathered, "];\n");
-      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * along;\n");
+      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride, ";\n");
       combined_space.decompose(builder, "        ", "c", "i");
       for (int32_t i = 0; i < sources; ++i) load("        ", i, "[s]");
       out += "      }\n";
       out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n");
       if (!axes.empty()) {
-        out += "        const ix i = r + s * along;\n";
+        out += cat("        const ix i = r + s * ", stride, ";\n");
         combined_space.decompose(builder, "        ", "c", "i");
       }
-      out += cat("#pragma unroll\n        for (int v = 0; v < ", lanes, "; ++v) {\n");
+      out += cat(unroll, "        for (int v = 0; v < ", lanes, "; ++v) {\n");
       const std::string value = evaluate("          ", "[s]", true);
       out += cat("          values[", shape.along_first ? "0" : "v", "][", shape.along_first ? cat("s * ", lanes, " + v") : std::string("s"),
                  "] = ", value, ";\n        }\n      }\n");
-      out += cat("#pragma unroll\n      for (int v = 0; v < ", held, "; ++v) {\n");
+      out += cat(unroll, "      for (int v = 0; v < ", held, "; ++v) {\n");
       tree("        ", "[v]", gathered);
       accumulate("        ", "[v]", "values[v][0]");
       out += "      }\n    }\n";
     }
-    out += "    for (; r < end; r += along) {\n";
+    out += cat("    for (; r < last; r += ", stride, ") {\n");
     declare("      ", "");
     combined_space.decompose(builder, "      ", "c", "r");
     for (int32_t i = 0; i < sources; ++i) load("      ", i, "");
-    if (lanes > 1) out += cat("#pragma unroll\n      for (int v = 0; v < ", lanes, "; ++v) {\n");
+    if (lanes > 1) out += cat(unroll, "      for (int v = 0; v < ", lanes, "; ++v) {\n");
     {
       const std::string value = evaluate("        ", "", true);
       accumulate("        ", shape.along_first || lanes == 1 ? "[0]" : "[v]", value);
