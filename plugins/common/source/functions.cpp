@@ -73,6 +73,14 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
       {"SIGN", {"((i32)0x80000000)", "((i64)COMPUTE_U64(0x8000000000000000))"}},
       {"INF", {"COMPUTE_AS_F32(0x7f800000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))"}},
       {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
+      {"EXP_ABOVE", {"89.0f", "710.0"}},
+      {"EXP_BELOW", {"-104.0f", "-746.0"}},
+      {"LN2_HIGH", {"0x1.62e4p-1f", "0x1.62e42fefa3p-1"}},
+      {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
+      {"EXP_SERIES",
+       {"fma(r, 1.98412698412698413e-4f, 1.38888888888888889e-3f)",
+        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, 2.08767569878681e-9), 2.505210838544172e-8), "
+        "2.755731922398589e-7), 2.7557319223985893e-6), 2.48015873015873e-5), 1.984126984126984e-4), 1.388888888888889e-3)"}},
       {"WHOLE", {"0x1p24f", "0x1p53"}},
       {"TOP", {"254", "2046"}},
       {"MANTISSA", {"23", "52"}},
@@ -103,9 +111,7 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
   return "";
 }
 
-bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
-
-// Names of one small letter stand alone ("exp_$t(z)"), the others are as long as capitals and '_' go.
+// Names of one small letter stand alone ("exp_$t(z)"), the others are as long as capitals, digits and '_' go.
 std::string instantiate(std::string_view text, compute_dtype dtype, std::string_view divide) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -117,7 +123,7 @@ std::string instantiate(std::string_view text, compute_dtype dtype, std::string_
     if (text[end] >= 'a' && text[end] <= 'z') {
       ++end;
     } else {
-      while (end < text.size() && is_letter(text[end]) && !(text[end] >= 'a' && text[end] <= 'z')) ++end;
+      while (end < text.size() && ((text[end] >= 'A' && text[end] <= 'Z') || (text[end] >= '0' && text[end] <= '9') || text[end] == '_')) ++end;
     }
     const std::string_view word = text.substr(i + 1, end - i - 1);
     out += word == "DIV" ? divide : word_of(word, dtype);

@@ -189,7 +189,8 @@ class ReduceBuilder {
     }
     const int64_t groups = divide_up(columns, shape.across);
     if (may_split && groups < wanted) {
-      shape.splits = std::clamp<int64_t>(vectors / (shape.along * kLeastSteps), 1, divide_up(wanted, groups));
+      // All groups run at once: a few more would wait for the rest.
+      shape.splits = std::clamp<int64_t>(vectors / (shape.along * kLeastSteps), 1, wanted / groups);
     }
     return shape;
   }
