@@ -130,9 +130,11 @@ bool drain(int64_t timeout_ns) noexcept {
   return drained;
 }
 
+std::atomic<bool> plugins_closed{false};
+
 void shut_down_at_exit() {
-  if (!refuse_calls()) return;
-  drain(int64_t{2'000'000'000});
+  if (refuse_calls()) drain(int64_t{2'000'000'000});
+  if (plugins_closed.load()) return;
   for (Plugin* plugin : Registry::instance().opened_plugins()) {
     if (plugin->table.on_exit != nullptr) plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
   }
@@ -416,8 +418,11 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
     require_not_null(attributes, "attributes");
     write_sized_array(attributes, std::min(capacity, *out_count), "attributes", [&](int64_t i) {
       compute_device_attribute value{};
-      value.name = entry->properties[static_cast<size_t>(i)].first.c_str();
-      value.value = entry->properties[static_cast<size_t>(i)].second.c_str();
+      const auto& [name, text] = entry->properties[static_cast<size_t>(i)];
+      value.name = name.c_str();
+      value.name_size = static_cast<int64_t>(name.size());
+      value.value = text.c_str();
+      value.value_size = static_cast<int64_t>(text.size());
       return value;
     });
   });
@@ -496,6 +501,9 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
     require_not_null(out_drained, "out_drained");
     if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
     const Running running;
+    if (is_background_thread()) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_shutdown: called inside a callback, which it would wait for");
+    }
     std::lock_guard guard(all_devices().mutex);
     const auto deadline = deadline_after(timeout_ns);
     bool drained = drain(timeout_ns);
@@ -505,6 +513,7 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
     if (drained) drain_background();
     *out_drained = drained ? 1 : 0;
     if (!drained) return;  // work still uses the devices: they stay open until the process ends
+    plugins_closed.store(true);
     for (const auto& device : all_devices().devices) {
       if (device->plugin == nullptr || device->health.load() != COMPUTE_HEALTH_GOOD) continue;
       device->plans->clear();

@@ -80,7 +80,8 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   const auto* at = reinterpret_cast<const unsigned char*>(info.properties);
   for (int32_t i = 0; i < info.property_count; ++i, at += info.properties->struct_size) {
     const auto property = checked_copy(reinterpret_cast<const compute_plugin_property*>(at),
-                                       COMPUTE_PLUGIN_STRUCT_PROPERTY, sizeof(compute_plugin_property), "a property");
+                                       COMPUTE_PLUGIN_STRUCT_PROPERTY,
+                                       offsetof(compute_plugin_property, value) + sizeof(compute_string), "a property");
     device.properties.emplace_back(line_of(property.name, "a property's name"),
                                    line_of(property.value, "a property's value"));
   }
@@ -209,15 +210,20 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     OwnedEntry* const entry = &all_entries().emplace_back();
     entry->info.struct_size = sizeof(entry->info);
     entry->info.struct_type = COMPUTE_STRUCT_DEVICE_INFO;
-    entry->info.name = entry->keep(record.name);
-    entry->info.plugin = entry->keep(record.plugin);
-    entry->info.description = entry->keep(std::move(device.description));
-    entry->info.vendor = entry->keep(std::move(device.vendor));
-    entry->info.driver_version = entry->keep(std::move(device.driver_version));
-    entry->info.pci_address = entry->keep(std::move(device.pci_address));
-    entry->info.uuid = entry->keep(std::move(device.uuid));
-    entry->info.same_as = "";
-    entry->info.libraries = entry->keep(std::move(device.libraries));
+    const auto set = [&](const char*& data, int64_t& size, std::string text) {
+      size = static_cast<int64_t>(text.size());
+      data = entry->keep(std::move(text));
+    };
+    set(entry->info.name, entry->info.name_size, record.name);
+    set(entry->info.plugin, entry->info.plugin_size, record.plugin);
+    set(entry->info.description, entry->info.description_size, std::move(device.description));
+    set(entry->info.vendor, entry->info.vendor_size, std::move(device.vendor));
+    set(entry->info.driver_version, entry->info.driver_version_size, std::move(device.driver_version));
+    set(entry->info.pci_address, entry->info.pci_address_size, std::move(device.pci_address));
+    set(entry->info.uuid, entry->info.uuid_size, std::move(device.uuid));
+    set(entry->info.same_as, entry->info.same_as_size, "");
+    set(entry->info.libraries, entry->info.libraries_size, std::move(device.libraries));
+    set(entry->info.unusable, entry->info.unusable_size, device.unusable);
     entry->info.memory_bytes = device.memory_bytes;
     entry->info.kind = record.kind;
     entry->info.platform_index = record.platform_index;

@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 
 #include <memory>
+#include <utility>
 
 namespace compute {
 namespace {
@@ -30,6 +31,7 @@ Error Error::adopt(compute_error* raw) {
   error.device = raw->device;
   error.argument = raw->argument;
   error.native_code = raw->native_code;
+  if (raw->cause != nullptr) error.cause.reset(std::exchange(raw->cause, nullptr), compute_error_free);
   return error;
 }
 
@@ -42,6 +44,7 @@ compute_error* make_error(const Error& error) noexcept {
     object->device = error.device;
     object->argument = error.argument;
     object->native_code = error.native_code;
+    if (error.cause != nullptr) object->cause = copy_error(error.cause.get());
     return object.release();
   } catch (...) {
     return &out_of_memory_object();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -54,6 +55,7 @@ class Error : public std::exception {
   std::string device;
   int32_t argument = -1;
   int64_t native_code = 0;
+  std::shared_ptr<const compute_error> cause;  // NULL if there is none
 };
 
 // The error object for the exception in flight; never throws and never returns NULL.

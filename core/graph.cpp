@@ -214,6 +214,10 @@ compute_error* compute_graph_begin(compute_stream* stream) {
     compute_stream& self = checked(stream);
     const Running running;
     self.device.require_usable();
+    if (self.is_borrowed()) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("the default stream of {}, which others use, records no graphs; make a stream",
+                                                         self.device.name));
+    }
     auto recording = std::make_unique<Recording>();
     std::lock_guard guard(self.timeline.lock);
     if (self.timeline.recording.load() != nullptr) {
@@ -228,6 +232,7 @@ compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_gra
   return guard([&] {
     require_not_null(out_graph, "out_graph");
     compute_stream& self = checked(stream);
+    const Running running;
     std::unique_ptr<Recording> recording;
     {
       std::lock_guard guard(self.timeline.lock);
@@ -275,6 +280,7 @@ compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* sc
     compute_graph& self = checked(graph);
     const Tensor& slot = checked(scalar);
     require_not_null(value, "value");
+    const Running running;
     bool found = false;
     std::lock_guard guard(self.lock);
     for (size_t i = 0; i < self.recording->slots.size(); ++i) {

@@ -37,6 +37,17 @@ namespace {
 
 compute_string string_of(const char* text) { return {text, static_cast<int64_t>(std::strlen(text))}; }
 
+// A string of a struct that the program sets. A size that was forgotten is an error, not an empty string.
+compute_string string_in(const char* data, int64_t size, const char* name) {
+  if (data == nullptr && size == 0) return {nullptr, 0};
+  if (data != nullptr && size == -1) return string_of(data);
+  if (data == nullptr || size < 1) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
+                                                            data != nullptr ? "set" : "NULL", size));
+  }
+  return {data, size};
+}
+
 }  // namespace
 
 extern "C" {
@@ -54,6 +65,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     self.require_usable();
     compute_kernel_options given{};
     if (options != nullptr) given = read_sized(options, "options");
+    const compute_string compiler_options = string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
     const compute_plugin_kernel_table* table =
         self.plugin != nullptr && self.table.kernels != nullptr ? self.table.kernels(self.plugin_device) : nullptr;
     if (table == nullptr) {
@@ -74,7 +86,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.language = string_of(language);
     text.source = string_of(source);
     text.name = string_of(name);
-    text.options = {given.compiler_options, given.compiler_options != nullptr ? given.compiler_options_size : 0};
+    text.options = compiler_options;
     self.check(kernel->table.compile(self.plugin_device, &text, &kernel->plugin_kernel, &kernel->info));
     self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
     *out_kernel = kernel.release();

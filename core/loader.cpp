@@ -279,7 +279,9 @@ void Loader::open(Candidate& candidate) {
   if (!listing.fault.empty()) reject(listing.fault);
   for (KnownDevice& device : name_devices(plugin.name, &plugin, std::move(listing.devices))) {
     for (const KnownDevice& other : devices_) {
-      if (is_same_card(device.record, other.record)) device.entry->info.same_as = other.entry->info.name;
+      if (!is_same_card(device.record, other.record)) continue;
+      device.entry->info.same_as = other.entry->info.name;
+      device.entry->info.same_as_size = other.entry->info.name_size;
     }
     report.devices.push_back({device.record.name, device.record.description, device.record.problem});
     devices_.push_back(std::move(device));

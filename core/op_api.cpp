@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "core/dispatch.hpp"
 #include "core/infer.hpp"
+#include "core/residency.hpp"
 #include "core/sized.hpp"
 #include "core/stream.hpp"
 #include "core/text.hpp"
@@ -66,6 +68,13 @@ struct compute_plan : compute::Handle<compute::HandleKind::kPlan> {
 struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
   compute::ExpressionTemplate parsed;
   int64_t input_count = 0, scalar_count = 0;
+
+  void require_counts(int64_t inputs, int64_t scalars, int64_t outputs) const {
+    if (inputs == input_count && scalars == scalar_count && outputs == parsed.output_count()) return;
+    throw compute::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                         fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given", input_count,
+                                     scalar_count, parsed.output_count(), inputs, scalars, outputs));
+  }
 };
 
 using namespace compute;
@@ -84,23 +93,20 @@ const OpSchema& schema_of(const compute_op* op) {
 }
 
 compute_op_info info_of(const OpSchema& schema) {
-  static const auto bounds = [] {
-    std::vector<std::pair<const OpSchema*, std::string>> texts;
-    for (const OpSchema* op : op_schemas()) texts.emplace_back(op, op->is_elementwise ? fmt::format("ulp:{}", op->ulp) : op->bound);
-    return texts;
-  }();
   compute_op_info info{};
-  info.name = schema.name.c_str();
-  info.summary = schema.summary.c_str();
-  info.inputs = schema.inputs_text.c_str();
-  info.attributes = schema.attributes_text.c_str();
-  info.expression = schema.expression_text.c_str();
-  info.dtypes = schema.is_elementwise ? schema.input_class_text.c_str() : schema.dtype_rule.c_str();
-  for (const auto& [op, text] : bounds) {
-    if (op == &schema) info.bound = text.c_str();
-  }
+  const auto set = [](const char*& data, int64_t& size, const std::string& text) {  // schemas are immortal
+    data = text.c_str();
+    size = static_cast<int64_t>(text.size());
+  };
+  set(info.name, info.name_size, schema.name);
+  set(info.summary, info.summary_size, schema.summary);
+  set(info.inputs, info.inputs_size, schema.inputs_text);
+  set(info.attributes, info.attributes_size, schema.attributes_text);
+  set(info.expression, info.expression_size, schema.expression_text);
+  set(info.dtypes, info.dtypes_size, schema.is_elementwise ? schema.input_class_text : schema.dtype_rule);
+  set(info.bound, info.bound_size, schema.bound);
   info.version = schema.version;
-  info.flags = schema.flags;
+  info.flags = static_cast<uint32_t>(schema.flags);
   return info;
 }
 
@@ -111,6 +117,109 @@ void require_like(const compute_plan& plan, const char* role, size_t index, cons
                           tensor == nullptr ? "NULL" : PlannedOperand(*tensor).text(), planned.text()))
       .with_argument(static_cast<int32_t>(index));
 }
+
+// What the functions that ask read of compute_tensor_spec.
+class SpecifiedOperands {
+ public:
+  explicit SpecifiedOperands(const char* who) : who_(who) {}
+
+  // Appends those of an array, which may be NULL if it has none; `implied` are flags that each has.
+  void add(const compute_tensor_spec* specs, int64_t count, const char* name, uint32_t implied) {
+    if (count > 0) require_not_null(specs, name);
+    for (int64_t i = 0; i < count; ++i) {
+      const compute_tensor_spec spec = read_sized_at(specs, i, name);
+      const uint32_t flags = spec.flags | implied;
+      OperandDesc& operand = operands_.emplace_back();
+      require_known_flags(flags, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK | COMPUTE_SPEC_ABSENT, name);
+      require_zero(spec.reserved, name);
+      if ((flags & COMPUTE_SPEC_ABSENT) != 0) continue;
+      checked_shape(who_, spec.dtype, spec.rank, spec.shape);
+      operand.dtype = spec.dtype;
+      operand.is_scalar = (flags & COMPUTE_SPEC_SCALAR) != 0;
+      operand.weak = (flags & COMPUTE_SPEC_WEAK) != 0;
+      if (operand.is_scalar ? spec.rank != 0 : operand.weak) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}]: {}", name, i,
+                                                                operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
+      }
+      operand.rank = spec.rank;
+      operand.shape = spec.shape;
+      operand.strides = spec.strides;
+      if (spec.strides == nullptr) operand.strides = dense_.emplace_back(row_major_strides(operand.extents())).data();
+    }
+  }
+
+  size_t size() const { return operands_.size(); }
+  const OperandDesc& operator[](size_t index) const { return operands_[index]; }
+  std::span<const OperandDesc> all() const { return operands_; }
+
+ private:
+  const char* const who_;
+  std::vector<OperandDesc> operands_;
+  std::deque<std::vector<int64_t>> dense_;  // keeps addresses
+};
+
+// The three out-parameters of the functions that ask.
+class Answer {
+ public:
+  Answer(int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes)
+      : out_support_(out_support), out_reason_(out_reason), out_workspace_bytes_(out_workspace_bytes) {
+    if (out_support != nullptr) *out_support = COMPUTE_SUPPORT_NONE;
+    if (out_reason != nullptr) *out_reason = nullptr;
+    if (out_workspace_bytes != nullptr) *out_workspace_bytes = 0;
+  }
+
+  void require_places() const {
+    require_not_null(out_support_, "out_support");
+    require_not_null(out_reason_, "out_reason");
+    require_not_null(out_workspace_bytes_, "out_workspace_bytes");
+  }
+
+  // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the output.
+  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map, const std::vector<OutputDesc>& outputs,
+           std::span<const OperandDesc> given) const {
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<LoweringTarget::Output> layouts;
+    for (const OutputDesc& output : outputs) strides.push_back(row_major_strides(output.shape));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool is_given = i < given.size() && given[i].dtype != COMPUTE_DTYPE_NONE;
+      if (is_given && (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
+                                shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
+      }
+      const std::span<const int64_t> own(strides[i]);
+      layouts.push_back({outputs[i].dtype, outputs[i].shape, is_given ? std::span(given[i].strides, own.size()) : own});
+    }
+    const std::vector<int32_t> input_alignment(call != nullptr ? call->inputs.size() : map->operands.size(), 64);
+    const std::vector<int32_t> output_alignment(outputs.size(), 64);
+    int64_t workspace = 0;
+    const auto ask_of = [&](Device& asked, std::string* out_reason) {
+      PlanRequest request{asked};
+      request.call = call;
+      request.map = map;
+      request.name = name;
+      request.outputs = outputs;
+      request.output_layouts = layouts;
+      request.input_alignment = input_alignment;
+      request.output_alignment = output_alignment;
+      return query_call(request, out_reason, &workspace);
+    };
+    std::string reason, ignored;
+    int32_t support = ask_of(device, &reason);
+    if (support == COMPUTE_SUPPORT_NONE && !device.is_host && allows_fallback(device) &&
+        ask_of(host_device(), &ignored) != COMPUTE_SUPPORT_NONE) {
+      support = COMPUTE_SUPPORT_HOST;
+    }
+    *out_reason_ = make_text(std::move(reason));
+    *out_support_ = support;
+    *out_workspace_bytes_ = workspace;
+  }
+
+ private:
+  int32_t* const out_support_;
+  compute_text** const out_reason_;
+  int64_t* const out_workspace_bytes_;
+};
 
 }  // namespace
 
@@ -157,58 +266,24 @@ compute_error* compute_op_run(const compute_op* op, compute_stream* stream, cons
 compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
                                 int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
                                 int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes) {
-  if (out_support != nullptr) *out_support = COMPUTE_SUPPORT_NONE;
-  if (out_reason != nullptr) *out_reason = nullptr;
-  if (out_workspace_bytes != nullptr) *out_workspace_bytes = 0;
+  Answer answer(out_support, out_reason, out_workspace_bytes);
   return guard([&] {
-    require_not_null(out_support, "out_support");
-    require_not_null(out_reason, "out_reason");
-    require_not_null(out_workspace_bytes, "out_workspace_bytes");
+    answer.require_places();
     Device& self = checked(device);
     const OpSchema& schema = schema_of(op);
     const Running running;
     check_operand_counts(schema, input_count, schema.output_count);
-    if (input_count > 0) require_not_null(inputs, "inputs");
-    if (attribute_count > 0) require_not_null(attributes, "attributes");
-    Attributes statics;
-    std::array<RunTimeValue, kMaxRunTimeAttributes> run_time;
-    read_attributes(schema, attributes, attribute_count, statics, run_time.data());
-    std::vector<OperandDesc> operands;
-    std::vector<std::vector<int64_t>> dense;
-    for (int64_t i = 0; i < input_count; ++i) {
-      const compute_tensor_spec spec = read_sized_at(inputs, i, "inputs");
-      checked_shape(schema.name.c_str(), spec.dtype, spec.rank, spec.shape);
-      OperandDesc operand;
-      operand.dtype = spec.dtype;
-      operand.rank = spec.rank;
-      operand.shape = spec.shape;
-      operand.strides = spec.strides;
-      if (spec.strides == nullptr) {
-        dense.push_back(row_major_strides({spec.shape, static_cast<size_t>(spec.rank)}));
-        operand.strides = dense.back().data();
+    const CallAttributes read(schema, attributes, attribute_count);
+    SpecifiedOperands operands(schema.name.c_str());
+    operands.add(inputs, input_count, "inputs", 0);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
+            .with_argument(static_cast<int32_t>(i));
       }
-      operands.push_back(operand);
     }
-    const OpCall call{schema, statics, operands};
-    const std::vector<OutputDesc> outputs = infer(call);
-    std::vector<std::vector<int64_t>> strides;
-    std::vector<LoweringTarget::Output> layouts;
-    for (const OutputDesc& output : outputs) strides.push_back(row_major_strides(output.shape));
-    for (size_t i = 0; i < outputs.size(); ++i) layouts.push_back({outputs[i].dtype, outputs[i].shape, strides[i]});
-    const std::vector<int32_t> input_alignment(operands.size(), 64), output_alignment(outputs.size(), 64);
-    PlanRequest request{self};
-    request.call = &call;
-    request.name = schema.name.c_str();
-    request.outputs = outputs;
-    request.output_layouts = layouts;
-    request.input_alignment = input_alignment;
-    request.output_alignment = output_alignment;
-    std::string reason;
-    int64_t workspace = 0;
-    const int32_t support = query_call(request, &reason, &workspace);
-    *out_reason = make_text(std::move(reason));
-    *out_support = support;
-    *out_workspace_bytes = workspace;
+    const OpCall call{schema, read.statics, operands.all()};
+    answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
   });
 }
 
@@ -303,17 +378,22 @@ void compute_expression_retain(compute_expression* expression) {
 }
 void compute_expression_release(compute_expression* expression) { release_handle(expression); }
 
+int32_t compute_expression_input_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? static_cast<int32_t>(expression->input_count) : 0;
+}
+int32_t compute_expression_scalar_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? static_cast<int32_t>(expression->scalar_count) : 0;
+}
+int32_t compute_expression_output_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? expression->parsed.output_count() : 0;
+}
+
 compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
                            int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count, compute_tensor** outputs,
                            int64_t output_count) {
   return guard([&] {
     compute_expression& self = checked(expression);
-    if (input_count != self.input_count || scalar_count != self.scalar_count || output_count != self.parsed.output_count()) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given",
-                              self.input_count, self.scalar_count, self.parsed.output_count(), input_count, scalar_count,
-                              output_count));
-    }
+    self.require_counts(input_count, scalar_count, output_count);
     if (input_count > 0) require_not_null(inputs, "inputs");
     if (scalar_count > 0) require_not_null(scalars, "scalars");
     require_not_null(outputs, "outputs");
@@ -331,6 +411,39 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
       if (outputs[i] != nullptr) checked(outputs[i]);
     }
     run_map(self.parsed, stream, operands, outputs, output_count);
+  });
+}
+
+compute_error* compute_map_query(compute_device* device, compute_expression* expression, const compute_tensor_spec* inputs,
+                                 int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
+                                 const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
+                                 compute_text** out_reason, int64_t* out_workspace_bytes) {
+  Answer answer(out_support, out_reason, out_workspace_bytes);
+  return guard([&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const compute_expression& asked = checked(expression);
+    const Running running;
+    asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
+    SpecifiedOperands operands("map"), given("map");
+    operands.add(inputs, input_count, "inputs", 0);
+    operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+    if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].dtype == COMPUTE_DTYPE_NONE) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: operand {} is not optional", i));
+      }
+    }
+    std::vector<compute_dtype> wanted;
+    MapCall call{asked.parsed, operands.all()};
+    for (const OperandDesc& output : given.all()) {
+      wanted.push_back(output.dtype);
+      if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
+      if (output.dtype == COMPUTE_DTYPE_NONE) continue;
+      call.wanted_shape = output.extents();
+    }
+    if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; })) call.wanted = wanted;
+    answer.ask(self, "map", nullptr, &call, infer(call), given.all());
   });
 }
 

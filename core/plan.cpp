@@ -369,7 +369,8 @@ bool accept(compute_device& device, const PlanRequest& request, Lowering& loweri
   return true;
 }
 
-// The first way to run the call that the plugin takes. `visit` is called with it.
+// The first way to run the call that the plugin takes. `take` is called with it, and whether it is the op itself or the best of core's
+// own ways.
 template <class F>
 bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
   compute_device& device = request.device;
@@ -380,14 +381,18 @@ bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
   if (request.map != nullptr) {
     Lowering lowering = lower(*request.map, target);
     if (!accept(device, request, lowering, refusal)) return false;
-    take(lowering);
+    take(lowering, true);
     return true;
   }
+  bool is_first = true;  // no refused one was a decomposition
   for (int32_t alternative = 0;; ++alternative) {
     std::optional<Lowering> lowering = lower(*request.call, target, alternative);
     if (!lowering) return false;
-    if (!accept(device, request, *lowering, refusal)) continue;
-    take(*lowering);
+    if (!accept(device, request, *lowering, refusal)) {
+      is_first = is_first && lowering->is_composite;
+      continue;
+    }
+    take(*lowering, is_first);
     return true;
   }
 }
@@ -400,7 +405,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
   if (device.plugin == nullptr) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
   }
-  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering) {
+  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool) {
     plan.composite = lowering.is_composite;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
@@ -461,9 +466,9 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
   }
   Refusal refusal;
   int32_t support = COMPUTE_SUPPORT_NONE;
-  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering) {
+  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first) {
     *out_workspace_bytes = lowering.temporary_bytes;
-    support = lowering.steps.size() <= 1 ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
+    support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
   });
   if (!found) {
     *out_reason =

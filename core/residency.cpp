@@ -61,9 +61,22 @@ void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes,
   }
 }
 
+namespace {
+
+Policy fallback_policy(const Device& device) {
+  return policy_named(setting(SettingId::kFallback).text, device.strict ? Policy::kError : Policy::kWarn);
+}
+
+}  // namespace
+
+bool allows_fallback(const Device& device) {
+  const Policy policy = fallback_policy(device);
+  return policy != Policy::kStrict && policy != Policy::kError;
+}
+
 bool may_fall_back(Device& device, const char* op, const std::string& reason) {
-  const Policy policy = policy_named(setting(SettingId::kFallback).text, device.strict ? Policy::kError : Policy::kWarn);
-  if (policy == Policy::kStrict || policy == Policy::kError) return false;
+  if (!allows_fallback(device)) return false;
+  const Policy policy = fallback_policy(device);
   const std::string text = fmt::format("{} runs on cpu: {}", op, reason);
   if (policy != Policy::kAllow) warn_once("place", text);
   if (policy == Policy::kBreak) std::raise(SIGTRAP);

@@ -14,6 +14,7 @@ namespace compute {
 void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps);
 
 // COMPUTE_FALLBACK: whether `op`, which `device` refused for `reason`, may run on the host. Warns, throws or breaks as told.
+bool allows_fallback(const Device& device);
 bool may_fall_back(Device& device, const char* op, const std::string& reason);
 
 }  // namespace compute

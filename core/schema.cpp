@@ -12,6 +12,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/sized.hpp"
 
 namespace compute {
 
@@ -338,6 +339,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
     case AttributeKind::kString: {
       compute_string text;
       std::memcpy(&text, given->values, sizeof text);
+      if (text.size == -1 && text.data != nullptr) text.size = static_cast<int64_t>(std::strlen(text.data));
       if (text.size < 0 || text.size > 4096 || (text.data == nullptr && text.size > 0)) {
         refuse(schema, "attribute " + attribute.name + ": a string of " + std::to_string(text.size) + " bytes");
       }
@@ -518,15 +520,22 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
-    if (attribute.struct_size < sizeof attribute || attribute.struct_size % alignof(compute_attribute) != 0 ||
+    if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size % alignof(compute_attribute) != 0 ||
         attribute.struct_size != attributes->struct_size) {
       refuse(schema,
              "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
     }
-    if (attribute.name == nullptr || attribute.name_size < 0) {
+    check_tail(&attribute, attribute.struct_size, "an attribute");
+    check_chain(attribute.next, "an attribute");
+    require_zero(attribute.reserved, "an attribute");
+    if (attribute.name == nullptr || attribute.name_size < -1) {
       refuse(schema, "attribute " + std::to_string(i) + " has no name");
     }
-    const int32_t index = find_attribute(schema, {attribute.name, static_cast<size_t>(attribute.name_size)});
+    if (attribute.name_size == 0) {
+      refuse(schema, "attribute " + std::to_string(i) + " has a name_size of 0; -1 is that of a name that ends with NUL");
+    }
+    const size_t name_size = attribute.name_size < 0 ? std::strlen(attribute.name) : static_cast<size_t>(attribute.name_size);
+    const int32_t index = find_attribute(schema, {attribute.name, name_size});
     const AttributeSchema& known = schema.attributes[static_cast<size_t>(index)];
     if (out[index] != nullptr) refuse(schema, "attribute " + known.name + " is given twice");
     check_given(schema, known, attribute);

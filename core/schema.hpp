@@ -51,7 +51,7 @@ struct AttributeSchema {
 enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 
 // compute_op_info.flags and OpSchema::flags.
-enum : int32_t { kOpHost = 1, kOpSync = 2, kOpInPlace = 4 };
+enum : int32_t { kOpHost = COMPUTE_OP_HOST, kOpSync = COMPUTE_OP_SYNC, kOpInPlace = COMPUTE_OP_IN_PLACE };
 
 // A row of ops.def. Immutable and immortal: the address is the op's identity.
 struct OpSchema {

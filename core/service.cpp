@@ -10,6 +10,8 @@
 namespace compute {
 namespace {
 
+thread_local bool on_service_thread = false;
+
 struct Service {
   std::mutex mutex;
   std::condition_variable work, idle;
@@ -18,6 +20,7 @@ struct Service {
   bool busy = false;     // it is inside a task
 
   void loop() {
+    on_service_thread = true;
     std::unique_lock guard(mutex);
     for (;;) {
       work.wait(guard, [&] { return !tasks.empty(); });
@@ -62,6 +65,8 @@ void drain_background() noexcept {
   std::unique_lock guard(service.mutex);
   service.idle.wait(guard, [&] { return service.tasks.empty() && !service.busy; });
 }
+
+bool is_background_thread() noexcept { return on_service_thread; }
 
 void forget_background_thread() noexcept { instance() = new Service; }
 

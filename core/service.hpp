@@ -13,6 +13,9 @@ void run_in_background(std::function<void()> task);
 // Waits until all tasks given so far have run.
 void drain_background() noexcept;
 
+// Whether the caller is inside such a task, which drain_background would wait for.
+bool is_background_thread() noexcept;
+
 // In the child after fork(): the thread is gone; a new one is started at the next need.
 void forget_background_thread() noexcept;
 

@@ -14,13 +14,55 @@
 
 namespace compute {
 
-constexpr uint32_t kSmallestStruct = 16;     // struct_size, struct_type, next
+constexpr uint32_t kSmallestStruct = sizeof(compute_struct_header);
 constexpr uint32_t kGreatestStruct = 65536;  // beyond it the size was never set
 
-inline void require_struct_size(uint32_t size, const char* name) {
-  if (size < kSmallestStruct || size > kGreatestStruct) {
+// The least size of a struct that programs hand in: that of version 1. Options of ops may leave out everything.
+template <class T>
+inline constexpr uint32_t least_size_of = kSmallestStruct;
+template <>
+inline constexpr uint32_t least_size_of<compute_attribute> = COMPUTE_ATTRIBUTE_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_stream_options> = COMPUTE_STREAM_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_event_options> = COMPUTE_EVENT_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_tensor_spec> = COMPUTE_TENSOR_SPEC_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_kernel_options> = COMPUTE_KERNEL_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_kernel_argument> = COMPUTE_KERNEL_ARGUMENT_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
+
+inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
+  if (size < least || size > kGreatestStruct) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.struct_size is {}; set it to sizeof the struct", name, size));
   }
+}
+
+// Entries of a `next` chain that this library does not know, which are all: skipped unless they must be understood.
+inline void check_chain(const void* next, const char* name) {
+  constexpr int kLongest = 64;
+  for (int i = 0; next != nullptr; ++i) {
+    compute_struct_header entry;
+    std::memcpy(&entry, next, sizeof entry);
+    if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{}.next asks for {:#x}, which this library does not know and must not skip", name, entry.struct_type));
+    }
+    if (i == kLongest) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.next is a chain without an end", name));
+    next = entry.next;
+  }
+}
+
+// What a newer program set beyond the part that this library knows would go unheard.
+template <class T>
+void check_tail(const T* given, uint32_t size, const char* name) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(given);
+  if (size <= sizeof(T) || std::all_of(bytes + sizeof(T), bytes + size, [](uint8_t byte) { return byte == 0; })) return;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{} has {} bytes, of which this library knows {}; the rest is not zero", name, size, sizeof(T)));
 }
 
 // The same for the step of an array, whose elements are aligned.
@@ -35,8 +77,21 @@ inline void require_struct_step(uint32_t size, const char* name) {
 // A struct of the caller, with zeros for what its program did not know.
 template <class T>
 T read_sized(const T* given, const char* name) {
-  require_struct_size(given->struct_size, name);
+  require_struct_size(given->struct_size, name, least_size_of<T>);
+  check_tail(given, given->struct_size, name);
+  check_chain(given->next, name);
   return copy_sized(given, given->struct_size);
+}
+
+// Refuses a field that later versions may give a meaning.
+inline void require_zero(int32_t reserved, const char* name) {
+  if (reserved != 0) throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.reserved is {}, not zero", name, reserved));
+}
+
+// Refuses flags of a request that ask for what this library does not know.
+inline void require_known_flags(uint32_t flags, uint32_t known, const char* name) {
+  if ((flags & ~known) == 0) return;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.flags is {:#x}, of which {:#x} is not known", name, flags, flags & ~known));
 }
 
 // The COMPUTE_STRUCT_ of a struct that core fills for programs.
@@ -68,6 +123,7 @@ template <class T>
 void write_sized(const T& value, T* out, const char* name) {
   require_struct_size(out->struct_size, name);
   clear_sized(out);
+  check_chain(out->next, name);
   const size_t known = std::min<size_t>(out->struct_size, sizeof value);
   std::memcpy(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, reinterpret_cast<const uint8_t*>(&value) + kSmallestStruct,
               known - kSmallestStruct);
@@ -89,7 +145,7 @@ T read_sized_at(const T* array, int64_t index, const char* name) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, that of the first is {}", name, index,
                                                             at->struct_size, array->struct_size));
   }
-  return copy_sized(at, at->struct_size);
+  return read_sized(at, name);
 }
 
 // Fills an array of the caller, of which only the first struct_size and `next` need be set.

@@ -12,12 +12,12 @@ struct compute_stream : compute::Handle<compute::HandleKind::kStream> {
   struct Borrowed {};
   compute_stream(compute::Device& device, compute::Timeline& timeline, Borrowed)
       : device(device), timeline(timeline), borrowed_(true) {}
-  ~compute_stream() {
-    if (!borrowed_) timeline.retire();
-  }
+  ~compute_stream();
 
   compute::Device& device;
   compute::Timeline& timeline;
+
+  bool is_borrowed() const noexcept { return borrowed_; }
 
  private:
   const bool borrowed_ = false;

@@ -32,6 +32,16 @@ compute_stream& usable(compute_stream* stream, const char* what) {
 
 }  // namespace
 
+compute_stream::~compute_stream() {
+  if (borrowed_) return;
+  std::unique_ptr<Recording> unfinished;  // that nobody can end any more
+  {
+    std::lock_guard guard(timeline.lock);
+    unfinished.reset(timeline.recording.exchange(nullptr));
+  }
+  timeline.retire();
+}
+
 extern "C" {
 
 compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options, compute_stream** out_stream) {
@@ -43,15 +53,28 @@ compute_error* compute_stream_create(compute_device* device, const compute_strea
     self.require_usable();
     compute_stream_options given{};
     if (options != nullptr) given = read_sized(options, "options");
-    if ((given.flags & ~static_cast<uint32_t>(COMPUTE_STREAM_UNTRACKED)) != 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("options.flags is {:#x}, which has unknown bits", given.flags));
-    }
+    require_known_flags(given.flags, COMPUTE_STREAM_UNTRACKED, "options");
     if (self.plugin == nullptr) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("streams on {}: {}", self.name, self.no_ops_reason));
     }
     Timeline& timeline = acquire_timeline(self, 0, given.priority);
     timeline.untracked = (given.flags & COMPUTE_STREAM_UNTRACKED) != 0;
     *out_stream = new compute_stream(self, timeline);
+  });
+}
+
+compute_error* compute_device_default_stream(compute_device* device, compute_stream** out_stream) {
+  if (out_stream != nullptr) *out_stream = nullptr;
+  return guard([&] {
+    require_not_null(out_stream, "out_stream");
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    if (self.immediate) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{} has a default stream for each thread, whose work is complete when a call returns; give NULL", self.name));
+    }
+    *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
   });
 }
 
@@ -121,12 +144,19 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
   });
 }
 
-compute_error* compute_event_record(compute_stream* stream, compute_event** out_event) {
+compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options, compute_event** out_event) {
   if (out_event != nullptr) *out_event = nullptr;
   return guard([&] {
     const Running running;
     require_not_null(out_event, "out_event");
     compute_stream& self = usable(stream, "compute_event_record");
+    compute_event_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    if ((given.flags & COMPUTE_EVENT_TIMED) != 0) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_event_record: {} takes no times", self.device.name));
+    }
+    require_known_flags(given.flags, 0, "options");
+    require_zero(given.reserved, "options");
     auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
     if (!self.timeline.immediate && event->number > self.timeline.reached()) {
       std::lock_guard guard(self.timeline.lock);

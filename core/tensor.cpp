@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "core/dtype.hpp"
 #include "core/mix_hash.hpp"
@@ -45,6 +46,13 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
 
 compute_tensor::~compute_tensor() {
   if (buffer != nullptr) buffer->release();
+  for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;) delete std::exchange(label, label->before);
+}
+
+void compute_tensor::set_label(const char* text) {
+  Label* label = new Label{text, labels_.load(std::memory_order_acquire)};
+  while (!labels_.compare_exchange_weak(label->before, label, std::memory_order_acq_rel)) {
+  }
 }
 
 compute::Device& compute_tensor::device() const { return buffer != nullptr ? buffer->device : compute::host_device(); }

@@ -5,6 +5,7 @@
 #include <compute/compute.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -46,9 +47,20 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
   void byte_range(int64_t* out_begin, int64_t* out_end) const;
 
-  std::string label;  // guarded by the program: set before the tensor is shared
+  // A label lives as long as the tensor, for whoever reads it while another thread sets the next one.
+  const char* label() const noexcept {
+    const Label* newest = labels_.load(std::memory_order_acquire);
+    return newest != nullptr ? newest->text.c_str() : "";
+  }
+  void set_label(const char* text);
 
  private:
+  struct Label {
+    std::string text;
+    Label* before;
+  };
+
+  std::atomic<Label*> labels_{nullptr};  // newest first
   std::array<int64_t, 8> inline_dims_;
   std::unique_ptr<int64_t[]> heap_dims_;
   int64_t* dims_;

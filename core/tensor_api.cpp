@@ -38,26 +38,36 @@ WrappedRanges& wrapped_ranges() {
   return *immortal;
 }
 
-// Several programs' deleters on one buffer: each wrap of the range brings its own.
+// The programs' deleters on one buffer: each wrap of a range inside it brings its own.
+struct Deleter {
+  compute_deleter function;
+  void* data;
+  void* user_data;
+  std::unique_ptr<Deleter> next;
+};
+
 struct Deleters {
-  struct One {
-    void (*function)(void*, void*);
-    void* data;
-    void* user_data;
-  };
-  std::vector<One> all;
-  uintptr_t end = 0;
+  std::unique_ptr<Deleter> first;  // guarded by WrappedRanges::mutex while the buffer lives
 };
 
 void run_deleters(void*, void* user_data) {
-  std::unique_ptr<Deleters> deleters(static_cast<Deleters*>(user_data));
-  for (const auto& one : deleters->all) one.function(one.data, one.user_data);
+  const std::unique_ptr<Deleters> deleters(static_cast<Deleters*>(user_data));
+  for (std::unique_ptr<Deleter> one = std::move(deleters->first); one != nullptr; one = std::move(one->next)) {
+    one->function(one->data, one->user_data);
+  }
+}
+
+void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter) noexcept {
+  const std::lock_guard guard(wrapped_ranges().mutex);
+  std::unique_ptr<Deleter>& first = static_cast<Deleters*>(buffer.deleter_user)->first;
+  deleter->next = std::move(first);
+  first = std::move(deleter);
 }
 
 // The buffer for [begin, end), which is either new or that of a wrap which holds the range.
-BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise, void (*deleter)(void*, void*), void* data,
-                           void* user_data) {
+BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise) {
   WrappedRanges& ranges = wrapped_ranges();
+  BufferReference found, made;  // outlive the lock: a buffer that goes takes itself out of the ranges
   std::lock_guard guard(ranges.mutex);
   for (auto it = ranges.by_end.upper_bound(begin); it != ranges.by_end.end() && it->second.begin < end;) {
     Buffer* buffer = it->second.buffer;
@@ -69,7 +79,7 @@ BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise, void
       it = ranges.by_end.erase(it);
       continue;
     }
-    BufferReference found(buffer);
+    found.reset(buffer);
     if (it->second.begin > begin || it->first < end) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   "compute_tensor_wrap_host: the range overlaps a wrapped one without lying inside it; wrap the larger one first");
@@ -77,17 +87,15 @@ BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise, void
     if (buffer->promise != promise) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_wrap_host: the range is wrapped already, with another promise");
     }
-    if (deleter != nullptr) static_cast<Deleters*>(buffer->deleter_user)->all.push_back({deleter, data, user_data});
     return found;
   }
   auto deleters = std::make_unique<Deleters>();
-  if (deleter != nullptr) deleters->all.push_back({deleter, data, user_data});
-  BufferReference made(new Buffer(host_device(), Block{}, static_cast<int64_t>(end - begin)));
+  made.reset(new Buffer(host_device(), Block{}, static_cast<int64_t>(end - begin)));
+  if (end > begin) ranges.by_end[end] = {begin, made.get()};
   made->handle = begin;
   made->promise = promise;
   made->deleter = run_deleters;
   made->deleter_user = deleters.release();
-  if (end > begin) ranges.by_end[end] = {begin, made.get()};
   return made;
 }
 
@@ -169,7 +177,7 @@ compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dt
 }
 
 compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape, const int64_t* strides, void* data,
-                                        int32_t promise, void (*deleter)(void* data, void* user_data), void* user_data,
+                                        int32_t promise, compute_deleter deleter, void* user_data,
                                         compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
@@ -198,10 +206,12 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
       }
     }
     const auto address = reinterpret_cast<uintptr_t>(data);
-    BufferReference buffer =
-        wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise, deleter, data, user_data);
+    std::unique_ptr<Deleter> last_use;
+    if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
+    BufferReference buffer = wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
     const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
     *out_tensor = new Tensor(std::move(buffer), dtype, as_span(shape, rank), used, offset);
+    if (last_use != nullptr) add_deleter(*(*out_tensor)->buffer, std::move(last_use));  // nothing fails from here on
   });
 }
 
@@ -279,11 +289,11 @@ compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* labe
   return guard([&] {
     Tensor& self = checked(tensor);
     require_not_null(label, "label");
-    self.label = label;
+    self.set_label(label);
   });
 }
 const char* compute_tensor_label(const compute_tensor* tensor) {
-  return tensor != nullptr && tensor->is_alive() ? tensor->label.c_str() : "";
+  return tensor != nullptr && tensor->is_alive() ? tensor->label() : "";
 }
 
 }  // extern "C"

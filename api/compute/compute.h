@@ -16,13 +16,23 @@
  * - Handles are opaque and reference counted. `create`-like functions hand out one reference; _retain adds one, _release
  *   drops one. _release accepts NULL, is legal from any thread, and does nothing after compute_shutdown.
  *   What a getter returns is borrowed from its owner and lives as long as that.
- * - Threads. Every function may be called from any thread at any time. There is no thread-local current device.
- * - A NULL stream is the default stream of the device that the op runs on: one per device, and one per calling thread on
- *   `cpu`, where work is complete when the call returns.
- * - Strings are NUL-terminated UTF-8. Extents and strides are in elements, offsets and sizes in bytes, times in nanoseconds.
- * - Structs that cross start with struct_size (set it to sizeof the struct), struct_type (the COMPUTE_STRUCT_ constant, or
- *   0) and next (NULL). Smaller structs of older programs and larger ones of newer programs are both accepted; a missing tail has its
- *   zero meaning. An array of structs is stepped by the struct_size of its first element.
+ * - Threads. Every function may be called from any thread at any time. There is no thread-local current device; only scopes and
+ *   `cpu`'s default stream belong to a thread.
+ * - Streams. What runs an op, a map, a plan, a kernel or a graph takes a NULL stream: the default stream of the device that it runs
+ *   on. There is one per device, and one per calling thread on `cpu`, where work is complete when the call returns. What concerns
+ *   the stream itself (_stream_, _event_, _graph_begin, _graph_end, and the _async transfers) refuses NULL: compute_device_default_stream
+ *   names it.
+ * - Strings are UTF-8. A parameter is NUL-terminated. In a struct a string is a pointer and a size in bytes, `x` and `x_size`: one that
+ *   the program sets has that size, or -1 if it ends with NUL; one that the library sets ends with NUL as well, and lives as long as
+ *   the process where nothing else is said. Extents and strides are in elements, offsets and sizes in bytes, times in nanoseconds.
+ * - Structs that cross start with struct_size (set it to sizeof the struct), struct_type (the COMPUTE_STRUCT_ constant, or 0) and next (NULL),
+ *   and grow at their end. The struct of an older program is accepted: what is missing is zero, and zero keeps the old meaning. The least size of one that
+ *   the library reads is that of version 1, COMPUTE_…_SIZE_1 (options of ops: 16). An array is stepped by the struct_size of its first
+ *   element; mixed sizes are INVALID_ARGUMENT. Fields called reserved are zero.
+ * - What a reader does not know. The library answers UNSUPPORTED to what a newer program asks of it and it does not know: a field beyond
+ *   the part that it knows which is not zero, a flag of a request, a `next` entry whose struct_type has COMPUTE_STRUCT_MUST_UNDERSTAND; it skips other
+ *   unknown entries. A program ignores unknown flags of information structs, and takes an unknown error code as INTERNAL, an unknown kind of device
+ *   as any other device, an unknown health as unusable.
  */
 #ifndef COMPUTE_COMPUTE_H_
 #define COMPUTE_COMPUTE_H_
@@ -129,6 +139,19 @@ enum { COMPUTE_LOG_ERROR = 1, COMPUTE_LOG_WARNING = 2, COMPUTE_LOG_INFO = 3, COM
 
 typedef struct compute_error compute_error;
 
+/* What every sized struct begins with, and what `next` points to. */
+typedef struct compute_struct_header {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_struct_header;
+
+/* A bit of struct_type in a `next` chain: a reader that does not know the type must refuse the call. */
+#define COMPUTE_STRUCT_MUST_UNDERSTAND 0x80000000u
+
+/* struct_type of compute_attribute. */
+enum { COMPUTE_STRUCT_ATTRIBUTE = 5 };
+
 /* A string that need not end with NUL. */
 typedef struct compute_string {
   const char* data;
@@ -172,15 +195,18 @@ enum {
 /* What compute_op_query answers. */
 enum {
   COMPUTE_SUPPORT_NONE = 0,       /* not at all; the reason says why */
-  COMPUTE_SUPPORT_NATIVE = 1,     /* by the plugin's own op */
-  COMPUTE_SUPPORT_DECOMPOSED = 2, /* by core's decomposition into the plugin's primitives */
-  COMPUTE_SUPPORT_HOST = 3        /* on the host */
+  COMPUTE_SUPPORT_NATIVE = 1,     /* in one step: the plugin's own op, or the one primitive that the op is */
+  COMPUTE_SUPPORT_DECOMPOSED = 2, /* in several steps, or by a primitive that stands in for the one that the plugin lacks */
+  COMPUTE_SUPPORT_HOST = 3        /* on the host, as COMPUTE_FALLBACK allows; the reason says why not on the device */
 };
 
 enum { COMPUTE_FORMAT_TEXT = 0, COMPUTE_FORMAT_JSON = 1 };
 
 /* compute_stream_options.flags. */
 enum { COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking: the program orders its streams by events itself */ };
+
+/* compute_event_options.flags. */
+enum { COMPUTE_EVENT_TIMED = 1 /* takes the time; UNSUPPORTED so far */ };
 
 /* Struct types. */
 enum {
@@ -189,15 +215,25 @@ enum {
   COMPUTE_STRUCT_DEVICE_ATTRIBUTE = 2,
   COMPUTE_STRUCT_DEVICE_STATISTICS = 3,
   COMPUTE_STRUCT_STREAM_OPTIONS = 4,
-  COMPUTE_STRUCT_ATTRIBUTE = 5,
+  /* 5 is COMPUTE_STRUCT_ATTRIBUTE */
   COMPUTE_STRUCT_TENSOR_SPEC = 6,
   COMPUTE_STRUCT_KERNEL_ARGUMENT = 7,
   COMPUTE_STRUCT_KERNEL_OPTIONS = 8,
   COMPUTE_STRUCT_LAUNCH = 9,
   COMPUTE_STRUCT_OP_INFO = 10,
   COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h */
-  COMPUTE_STRUCT_GRAPH_INFO = 12
+  COMPUTE_STRUCT_GRAPH_INFO = 12,
+  COMPUTE_STRUCT_EVENT_OPTIONS = 13
 };
+
+/* Sizes in version 1 of the structs that the library reads: the least that it accepts. */
+#define COMPUTE_ATTRIBUTE_SIZE_1 56u
+#define COMPUTE_STREAM_OPTIONS_SIZE_1 24u
+#define COMPUTE_EVENT_OPTIONS_SIZE_1 24u
+#define COMPUTE_TENSOR_SPEC_SIZE_1 48u
+#define COMPUTE_KERNEL_OPTIONS_SIZE_1 32u
+#define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
+#define COMPUTE_LAUNCH_SIZE_1 72u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* wait without a limit */
 
@@ -224,26 +260,37 @@ typedef struct compute_number {
   double imaginary;
 } compute_number;
 
-/* What is known of a device without opening it. The strings are borrowed and live as long as the process. */
+/* What is known of a device without opening it. */
 typedef struct compute_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const char* name;        /* canonical: cpu, cuda0, opencl0:1 */
-  const char* plugin;      /* cpu, cuda, opencl, … */
+  const char* name; /* canonical: cpu, cuda0, opencl0:1 */
+  int64_t name_size;
+  const char* plugin; /* cpu, cuda, opencl, … */
+  int64_t plugin_size;
   const char* description; /* the model, as the vendor spells it */
+  int64_t description_size;
   const char* vendor;
+  int64_t vendor_size;
   const char* driver_version;
+  int64_t driver_version_size;
   const char* pci_address; /* 0000:65:00.0; "" if it has none */
-  const char* uuid;        /* "" if it has none */
-  const char* same_as;     /* canonical name of the same card under another plugin; "" if there is none */
-  const char* libraries;   /* vendor libraries found, one a line: name, version, path */
-  int64_t memory_bytes;    /* total; -1 if unknown */
-  int32_t kind;            /* COMPUTE_DEVICE_KIND_ */
-  int32_t platform_index;  /* of devices numbered in two levels; else -1 */
+  int64_t pci_address_size;
+  const char* uuid; /* "" if it has none */
+  int64_t uuid_size;
+  const char* same_as; /* canonical name of the same card under another plugin; "" if there is none */
+  int64_t same_as_size;
+  const char* libraries; /* vendor libraries found, one a line: name, version, path */
+  int64_t libraries_size;
+  const char* unusable; /* why it cannot be opened; "" if it can */
+  int64_t unusable_size;
+  int64_t memory_bytes;   /* total; -1 if unknown */
+  int32_t kind;           /* COMPUTE_DEVICE_KIND_ */
+  int32_t platform_index; /* of devices numbered in two levels; else -1 */
   int32_t device_index;
-  int32_t flat_index;      /* over the plugin's devices */
-  uint8_t dtypes[64];      /* by dtype id: COMPUTE_DTYPE_STORAGE | … */
+  int32_t flat_index; /* over the plugin's devices */
+  uint8_t dtypes[64]; /* by dtype id: COMPUTE_DTYPE_STORAGE | … */
 } compute_device_info;
 
 /* A further property, as text. */
@@ -251,8 +298,10 @@ typedef struct compute_device_attribute {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const char* name;  /* multiprocessors, l2_cache_bytes, … */
+  const char* name; /* multiprocessors, l2_cache_bytes, … */
+  int64_t name_size;
   const char* value;
+  int64_t value_size;
 } compute_device_attribute;
 
 /* Counters since the device was opened. */
@@ -290,7 +339,22 @@ typedef struct compute_stream_options {
   int32_t priority; /* 0 is normal, greater is sooner; a hint */
 } compute_stream_options;
 
-/* A tensor without memory, for compute_op_query. */
+typedef struct compute_event_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t flags; /* COMPUTE_EVENT_ */
+  int32_t reserved;
+} compute_event_options;
+
+/* compute_tensor_spec.flags. */
+enum {
+  COMPUTE_SPEC_SCALAR = 1, /* a scalar of compute_tensor_scalar: rank 0, given by value */
+  COMPUTE_SPEC_WEAK = 2,   /* a weak one; only with SCALAR */
+  COMPUTE_SPEC_ABSENT = 4  /* an optional input that is left out; nothing else in the struct counts */
+};
+
+/* An operand without memory, for compute_op_query and compute_map_query. */
 typedef struct compute_tensor_spec {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -299,29 +363,54 @@ typedef struct compute_tensor_spec {
   int32_t rank;
   const int64_t* shape;
   const int64_t* strides; /* NULL: row-major */
+  uint32_t flags;         /* COMPUTE_SPEC_ */
+  int32_t reserved;
 } compute_tensor_spec;
 
-/* An op's schema. Strings are borrowed and live as long as the process. */
+/* compute_op_info.flags. */
+enum {
+  COMPUTE_OP_HOST = 1,    /* runs on the host, whatever the device */
+  COMPUTE_OP_SYNC = 2,    /* waits for its result, whose shape depends on values */
+  COMPUTE_OP_IN_PLACE = 4 /* may write into the identical view of an input */
+};
+
+/*
+ * An op's schema.
+ *
+ * `inputs` and `attributes` are interface too, for bindings that are made from them:
+ *   inputs     := [name {" " name}]                 a name may end in "..." (one or more) or "?" (may be NULL)
+ *   attributes := [attribute {"; " attribute}]
+ *   attribute  := name ": " kind ["[]"] ["=" default] ["!"]     "[]" a list; without a default it is required; "!" a run-time attribute
+ *   kind       := int64, float64, string, dtype, number; default := a number, a string, all, none
+ * with blanks around = and !. Later versions of the library may add kinds, defaults and marks; a reader refuses what it does not know.
+ */
 typedef struct compute_op_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   const char* name;
+  int64_t name_size;
   const char* summary;
-  const char* inputs;     /* names separated by blanks, as in ops.def */
-  const char* attributes; /* as in ops.def */
+  int64_t summary_size;
+  const char* inputs;
+  int64_t inputs_size;
+  const char* attributes;
+  int64_t attributes_size;
   const char* expression; /* elementwise ops; else "" */
-  const char* dtypes;     /* the class of dtypes that an elementwise op takes, or the dtype rule of another */
-  const char* bound;      /* "ulp:N", "exact", "n", "log2" */
+  int64_t expression_size;
+  const char* dtypes; /* the class of dtypes that an elementwise op takes, or the dtype rule of another */
+  int64_t dtypes_size;
+  const char* bound; /* "ulp:N", "exact", "n", "log2" */
+  int64_t bound_size;
   int32_t version;
-  int32_t flags;
+  uint32_t flags; /* COMPUTE_OP_ */
 } compute_op_info;
 
 typedef struct compute_kernel_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const char* compiler_options; /* handed to the compiler as they are; NULL: none */
+  const char* compiler_options; /* handed to the compiler as they are; NULL: none. Set with a size of 0 it is refused */
   int64_t compiler_options_size;
 } compute_kernel_options;
 
@@ -425,14 +514,24 @@ COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** ou
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);
 
 /*
- * Waits for all work, at most `timeout_ns`, then closes all devices and plugins. `out_drained` is 1 if all work had finished.
+ * Waits for all work, at most `timeout_ns`, then closes all devices and plugins. `out_drained` is 1 if all work had finished; if not,
+ * nothing is closed, for the work still uses it, until the process ends.
  *
- * Afterwards every call but _release and _free reports SHUT_DOWN. Called by the library itself at exit with 2 s if the program
- * does not.
+ * In both cases every later call that would use a device or work on it reports SHUT_DOWN. What the library answers by itself (ops,
+ * dtypes, settings, infos, statistics, views, scopes) goes on, _free too, and _release does nothing. At exit the library waits for up to 2 s by
+ * itself if the program did not call this, and tells plugins that the process ends unless they were closed.
+ *
+ * Errors: INVALID_ARGUMENT  a negative time; a call inside a callback of compute_stream_notify, which it would wait for
+ *         SHUT_DOWN         it was called before.
  */
 COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained);
 
-/* Where in the user's program the calling thread is, for errors and reports. Strings are copied. Scopes nest. */
+/*
+ * Where in the user's program the calling thread is, for errors and reports. Strings are copied. Scopes nest.
+ *
+ * Threads: scopes belong to the calling thread, the only state that does. Where a runtime moves work between threads, such as
+ *          goroutines, pin the thread from _push to _pop (Go: runtime.LockOSThread).
+ */
 COMPUTE_API compute_error* compute_scope_push(const char* label, const char* file, int32_t line);
 COMPUTE_API compute_error* compute_scope_pop(void);
 
@@ -468,9 +567,28 @@ COMPUTE_API compute_error* compute_device_get_info(compute_device* device, compu
 COMPUTE_API compute_error* compute_device_attributes(const char* name, compute_device_attribute* attributes, int64_t capacity,
                                                      int64_t* out_count);
 COMPUTE_API compute_error* compute_device_get_statistics(compute_device* device, compute_device_statistics* out_statistics);
+/*
+ * The vendor's own handles, for programs that mix their own CUDA or OpenCL code with tensors: CUcontext or cl_context, CUstream or
+ * cl_command_queue, CUdeviceptr or cl_mem and where in it the element with all indices 0 lies. Borrowed: valid as long as the object.
+ *
+ * Work that the program queues by itself is unknown to this library: wait for the tensor first (compute_tensor_synchronize), and for that
+ * work before the tensor is used here again, or queue both on one stream.
+ *
+ * Errors: UNSUPPORTED  the plugin hands out none; memory of `cpu` is reached by compute_tensor_map.
+ */
+COMPUTE_API compute_error* compute_device_native_handle(compute_device* device, uint64_t* out_handle);
+COMPUTE_API compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* out_handle);
+COMPUTE_API compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* out_handle, int64_t* out_offset_bytes);
 COMPUTE_API compute_error* compute_device_health(compute_device* device, int32_t* out_health);
 /* Gives cached memory and mirrors back until at most `keep_bytes` are cached. */
 COMPUTE_API compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes);
+/*
+ * The stream that NULL stands for on `device`; the caller releases it. After its work has failed NULL stands for another one: get it
+ * again. It records no graphs.
+ *
+ * Errors: UNSUPPORTED  `cpu`, and other devices whose default stream is one per calling thread.
+ */
+COMPUTE_API compute_error* compute_device_default_stream(compute_device* device, compute_stream** out_stream);
 /* Waits for all work of all streams of the device that was queued before. */
 COMPUTE_API compute_error* compute_device_synchronize(compute_device* device);
 
@@ -501,12 +619,18 @@ COMPUTE_API compute_error* compute_tensor_from_host(compute_device* device, comp
  * A host tensor over the program's own memory, without a copy.
  *
  * `strides` in elements, NULL for row-major; `data` is the address of the element with all indices 0, aligned to the element's size. `promise` is one
- * of COMPUTE_WRAP_. `deleter` (may be NULL) is called once with (data, user_data), from any thread, when no tensor and no
- * queued work uses the memory any more; it must not call this library.
+ * of COMPUTE_WRAP_. A range inside one that is wrapped already shares its buffer, so that hazards between them are tracked.
+ *
+ * Ownership: the memory stays the program's. On success `deleter` (may be NULL) is called once with (data, user_data), from any thread,
+ *            when no tensor and no queued work uses the memory any more; it must not call this library. On error it is not called.
+ * Errors:    INVALID_ARGUMENT  no shape, dtype or promise; `data` is not aligned; the range is wrapped with another promise
+ *            OUT_OF_RANGE      the layout leaves the address space
+ *            UNSUPPORTED       the range overlaps a wrapped one without lying inside it; wrap the larger one first.
  */
+typedef void (*compute_deleter)(void* data, void* user_data);
 COMPUTE_API compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape,
                                                     const int64_t* strides, void* data, int32_t promise,
-                                                    void (*deleter)(void* data, void* user_data), void* user_data,
+                                                    compute_deleter deleter, void* user_data,
                                                     compute_tensor** out_tensor);
 /* Says that the program wrote wrapped memory: mirrors of it are stale from now on. */
 COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
@@ -531,6 +655,7 @@ COMPUTE_API int64_t compute_tensor_size_bytes(const compute_tensor* tensor);    
 COMPUTE_API compute_device* compute_tensor_device(const compute_tensor* tensor); /* borrowed */
 /* 1 if `a` and `b` share one buffer. */
 COMPUTE_API int32_t compute_tensor_shares_buffer(const compute_tensor* a, const compute_tensor* b);
+/* A name for reports and messages; copied. Each is kept until the tensor goes, so that it can be read meanwhile. */
 COMPUTE_API compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* label);
 COMPUTE_API const char* compute_tensor_label(const compute_tensor* tensor);
 
@@ -568,8 +693,9 @@ COMPUTE_API compute_error* compute_tensor_write_async(compute_tensor* tensor, co
 /* A row-major copy on `device`; on the tensor's own device a new reference to the tensor itself. */
 COMPUTE_API compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* device, compute_tensor** out_tensor);
 /*
- * The tensor's memory as a host address: its own where the host can address it, else a copy that _unmap writes back if
- * `access` has COMPUTE_ACCESS_WRITE. *out_data is the element with all indices 0; the strides are the tensor's where the memory is its own
+ * The tensor's memory as a host address: its own where the host can address it, else a copy that _unmap writes back whole if
+ * `access` has COMPUTE_ACCESS_WRITE. Without COMPUTE_ACCESS_READ the contents are undefined: what the program does not write has no
+ * value afterwards. *out_data is the element with all indices 0; the strides are the tensor's where the memory is its own
  * (*out_is_copy = 0) and row-major otherwise. Until _unmap the buffer is exposed; work that conflicts with `access` waits for nothing and
  * is the program's fault, except that _map itself waits for the work queued before.
  */
@@ -610,19 +736,21 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  *            KERNEL_FAILED     the same, by a checked fault in a kernel; CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED.
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
-/* The same for at most `timeout_ns`; a time-out is *out_reached = 0 and no error. */
+/* The same for at most `timeout_ns` from now (a duration); a time-out is *out_reached = 0 and no error. */
 COMPUTE_API compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached);
 /* Whether all queued work has finished; never waits. */
 COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished);
 /*
- * Calls `callback` once all work queued before has finished; `error` is NULL, or why it failed (borrowed). Callbacks run one after another on
- * one thread of this library and may queue work, but must not wait for any.
+ * Calls `callback` once all work queued before has finished; `error` is NULL, or why it failed (borrowed).
+ *
+ * Callbacks run one after another, in the order of the calls, on one thread of this library. So a stream that never ends holds up the
+ * callbacks of all, and a callback may queue work, but must not wait for any; compute_shutdown is refused there.
  */
 typedef void (*compute_stream_callback)(const compute_error* error, void* user_data);
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback, void* user_data);
 
-/* The point that a stream has reached with the work queued so far. A NULL stream is refused. */
-COMPUTE_API compute_error* compute_event_record(compute_stream* stream, compute_event** out_event);
+/* The point that a stream has reached with the work queued so far. `options` may be NULL. */
+COMPUTE_API compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options, compute_event** out_event);
 /* Work queued on `stream` from now on runs after the event; does not block the caller within one plugin. */
 COMPUTE_API compute_error* compute_event_wait(compute_event* event, compute_stream* stream);
 COMPUTE_API compute_error* compute_event_synchronize(compute_event* event);
@@ -651,8 +779,8 @@ COMPUTE_API compute_error* compute_op_run(const compute_op* op, compute_stream* 
                                           int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                                           compute_tensor** outputs, int64_t output_count);
 /*
- * How the device would run the op: COMPUTE_SUPPORT_, the exact reason where it would not (else an empty text), and the bytes
- * of temporary memory.
+ * How the device would run the op over operands like `inputs`, with outputs that it makes: COMPUTE_SUPPORT_, the exact reason where it would
+ * not (else an empty text), and the bytes of temporary memory. What no device runs is INVALID_ARGUMENT, as of the run.
  */
 COMPUTE_API compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
                                             int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
@@ -684,6 +812,9 @@ COMPUTE_API void compute_plan_release(compute_plan* plan);
 COMPUTE_API compute_error* compute_expression_parse(const char* text, const char* const* input_names, int64_t input_count,
                                                     const char* const* scalar_names, int64_t scalar_count,
                                                     compute_expression** out_expression);
+COMPUTE_API int32_t compute_expression_input_count(const compute_expression* expression);
+COMPUTE_API int32_t compute_expression_scalar_count(const compute_expression* expression);
+COMPUTE_API int32_t compute_expression_output_count(const compute_expression* expression);
 COMPUTE_API void compute_expression_retain(compute_expression* expression);
 COMPUTE_API void compute_expression_release(compute_expression* expression);
 /* Runs an expression in one pass over its broadcast inputs. `scalars` are tensors made by compute_tensor_scalar or
@@ -691,6 +822,12 @@ COMPUTE_API void compute_expression_release(compute_expression* expression);
 COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
                                        int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count,
                                        compute_tensor** outputs, int64_t output_count);
+/* As compute_op_query. `scalars` count as COMPUTE_SPEC_SCALAR. `outputs` are those that are given, the others COMPUTE_SPEC_ABSENT; NULL if
+ * none is. */
+COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_expression* expression, const compute_tensor_spec* inputs,
+                                             int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
+                                             const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
+                                             compute_text** out_reason, int64_t* out_workspace_bytes);
 
 /* ---- User kernels --------------------------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -41,21 +42,23 @@ class Error : public std::runtime_error {
         argument_(compute_error_argument(error)),
         op_(compute_error_op(error)),
         device_(compute_error_device(error)),
-        native_code_(compute_error_native_code(error)) {
-    compute_error_free(error);
-  }
+        native_code_(compute_error_native_code(error)),
+        error_(error, compute_error_free) {}
 
   compute_error_code code() const noexcept { return code_; }
   int32_t argument() const noexcept { return argument_; }
   const std::string& op() const noexcept { return op_; }
   const std::string& device() const noexcept { return device_; }
   int64_t native_code() const noexcept { return native_code_; }
+  /// What it comes from, or NULL: borrowed, and read with compute_error_message and its like.
+  const compute_error* cause() const noexcept { return compute_error_cause(error_.get()); }
 
  private:
   compute_error_code code_;
   int32_t argument_;
   std::string op_, device_;
   int64_t native_code_;
+  std::shared_ptr<const compute_error> error_;
 };
 
 /// Throws what a call of compute.h reported, if anything.
@@ -349,6 +352,12 @@ class Stream : public detail::Reference<compute_stream, compute_stream_retain, c
     check(compute_stream_create(device.get(), nullptr, &stream));
     *this = Stream(stream);
   }
+  /// The stream that a default-constructed one stands for, for what concerns the stream itself. `cpu` has none.
+  static Stream default_of(const Device& device) {
+    compute_stream* stream = nullptr;
+    check(compute_device_default_stream(device.get(), &stream));
+    return Stream(stream);
+  }
   void synchronize() const { check(compute_stream_synchronize(get())); }
   bool finished() const {
     int32_t finished = 0;
@@ -368,7 +377,7 @@ class Event : public detail::Reference<compute_event, compute_event_retain, comp
   using Reference::Reference;
   explicit Event(const Stream& stream) {
     compute_event* event = nullptr;
-    check(compute_event_record(stream.get(), &event));
+    check(compute_event_record(stream.get(), nullptr, &event));
     *this = Event(event);
   }
   /// Work queued on `stream` from now on runs after the event.
@@ -442,23 +451,29 @@ inline std::string load_report() {
 
 // ---- Ops: one function per elementwise row of ops.def, then the others ----------------------------------------------------
 
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary) \
-  inline Tensor name(const Tensor& x, const Stream& stream = {}) {             \
-    compute_tensor* y = nullptr;                                               \
-    check(compute_##name(stream.get(), x.get(), &y));                          \
-    return Tensor(y);                                                          \
+// A function keeps its meaning: the second version of an op has a name of its own, in ops.h too.
+#define COMPUTE_HPP_NAME_1(name) name
+#define COMPUTE_HPP_NAME_2(name) name##_v2
+#define COMPUTE_HPP_CALL_1(name) compute_##name
+#define COMPUTE_HPP_CALL_2(name) compute_##name##_v2
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary)               \
+  inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Stream& stream = {}) { \
+    compute_tensor* y = nullptr;                                                             \
+    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), &y));                      \
+    return Tensor(y);                                                                        \
   }
-#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary)     \
-  inline Tensor name(const Tensor& x, const Tensor& y, const Stream& stream = {}) { \
-    compute_tensor* z = nullptr;                                                    \
-    check(compute_##name(stream.get(), x.get(), y.get(), &z));                      \
-    return Tensor(z);                                                               \
+#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary)                                 \
+  inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Tensor& y, const Stream& stream = {}) { \
+    compute_tensor* z = nullptr;                                                                                \
+    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), y.get(), &z));                                \
+    return Tensor(z);                                                                                           \
   }
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary)                     \
-  inline Tensor name(const Tensor& x, const Tensor& y, const Tensor& z, const Stream& stream = {}) { \
-    compute_tensor* out = nullptr;                                                                   \
-    check(compute_##name(stream.get(), x.get(), y.get(), z.get(), &out));                            \
-    return Tensor(out);                                                                              \
+#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary)                          \
+  inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Tensor& y, const Tensor& z,       \
+                                                 const Stream& stream = {}) {                             \
+    compute_tensor* out = nullptr;                                                                        \
+    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), y.get(), z.get(), &out));               \
+    return Tensor(out);                                                                                   \
   }
 #define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)
 #include "compute/ops.def"
@@ -466,6 +481,10 @@ inline std::string load_report() {
 #undef COMPUTE_BINARY
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
+#undef COMPUTE_HPP_NAME_1
+#undef COMPUTE_HPP_NAME_2
+#undef COMPUTE_HPP_CALL_1
+#undef COMPUTE_HPP_CALL_2
 
 inline Tensor operator+(const Tensor& x, const Tensor& y) { return add(x, y); }
 inline Tensor operator-(const Tensor& x, const Tensor& y) { return subtract(x, y); }

@@ -118,6 +118,19 @@ enum { COMPUTE_LOG_ERROR = 1, COMPUTE_LOG_WARNING = 2, COMPUTE_LOG_INFO = 3, COM
 
 typedef struct compute_error compute_error;
 
+/* What every sized struct begins with, and what `next` points to. */
+typedef struct compute_struct_header {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_struct_header;
+
+/* A bit of struct_type in a `next` chain: a reader that does not know the type must refuse the call. */
+#define COMPUTE_STRUCT_MUST_UNDERSTAND 0x80000000u
+
+/* struct_type of compute_attribute. */
+enum { COMPUTE_STRUCT_ATTRIBUTE = 5 };
+
 /* A string that need not end with NUL. */
 typedef struct compute_string {
   const char* data;

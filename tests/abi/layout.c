@@ -19,6 +19,21 @@
 
 /* ---- compute.h -------------------------------------------------------------------------------------------------- */
 
+/* A program of version 1 is never refused for its size. */
+#define FLOOR(type, constant) _Static_assert((constant) <= sizeof(type), "the least size of " #type " is more than its size")
+FLOOR(compute_attribute, COMPUTE_ATTRIBUTE_SIZE_1);
+FLOOR(compute_stream_options, COMPUTE_STREAM_OPTIONS_SIZE_1);
+FLOOR(compute_event_options, COMPUTE_EVENT_OPTIONS_SIZE_1);
+FLOOR(compute_tensor_spec, COMPUTE_TENSOR_SPEC_SIZE_1);
+FLOOR(compute_kernel_options, COMPUTE_KERNEL_OPTIONS_SIZE_1);
+FLOOR(compute_kernel_argument, COMPUTE_KERNEL_ARGUMENT_SIZE_1);
+FLOOR(compute_launch, COMPUTE_LAUNCH_SIZE_1);
+
+SIZE(compute_struct_header, 16);
+AT(compute_struct_header, struct_size, 0);
+AT(compute_struct_header, struct_type, 4);
+AT(compute_struct_header, next, 8);
+
 SIZE(compute_string, 16);
 AT(compute_string, data, 0);
 AT(compute_string, size, 8);
@@ -41,32 +56,45 @@ AT(compute_number, integer, 8);
 AT(compute_number, real, 16);
 AT(compute_number, imaginary, 24);
 
-SIZE(compute_device_info, 176);
+SIZE(compute_device_info, 264);
 AT(compute_device_info, struct_size, 0);
 AT(compute_device_info, struct_type, 4);
 AT(compute_device_info, next, 8);
 AT(compute_device_info, name, 16);
-AT(compute_device_info, plugin, 24);
-AT(compute_device_info, description, 32);
-AT(compute_device_info, vendor, 40);
-AT(compute_device_info, driver_version, 48);
-AT(compute_device_info, pci_address, 56);
-AT(compute_device_info, uuid, 64);
-AT(compute_device_info, same_as, 72);
-AT(compute_device_info, libraries, 80);
-AT(compute_device_info, memory_bytes, 88);
-AT(compute_device_info, kind, 96);
-AT(compute_device_info, platform_index, 100);
-AT(compute_device_info, device_index, 104);
-AT(compute_device_info, flat_index, 108);
-AT(compute_device_info, dtypes, 112);
+AT(compute_device_info, name_size, 24);
+AT(compute_device_info, plugin, 32);
+AT(compute_device_info, plugin_size, 40);
+AT(compute_device_info, description, 48);
+AT(compute_device_info, description_size, 56);
+AT(compute_device_info, vendor, 64);
+AT(compute_device_info, vendor_size, 72);
+AT(compute_device_info, driver_version, 80);
+AT(compute_device_info, driver_version_size, 88);
+AT(compute_device_info, pci_address, 96);
+AT(compute_device_info, pci_address_size, 104);
+AT(compute_device_info, uuid, 112);
+AT(compute_device_info, uuid_size, 120);
+AT(compute_device_info, same_as, 128);
+AT(compute_device_info, same_as_size, 136);
+AT(compute_device_info, libraries, 144);
+AT(compute_device_info, libraries_size, 152);
+AT(compute_device_info, unusable, 160);
+AT(compute_device_info, unusable_size, 168);
+AT(compute_device_info, memory_bytes, 176);
+AT(compute_device_info, kind, 184);
+AT(compute_device_info, platform_index, 188);
+AT(compute_device_info, device_index, 192);
+AT(compute_device_info, flat_index, 196);
+AT(compute_device_info, dtypes, 200);
 
-SIZE(compute_device_attribute, 32);
+SIZE(compute_device_attribute, 48);
 AT(compute_device_attribute, struct_size, 0);
 AT(compute_device_attribute, struct_type, 4);
 AT(compute_device_attribute, next, 8);
 AT(compute_device_attribute, name, 16);
-AT(compute_device_attribute, value, 24);
+AT(compute_device_attribute, name_size, 24);
+AT(compute_device_attribute, value, 32);
+AT(compute_device_attribute, value_size, 40);
 
 SIZE(compute_device_statistics, 176);
 AT(compute_device_statistics, struct_size, 0);
@@ -100,7 +128,14 @@ AT(compute_stream_options, next, 8);
 AT(compute_stream_options, flags, 16);
 AT(compute_stream_options, priority, 20);
 
-SIZE(compute_tensor_spec, 40);
+SIZE(compute_event_options, 24);
+AT(compute_event_options, struct_size, 0);
+AT(compute_event_options, struct_type, 4);
+AT(compute_event_options, next, 8);
+AT(compute_event_options, flags, 16);
+AT(compute_event_options, reserved, 20);
+
+SIZE(compute_tensor_spec, 48);
 AT(compute_tensor_spec, struct_size, 0);
 AT(compute_tensor_spec, struct_type, 4);
 AT(compute_tensor_spec, next, 8);
@@ -108,20 +143,29 @@ AT(compute_tensor_spec, dtype, 16);
 AT(compute_tensor_spec, rank, 20);
 AT(compute_tensor_spec, shape, 24);
 AT(compute_tensor_spec, strides, 32);
+AT(compute_tensor_spec, flags, 40);
+AT(compute_tensor_spec, reserved, 44);
 
-SIZE(compute_op_info, 80);
+SIZE(compute_op_info, 136);
 AT(compute_op_info, struct_size, 0);
 AT(compute_op_info, struct_type, 4);
 AT(compute_op_info, next, 8);
 AT(compute_op_info, name, 16);
-AT(compute_op_info, summary, 24);
-AT(compute_op_info, inputs, 32);
-AT(compute_op_info, attributes, 40);
-AT(compute_op_info, expression, 48);
-AT(compute_op_info, dtypes, 56);
-AT(compute_op_info, bound, 64);
-AT(compute_op_info, version, 72);
-AT(compute_op_info, flags, 76);
+AT(compute_op_info, name_size, 24);
+AT(compute_op_info, summary, 32);
+AT(compute_op_info, summary_size, 40);
+AT(compute_op_info, inputs, 48);
+AT(compute_op_info, inputs_size, 56);
+AT(compute_op_info, attributes, 64);
+AT(compute_op_info, attributes_size, 72);
+AT(compute_op_info, expression, 80);
+AT(compute_op_info, expression_size, 88);
+AT(compute_op_info, dtypes, 96);
+AT(compute_op_info, dtypes_size, 104);
+AT(compute_op_info, bound, 112);
+AT(compute_op_info, bound_size, 120);
+AT(compute_op_info, version, 128);
+AT(compute_op_info, flags, 132);
 
 SIZE(compute_kernel_options, 32);
 AT(compute_kernel_options, struct_size, 0);

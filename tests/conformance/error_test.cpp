@@ -242,7 +242,7 @@ void null_handles(const Session& session) {
   flag = 7;
   expect_error(Error(compute_stream_query(nullptr, &flag)), kInvalid, {}, "query");
   EXPECT_EQ(flag, 0);
-  expect_error(Error(compute_event_record(nullptr, e.out())), kInvalid, {}, "event");
+  expect_error(Error(compute_event_record(nullptr, nullptr, e.out())), kInvalid, {}, "event");
   expect_error(Error(compute_event_synchronize(nullptr)), kInvalid, {}, "event");
   expect_error(Error(compute_graph_begin(nullptr)), kInvalid, {}, "graph");
   expect_error(Error(compute_load_report(99, &text)), kInvalid, {}, "an unknown format");

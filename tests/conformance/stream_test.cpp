@@ -71,7 +71,7 @@ void events(const Session& session) {
                 one = session.upload(filled(dtype::FLOAT32, {30000}, 1));
   for (int i = 0; i < 20; ++i) accumulate(session, x, one, a);
   Event event;
-  check(compute_event_record(a, event.out()));
+  check(compute_event_record(a, nullptr, event.out()));
   check(compute_event_wait(event, b));
   accumulate(session, x, one, b);
   check(compute_event_synchronize(event));
@@ -84,7 +84,7 @@ void events(const Session& session) {
   expect_all(session, x.tensor, 21, "ordered by an event");
   // An event of an idle stream has been reached.
   Event idle;
-  check(compute_event_record(session.stream(), idle.out()));
+  check(compute_event_record(session.stream(), nullptr, idle.out()));
   check(compute_event_query(idle, &finished));
   EXPECT_EQ(finished, 1);
 }
@@ -104,7 +104,7 @@ void untracked(const Session& session) {
   for (int i = 0; i < 10; ++i) {
     accumulate(session, x, one, i % 2 ? b : a);
     Event event;
-    check(compute_event_record(i % 2 ? b : a, event.out()));
+    check(compute_event_record(i % 2 ? b : a, nullptr, event.out()));
     check(compute_event_wait(event, i % 2 ? a : b));
   }
   check(compute_stream_synchronize(a));

@@ -85,7 +85,7 @@ ISOLATED_TEST(BadInput, NullHandlesAreErrors) {
   EXPECT_FAILS(compute_stream_notify(
                    nullptr, [](const compute_error*, void*) {}, nullptr),
                kInvalid, "stream");
-  EXPECT_FAILS(compute_event_record(nullptr, &event), kInvalid, "stream");
+  EXPECT_FAILS(compute_event_record(nullptr, nullptr, &event), kInvalid, "stream");
   EXPECT_FAILS(compute_event_wait(nullptr, nullptr), kInvalid);
   EXPECT_FAILS(compute_event_synchronize(nullptr), kInvalid, "event");
   EXPECT_FAILS(compute_event_query(nullptr, &number), kInvalid, "event");
@@ -587,11 +587,21 @@ ISOLATED_TEST(BadInput, StructsMayBeSmallerOrLarger) {
   compute_stream_options options = {};
   Stream stream;
   EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "struct_size");
-  options.struct_size = 16;
+  options.struct_size = COMPUTE_STREAM_OPTIONS_SIZE_1 - 1;
+  EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "struct_size");
+  options.struct_size = COMPUTE_STREAM_OPTIONS_SIZE_1;
   EXPECT_OK(compute_stream_create(device, &options, stream.out()));
   options.struct_size = sizeof options;
   options.flags = 0x80000000u;
-  EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "flags");
+  EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "flags");
+  const Stream good = make_stream(device);
+  Event event;
+  compute_event_options timed = {sizeof timed, COMPUTE_STRUCT_EVENT_OPTIONS, nullptr, COMPUTE_EVENT_TIMED, 0};
+  EXPECT_FAILS(compute_event_record(good, &timed, event.out()), COMPUTE_ERROR_UNSUPPORTED, "times");
+  timed.flags = 2;
+  EXPECT_FAILS(compute_event_record(good, &timed, event.out()), COMPUTE_ERROR_UNSUPPORTED, "flags");
+  timed.flags = 0;
+  EXPECT_OK(compute_event_record(good, &timed, event.out()));
 }
 
 ISOLATED_TEST(BadInput, ArraysOfStructsAreSteppedByTheFirstSize) {
@@ -639,6 +649,83 @@ ISOLATED_TEST(BadInput, EveryByteOfAnArrayIsWritten) {
   EXPECT_EQ(infos[2].newer, 0x5A5A5A5A5A5A5A5A);  // beyond the capacity
   infos[0].info.struct_size = sizeof(Larger) + 4;
   EXPECT_FAILS(compute_op_list(&infos[0].info, 1, &count), kInvalid, "struct_size", "multiple");
+}
+
+ISOLATED_TEST(BadInput, SizesOfStringsAreGivenOrMinusOne) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3});
+  const int64_t keep = 1;
+  Tensor y;
+  compute_attribute attribute = int_attribute("keepdims", &keep, 1);
+  attribute.name_size = -1;
+  EXPECT_OK(run_op("sum", nullptr, {x}, y.out(), {attribute}));
+  EXPECT_EQ(compute_tensor_rank(y), 2);
+  attribute.name_size = 0;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name_size", "-1");
+  attribute.name_size = -2;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name");
+  compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0};
+  compute_kernel* kernel = nullptr;
+  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), kInvalid, "compiler_options", "-1");
+  options.compiler_options_size = -1;
+  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), COMPUTE_ERROR_UNSUPPORTED);
+}
+
+// What a newer program asks for is refused, not dropped.
+ISOLATED_TEST(BadInput, WhatANewerProgramAsksForIsNotDropped) {
+  const Device device = open_minimal();
+  Stream stream;
+  struct {
+    compute_stream_options options;
+    int64_t newer;
+  } larger = {{sizeof larger, COMPUTE_STRUCT_STREAM_OPTIONS, nullptr, 0, 0}, 0};
+  EXPECT_OK(compute_stream_create(device, &larger.options, stream.out()));
+  larger.newer = 1;
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options", "not zero");
+  larger.newer = 0;
+  compute_struct_header last = {sizeof last, 7777, nullptr}, first = {sizeof first, 7776, &last};
+  larger.options.next = &first;
+  EXPECT_OK(compute_stream_create(device, &larger.options, stream.out()));  // skipped
+  last.struct_type |= COMPUTE_STRUCT_MUST_UNDERSTAND;
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options.next");
+  last = {sizeof last, 7777, &first};
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), kInvalid, "without an end");
+  last = {sizeof last, 7777 | COMPUTE_STRUCT_MUST_UNDERSTAND, nullptr};
+
+  const Tensor x = floats(device, {2, 3});
+  const int64_t keep = 1;
+  Tensor y;
+  compute_attribute attribute = int_attribute("keepdims", &keep, 1);
+  attribute.next = &last;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), COMPUTE_ERROR_UNSUPPORTED, "attribute");
+  attribute.next = nullptr;
+  attribute.reserved = 1;
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), COMPUTE_ERROR_UNSUPPORTED, "reserved");
+  compute_sum_options sum = {};
+  sum.struct_size = 16;  // all defaults
+  EXPECT_OK(compute_sum(nullptr, x, &sum, y.out()));
+  sum.struct_size = sizeof sum;
+  sum.next = &last;
+  EXPECT_FAILS(compute_sum(nullptr, x, &sum, y.out()), COMPUTE_ERROR_UNSUPPORTED, "options.next");
+  compute_device_info info = {};
+  info.struct_size = sizeof info;
+  info.next = &last;
+  EXPECT_FAILS(compute_device_get_info(device, &info), COMPUTE_ERROR_UNSUPPORTED, "out_info.next");
+  EXPECT_EQ(info.name, nullptr);
+}
+
+ISOLATED_TEST(BadInput, NativeHandlesThatThereAreNot) {
+  const Device device = open_minimal(), cpu = open("cpu");
+  uint64_t handle = 7;
+  int64_t offset = 7;
+  EXPECT_FAILS(compute_device_native_handle(device, &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
+  EXPECT_EQ(handle, 0u);
+  EXPECT_FAILS(compute_stream_native_handle(make_stream(device), &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(device, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(cpu, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED, "compute_tensor_map");
+  EXPECT_FAILS(compute_device_native_handle(nullptr, &handle), kInvalid, "device");
+  EXPECT_FAILS(compute_stream_native_handle(nullptr, &handle), kInvalid, "stream");
+  EXPECT_FAILS(compute_tensor_native_handle(nullptr, &handle, &offset), kInvalid, "tensor");
 }
 
 ISOLATED_TEST(BadInput, ListsOfNothing) {

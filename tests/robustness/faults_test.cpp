@@ -181,14 +181,21 @@ TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
     const compute_op* op = nullptr;
     ASSERT_OK(compute_op_find("square", 0, &op));
     const int64_t shape[] = {5};
-    compute_tensor_spec spec = {sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape,
-                                nullptr};
+    compute_tensor_spec spec = {sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
     int32_t support = -1;
     int64_t workspace = -1;
     compute_text* reason = nullptr;
     EXPECT_OK(compute_op_query(faulty.device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace));
     EXPECT_EQ(support, COMPUTE_SUPPORT_NONE);
     EXPECT_NE(take_text(reason).find("faulty refuses as asked"), std::string::npos);
+#if defined(COMPUTE_HAS_CPU_PLUGIN)
+    ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", "allow"));
+    EXPECT_OK(compute_op_query(faulty.device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace));
+    EXPECT_EQ(support, COMPUTE_SUPPORT_HOST);
+    EXPECT_NE(take_text(reason).find("faulty refuses as asked"), std::string::npos);
+    EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
+    ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", nullptr));
+#endif
     expect_works(faulty.device);
   });
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;

@@ -134,6 +134,25 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
       Tensor y;
       return compute_tensor_to_device(host, device, y.out());
     });
+    // On error the deleter is not called; on success once.
+    float wrapped[64] = {};
+    int deleted = 0;
+    int64_t successes = 0;
+    const int64_t rows[] = {2, 2, 2, 2, 2, 2};  // more axes than fit into the tensor itself
+    fail_each_allocation([&] {
+      Tensor outer, inner;
+      const auto count = [](void*, void* user_data) { ++*static_cast<int*>(user_data); };
+      compute_error* error =
+          compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped, COMPUTE_WRAP_EXPOSED, count, &deleted, outer.out());
+      if (error != nullptr) return error;
+      ++successes;
+      error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 5, rows, nullptr, wrapped + 1, COMPUTE_WRAP_EXPOSED, count, &deleted,
+                                       inner.out());
+      successes += error == nullptr ? 1 : 0;
+      return error;
+    });
+    EXPECT_GT(successes, 2);
+    EXPECT_EQ(deleted, successes);
     fail_each_allocation([&] {
       const char* names[] = {"a"};
       Expression expression;
@@ -141,7 +160,7 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
     });
     fail_each_allocation([&] {
       Event event;
-      return compute_event_record(stream, event.out());
+      return compute_event_record(stream, nullptr, event.out());
     });
     fail_each_allocation([&] {
       compute_text* text = nullptr;

@@ -32,7 +32,7 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   Stream stream = make_stream(device);
   Tensor x = make_full(device, {3}, 1.0f), y;
   Event event;
-  ASSERT_OK(compute_event_record(stream, event.out()));
+  ASSERT_OK(compute_event_record(stream, nullptr, event.out()));
   int32_t drained = -1;
   EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
   EXPECT_EQ(drained, 1);
@@ -58,6 +58,16 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   EXPECT_FAILS(compute_event_synchronize(event), kShutDown);
   EXPECT_FAILS(compute_event_wait(event, stream), kShutDown);
   EXPECT_FAILS(compute_graph_begin(stream), kShutDown);
+  Graph graph;
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), kShutDown);
+  // What the library answers by itself goes on.
+  const compute_op* op = nullptr;
+  EXPECT_OK(compute_op_find("add", 0, &op));
+  EXPECT_OK(compute_config_get("COMPUTE_DEVICE", &text));
+  compute_text_free(text);
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  EXPECT_OK(compute_device_get_statistics(device, &statistics));
   // Releases do nothing, from any thread; so does exit.
   std::thread([&] {
     x.reset();
@@ -75,6 +85,25 @@ ISOLATED_TEST(Life, ShutdownWaitsNoLongerThanItIsTold) {
   int32_t drained = -1;
   EXPECT_OK(compute_shutdown(1'000'000, &drained));
   EXPECT_EQ(drained, 0);
+}
+
+ISOLATED_TEST(Life, ShutdownInsideACallbackIsRefused) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  std::atomic<int32_t> code = -1;
+  EXPECT_OK(compute_stream_notify(
+      stream,
+      [](const compute_error*, void* user_data) {
+        int32_t drained = 0;
+        *static_cast<std::atomic<int32_t>*>(user_data) = code_of(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+      },
+      &code));
+  while (code == -1) std::this_thread::yield();
+  EXPECT_EQ(code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+  EXPECT_EQ(drained, 1);
 }
 
 ISOLATED_TEST(Life, ShutdownWhileOthersWork) {

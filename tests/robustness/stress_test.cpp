@@ -106,7 +106,7 @@ void work(World& world, int thread) {
         if (event.get() != nullptr) {
           ASSERT_OK(compute_event_wait(event, stream));
         }
-        ASSERT_OK(compute_event_record(other, event.out()));
+        ASSERT_OK(compute_event_record(other, nullptr, event.out()));
         if (coin) {
           ASSERT_OK(compute_stream_synchronize(stream));
         }

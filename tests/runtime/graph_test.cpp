@@ -14,6 +14,22 @@ class Graphs : public ::testing::TestWithParam<const char*> {
   compute::Device device() const { return compute::Device::open(GetParam()); }
 };
 
+TEST_P(Graphs, AReleasedStreamTakesItsRecordingAlong) {
+  const compute::Device device = compute::Device::open(GetParam());
+  const compute::Tensor x = device.from_host(iota(4));
+  for (int i = 0; i < 4; ++i) {
+    {
+      const compute::Stream abandoned(device);
+      compute::check(compute_graph_begin(abandoned.get()));
+      compute::negative(x, abandoned);
+    }
+    const compute::Stream next(device);
+    EXPECT_EQ(compute::negative(x, next).to_vector<float>()[3], -3);
+    compute_graph* graph = nullptr;
+    EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(next.get(), &graph)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  }
+}
+
 TEST_P(Graphs, ReplayComputesWithTheInputsOfTheMoment) {
   const Stream stream(device());
   Tensor x = device().from_host(iota(100));

@@ -29,6 +29,24 @@ TEST_P(Streams, AReaderOnAnotherStreamSeesTheWrite) {
   EXPECT_EQ(x.to_vector<float>()[0], 100.0f);
 }
 
+TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
+  compute_stream* handle = nullptr;
+  if (std::string(GetParam()) == "cpu") {
+    const Thrown refused = thrown_by([&] { Stream::default_of(device()); });
+    EXPECT_EQ(refused.code, COMPUTE_ERROR_UNSUPPORTED) << refused.message;
+    return;
+  }
+  const Stream stream = Stream::default_of(device());
+  EXPECT_EQ(compute_stream_device(stream.get()), device().get());
+  const Tensor x = device().from_host(iota(20000));
+  const Tensor y = compute::add(x, 1.0f);  // on the default stream
+  stream.synchronize();
+  EXPECT_TRUE(stream.finished());
+  EXPECT_EQ(compute::add(y, 1.0f, stream).to_vector<float>()[19999], 20001);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(stream.get())); }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_device_default_stream(nullptr, &handle)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_P(Streams, AWriterWaitsForTheReadersOfOtherStreams) {
   const Stream a(device()), b(device()), c(device());
   const Tensor x = device().from_host(std::vector<float>(50000, 1));

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a device would run something, asked without tensors, and what the answers say of what then runs.
+#include "runtime.hpp"
+
+namespace runtime {
+namespace {
+
+struct Answer {
+  Thrown thrown;
+  int32_t support = -1;
+  std::string reason;
+  int64_t workspace = -1;
+};
+
+using Specs = std::vector<compute_tensor_spec>;
+
+constexpr int64_t kShape[] = {4, 4};
+
+compute_tensor_spec matrix(compute_dtype dtype) {
+  return {sizeof(compute_tensor_spec), COMPUTE_STRUCT_TENSOR_SPEC, nullptr, dtype, 2, kShape, nullptr, 0, 0};
+}
+
+compute_tensor_spec scalar(compute_dtype dtype, uint32_t flags) {
+  return {sizeof(compute_tensor_spec), COMPUTE_STRUCT_TENSOR_SPEC, nullptr, dtype, 0, nullptr, nullptr, flags, 0};
+}
+
+template <class F>
+Answer ask(F&& query) {
+  Answer answer;
+  compute::detail::TextFree reason;
+  answer.thrown = thrown_by([&] { compute::check(query(&answer.support, &reason.text, &answer.workspace)); });
+  answer.reason = reason.str();
+  return answer;
+}
+
+Answer ask(const char* name, const Specs& inputs) {
+  const compute_op* op = nullptr;
+  compute::check(compute_op_find(name, 0, &op));
+  return ask([&](int32_t* support, compute_text** reason, int64_t* workspace) {
+    return compute_op_query(remote().get(), op, nullptr, 0, inputs.data(), static_cast<int64_t>(inputs.size()), support, reason, workspace);
+  });
+}
+
+struct Expression : compute::detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
+  Expression(const char* text, const std::vector<const char*>& inputs, const std::vector<const char*>& scalars) {
+    compute_expression* expression = nullptr;
+    compute::check(compute_expression_parse(text, inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
+                                            static_cast<int64_t>(scalars.size()), &expression));
+    Reference::operator=(Reference(expression));
+  }
+
+  Answer ask(const Specs& inputs, const Specs& scalars, const Specs* outputs = nullptr) const {
+    return runtime::ask([&](int32_t* support, compute_text** reason, int64_t* workspace) {
+      return compute_map_query(remote().get(), get(), inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
+                               static_cast<int64_t>(scalars.size()), outputs != nullptr ? outputs->data() : nullptr,
+                               outputs != nullptr ? static_cast<int64_t>(outputs->size()) : 0, support, reason, workspace);
+    });
+  }
+};
+
+TEST(Query, SaysWhatIsOneStepAndWhatIsNot) {
+  EXPECT_EQ(ask("exp", {matrix(COMPUTE_DTYPE_FLOAT32)}).support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_EQ(ask("sum", {matrix(COMPUTE_DTYPE_FLOAT32)}).support, COMPUTE_SUPPORT_NATIVE);
+  // The minimal plugin has no contraction: a reduce stands in for it, in one step too.
+  const Answer product = ask("matmul", {matrix(COMPUTE_DTYPE_FLOAT32), matrix(COMPUTE_DTYPE_FLOAT32)});
+  EXPECT_EQ(product.support, COMPUTE_SUPPORT_DECOMPOSED) << product.thrown.message;
+  EXPECT_EQ(product.reason, "");
+  const Answer variance = ask("var", {matrix(COMPUTE_DTYPE_FLOAT32)});
+  EXPECT_EQ(variance.support, COMPUTE_SUPPORT_DECOMPOSED);
+  EXPECT_GT(variance.workspace, 0);
+}
+
+TEST(Query, KnowsScalars) {
+  const compute_tensor_spec x = matrix(COMPUTE_DTYPE_INT32);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_INT64, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK)}).support, COMPUTE_SUPPORT_NATIVE);
+  // The same as the run: one that is not weak takes part in promotion.
+  const Answer mixed = ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_SCALAR)});
+  EXPECT_EQ(mixed.thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  const Thrown run = thrown_by([&] { compute::add(remote().empty(COMPUTE_DTYPE_INT32, {4, 4}), compute::Tensor::scalar(1.0f)); });
+  EXPECT_EQ(mixed.thrown.message, run.message);
+}
+
+TEST(Query, RefusesWhatIsNoOperand) {
+  const compute_tensor_spec x = matrix(COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_WEAK)}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_NONE, COMPUTE_SPEC_ABSENT)}).thrown.message, "add: input 1 is not optional");
+  compute_tensor_spec wide = x;
+  wide.flags = COMPUTE_SPEC_SCALAR;
+  EXPECT_EQ(ask("add", {x, wide}).thrown.message, "inputs[1]: a scalar has rank 0");
+  wide.flags = 64;
+  EXPECT_EQ(ask("add", {x, wide}).thrown.code, COMPUTE_ERROR_UNSUPPORTED);
+}
+
+TEST(Query, TakesExpressions) {
+  const Expression expression("tanh(a * b + s)", {"a", "b"}, {"s"});
+  EXPECT_EQ(compute_expression_input_count(expression.get()), 2);
+  EXPECT_EQ(compute_expression_scalar_count(expression.get()), 1);
+  EXPECT_EQ(compute_expression_output_count(expression.get()), 1);
+  EXPECT_EQ(compute_expression_output_count(nullptr), 0);
+  const compute_tensor_spec x = matrix(COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}).support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_EQ(expression.ask({x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(expression.ask({x, x}, {x}).thrown.message, "scalars[0]: a scalar has rank 0");
+  const Specs other = {matrix(COMPUTE_DTYPE_INT32)};
+  EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}, &other).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  const Expression index("index(0) * 2", {}, {});
+  EXPECT_EQ(index.ask({}, {}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);  // as of the run: no shape
+  const Specs integers = {matrix(COMPUTE_DTYPE_INT64)};
+  EXPECT_EQ(index.ask({}, {}, &integers).support, COMPUTE_SUPPORT_NATIVE);
+}
+
+TEST(Query, InfosHaveSizesAndFlags) {
+  const compute_op* op = nullptr;
+  compute::check(compute_op_find("exp", 0, &op));
+  compute_op_info info{};
+  info.struct_size = sizeof info;
+  compute::check(compute_op_get_info(op, &info));
+  EXPECT_EQ(std::string(info.name, static_cast<size_t>(info.name_size)), "exp");
+  EXPECT_EQ(info.inputs_size, 1);
+  EXPECT_EQ(info.inputs[1], 0);
+  EXPECT_EQ(info.bound_size, static_cast<int64_t>(std::string(info.bound).size()));
+  EXPECT_EQ(info.flags, uint32_t{COMPUTE_OP_IN_PLACE});
+  for (const compute_device_info& device : compute::Device::list()) {
+    EXPECT_EQ(std::string(device.name).size(), static_cast<size_t>(device.name_size));
+    EXPECT_EQ(std::string(device.description).size(), static_cast<size_t>(device.description_size));
+    EXPECT_STREQ(device.unusable, "");
+    EXPECT_EQ(device.unusable_size, 0);
+  }
+}
+
+}  // namespace
+}  // namespace runtime
