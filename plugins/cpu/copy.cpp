@@ -135,7 +135,7 @@ class CopyPlan final : public Plan {
     loops_ = nest_.rank - 2;
     columns_ = nest_.extents[static_cast<size_t>(loops_)];
     dst_stride_ = nest_.strides[0][static_cast<size_t>(loops_)];  // between rows of dst, which are columns of src
-    tile_ = std::max<int64_t>(kTileBytes / size_, 32);
+    tile_ = std::max<int64_t>(kTileBytes / size_, 128);
     row_tiles_ = divide_up(extent_, tile_);
     column_tiles_ = divide_up(columns_, tile_);
     units_ = nest_.points() / (extent_ * columns_) * row_tiles_ * column_tiles_;
