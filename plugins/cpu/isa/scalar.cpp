@@ -162,8 +162,14 @@ void complex_unary(const void* const* x, const int64_t* steps, void* out, int64_
   for (int64_t i = 0; i < n; ++i) o[i] = Complex<T>(function(Wide(a[i * steps[0]])));
 }
 
-Wide exp_of(Wide z) { return std::exp(z); }
-Wide log_of(Wide z) { return std::log(z); }
+// Functions that the C library has within the bound for complex64, too; the others it computes in complex128.
+template <typename T, Complex<T> (*function)(const Complex<T>&)>
+void complex_direct(const void* const* x, const int64_t* steps, void* out, int64_t n) {
+  const Complex<T>* a = static_cast<const Complex<T>*>(x[0]);
+  Complex<T>* o = static_cast<Complex<T>*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = function(a[i * steps[0]]);
+}
+
 Wide log2_of(Wide z) {
   const Widest r = std::log(Widest(z));
   return Wide(r / std::log(2.0L));
@@ -190,19 +196,12 @@ Wide log1p_of(Wide z) {
     return Wide(std::log(Widest(1 + x, y)));
   return {double(std::log1p(x * (2 + x) + y * y) / 2), double(std::atan2(y, 1 + x))};
 }
-Wide sin_of(Wide z) { return std::sin(z); }
-Wide cos_of(Wide z) { return std::cos(z); }
-Wide tan_of(Wide z) { return std::tan(z); }
 Wide asin_of(Wide z) { return std::asin(z); }
 Wide acos_of(Wide z) { return std::acos(z); }
 Wide atan_of(Wide z) { return std::atan(z); }
-Wide sinh_of(Wide z) { return std::sinh(z); }
-Wide cosh_of(Wide z) { return std::cosh(z); }
-Wide tanh_of(Wide z) { return std::tanh(z); }
 Wide asinh_of(Wide z) { return std::asinh(z); }
 Wide acosh_of(Wide z) { return std::acosh(z); }
 Wide atanh_of(Wide z) { return std::atanh(z); }
-Wide sqrt_of(Wide z) { return std::sqrt(z); }
 Wide sign_of(Wide z) {
   const double x = z.real(), y = z.imag();
   if (x == 0 && y == 0) return 0;
@@ -304,22 +303,22 @@ void fill_complex(IsaTable* table, int dtype) {
   calls[15][dtype] = &complex_pow<T>;
   calls[16][dtype] = &complex_equal<T, true>;
   calls[17][dtype] = &complex_equal<T, false>;
-  calls[33][dtype] = &complex_unary<T, sqrt_of>;
-  calls[36][dtype] = &complex_unary<T, exp_of>;
+  calls[33][dtype] = &complex_direct<T, std::sqrt<T>>;
+  calls[36][dtype] = &complex_direct<T, std::exp<T>>;
   calls[38][dtype] = &complex_unary<T, expm1_of>;
-  calls[39][dtype] = &complex_unary<T, log_of>;
+  calls[39][dtype] = &complex_direct<T, std::log<T>>;
   calls[40][dtype] = &complex_unary<T, log1p_of>;
   calls[41][dtype] = &complex_unary<T, log2_of>;
   calls[42][dtype] = &complex_unary<T, log10_of>;
-  calls[43][dtype] = &complex_unary<T, sin_of>;
-  calls[44][dtype] = &complex_unary<T, cos_of>;
-  calls[45][dtype] = &complex_unary<T, tan_of>;
+  calls[43][dtype] = &complex_direct<T, std::sin<T>>;
+  calls[44][dtype] = &complex_direct<T, std::cos<T>>;
+  calls[45][dtype] = &complex_direct<T, std::tan<T>>;
   calls[46][dtype] = &complex_unary<T, asin_of>;
   calls[47][dtype] = &complex_unary<T, acos_of>;
   calls[48][dtype] = &complex_unary<T, atan_of>;
-  calls[50][dtype] = &complex_unary<T, sinh_of>;
-  calls[51][dtype] = &complex_unary<T, cosh_of>;
-  calls[52][dtype] = &complex_unary<T, tanh_of>;
+  calls[50][dtype] = &complex_direct<T, std::sinh<T>>;
+  calls[51][dtype] = &complex_direct<T, std::cosh<T>>;
+  calls[52][dtype] = &complex_direct<T, std::tanh<T>>;
   calls[53][dtype] = &complex_unary<T, asinh_of>;
   calls[54][dtype] = &complex_unary<T, acosh_of>;
   calls[55][dtype] = &complex_unary<T, atanh_of>;
