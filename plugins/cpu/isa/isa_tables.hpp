@@ -17,8 +17,8 @@ namespace avx512 {
 void fill(IsaTable* table);
 }
 
-/// Entries that are the same on every ISA: complex numbers, and conversions of float16 and bfloat16 other than from and
-/// to float32.
+/// Entries that are the same on every ISA: complex numbers, and conversions to float16 and bfloat16 from 64-bit integers
+/// and each other.
 void fill_scalar(IsaTable* table);
 
 }  // namespace compute::cpu

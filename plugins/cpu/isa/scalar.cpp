@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's entries that have no vector form: transcendental complex functions by the C library, and conversions of
-// float16 and bfloat16 other than from and to float32. Compiled for the baseline ISA.
+// The table's entries that have no vector form: transcendental complex functions by the C library, and conversions to
+// float16 and bfloat16 from 64-bit integers and each other. Compiled for the baseline ISA.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -81,31 +81,18 @@ float to_odd_integer(T x) {
 
 template <typename S>
 float narrow(S x) {
-  if constexpr (std::is_same_v<S, float>)
-    return x;
-  else if constexpr (std::is_same_v<S, double>)
-    return to_odd(x);
-  else if constexpr (std::is_same_v<S, Float16> || std::is_same_v<S, Bfloat16>)
-    return to_float(x);
-  else
+  if constexpr (std::is_integral_v<S>)
     return to_odd_integer(x);
+  else
+    return to_float(x);
 }
 
 template <typename D>
 D from_float(float x) {
-  if constexpr (std::is_same_v<D, Float16>) {
+  if constexpr (std::is_same_v<D, Float16>)
     return to_float16(x);
-  } else if constexpr (std::is_same_v<D, Bfloat16>) {
+  else
     return to_bfloat16(x);
-  } else if constexpr (std::is_floating_point_v<D>) {
-    return D(x);
-  } else {
-    if (x != x) return 0;
-    constexpr D least = std::numeric_limits<D>::min(), greatest = std::numeric_limits<D>::max();
-    if (x <= float(least)) return least;
-    if (x >= float(greatest)) return greatest;  // float(greatest) is it or the next power of two
-    return D(x);
-  }
 }
 
 template <typename S, typename D>
@@ -115,35 +102,12 @@ void convert_half(const void* const* x, const int64_t* steps, void* out, int64_t
   for (int64_t i = 0; i < n; ++i) o[i] = from_float<D>(narrow(a[i * steps[0]]));
 }
 template <typename Half>
-void half_to_bool(const void* const* x, const int64_t* steps, void* out, int64_t n) {
-  const Half* a = static_cast<const Half*>(x[0]);
-  for (int64_t i = 0; i < n; ++i) static_cast<uint8_t*>(out)[i] = (a[i * steps[0]].bits & 0x7fff) != 0;
-}
-
-template <typename Half>
 void fill_half(IsaTable* table, int half) {
   auto& converts = table->converts;
-  converts[1][half] = converts[6][half] = &convert_half<uint8_t, Half>;
-  converts[2][half] = &convert_half<int8_t, Half>;
-  converts[3][half] = &convert_half<int16_t, Half>;
-  converts[4][half] = &convert_half<int32_t, Half>;
   converts[5][half] = &convert_half<int64_t, Half>;
-  converts[7][half] = &convert_half<uint16_t, Half>;
-  converts[8][half] = &convert_half<uint32_t, Half>;
   converts[9][half] = &convert_half<uint64_t, Half>;
-  converts[13][half] = &convert_half<double, Half>;
-  converts[half][1] = &half_to_bool<Half>;
-  converts[half][2] = &convert_half<Half, int8_t>;
-  converts[half][3] = &convert_half<Half, int16_t>;
-  converts[half][4] = &convert_half<Half, int32_t>;
-  converts[half][5] = &convert_half<Half, int64_t>;
-  converts[half][6] = &convert_half<Half, uint8_t>;
-  converts[half][7] = &convert_half<Half, uint16_t>;
-  converts[half][8] = &convert_half<Half, uint32_t>;
-  converts[half][9] = &convert_half<Half, uint64_t>;
   converts[half][10] = &convert_half<Half, Float16>;
   converts[half][11] = &convert_half<Half, Bfloat16>;
-  converts[half][13] = &convert_half<Half, double>;
 }
 
 // ---- complex
