@@ -17,8 +17,7 @@ namespace avx512 {
 void fill(IsaTable* table);
 }
 
-/// Entries that are the same on every ISA: complex numbers, and conversions to float16 and bfloat16 from 64-bit integers
-/// and each other.
+/// Entries that are the same on every ISA: complex numbers, and conversions between float16 and bfloat16.
 void fill_scalar(IsaTable* table);
 
 }  // namespace compute::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's entries that have no vector form: transcendental complex functions by the C library, and conversions to
-// float16 and bfloat16 from 64-bit integers and each other. Compiled for the baseline ISA.
+// The table's entries that have no vector form: transcendental complex functions by the C library, and conversions
+// between float16 and bfloat16. Compiled for the baseline ISA.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -61,32 +61,6 @@ Float16 to_float16(float x) {
   return {uint16_t(r | sign)};
 }
 
-// float32 with the last bit set where the value is not exact: a later rounding to fewer bits is then the only one.
-float to_odd(double x) {
-  const float r = float(x);
-  if (double(r) == x || x != x) return r;
-  if (std::isinf(r)) return r;  // also beyond every narrower format
-  uint32_t bits = bits_as<uint32_t>(r);
-  if (std::fabs(double(r)) > std::fabs(x)) --bits;
-  return bits_as<float>(bits | 1);
-}
-template <typename T>
-float to_odd_integer(T x) {
-  const bool negative = x < T(0);
-  uint64_t magnitude = negative ? uint64_t(0) - uint64_t(x) : uint64_t(x);
-  if (magnitude >> 53) magnitude = (magnitude & ~uint64_t(0xfff)) | ((magnitude & 0xfff) != 0 ? 0x1000 : 0);
-  const float r = to_odd(double(magnitude));
-  return negative ? -r : r;
-}
-
-template <typename S>
-float narrow(S x) {
-  if constexpr (std::is_integral_v<S>)
-    return to_odd_integer(x);
-  else
-    return to_float(x);
-}
-
 template <typename D>
 D from_float(float x) {
   if constexpr (std::is_same_v<D, Float16>)
@@ -99,13 +73,11 @@ template <typename S, typename D>
 void convert_half(const void* const* x, const int64_t* steps, void* out, int64_t n) {
   const S* a = static_cast<const S*>(x[0]);
   D* o = static_cast<D*>(out);
-  for (int64_t i = 0; i < n; ++i) o[i] = from_float<D>(narrow(a[i * steps[0]]));
+  for (int64_t i = 0; i < n; ++i) o[i] = from_float<D>(to_float(a[i * steps[0]]));
 }
 template <typename Half>
 void fill_half(IsaTable* table, int half) {
   auto& converts = table->converts;
-  converts[5][half] = &convert_half<int64_t, Half>;
-  converts[9][half] = &convert_half<uint64_t, Half>;
   converts[half][10] = &convert_half<Half, Float16>;
   converts[half][11] = &convert_half<Half, Bfloat16>;
 }
