@@ -60,9 +60,13 @@ class Case {
   }
 
   // All combinations of special values, and as many others.
-  void special_values() {
+  void special_values(Layout layout) {
     const int64_t all = op_.arity < 3 ? Inputs::combinations(row_.name, op_.arity, dtype_) : 1500;
-    run({std::min<int64_t>(all, 4096) + 333}, Layout::CONTIGUOUS);
+    const int64_t count = std::min<int64_t>(all, 4096) + 333;
+    std::vector<Operand> x;
+    for (const Array& array : arrays(layout == Layout::CONTIGUOUS ? Shape{count} : Shape{count / 37 + 1, 37}))
+      x.push_back(session_.upload(array, layout));
+    run(x, std::string("special values, ") + name(layout));
   }
 
   void lengths() {
@@ -176,26 +180,26 @@ void add_elementwise_tests(Registry& registry) {
   for (const OpRow& row : op_rows()) {
     if (!row.elementwise || !oracle::find_elementwise(row.name)) continue;
     const Elementwise* op = oracle::find_elementwise(row.name);
-    bool first = true;
     // In the order in which smoke takes the first one that an op has.
     std::vector<Dtype> dtypes = tested_dtypes(registry.level());
     std::stable_partition(dtypes.begin(), dtypes.end(), [](Dtype d) { return d == dtype::INT32; });
     std::stable_partition(dtypes.begin(), dtypes.end(), [](Dtype d) { return d == dtype::FLOAT32; });
-    for (Dtype dtype : dtypes) {
-      if (!in_class(dtype, row.classes) || !takes(*op, dtype)) continue;
-      const Level level = first ? Level::SMOKE : Level::QUICK;
-      const bool strided = first;
-      first = false;
+    std::erase_if(dtypes, [&](Dtype d) { return !in_class(d, row.classes) || !takes(*op, d); });
+    for (size_t i = 0; i < dtypes.size(); ++i) {
+      const Dtype dtype = dtypes[i];
+      const Level level = i == 0 ? Level::SMOKE : Level::QUICK;
+      // Quick: every op is met in both layouts, every dtype in one, so that a device which compiles stays within 300.
+      const bool contiguous = i != 1, strided = i == 1 || dtypes.size() == 1;
       Test test{"elementwise", row.name + "_" + oracle::info(dtype).name, nullptr, level, row.name, {dtype}};
-      test.body = [row, dtype, strided](const Session& session) {
+      test.body = [row, dtype, contiguous, strided](const Session& session) {
         Case c(session, row, dtype);
-        c.special_values();
-        if (session.level() == Level::SMOKE) return;
-        // Quick: one strided kernel per op, so that a device which compiles stays within 300.
-        if (session.level() == Level::QUICK) {
-          if (strided) c.run({13, 37}, Layout::NEGATIVE);
+        if (session.level() != Level::FULL) {
+          if (contiguous) c.special_values(Layout::CONTIGUOUS);
+          if (strided && session.level() == Level::QUICK) c.special_values(Layout::NEGATIVE);
           return;
         }
+        c.special_values(Layout::CONTIGUOUS);
+        c.special_values(Layout::NEGATIVE);
         c.lengths();
         c.layouts();
         c.mixed_layouts();

@@ -260,10 +260,15 @@ int run(int argc, char** argv) {
 }  // namespace compute::conformance
 
 int main(int argc, char** argv) {
+  int status = 2;
   try {
-    return compute::conformance::run(argc, argv);
+    status = compute::conformance::run(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << "compute-cts: " << error.what() << "\n";
-    return 2;
   }
+  // All handles are released: what is left are the plugins' threads.
+  int32_t drained = 0;
+  compute_error_free(compute_shutdown(int64_t{10} * 1000 * 1000 * 1000, &drained));
+  if (!drained) std::cerr << "compute-cts: work was still running 10 seconds after the last test\n";
+  return drained ? status : 2;
 }
