@@ -166,6 +166,16 @@ std::vector<DeviceInfo> read_devices() {
     read_properties(info);
     devices.push_back(std::move(info));
   }
+  // What reaches what without the host in between.
+  for (DeviceInfo& device : devices) {
+    std::string peers;
+    for (const DeviceInfo& other : devices) {
+      int can = 0;
+      if (other.handle == device.handle || cu.device_can_access_peer(&can, device.handle, other.handle) != CUDA_SUCCESS) continue;
+      if (can != 0) peers += (peers.empty() ? "" : ", ") + other.pci_address;
+    }
+    if (devices.size() > 1) device.properties.emplace_back("peers", peers.empty() ? "none" : peers);
+  }
   std::stable_sort(devices.begin(), devices.end(),
                    [](const DeviceInfo& a, const DeviceInfo& b) { return a.pci_address < b.pci_address; });
   return devices;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of another CUDA library, by DLPack. On the fake driver it is host memory of its device 0, which is cuda1.
+#include <compute/compute.hpp>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+// As the specification of DLPack 1.x gives it.
+extern "C" struct DLManagedTensorVersioned {
+  struct {
+    uint32_t major, minor;
+  } version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned* self);
+  uint64_t flags;
+  struct {
+    void* data;
+    struct {
+      int32_t device_type, device_id;
+    } device;
+    int32_t ndim;
+    struct {
+      uint8_t code, bits;
+      uint16_t lanes;
+    } dtype;
+    int64_t* shape;
+    int64_t* strides;
+    uint64_t byte_offset;
+  } dl_tensor;
+};
+
+namespace {
+
+using compute::Device;
+using compute::Tensor;
+
+constexpr int32_t kDlCuda = 2;
+
+struct Exported {
+  DLManagedTensorVersioned managed{};
+  std::unique_ptr<float, void (*)(void*)> memory{static_cast<float*>(std::aligned_alloc(512, 512)), std::free};
+  int64_t shape[2] = {2, 3};
+  int deleted = 0;
+
+  explicit Exported(int32_t device_type) {
+    for (int i = 0; i < 6; ++i) memory.get()[i] = static_cast<float>(i);
+    managed.version.major = 1;
+    managed.manager_ctx = this;
+    managed.deleter = [](DLManagedTensorVersioned* self) { ++static_cast<Exported*>(self->manager_ctx)->deleted; };
+    managed.dl_tensor.data = memory.get();
+    managed.dl_tensor.device.device_type = device_type;
+    managed.dl_tensor.ndim = 2;
+    managed.dl_tensor.dtype.code = 2;
+    managed.dl_tensor.dtype.bits = 32;
+    managed.dl_tensor.dtype.lanes = 1;
+    managed.dl_tensor.shape = shape;
+  }
+};
+
+TEST(CudaDlpack, TakesMemoryOfTheDeviceThatItLiesOn) {
+  const Device first = Device::open("cuda0"), second = Device::open("cuda1");
+  Exported exported(kDlCuda);
+  compute_tensor* made = nullptr;
+  compute::check(compute_tensor_from_dlpack(&exported.managed, &made));
+  {
+    const Tensor x(made);
+    EXPECT_STREQ(compute_device_name(compute_tensor_device(x.get())), "cuda1");
+    EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+    exported.memory.get()[5] = -1;
+    EXPECT_EQ(x.to_vector<float>()[5], -1.0f) << "the memory is shared, not copied";
+    EXPECT_EQ(exported.deleted, 0);
+  }
+  EXPECT_EQ(exported.deleted, 1);
+}
+
+TEST(CudaDlpack, RefusesMemoryOfOtherMakers) {
+  const Device device = Device::open("cuda0");
+  constexpr int32_t kDlMetal = 8;
+  Exported exported(kDlMetal);
+  compute_tensor* made = nullptr;
+  compute_error* error = compute_tensor_from_dlpack(&exported.managed, &made);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_UNSUPPORTED) << compute_error_message(error);
+  compute_error_free(error);
+  EXPECT_EQ(exported.deleted, 0);
+}
+
+}  // namespace
