@@ -89,8 +89,6 @@ std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, 
   const size_t end = ptx.find("\n)", at + head.size());
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view list = ptx.substr(at + head.size(), end - at - head.size());
-  const size_t body_end = ptx.find("\n}", end);
-  const std::string_view body = ptx.substr(end, body_end == std::string_view::npos ? body_end : body_end - end);
   std::vector<KernelParameter> parameters;
   for (size_t next = list.find(".param "); next != std::string_view::npos;) {
     const size_t following = list.find(".param ", next + 1);
@@ -106,25 +104,9 @@ std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, 
     if (const size_t bracket = one.find('['); bracket != std::string_view::npos) bytes *= std::atoi(one.data() + bracket + 1);
     KernelParameter parameter{bytes, '?'};
     const bool may_be_pointer = one.find(".u64 ") != std::string_view::npos || one.find(".b64 ") != std::string_view::npos;
-    if (one.find(".ptr") != std::string_view::npos) {
-      parameter.kind = 'p';
-    } else if (!may_be_pointer) {
-      parameter.kind = 'v';
-    } else {
-      // ld.param.u64 %rd1, [NAME_param_0]; … cvta.to.global.u64 %rd2, %rd1; is what is done to pointers alone.
-      const std::string source = ", [" + std::string(name) + "_param_" + std::to_string(parameters.size()) + "];";
-      if (const size_t load = body.find(source); load != std::string_view::npos) {
-        const size_t space = body.find_last_of(" \t", load - 1);
-        const std::string_view loaded = body.substr(space + 1, load - space - 1);
-        for (size_t use = body.find("cvta.to.global"); use != std::string_view::npos; use = body.find("cvta.to.global", use + 1)) {
-          const std::string_view line = body.substr(use, body.find(';', use) - use);
-          if (line.size() > loaded.size() && line.substr(line.size() - loaded.size()) == loaded &&
-              line[line.size() - loaded.size() - 1] == ' ') {
-            parameter.kind = 'p';
-          }
-        }
-      }
-    }
+    // What has a pointer's width may be either: an address may be passed as a number.
+    if (one.find(".ptr") != std::string_view::npos) parameter.kind = 'p';
+    if (!may_be_pointer) parameter.kind = 'v';
     parameters.push_back(parameter);
   }
   return parameters;

@@ -228,14 +228,27 @@ TEST(CudaUserKernel, ChecksItsArguments) {
   const int32_t both = COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE;
   const float factor = 2;
   const int32_t count = 64;
-  const int64_t address = 0;
   scale.launch({tensor(x, both), value(factor), value(count)});
   EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), value(factor)}); }).first, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(thrown_by([&] { scale.launch({value(address), value(factor), value(count)}); }).first, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { scale.launch({value(factor), value(factor), value(count)}); }).first, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), tensor(x, both), value(count)}); }).first,
             COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), value(factor), value(count)}, 4096); }).first,
             COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(CudaUserKernel, TakesThePortableDialect) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  const Tensor x = device.from_host(std::vector<float>(64, 1));
+  const UserKernel halve(device, "portable",
+                         "COMPUTE_KERNEL halve(COMPUTE_GLOBAL f32* x, const i64 n) {\n"
+                         "  const i64 i = COMPUTE_GLOBAL_ID(0);\n"
+                         "  if (i < n) x[i] = x[i] / 2;\n"
+                         "}\n",
+                         "halve");
+  const int64_t count = 64;
+  halve.launch({tensor(x, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE), value(count)});
 }
 
 TEST(CudaUserKernel, MayBeATemplate) {
