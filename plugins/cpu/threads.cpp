@@ -18,6 +18,8 @@
 namespace compute::cpu {
 namespace {
 
+constexpr int64_t kPiecesPerThread = 4;
+
 #if defined(COMPUTE_TSAN_THREADS)
 constexpr bool kPlainThreads = true;  // ThreadSanitizer does not understand how oneTBB's tasks change threads
 #else
@@ -152,14 +154,16 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
   } else if (p.plain_threads) {
     run_on_plain_threads(work);
   } else {
-    p.arena->execute([&work] {
-      tbb::this_task_arena::isolate([&work] {
+    // More pieces than threads, taken as threads come by: one that the system runs late holds up a piece, not its share.
+    const Work fine{count, grain, std::min(kPiecesPerThread * p.threads, (count + grain - 1) / grain), body, user};
+    p.arena->execute([&fine] {
+      tbb::this_task_arena::isolate([&fine] {
         tbb::parallel_for(
-            tbb::blocked_range<int64_t>(0, work.pieces, 1),
-            [&work](const tbb::blocked_range<int64_t>& pieces) {
-              for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) work.run(piece);
+            tbb::blocked_range<int64_t>(0, fine.pieces, 1),
+            [&fine](const tbb::blocked_range<int64_t>& pieces) {
+              for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) fine.run(piece);
             },
-            tbb::static_partitioner());
+            tbb::simple_partitioner());
       });
     });
   }
