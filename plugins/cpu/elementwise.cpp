@@ -171,15 +171,17 @@ void MapPlan::plan_frame() {
     if (operand.linear || operand.constant) return false;
     return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
   };
-  int64_t bytes = 0;
+  int64_t bytes = 0, output_bytes = 0;
   widest_ = sources_;
   bool contiguous_outputs = true;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (!operands_[i].constant && operands_[i].index_dtype == 0) bytes += operands_[i].size * points_;
     if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
+    if (static_cast<int>(i) >= sources_) output_bytes += operands_[i].size * points_;
     if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
   }
-  streams_ = bytes >= kStreamBytes && contiguous_outputs && !tiles_;
+  // Where little is written, reading at full speed matters more.
+  streams_ = bytes >= kStreamBytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
 
   buffers_ = program_.needs_blocks() || streams_;
   for (size_t i = 0; i < operands_.size(); ++i) buffers_ |= packs(static_cast<int>(i));
