@@ -144,7 +144,8 @@ class Call {
   bool place_given_output(Tensor& tensor, Execution::Place& place);
   uint64_t counts_word() const { return inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48; }
   template <class Take>
-  bool each_key_word(Take&& take) const;
+  void each_key_word(Take&& take) const;
+  size_t key_size() const;
   uint64_t hash_key() const;
   bool is_for(const CallPlan& plan) const;
   int32_t output_alignment(const Tensor* tensor) const;
@@ -275,32 +276,32 @@ int32_t Call::output_alignment(const Tensor* tensor) const {
   return tensor->element_count > 0 && &tensor->buffer->device == device_ ? alignment_at(*tensor->buffer, tensor->offset_bytes) : 1;
 }
 
-// Gives `take` the words of everything that a plan depends on, in order, until it returns false. One word per operand tells its
-// dtype, rank, kind and alignment; extents and strides follow.
+// Gives `take` the words of everything that a plan depends on, key_size() of them. One word per operand tells its dtype, rank, kind
+// and alignment; extents and strides follow.
 template <class Take>
-bool Call::each_key_word(Take&& take) const {
-  if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
+void Call::each_key_word(Take&& take) const {
+  take(callee_.identity());
+  take(reinterpret_cast<uint64_t>(device_));
+  take(counts_word());
   if (callee_.attributes != nullptr) {
-    for (const uint64_t word : callee_.attributes->words()) {
-      if (!take(word)) return false;
-    }
+    for (const uint64_t word : callee_.attributes->words()) take(word);
   }
-  const auto operand = [&](const Tensor* tensor, int32_t alignment) {
+  const auto operand = [&](const Tensor* tensor, int32_t alignment) __attribute__((always_inline)) {
     if (tensor == nullptr) return take(0);
-    if (!take(tensor->key_word | static_cast<uint64_t>(alignment) << 32)) return false;
+    take(tensor->key_word | static_cast<uint64_t>(alignment) << 32);
     const int64_t* dims = tensor->shape();
-    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) {
-      if (!take(static_cast<uint64_t>(*dims))) return false;
-    }
-    return true;
+    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) take(static_cast<uint64_t>(*dims));
   };
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (!operand(inputs_[i], input_places_[i].alignment)) return false;
-  }
-  for (const Tensor* tensor : out_) {
-    if (!operand(tensor, output_alignment(tensor))) return false;
-  }
-  return true;
+  for (size_t i = 0; i < inputs_.size(); ++i) operand(inputs_[i], input_places_[i].alignment);
+  for (const Tensor* tensor : out_) operand(tensor, output_alignment(tensor));
+}
+
+size_t Call::key_size() const {
+  size_t size = 3 + inputs_.size() + out_.size();
+  if (callee_.attributes != nullptr) size += callee_.attributes->words().size();
+  for (const Tensor* tensor : inputs_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  for (const Tensor* tensor : out_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  return size;
 }
 
 uint64_t Call::hash_key() const {
@@ -319,9 +320,11 @@ uint64_t Call::hash_key() const {
 
 // Compares without writing the key down.
 bool Call::is_for(const CallPlan& plan) const {
+  if (plan.key.size() != key_size()) return false;
   const uint64_t* known = plan.key.data();
-  const uint64_t* const end = known + plan.key.size();
-  return each_key_word([&](uint64_t word) { return known != end && *known++ == word; }) && known == end;
+  uint64_t difference = 0;
+  each_key_word([&](uint64_t word) { difference |= word ^ *known++; });
+  return difference == 0;
 }
 
 CallPlan* Call::plan() {
@@ -330,10 +333,8 @@ CallPlan* Call::plan() {
   CallPlan* mine = PlanCache::of_thread(hash);
   if (mine != nullptr && mine->hash == hash && is_for(*mine)) return mine;
   CallKey key;
-  each_key_word([&](uint64_t word) {
-    key.push_back(word);
-    return true;
-  });
+  uint64_t* to = key.extend(key_size());
+  each_key_word([&](uint64_t word) { *to++ = word; });
   CallPlan* found = device_->plans->find(key, hash);
   return found != nullptr ? found : make_plan(key, hash);
 }

@@ -175,7 +175,11 @@ Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
     const size_t index = bin.size() - 1 - tried;
     if (bin[index].chunk->size_bytes < rounded || !usable_by(bin[index].last, user)) continue;
     Chunk* chunk = bin[index].chunk;
-    bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(index));
+    if (tried == 0) {
+      bin.pop_back();
+    } else {
+      bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(index));
+    }
     binned_bytes_ -= chunk->size_bytes;
     return chunk;
   }

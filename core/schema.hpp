@@ -103,7 +103,7 @@ class Attributes {
  public:
   static constexpr int32_t kInlineWords = 20;
 
-  Attributes() = default;
+  Attributes() noexcept {}  // leaves inline_ as it is
   Attributes(const Attributes& other) { *this = other; }
   Attributes& operator=(const Attributes& other);
   Attributes(Attributes&& other) noexcept { *this = std::move(other); }
@@ -142,7 +142,7 @@ class Attributes {
   void reallocate(int32_t needed);
   const uint64_t* find(int32_t index) const noexcept;
 
-  uint64_t inline_[kInlineWords] = {};
+  uint64_t inline_[kInlineWords];  // the first size_ of them have values
   std::unique_ptr<uint64_t[]> heap_;
   int32_t size_ = 0;
   int32_t capacity_ = kInlineWords;
