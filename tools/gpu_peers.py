@@ -34,7 +34,7 @@ class Library:
         for name in ("compute_device_open", "compute_tensor_empty", "compute_op_find", "compute_op_run", "compute_tensor_read",
                      "compute_tensor_write", "compute_stream_create", "compute_stream_synchronize", "compute_tensor_permute",
                      "compute_graph_begin", "compute_graph_end", "compute_graph_run", "compute_tensor_map", "compute_tensor_unmap",
-                     "compute_tensor_full"):
+                     "compute_tensor_full", "compute_tensor_read_async"):
             getattr(self.c, name).restype = ctypes.c_void_p
         self.c.compute_tensor_release.restype = None
         self.ops = {}
@@ -62,6 +62,11 @@ class Library:
 
     def read(self, tensor, data, size):
         self.check(self.c.compute_tensor_read(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
+
+    def read_in_order(self, tensor, data, size):
+        """The same on the stream that the ops run on."""
+        self.check(self.c.compute_tensor_read_async(tensor, ctypes.c_void_p(data), ctypes.c_int64(size), self.stream))
+        self.synchronize()
 
     def transposed(self, tensor):
         out = ctypes.c_void_p()
@@ -191,7 +196,7 @@ def main():
 
         def read_back():
             into()
-            library.read(y, address, 4 * count)
+            library.read_in_order(y, address, 4 * count)
 
         def mapped():
             into()
