@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// contraction: tiles of kTile × kTile results a group, kDepth terms at a time through local memory, kSide × kSide results a work item.
+// contraction. Two forms:
+//
+//   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the next are on their way
+//   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,7 +12,17 @@
 namespace compute::common {
 namespace {
 
-constexpr int kTile = 64, kDepth = 16;
+constexpr int kDepth = 16;
+constexpr int kRows = 4, kColumns = 16;
+
+// The side of a tile: large ones read less, but have to fill the device.
+int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int32_t value_size) {
+  for (const int tile : {128, 64}) {
+    const int64_t tiles = divide_up(m, tile) * divide_up(n, tile) * batch;
+    if (tiles >= dialect.compute_units && 2 * kDepth * (tile + 4) * value_size <= std::min<int64_t>(dialect.local_memory_bytes, 48 << 10)) return tile;
+  }
+  return 32;
+}
 
 bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
 
@@ -55,9 +68,13 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
     alpha = builder.scalar(0, op.scalar_dtype(0));
     beta = builder.scalar(1, op.scalar_dtype(1));
   }
-  const int64_t tile_rows = divide_up(m, kTile), tile_columns = divide_up(n, kTile);
+  const int tile = choose_tile(dialect, m, n, nest.points(), dtype_size(wide));
+  const bool b_in_rows = stride(1, 1) == 1;
+  builder.sign(tile);
+  builder.sign(dialect.is_host && b_in_rows);
+  const int64_t tile_rows = divide_up(m, dialect.is_host ? kRows : tile), tile_columns = divide_up(n, dialect.is_host ? kColumns : tile);
   const int32_t m_word = builder.word(m), n_word = builder.word(n), k_word = builder.word(k), rows_word = builder.word(tile_rows),
-                columns_word = builder.word(tile_columns);
+                columns_word = builder.word(tile_columns), tiles_word = builder.word(nest.points() * tile_rows * tile_columns);
   std::vector<std::array<int32_t, 2>> stride_words;
   for (size_t i = 0; i < tensors.size(); ++i) stride_words.push_back({builder.word(stride(i, 0)), builder.word(stride(i, 1))});
   Space space(nest);
@@ -66,42 +83,79 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
     Functions& functions = builder.functions();
     std::string& out = builder.body;
     const std::string storage = type_text(dtype).storage, value = type_text(wide).value;
-    const int group = dialect.group_size, lines = group / 16, side_m = kTile / lines, side_n = kTile / 16;
+    const int group = dialect.group_size, lines = group / 16, side_m = dialect.is_host ? kRows : tile / lines, side_n = dialect.is_host ? kColumns : tile / 16;
     for (size_t i = 0; i < tensors.size(); ++i) out += builder.declare(static_cast<int32_t>(i), type_text(dtype).storage, i != 2);
     const auto word = [&](int32_t number) { return KernelBuilder::index_word(number); };
     out += cat("  const ix m = ", word(m_word), ", n = ", word(n_word), ", depth = ", word(k_word), ";\n");
-    out += cat("  const ix tile = (ix)COMPUTE_GROUP_ID(0), over = tile / ", word(columns_word), ", place = over / ", word(rows_word), ";\n");
-    out += cat("  const ix row0 = (over - place * ", word(rows_word), ") * ", kTile, ", column0 = (tile - over * ", word(columns_word), ") * ", kTile, ";\n");
+    const std::string tile_id = dialect.is_host ? cat("(ix)COMPUTE_GROUP_ID(0) * ", group, " + COMPUTE_LOCAL_ID(0)") : std::string("(ix)COMPUTE_GROUP_ID(0)");
+    out += cat("  const ix tile = ", tile_id, ", over = tile / ", word(columns_word), ", place = over / ", word(rows_word), ";\n");
+    if (dialect.is_host) out += cat("  if (tile >= ", word(tiles_word), ") return;\n");
+    out += cat("  const ix row0 = (over - place * ", word(rows_word), ") * ", dialect.is_host ? kRows : tile, ", column0 = (tile - over * ", word(columns_word), ") * ",
+               dialect.is_host ? kColumns : tile, ";\n");
     space.decompose(builder, "  ", "c", "place");
     for (size_t i = 0; i < tensors.size(); ++i) out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
-    out += cat("  COMPUTE_LOCAL ", value, " left[", kDepth, "][", kTile + 1, "];\n  COMPUTE_LOCAL ", value, " right[", kDepth, "][", kTile + 1, "];\n");
-    out += "  const int id = COMPUTE_LOCAL_ID(0), column_id = id % 16, row_id = id / 16;\n";
     uint8_t zero_bits[16] = {};
     const std::string zero = constant_text(wide, zero_bits);
     out += cat("  ", value, " sum[", side_m, "][", side_n, "];\n");
     out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ", side_n, "; ++j) sum[i][j] = ", zero, ";\n  }\n");
-    out += cat("  for (ix k0 = 0; k0 < depth; k0 += ", kDepth, ") {\n");
-    const auto load = [&](const char* tile, int operand, bool depth_first, const char* extent, const char* origin, bool rows) {
-      out += cat("    for (int e = id; e < ", kTile * kDepth, "; e += ", group, ") {\n");
-      if (depth_first) {
-        out += cat("      const int d = e % ", kDepth, ", t = e / ", kDepth, ";\n");
-      } else {
-        out += cat("      const int t = e % ", kTile, ", d = e / ", kTile, ";\n");
-      }
+    const auto element = [&](int operand, const std::string& row, const std::string& column, bool in_rows = false) {
       const auto& words = stride_words[static_cast<size_t>(operand)];
-      out += cat("      ", value, " loaded = ", zero, ";\n      if (", origin, " + t < ", extent, " && k0 + d < depth) {\n");
-      const std::string element = cat("x", operand, "[b", operand, " + (", origin, " + t) * ", word(words[rows ? 0 : 1]), " + (k0 + d) * ",
-                                      word(words[rows ? 1 : 0]), "]");
-      out += cat("        const ", type_text(dtype).value, " element = ", value_of_element(dtype, element), ";\n        loaded = ",
-                 convert_text("element", dtype, wide, functions), ";\n      }\n");
-      out += cat("      ", tile, "[d][t] = loaded;\n    }\n");
+      const std::string text = cat("x", operand, "[b", operand, " + ", row, " * ", word(words[0]), " + ", column, in_rows ? "" : " * " + word(words[1]), "]");
+      return convert_text(value_of_element(dtype, text), dtype, wide, functions);
     };
-    load("left", 0, a_along_k, "m", "row0", true);
-    load("right", 1, !b_along_n, "n", "column0", false);
-    out += "    COMPUTE_BARRIER();\n";
-    out += cat("#pragma unroll\n    for (int d = 0; d < ", kDepth, "; ++d) {\n      ", value, " p[", side_m, "], q[", side_n, "];\n");
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) p[i] = left[d][row_id + i * ", lines, "];\n");
-    out += cat("#pragma unroll\n      for (int j = 0; j < ", side_n, "; ++j) q[j] = right[d][column_id + j * 16];\n");
+    // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
+    const int run_m = std::min(side_m, 4), run_n = std::min(side_n, 4);
+    const std::string row_of = dialect.is_host ? "i" : cat("row_id * ", run_m, " + i % ", run_m, " + i / ", run_m, " * ", lines * run_m);
+    const std::string column_of = dialect.is_host ? "j" : cat("column_id * ", run_n, " + j % ", run_n, " + j / ", run_n, " * ", 16 * run_n);
+    if (dialect.is_host) {
+      // Rows and columns beyond the edge repeat the last ones and are not stored.
+      out += cat("  ix rows[", kRows, "];\n  for (int i = 0; i < ", kRows, "; ++i) rows[i] = row0 + i < m ? row0 + i : m - 1;\n");
+      const auto terms = [&](bool whole) {
+        out += cat("    for (ix k = 0; k < depth; ++k) {\n      ", value, " p[", kRows, "], q[", kColumns, "];\n");
+        out += cat("#pragma unroll\n      for (int i = 0; i < ", kRows, "; ++i) p[i] = ", element(0, "rows[i]", "k"), ";\n");
+        if (!whole) out += cat("      for (int j = 0; j < ", kColumns, "; ++j) {\n        const ix column = column0 + j < n ? column0 + j : n - 1;\n        q[j] = ", element(1, "k", "column"), ";\n      }\n");
+        if (whole) out += cat("#pragma unroll\n      for (int j = 0; j < ", kColumns, "; ++j) q[j] = ", element(1, "k", "(column0 + j)", b_in_rows), ";\n");
+      };
+      out += cat("  if (column0 + ", kColumns, " <= n) {\n");
+      terms(true);
+      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n, "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  } else {\n");
+      terms(false);
+      out += cat("      for (int i = 0; i < ", side_m, "; ++i) {\n        for (int j = 0; j < ", side_n, "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
+    } else {
+      const int per_item = tile * kDepth / group;
+      out += cat("  COMPUTE_LOCAL ", value, " left[", kDepth, "][", tile + 4, "] __attribute__((aligned(16)));\n  COMPUTE_LOCAL ", value, " right[", kDepth, "][",
+                 tile + 4, "] __attribute__((aligned(16)));\n");
+      out += "  const int id = COMPUTE_LOCAL_ID(0), column_id = id % 16, row_id = id / 16;\n";
+      out += cat("  ", value, " next_left[", per_item, "], next_right[", per_item, "];\n");
+      const auto place = [&](bool depth_first) {
+        return depth_first ? cat("const int d = (id + e * ", group, ") % ", kDepth, ", t = (id + e * ", group, ") / ", kDepth, ";\n")
+                           : cat("const int t = (id + e * ", group, ") % ", tile, ", d = (id + e * ", group, ") / ", tile, ";\n");
+      };
+      const auto fetch = [&](const std::string& indent, const std::string& from) {
+        for (const bool is_left : {true, false}) {
+          const char* extent = is_left ? "m" : "n";
+          const char* origin = is_left ? "row0" : "column0";
+          out += cat("#pragma unroll\n", indent, "for (int e = 0; e < ", per_item, "; ++e) {\n", indent, "  ", place(is_left ? a_along_k : !b_along_n));
+          const std::string loaded = is_left ? element(0, "(row0 + t)", "(" + from + " + d)") : element(1, "(" + from + " + d)", "(column0 + t)");
+          out += cat(indent, "  ", value, " loaded = ", zero, ";\n", indent, "  if (", origin, " + t < ", extent, " && ", from, " + d < depth) loaded = ", loaded, ";\n");
+          out += cat(indent, "  next_", is_left ? "left" : "right", "[e] = loaded;\n", indent, "}\n");
+        }
+      };
+      fetch("  ", "0");
+      out += cat("  for (ix k0 = 0; k0 < depth; k0 += ", kDepth, ") {\n    COMPUTE_BARRIER();\n");
+      for (const bool is_left : {true, false}) {
+        out += cat("#pragma unroll\n    for (int e = 0; e < ", per_item, "; ++e) {\n      ", place(is_left ? a_along_k : !b_along_n));
+        out += cat("      ", is_left ? "left" : "right", "[d][t] = next_", is_left ? "left" : "right", "[e];\n    }\n");
+      }
+      out += "    COMPUTE_BARRIER();\n";
+      out += cat("    if (k0 + ", kDepth, " < depth) {\n");
+      fetch("      ", cat("(k0 + ", kDepth, ")"));
+      out += "    }\n";
+      out += cat("#pragma unroll\n    for (int d = 0; d < ", kDepth, "; ++d) {\n      ", value, " p[", side_m, "], q[", side_n, "];\n");
+      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) p[i] = left[d][", row_of, "];\n");
+      out += cat("#pragma unroll\n      for (int j = 0; j < ", side_n, "; ++j) q[j] = right[d][", column_of, "];\n");
+      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n, "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
+    }
     std::string step;
     if (is_float(wide)) {
       step = "fma(p[i], q[j], sum[i][j])";
@@ -113,10 +167,9 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
     } else {
       step = call_text(COMPUTE_INTRINSIC_ADD, wide, {"sum[i][j]", call_text(COMPUTE_INTRINSIC_MUL, wide, {"p[i]", "q[j]"}, functions)}, functions);
     }
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n, "; ++j) sum[i][j] = ", step,
-               ";\n      }\n    }\n    COMPUTE_BARRIER();\n  }\n");
+    builder.globals += "#define COMPUTE_STEP " + step + "\n";
     out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ", side_n, "; ++j) {\n",
-               "      const ix row = row0 + row_id + i * ", lines, ", column = column0 + column_id + j * 16;\n      if (row < m && column < n) {\n");
+               "      const ix row = row0 + ", row_of, ", column = column0 + ", column_of, ";\n      if (row < m && column < n) {\n");
     out += cat("        ", value, " result = sum[i][j];\n");
     const auto at = [&](int operand) {
       const auto& words = stride_words[static_cast<size_t>(operand)];
@@ -142,7 +195,8 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
     }
     out += cat("        ", at(2), " = ", element_of_value(dtype, convert_text("result", wide, dtype, functions)), ";\n      }\n    }\n  }\n");
   }
-  recipe.add(builder, nest.points() * tile_rows * tile_columns);
+  const int64_t tiles = nest.points() * tile_rows * tile_columns;
+  recipe.add(builder, dialect.is_host ? divide_up(tiles, dialect.group_size) : tiles);
   return recipe;
 }
 

@@ -42,8 +42,8 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
   if (op.expression_count() != 0) {
     return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result", ""};
   }
-  const int64_t tiles = 2 * 16 * 65 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
-  if (dialect.group_size < 64 || dialect.group_size > 1024 || dialect.local_memory_bytes < tiles) {
+  const int64_t tiles = 2 * 16 * 36 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
+  if (dialect.group_size < 64 || dialect.group_size > 256 || dialect.local_memory_bytes < tiles) {
     return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: work groups or local memory are too small", ""};
   }
   return std::nullopt;

@@ -51,12 +51,12 @@ typedef double2 c128;
 #define COMPUTE_ATOMIC_ADD_F32(p, x) atomicAdd(p, x)
 typedef uint2 compute_w8;
 typedef uint4 compute_w16;
-COMPUTE_FUNCTION f32 f16_to_f32(u16 x) {
+COMPUTE_FUNCTION f32 compute_from_f16(u16 x) {
   f32 r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x));
   return r;
 }
-COMPUTE_FUNCTION u16 f32_to_f16(f32 x) {
+COMPUTE_FUNCTION u16 compute_to_f16(f32 x) {
   u16 r;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
@@ -122,8 +122,8 @@ constexpr const char* kOpenclInt64Atomics = R"(
 )";
 
 constexpr const char* kOpenclHalf = R"(
-COMPUTE_FUNCTION f32 f16_to_f32(u16 x) { return vload_half(0, (const half*)&x); }
-COMPUTE_FUNCTION u16 f32_to_f16(f32 x) {
+COMPUTE_FUNCTION f32 compute_from_f16(u16 x) { return vload_half(0, (const half*)&x); }
+COMPUTE_FUNCTION u16 compute_to_f16(f32 x) {
   u16 r;
   vstore_half_rte(x, 0, (half*)&r);
   return r;
@@ -149,6 +149,16 @@ COMPUTE_FUNCTION u16 f32_to_f16(f32 x) {
 }
 )";
 
+// NVIDIA's conversions make one NaN of all, so the sign is put in place.
+constexpr const char* kHalfBySign = R"(
+COMPUTE_FUNCTION f32 f16_to_f32(u16 x) {
+  return COMPUTE_AS_F32(COMPUTE_AS_I32(compute_from_f16(x)) | (i32)((u32)(x & 0x8000) << 16));
+}
+COMPUTE_FUNCTION u16 f32_to_f16(f32 x) {
+  return (u16)(compute_to_f16(x) | (((u32)COMPUTE_AS_I32(x) >> 16) & 0x8000));
+}
+)";
+
 // What both languages have.
 constexpr const char* kShared = R"(
 #define COMPUTE_GLOBAL_ID(d) (COMPUTE_GROUP_ID(d) * COMPUTE_GROUP_SIZE(d) + COMPUTE_LOCAL_ID(d))
@@ -166,11 +176,17 @@ std::string portable_prelude(const Dialect& dialect) {
   std::string text;
   if (dialect.language == Language::kCudaC) {
     text += kCuda;
+    text += kHalfBySign;
   } else {
     text += kOpencl;
     if (dialect.has_fp64) text += kOpenclFp64;
     if (dialect.has_int64_atomics) text += kOpenclInt64Atomics;
-    text += dialect.has_half_io ? kOpenclHalf : kHalfByBits;
+    if (dialect.has_half_io) {
+      text += kOpenclHalf;
+      text += kHalfBySign;
+    } else {
+      text += kHalfByBits;
+    }
   }
   text += kShared;
   return text;
