@@ -57,7 +57,7 @@ struct StepAttribute {
 struct Step {
   const char* name = "";  // of a primitive or, in a composite lowering, of the op itself; immortal
   int32_t version = 1;
-  bool deterministic = false;  // COMPUTE_OP_DETERMINISTIC
+  bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
   std::vector<StepAttribute> attributes;

@@ -29,7 +29,12 @@ class PluginMemory final : public RawMemory {
   PluginMemory(Device& device, int32_t heap) : device_(device), heap_(heap) {}
 
   bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
-    compute_error* error = device_.table.memory_allocate(device_.plugin_device, heap_, size_bytes, out_buffer);
+    compute_plugin_allocation request{};
+    request.struct_size = sizeof request;
+    request.struct_type = COMPUTE_PLUGIN_STRUCT_ALLOCATION;
+    request.heap = heap_;
+    request.size_bytes = size_bytes;
+    compute_error* error = device_.table.memory_allocate(device_.plugin_device, &request, out_buffer);
     if (error == nullptr) return true;
     if (error->code == COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY || error->code == COMPUTE_ERROR_OUT_OF_MEMORY) {
       compute_error_free(error);
@@ -232,7 +237,10 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
       }
     }
     immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
-    is_host = (heaps[0].flags & COMPUTE_HEAP_HOST_SPACE) != 0 && (heaps[0].flags & COMPUTE_HEAP_PINNED) == 0;
+    is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+    if (is_host && entry.info.plugin != std::string_view("cpu")) {
+      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
+    }
     require_complete_table();
     if (!is_host) {
       shape = shape_of(heaps[0]);
@@ -243,8 +251,14 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
                                             shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
     }
     if (plugin->table.get_extension != nullptr) {
-      graphs = static_cast<const compute_plugin_graph_table*>(plugin->table.get_extension(COMPUTE_EXT_GRAPH_V1));
-      native = static_cast<const compute_plugin_native_table*>(plugin->table.get_extension(COMPUTE_EXT_NATIVE_V1));
+      const auto take = [&](const char* extension, auto& copy) {
+        const void* found = plugin->table.get_extension(plugin_device, extension);
+        if (found != nullptr) copy = copy_sized(static_cast<const std::remove_reference_t<decltype(copy)>*>(found), *static_cast<const int64_t*>(found));
+        return found != nullptr ? &copy : nullptr;
+      };
+      graphs = take(COMPUTE_EXT_GRAPH_V1, graph_table);
+      if (graphs != nullptr && (graphs->create == nullptr || graphs->run == nullptr || graphs->release == nullptr)) graphs = nullptr;
+      native = take(COMPUTE_EXT_NATIVE_V1, native_table);
     }
   } else {
     is_host = immediate = true;

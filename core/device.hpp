@@ -59,7 +59,9 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute_plugin_device_table table{};
   std::vector<compute_plugin_heap> heaps;
   int32_t pinned_heap = -1;
-  const compute_plugin_graph_table* graphs = nullptr;
+  compute_plugin_graph_table graph_table{};
+  compute_plugin_native_table native_table{};
+  const compute_plugin_graph_table* graphs = nullptr;   // NULL: the plugin has no such extension
   const compute_plugin_native_table* native = nullptr;
   std::string no_ops_reason;  // why `cpu` has no ops
 
@@ -85,7 +87,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
 
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {
-    return dtype > 0 && dtype < 64 && (entry.info.dtypes[dtype] & level) != 0;
+    return dtype > 0 && dtype < entry.info.dtype_count && (entry.info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
   }
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/ascii.hpp"
+#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/plugin.hpp"
 #include "core/plugin_host.hpp"
@@ -70,8 +71,12 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   if (covers(info.struct_size, offsetof(Info, property_count))) {
     device.platform_index = std::max<int32_t>(info.platform_index, -1);
   }
-  static_assert(sizeof(device.dtypes) == sizeof(info.dtypes));
-  std::memcpy(device.dtypes, info.dtypes, sizeof(device.dtypes));
+  if (info.dtype_count < 0 || (info.dtype_count > 0 && info.dtypes == nullptr)) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                "a device has " + std::to_string(info.dtype_count) + " dtypes or no list of them");
+  }
+  // what lies beyond is of dtypes that this library does not know
+  device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeCount));
   if (info.property_count < 0 || info.property_count > kMaxProperties ||
       (info.property_count > 0 && info.properties == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
@@ -229,7 +234,9 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     entry->info.platform_index = record.platform_index;
     entry->info.device_index = record.device_index;
     entry->info.flat_index = record.flat_index;
-    std::memcpy(entry->info.dtypes, device.dtypes, sizeof(entry->info.dtypes));
+    entry->dtypes = std::move(device.dtypes);
+    entry->info.dtypes = entry->dtypes.data();
+    entry->info.dtype_count = static_cast<int32_t>(entry->dtypes.size());
     entry->properties = std::move(device.properties);
     entry->unusable = std::move(device.unusable);
     entry->plugin = plugin;

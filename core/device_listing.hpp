@@ -25,7 +25,7 @@ struct ListedDevice {
   int32_t kind = 0;
   int32_t score = 0;
   int32_t platform_index = -1;
-  uint8_t dtypes[64] = {};
+  std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
 };
 

@@ -579,6 +579,9 @@ void execute(const Execution& execution) {
       run.stream = timeline.plugin_stream;
       run.tensors = operands.data();
       run.scalars = scalars.data();
+      run.tensor_count = static_cast<int32_t>(operands.size());
+      run.scalar_count = static_cast<int32_t>(scalars.size());
+      run.workspace_bytes = step.workspace_bytes;
       if (block) {
         const int64_t offset = block.offset_bytes + plan.workspace_offset;
         run.workspace = device.is_host ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(offset), 0}

@@ -31,6 +31,10 @@ void set_digest(TypedExpressionData& data) {
   XXH3_state_t state;
   XXH3_INITSTATE(&state);
   XXH3_128bits_reset(&state);
+  hash_int32(state, static_cast<int32_t>(data.nodes.size()));
+  hash_int32(state, data.view.input_count);
+  hash_int32(state, data.view.scalar_count);
+  hash_int32(state, static_cast<int32_t>(data.outputs.size()));
   for (const compute_plugin_node& node : data.nodes) {
     hash_int32(state, node.kind);
     hash_int32(state, node.dtype);
@@ -41,7 +45,6 @@ void set_digest(TypedExpressionData& data) {
     }
     if (node.kind == COMPUTE_NODE_CONSTANT) XXH3_128bits_update(&state, node.bits, sizeof node.bits);
   }
-  hash_int32(state, static_cast<int32_t>(data.outputs.size()));
   for (const int32_t output : data.outputs) hash_int32(state, output);
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));

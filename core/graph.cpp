@@ -88,6 +88,7 @@ void record(Recording& recording, const Execution& execution) {
     for (const StepScalar& scalar : step.scalars) run.scalar_slots.push_back(slot_of(recording, execution, scalar));
     run.in_block = plan.block_bytes > 0;
     run.workspace = {0, plan.workspace_offset};
+    run.workspace_bytes = step.workspace_bytes;
     recording.runs.push_back(std::move(run));
   }
   recording.block_bytes = std::max(recording.block_bytes, plan.block_bytes);
@@ -134,6 +135,9 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
   run.tensors = recorded.tensors.data();
   run.scalars = scalars;
   run.workspace = recorded.workspace;
+  run.workspace_bytes = recorded.workspace_bytes;
+  run.tensor_count = static_cast<int32_t>(recorded.tensors.size());
+  run.scalar_count = static_cast<int32_t>(recorded.scalars.size());
   run.fault = recorded.fault;
   return run;
 }
@@ -141,15 +145,27 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
 // Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
 void make_native(compute_graph& graph) {
   const compute_plugin_graph_table* table = graph.device.graphs;
-  if (table == nullptr || table->create == nullptr || table->run == nullptr) return;
+  if (table == nullptr) return;
   std::vector<compute_plugin_run> runs;
   std::vector<compute_plugin_graph_node> nodes;
   for (const RecordedRun& run : graph.recording->runs) runs.push_back(plugin_run(run, run.scalars.data(), 0));
   for (size_t i = 0; i < runs.size(); ++i) {
-    nodes.push_back({graph.recording->runs[i].plan, &runs[i], graph.recording->runs[i].scalar_slots.data()});
+    compute_plugin_graph_node& node = nodes.emplace_back();
+    node.struct_size = sizeof node;
+    node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
+    node.kind = 1;
+    node.plan = graph.recording->runs[i].plan;
+    node.run = &runs[i];
+    node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
   }
-  graph.device.check(table->create(graph.device.plugin_device, nodes.data(), static_cast<int64_t>(nodes.size()),
-                                   static_cast<int32_t>(graph.recording->slots.size()), &graph.native));
+  compute_error* error = table->create(graph.device.plugin_device, nodes.data(), static_cast<int64_t>(nodes.size()),
+                                       static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    graph.native = 0;
+    compute_error_free(error);  // replay, then
+    return;
+  }
+  graph.device.check(error);
 }
 
 void run_graph(compute_graph& graph, Timeline& timeline) {

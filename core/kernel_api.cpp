@@ -127,6 +127,8 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     for (int64_t i = 0; i < argument_count; ++i) {
       const compute_kernel_argument argument = read_sized_at(arguments, i, "arguments");
       compute_plugin_kernel_argument value{};
+      value.struct_size = sizeof value;
+      value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
       value.kind = argument.kind;
       value.value_size = argument.value_size;
       switch (argument.kind) {

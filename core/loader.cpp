@@ -228,7 +228,9 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
   candidate.interface_version = std::min(stated.interface_max, kInterfaceMax);
-  if (stated.draft != COMPUTE_PLUGIN_DRAFT) {
+  // A draft counts where the newest version of both is what they agreed on.
+  if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
+      stated.draft != COMPUTE_PLUGIN_DRAFT) {
     reject("it was built for draft " + std::to_string(stated.draft) + " of the interface, this library has draft " +
            std::to_string(COMPUTE_PLUGIN_DRAFT));
   }

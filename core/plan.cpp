@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/config.hpp"
 #include "core/device.hpp"
 #include "core/plugin_host.hpp"
 #include "core/timeline.hpp"
@@ -243,9 +244,24 @@ int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
   return std::min(base, offset_alignment);
 }
 
+// COMPUTE_MATH, for every op alike.
+uint32_t math_flags() {
+  static const uint32_t flags = [] {
+    const std::string& math = setting(SettingId::kMath).text;
+    return math == "fast"   ? uint32_t{COMPUTE_PLUGIN_OP_FAST_MATH | COMPUTE_PLUGIN_OP_TF32}
+           : math == "tf32" ? uint32_t{COMPUTE_PLUGIN_OP_TF32}
+                            : 0;
+  }();
+  return flags;
+}
+
 PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   PluginOp result;
   const auto add_tensor = [&](const StepOperand& operand) {
+    if (operand.shape.size() > COMPUTE_PLUGIN_MAX_RANK) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} dimensions are needed, {} are possible", request.name,
+                                                         operand.shape.size(), COMPUTE_PLUGIN_MAX_RANK));
+    }
     compute_plugin_tensor tensor{};
     tensor.struct_size = sizeof tensor;
     tensor.struct_type = COMPUTE_PLUGIN_STRUCT_TENSOR;
@@ -296,7 +312,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags = step.deterministic ? COMPUTE_OP_DETERMINISTIC : 0;
+  op.flags = math_flags() | (step.deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());
   op.tensors = result.tensors.data();
@@ -309,11 +325,14 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   return result;
 }
 
-bool ask(compute_device& device, const PluginOp& op, Refusal& refusal) {
-  int32_t supported = 0;
+bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* out_workspace_bytes) {
+  compute_plugin_query_info info{};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
   refusal = {};
-  device.check(device.table.op_query(device.plugin_device, &op.op, &supported, take_refusal, &refusal));
-  return supported != 0;
+  device.check(device.table.op_query(device.plugin_device, &op.op, &info, take_refusal, &refusal));
+  *out_workspace_bytes = info.workspace_bytes;
+  return info.supported != 0;
 }
 
 // Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or the step
@@ -346,10 +365,19 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   return true;
 }
 
-// Adapts a lowering until the plugin takes every step; the last refusal otherwise.
-bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal) {
+// Adapts a lowering until the plugin takes every step; the last refusal otherwise. *out_workspace_bytes is what the greediest step
+// needs beside the temporaries, -1 if that is known at prepare alone.
+bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal,
+            int64_t* out_workspace_bytes) {
+  *out_workspace_bytes = 0;
   for (size_t i = 0; i < lowering.steps.size();) {
-    if (ask(device, to_plugin_op(lowering.steps[i], request), refusal)) {
+    int64_t workspace_bytes = 0;
+    if (ask(device, to_plugin_op(lowering.steps[i], request), refusal, &workspace_bytes)) {
+      if (workspace_bytes < 0 || *out_workspace_bytes < 0) {
+        *out_workspace_bytes = -1;
+      } else {
+        *out_workspace_bytes = std::max(*out_workspace_bytes, workspace_bytes);
+      }
       ++i;
       continue;
     }
@@ -369,30 +397,31 @@ bool accept(compute_device& device, const PlanRequest& request, Lowering& loweri
   return true;
 }
 
-// The first way to run the call that the plugin takes. `take` is called with it, and whether it is the op itself or the best of core's
-// own ways.
+// The first way to run the call that the plugin takes. `take` is called with it, whether it is the op itself or the best of core's
+// own ways, and its workspace.
 template <class F>
 bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
   compute_device& device = request.device;
+  int64_t workspace_bytes = 0;
   LoweringTarget target;
   target.outputs = request.output_layouts;
   target.in_place = request.in_place;
   target.has_float64 = device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
   if (request.map != nullptr) {
     Lowering lowering = lower(*request.map, target);
-    if (!accept(device, request, lowering, refusal)) return false;
-    take(lowering, true);
+    if (!accept(device, request, lowering, refusal, &workspace_bytes)) return false;
+    take(lowering, true, workspace_bytes);
     return true;
   }
   bool is_first = true;  // no refused one was a decomposition
   for (int32_t alternative = 0;; ++alternative) {
     std::optional<Lowering> lowering = lower(*request.call, target, alternative);
     if (!lowering) return false;
-    if (!accept(device, request, *lowering, refusal)) {
+    if (!accept(device, request, *lowering, refusal, &workspace_bytes)) {
       is_first = is_first && lowering->is_composite;
       continue;
     }
-    take(*lowering, is_first);
+    take(*lowering, is_first, workspace_bytes);
     return true;
   }
 }
@@ -405,7 +434,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
   if (device.plugin == nullptr) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
   }
-  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool) {
+  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool, int64_t) {
     plan.composite = lowering.is_composite;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
@@ -444,6 +473,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
                     fmt::format("{}: the plugin wants a workspace of {} bytes for {}", device.name, info.workspace_bytes, step.name));
       }
       workspace = std::max(workspace, info.workspace_bytes);
+      prepared.workspace_bytes = info.workspace_bytes;
       device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
       device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
       plan.steps.push_back(std::move(prepared));
@@ -466,8 +496,8 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
   }
   Refusal refusal;
   int32_t support = COMPUTE_SUPPORT_NONE;
-  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first) {
-    *out_workspace_bytes = lowering.temporary_bytes;
+  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first, int64_t workspace_bytes) {
+    *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
     support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
   });
   if (!found) {

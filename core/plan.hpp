@@ -41,6 +41,7 @@ struct PreparedStep {
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<StepScalar> scalars;
   std::vector<compute_dtype> scalar_sources;  // dtype that an operand scalar has in the call
+  int64_t workspace_bytes = 0;
   bool reports_faults = false;
 };
 

@@ -47,15 +47,15 @@ void host_error_free(compute_error* error) { compute_error_free(error); }
 
 compute_error_code host_error_code(const compute_error* error) { return compute_error_get_code(error); }
 
-void host_log(int32_t level, const char* category, compute_string text) {
+void host_log(int32_t level, const char* category, const char* text, int64_t text_size) {
   log(std::clamp<int32_t>(level, COMPUTE_LOG_ERROR, COMPUTE_LOG_TRACE), category != nullptr ? category : "error",
-      clipped(text));
+      clipped({text, text_size}));
 }
 
-int64_t host_setting(compute_string name, char* buffer, int64_t capacity) {
+int64_t host_setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
   int64_t size = -1;
   compute_error* error = guard([&] {
-    const std::string wanted(clipped(name));
+    const std::string wanted(clipped({name, name_size}));
     std::string value;
     const auto is_wanted = [&](const Setting& row) { return row.environment == wanted; };
     const auto rows = all_settings();

@@ -14,6 +14,7 @@
 #include "core/ascii.hpp"
 #include "core/config.hpp"
 #include "core/device_choice.hpp"
+#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/loader.hpp"
 #include "core/log.hpp"
@@ -45,9 +46,8 @@ ListedDevice bare_cpu() {
   device.kind = COMPUTE_DEVICE_KIND_CPU;
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
   if (pages > 0 && page_bytes > 0) device.memory_bytes = int64_t{pages} * page_bytes;
-  for (int32_t dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-    device.dtypes[dtype] = COMPUTE_DTYPE_STORAGE;
-  }
+  device.dtypes.assign(kDtypeCount, COMPUTE_DTYPE_STORAGE);
+  device.dtypes[COMPUTE_DTYPE_NONE] = 0;
   return device;
 }
 

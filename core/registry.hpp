@@ -23,6 +23,7 @@ struct Plugin;
 // A device that some plugin enumerated, or `cpu` without its plugin. Immortal; the strings of `info` live as long.
 struct DeviceEntry {
   compute_device_info info{};
+  std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
   std::string unusable;      // "", or why it cannot be opened
   Plugin* plugin = nullptr;  // NULL: `cpu` without its plugin

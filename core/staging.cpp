@@ -83,7 +83,7 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
   Timeline& timeline = submission.timeline();
   compute_device& device = timeline.device;
   const auto plain = [&] {
-    device.check(device.table.copy_from_host(timeline.plugin_stream, src, dst, size_bytes));
+    device.check(device.table.copy_from_host(timeline.plugin_stream, src, &dst, size_bytes));
     return false;
   };
   if (!uses_ring(device)) return plain();
@@ -96,7 +96,8 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
     const int64_t bytes = std::min(chunk, size_bytes - begin);
     ring.wait(i);
     copy_memory(ring.data(i), static_cast<const char*>(src) + begin, bytes);
-    device.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), {dst.buffer, dst.offset_bytes + begin}, bytes));
+    const compute_plugin_operand part{dst.buffer, dst.offset_bytes + begin};
+    device.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), &part, bytes));
     ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
   }
   return true;
@@ -106,7 +107,7 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
   Timeline& timeline = submission.timeline();
   compute_device& device = timeline.device;
   const auto plain = [&] {
-    device.check(device.table.copy_to_host(timeline.plugin_stream, src, dst, size_bytes));
+    device.check(device.table.copy_to_host(timeline.plugin_stream, &src, dst, size_bytes));
     return false;
   };
   if (!uses_ring(device)) return plain();
@@ -117,7 +118,8 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
   const auto queue = [&](int64_t i) {
     const int64_t begin = i * chunk;
     const int64_t bytes = std::min(chunk, size_bytes - begin);
-    device.check(device.table.copy_to_host(timeline.plugin_stream, {src.buffer, src.offset_bytes + begin}, ring.data(i), bytes));
+    const compute_plugin_operand part{src.buffer, src.offset_bytes + begin};
+    device.check(device.table.copy_to_host(timeline.plugin_stream, &part, ring.data(i), bytes));
     ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
   };
   for (int64_t i = 0; i < ring.size(); ++i) queue(i);

@@ -153,7 +153,8 @@ compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, 
       Use use{tensor->buffer, true, true};
       Submission submission(timeline, {&use, 1}, "fill");
       if (self.plugin != nullptr) {
-        self.check(self.table.fill(timeline.plugin_stream, operand_at(*tensor->buffer, 0), bytes, value, size));
+        const compute_plugin_operand place = operand_at(*tensor->buffer, 0);
+        self.check(self.table.fill(timeline.plugin_stream, &place, bytes, value, size));
       } else {
         fill_bytes(tensor->buffer->host_address(), bytes, value, size);
       }

@@ -58,14 +58,14 @@ uint64_t Timeline::marked_locked(uint64_t number) {
   if (found != marks_.end()) return *found;
   const uint64_t mark = submitted();
   marks_.reserve(marks_.size() + 1);
-  device.check(device.table.stream_mark(plugin_stream, mark));
+  device.check(device.table.stream_mark(plugin_stream, mark, 0));
   marks_.push_back(mark);
   return mark;
 }
 
 void Timeline::mark_at_locked(uint64_t number) {
   marks_.reserve(marks_.size() + 1);
-  device.check(device.table.stream_mark(plugin_stream, number));
+  device.check(device.table.stream_mark(plugin_stream, number, 0));
   marks_.push_back(number);
 }
 
@@ -91,7 +91,13 @@ void Timeline::wait_for_locked(Timeline& other, uint64_t number, uint64_t own) {
     waits_.reserve(waits_.size() + 1);
   }
   const uint64_t mark = other.marked_locked(number);
-  device.check(device.table.stream_wait(plugin_stream, other.plugin_stream, mark));
+  compute_error* error = device.table.stream_wait(plugin_stream, other.plugin_stream, mark);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);  // these two cannot wait for each other
+    other.wait_locked(mark);
+  } else {
+    device.check(error);
+  }
   std::lock_guard guard(waits_lock_);
   waits_.push_back({own, &other, mark});
 }

@@ -96,8 +96,8 @@ uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) 
     Submission submission(timeline, {&use, 1}, write ? "write" : "read");
     number = submission.number();
     const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
-    device.check(write ? device.table.copy_from_host(timeline.plugin_stream, data, place, bytes)
-                       : device.table.copy_to_host(timeline.plugin_stream, place, data, bytes));
+    device.check(write ? device.table.copy_from_host(timeline.plugin_stream, data, &place, bytes)
+                       : device.table.copy_to_host(timeline.plugin_stream, &place, data, bytes));
   }
   if (!device.is_host) device.counters.count_transfer(write, bytes, false);
   return number;
@@ -191,11 +191,15 @@ Tensor* move(Tensor& tensor, Device& device) {
     Timeline& target = default_timeline(device);
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
     Submission submission(target, uses, "to_device");
-    device.check(device.table.copy_peer(target.plugin_stream, source.plugin_device, operand_at(*from.buffer, from.offset_bytes),
-                                        operand_at(*made->buffer, 0), bytes));
-    source.counters.count_transfer(false, bytes, false);
-    device.counters.count_transfer(true, bytes, false);
-    return made.release();
+    const compute_plugin_operand src = operand_at(*from.buffer, from.offset_bytes), dst = operand_at(*made->buffer, 0);
+    compute_error* error = device.table.copy_peer(target.plugin_stream, source.plugin_device, &src, &dst, bytes);
+    if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) {
+      device.check(error);
+      source.counters.count_transfer(false, bytes, false);
+      device.counters.count_transfer(true, bytes, false);
+      return made.release();
+    }
+    compute_error_free(error);  // not between these two: by way of the host
   }
   BufferReference staging(make_buffer(host_device(), bytes, nullptr, MemoryUse::kTemporary));
   read(from, staging->host_address());

@@ -290,7 +290,9 @@ typedef struct compute_device_info {
   int32_t platform_index; /* of devices numbered in two levels; else -1 */
   int32_t device_index;
   int32_t flat_index; /* over the plugin's devices */
-  uint8_t dtypes[64]; /* by dtype id: COMPUTE_DTYPE_STORAGE | … */
+  const uint32_t* dtypes; /* by dtype id: COMPUTE_DTYPE_STORAGE | …; what lies beyond dtype_count is not supported */
+  int32_t dtype_count;
+  int32_t reserved;
 } compute_device_info;
 
 /* A further property, as text. */
@@ -780,7 +782,7 @@ COMPUTE_API compute_error* compute_op_run(const compute_op* op, compute_stream* 
                                           compute_tensor** outputs, int64_t output_count);
 /*
  * How the device would run the op over operands like `inputs`, with outputs that it makes: COMPUTE_SUPPORT_, the exact reason where it would
- * not (else an empty text), and the bytes of temporary memory. What no device runs is INVALID_ARGUMENT, as of the run.
+ * not (else an empty text), and the bytes of temporary memory (-1: known when it is prepared). What no device runs is INVALID_ARGUMENT, as of the run.
  */
 COMPUTE_API compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
                                             int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,

@@ -48,10 +48,10 @@ compute_error* current_exception_to_error() noexcept {
 std::optional<std::string> setting(std::string_view name) {
   if (table.setting == nullptr) return std::nullopt;
   std::string value(256, '\0');
-  int64_t size = table.setting(borrow(name), value.data(), static_cast<int64_t>(value.size()));
+  int64_t size = table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
   if (size > static_cast<int64_t>(value.size())) {
     value.resize(static_cast<size_t>(size));
-    size = std::min(size, table.setting(borrow(name), value.data(), static_cast<int64_t>(value.size())));
+    size = std::min(size, table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size())));
   }
   if (size < 0) return std::nullopt;
   value.resize(static_cast<size_t>(size));
@@ -72,7 +72,7 @@ std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int
 }
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {
-  if (table.log != nullptr) table.log(level, category, borrow(text));
+  if (table.log != nullptr) table.log(level, category, text.data(), static_cast<int64_t>(text.size()));
 }
 
 }  // namespace compute::common

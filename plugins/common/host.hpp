@@ -57,6 +57,12 @@ std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int
 
 void log(int32_t level, const char* category, std::string_view text) noexcept;
 
+// Element `index` of an array of sized structs, which is stepped by the size of its first element.
+template <class T>
+const T* at_step(const T* array, int64_t index) {
+  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(array) + index * static_cast<int64_t>(array->struct_size));
+}
+
 inline compute_string borrow(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 inline std::string_view view(compute_string text) { return {text.data, static_cast<size_t>(text.size)}; }
 

@@ -20,8 +20,8 @@ class Op {
   const compute_plugin_op& description() const { return op_; }
   std::string_view name() const { return {op_.name.data, static_cast<size_t>(op_.name.size)}; }
   int32_t version() const { return op_.version; }
-  bool deterministic() const { return (op_.flags & COMPUTE_OP_DETERMINISTIC) != 0; }
-  bool fast_math() const { return (op_.flags & COMPUTE_OP_FAST_MATH) != 0; }
+  bool deterministic() const { return (op_.flags & COMPUTE_PLUGIN_OP_DETERMINISTIC) != 0; }
+  bool fast_math() const { return (op_.flags & COMPUTE_PLUGIN_OP_FAST_MATH) != 0; }
   int32_t input_count() const { return op_.input_count; }
   int32_t output_count() const { return op_.output_count; }
   int32_t tensor_count() const { return op_.input_count + op_.output_count; }

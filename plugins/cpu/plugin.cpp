@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions and the tables behind them.
+#include <array>
 #include <compute/plugin.h>
 
 #include <cstring>
@@ -19,6 +20,15 @@
 
 namespace compute::cpu {
 namespace {
+
+// By dtype id: all of every dtype.
+constexpr std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> kDtypeLevels = [] {
+  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < levels.size(); ++dtype) {
+    levels[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+  }
+  return levels;
+}();
 
 constexpr uint64_t kDeviceId = 1;
 
@@ -50,7 +60,7 @@ const compute_plugin_caps* device_caps(uint64_t) {
     compute_plugin_caps c{};
     c.struct_size = sizeof c;
     c.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
-    c.flags = COMPUTE_DEVICE_IMMEDIATE;
+    c.flags = COMPUTE_DEVICE_IMMEDIATE | COMPUTE_DEVICE_IS_HOST;
     c.heap_count = 1;
     c.heaps = &heap;
     return c;
@@ -61,12 +71,12 @@ const compute_plugin_caps* device_caps(uint64_t) {
 void device_close(uint64_t device) { delete device_of(device); }
 
 // The heap is host memory: its buffers are addresses already.
-compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, void** out_data) {
-  *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer));
+compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
+  *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(offset_bytes));
   return nullptr;
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
@@ -78,7 +88,7 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 
 void stream_destroy(uint64_t stream) { stream_of(stream)->device()->destroy_stream(stream_of(stream)); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
   return guard([&] { stream_of(stream)->mark(number); });
 }
 
@@ -98,34 +108,35 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
   return error;
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({src, address(dst), size_bytes}); });
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+  return guard([&] { stream_of(stream)->copy({src, address(*dst), size_bytes}); });
 }
 
-compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({address(src), dst, size_bytes}); });
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+  return guard([&] { stream_of(stream)->copy({address(*src), dst, size_bytes}); });
 }
 
-compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({address(src), address(dst), size_bytes}); });
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+  return guard([&] { stream_of(stream)->copy({address(*src), address(*dst), size_bytes}); });
 }
 
-compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern,
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return guard([&] {
-    FillWork work{address(dst), size_bytes, pattern_size, {}};
+    FillWork work{address(*dst), size_bytes, pattern_size, {}};
     std::memcpy(work.pattern, pattern, static_cast<size_t>(pattern_size));
     stream_of(stream)->fill(work);
   });
 }
 
-compute_error* op_query(uint64_t, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse,
+compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
                         void* context) {
-  *out_supported = 0;
+  out_info->supported = 0;
+  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
     Refusal refusal{};
     if (find_primitive(Op(op), &refusal) != nullptr) {
-      *out_supported = 1;
+      out_info->supported = 1;
       return;
     }
     compute_plugin_refusal shown{};
@@ -227,10 +238,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.platform_index = -1;
     info.property_count = static_cast<int32_t>(properties.size());
     info.properties = properties.data();
-    for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-      info.dtypes[dtype] =
-          COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-    }
+    info.dtypes = kDtypeLevels.data();
+    info.dtype_count = static_cast<int32_t>(kDtypeLevels.size());
     info.unusable = borrow("");
     sink->device(sink->context, &info);
 

@@ -31,9 +31,11 @@ Graph::Graph(Device& device, const compute_plugin_graph_node* nodes, int64_t nod
     : device_(device), builder_(device), internal_(device, 0), values_(static_cast<size_t>(slot_count)) {
   try {
     for (int64_t i = 0; i < node_count; ++i) {
-      const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(nodes[i].plan));
+      const compute_plugin_graph_node& node = *common::at_step(nodes, i);
+      if (node.kind != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "a graph of other nodes than runs");
+      const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(node.plan));
       has_faults_ = has_faults_ || plan->reports_faults;
-      plan->add_to(builder_, *nodes[i].run, nodes[i].scalar_slots);
+      plan->add_to(builder_, *node.run, node.scalar_slots);
     }
     make();
   } catch (...) {

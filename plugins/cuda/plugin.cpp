@@ -2,6 +2,7 @@
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
 
+#include <array>
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -42,9 +43,9 @@ const compute_plugin_caps* device_caps(uint64_t device) { return &object<Device>
 
 void device_close(uint64_t device) { delete &object<Device>(device); }
 
-compute_error* memory_allocate(uint64_t device, int32_t heap, int64_t size_bytes, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
-  return guard([&] { *out_buffer = object<Device>(device).allocate(heap, size_bytes); });
+  return guard([&] { *out_buffer = object<Device>(device).allocate(request->heap, request->size_bytes); });
 }
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
@@ -62,15 +63,15 @@ compute_error* memory_info(uint64_t device, int64_t* out_free, int64_t* out_tota
   });
 }
 
-compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, void** out_data) {
+compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
     if (heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "the host does not see device memory");
-    *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer));
+    *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer + static_cast<uint64_t>(offset_bytes)));
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 
 compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
   *out_buffer = 0;
@@ -100,7 +101,7 @@ compute_error* submit(uint64_t handle, const F& f) noexcept {
   });
 }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
   return submit(stream, [&](Stream& s) { s.mark(number); });
 }
 
@@ -122,39 +123,40 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
   return error != nullptr ? error : failure;
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(dst), size_bytes); });
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+  return submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
 }
 
-compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(src), dst, size_bytes); });
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+  return submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
 }
 
-compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy(s, address(src), address(dst), size_bytes); });
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+  return submit(stream, [&](Stream& s) { cuda::copy(s, address(*src), address(*dst), size_bytes); });
 }
 
-compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
-  return submit(stream, [&](Stream& s) { cuda::fill(s, address(dst), size_bytes, pattern, pattern_size); });
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
+  return submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
 }
 
-compute_error* copy_peer(uint64_t stream, uint64_t src_device, compute_plugin_operand src, compute_plugin_operand dst,
-                         int64_t size_bytes) {
+compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
+                         const compute_plugin_operand* dst, int64_t size_bytes) {
   return submit(stream, [&](Stream& s) {
-    cuda::copy_peer(s, object<Device>(src_device), address(src), address(dst), size_bytes);
+    cuda::copy_peer(s, object<Device>(src_device), address(*src), address(*dst), size_bytes);
   });
 }
 
 // ---- Ops ------------------------------------------------------------------------------------------------------------
 
-compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse_to,
-                        void* context) {
-  *out_supported = 0;
+compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
+                        compute_plugin_refuse refuse_to, void* context) {
+  out_info->supported = 0;
+  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
     Device& self = object<Device>(device);
     const Current current = self.current();
     const std::optional<common::Refusal> refusal = refuse(self, common::Op(op));
-    *out_supported = refusal ? 0 : 1;
+    out_info->supported = refusal ? 0 : 1;
     if (!refusal || refuse_to == nullptr) return;
     compute_plugin_refusal shown{};
     shown.struct_size = sizeof shown;
@@ -302,7 +304,7 @@ compute_error* native_wrap(uint64_t device, uint64_t handle, uint64_t, uint64_t*
   });
 }
 
-const void* get_extension(const char* name) {
+const void* get_extension(uint64_t, const char* name) {
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run, graph_release};
   static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device, native_stream,
                                                           native_buffer, native_wrap};
@@ -347,8 +349,11 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint
   info.platform_index = -1;
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
+  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  info.dtypes = levels.data();
+  info.dtype_count = static_cast<int32_t>(levels.size());
   for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-    info.dtypes[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+    levels[static_cast<size_t>(dtype)] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
   }
   info.unusable = borrow(device.unusable);
   sink.device(sink.context, &info);

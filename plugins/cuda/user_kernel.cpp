@@ -97,7 +97,7 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
   std::vector<uint64_t> addresses(static_cast<size_t>(launch.argument_count));
   int64_t shared_bytes = launch.local_memory_bytes;
   for (int32_t i = 0; i < launch.argument_count; ++i) {
-    const compute_plugin_kernel_argument& argument = launch.arguments[i];
+    const compute_plugin_kernel_argument& argument = *common::at_step(launch.arguments, i);
     if (argument.kind == kLocalMemory) {
       shared_bytes += argument.value_size;  // CUDA has one block of it, which is no parameter
       continue;

@@ -45,7 +45,7 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
   std::lock_guard lock(kernel.compiled->mutex);
   const cl_kernel object = kernel.compiled->kernel.get();
   for (int32_t i = 0; i < launch.argument_count; ++i) {
-    const compute_plugin_kernel_argument& argument = launch.arguments[i];
+    const auto& argument = *common::at_step(launch.arguments, i);
     const auto index = static_cast<cl_uint>(i);
     cl_int status = CL_SUCCESS;
     if (argument.kind == 1) {

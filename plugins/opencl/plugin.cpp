@@ -2,6 +2,7 @@
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -44,10 +45,11 @@ const compute_plugin_caps* device_caps(uint64_t device) { return &device_of(devi
 
 void device_close(uint64_t device) { delete device_of(device); }
 
-compute_error* memory_allocate(uint64_t device, int32_t heap, int64_t size_bytes, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
   return guard([&] {
-    if (heap == 1) {
+    const int64_t size_bytes = request->size_bytes;
+    if (request->heap == 1) {
       *out_buffer = handle_of(static_cast<char*>(device_of(device)->allocate_pinned(size_bytes)));
       return;
     }
@@ -66,12 +68,12 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   }
 }
 
-compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, void** out_data) {
+compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
   *out_data = nullptr;
-  return guard([&] { *out_data = device_of(device)->map(*buffer_of(buffer)); });
+  return guard([&] { *out_data = static_cast<char*>(device_of(device)->map(*buffer_of(buffer))) + offset_bytes; });
 }
 
-void memory_unmap(uint64_t device, int32_t, uint64_t buffer) { device_of(device)->unmap(*buffer_of(buffer)); }
+void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) { device_of(device)->unmap(*buffer_of(buffer)); }
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options*, uint64_t* out_stream) {
   *out_stream = 0;
@@ -81,7 +83,7 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 // Queued commands keep the queue until they are done.
 void stream_destroy(uint64_t stream) { delete stream_of(stream); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
   return guard([&] { stream_of(stream)->mark(number); });
 }
 
@@ -103,46 +105,47 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
   return failure != nullptr ? failure : error;
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
-    check(api().clEnqueueWriteBuffer(stream_of(stream)->queue(), memory_of(dst.buffer), 0, static_cast<size_t>(dst.offset_bytes),
+    check(api().clEnqueueWriteBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
                                      static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
   });
 }
 
-compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
   return guard([&] {
-    check(api().clEnqueueReadBuffer(stream_of(stream)->queue(), memory_of(src.buffer), 0, static_cast<size_t>(src.offset_bytes),
+    check(api().clEnqueueReadBuffer(stream_of(stream)->queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
                                     static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
   });
 }
 
-compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
-    check(api().clEnqueueCopyBuffer(stream_of(stream)->queue(), memory_of(src.buffer), memory_of(dst.buffer),
-                                    static_cast<size_t>(src.offset_bytes), static_cast<size_t>(dst.offset_bytes),
+    check(api().clEnqueueCopyBuffer(stream_of(stream)->queue(), memory_of(src->buffer), memory_of(dst->buffer),
+                                    static_cast<size_t>(src->offset_bytes), static_cast<size_t>(dst->offset_bytes),
                                     static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
           "clEnqueueCopyBuffer");
   });
 }
 
-compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
   return guard([&] {
-    check(api().clEnqueueFillBuffer(stream_of(stream)->queue(), memory_of(dst.buffer), pattern, static_cast<size_t>(pattern_size),
-                                    static_cast<size_t>(dst.offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
+    check(api().clEnqueueFillBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
+                                    static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
   });
 }
 
-compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse_function,
-                        void* context) {
-  *out_supported = 0;
+compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
+                        compute_plugin_refuse refuse_function, void* context) {
+  out_info->supported = 0;
+  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
     const std::optional<Refusal> refusal = refuse(*device_of(device), Op(op));
     if (!refusal) {
-      *out_supported = 1;
+      out_info->supported = 1;
       return;
     }
     compute_plugin_refusal shown{};
@@ -298,10 +301,13 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   info.platform_index = device.platform_index;
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
+  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  info.dtypes = levels.data();
+  info.dtype_count = static_cast<int32_t>(levels.size());
   for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
     const bool needs_fp64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
     if (needs_fp64 && !device.dialect.has_fp64) continue;
-    info.dtypes[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+    levels[static_cast<size_t>(dtype)] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
   }
   info.unusable = borrow(device.unusable);
   sink.device(sink.context, &info);

@@ -56,7 +56,7 @@ AT(compute_number, integer, 8);
 AT(compute_number, real, 16);
 AT(compute_number, imaginary, 24);
 
-SIZE(compute_device_info, 264);
+SIZE(compute_device_info, 216);
 AT(compute_device_info, struct_size, 0);
 AT(compute_device_info, struct_type, 4);
 AT(compute_device_info, next, 8);
@@ -86,6 +86,8 @@ AT(compute_device_info, platform_index, 188);
 AT(compute_device_info, device_index, 192);
 AT(compute_device_info, flat_index, 196);
 AT(compute_device_info, dtypes, 200);
+AT(compute_device_info, dtype_count, 208);
+AT(compute_device_info, reserved, 212);
 
 SIZE(compute_device_attribute, 48);
 AT(compute_device_attribute, struct_size, 0);
@@ -400,7 +402,7 @@ AT(compute_plugin_error_info, cause, 48);
 
 SIZE(compute_plugin_host, 64);
 AT(compute_plugin_host, table_size, 0);
-AT(compute_plugin_host, interface_version, 8);
+AT(compute_plugin_host, interface_newest, 8);
 AT(compute_plugin_host, core_version, 12);
 AT(compute_plugin_host, error_new, 16);
 AT(compute_plugin_host, error_free, 24);
@@ -416,7 +418,7 @@ AT(compute_plugin_property, next, 8);
 AT(compute_plugin_property, name, 16);
 AT(compute_plugin_property, value, 32);
 
-SIZE(compute_plugin_device_info, 232);
+SIZE(compute_plugin_device_info, 184);
 AT(compute_plugin_device_info, struct_size, 0);
 AT(compute_plugin_device_info, struct_type, 4);
 AT(compute_plugin_device_info, next, 8);
@@ -434,7 +436,9 @@ AT(compute_plugin_device_info, platform_index, 136);
 AT(compute_plugin_device_info, property_count, 140);
 AT(compute_plugin_device_info, properties, 144);
 AT(compute_plugin_device_info, dtypes, 152);
-AT(compute_plugin_device_info, unusable, 216);
+AT(compute_plugin_device_info, dtype_count, 160);
+AT(compute_plugin_device_info, reserved, 164);
+AT(compute_plugin_device_info, unusable, 168);
 
 SIZE(compute_plugin_requirement, 120);
 AT(compute_plugin_requirement, struct_size, 0);
@@ -559,7 +563,7 @@ AT(compute_plugin_fault, limit, 16);
 AT(compute_plugin_fault, position, 24);
 AT(compute_plugin_fault, reserved, 32);
 
-SIZE(compute_plugin_run, 72);
+SIZE(compute_plugin_run, 88);
 AT(compute_plugin_run, struct_size, 0);
 AT(compute_plugin_run, struct_type, 4);
 AT(compute_plugin_run, next, 8);
@@ -568,6 +572,9 @@ AT(compute_plugin_run, tensors, 24);
 AT(compute_plugin_run, scalars, 32);
 AT(compute_plugin_run, workspace, 40);
 AT(compute_plugin_run, fault, 56);
+AT(compute_plugin_run, tensor_count, 72);
+AT(compute_plugin_run, scalar_count, 76);
+AT(compute_plugin_run, workspace_bytes, 80);
 
 SIZE(compute_plugin_kernel_source, 80);
 AT(compute_plugin_kernel_source, struct_size, 0);
@@ -585,12 +592,15 @@ AT(compute_plugin_kernel_info, next, 8);
 AT(compute_plugin_kernel_info, argument_count, 16);
 AT(compute_plugin_kernel_info, max_group_size, 20);
 
-SIZE(compute_plugin_kernel_argument, 40);
-AT(compute_plugin_kernel_argument, kind, 0);
-AT(compute_plugin_kernel_argument, access, 4);
-AT(compute_plugin_kernel_argument, tensor, 8);
-AT(compute_plugin_kernel_argument, value, 24);
-AT(compute_plugin_kernel_argument, value_size, 32);
+SIZE(compute_plugin_kernel_argument, 56);
+AT(compute_plugin_kernel_argument, struct_size, 0);
+AT(compute_plugin_kernel_argument, struct_type, 4);
+AT(compute_plugin_kernel_argument, next, 8);
+AT(compute_plugin_kernel_argument, kind, 16);
+AT(compute_plugin_kernel_argument, access, 20);
+AT(compute_plugin_kernel_argument, tensor, 24);
+AT(compute_plugin_kernel_argument, value, 40);
+AT(compute_plugin_kernel_argument, value_size, 48);
 
 SIZE(compute_plugin_launch, 96);
 AT(compute_plugin_launch, struct_size, 0);
@@ -668,10 +678,15 @@ AT(compute_plugin_table, on_exit, 32);
 AT(compute_plugin_table, close, 40);
 AT(compute_plugin_table, get_extension, 48);
 
-SIZE(compute_plugin_graph_node, 24);
-AT(compute_plugin_graph_node, plan, 0);
-AT(compute_plugin_graph_node, run, 8);
-AT(compute_plugin_graph_node, scalar_slots, 16);
+SIZE(compute_plugin_graph_node, 48);
+AT(compute_plugin_graph_node, struct_size, 0);
+AT(compute_plugin_graph_node, struct_type, 4);
+AT(compute_plugin_graph_node, next, 8);
+AT(compute_plugin_graph_node, kind, 16);
+AT(compute_plugin_graph_node, reserved, 20);
+AT(compute_plugin_graph_node, plan, 24);
+AT(compute_plugin_graph_node, run, 32);
+AT(compute_plugin_graph_node, scalar_slots, 40);
 
 SIZE(compute_plugin_graph_table, 32);
 AT(compute_plugin_graph_table, table_size, 0);
@@ -685,5 +700,26 @@ AT(compute_plugin_native_table, device_handle, 8);
 AT(compute_plugin_native_table, stream_handle, 16);
 AT(compute_plugin_native_table, buffer_handle, 24);
 AT(compute_plugin_native_table, stream_wrap, 32);
+
+SIZE(compute_struct_header, 16);
+AT(compute_struct_header, struct_size, 0);
+AT(compute_struct_header, struct_type, 4);
+AT(compute_struct_header, next, 8);
+
+SIZE(compute_plugin_allocation, 32);
+AT(compute_plugin_allocation, struct_size, 0);
+AT(compute_plugin_allocation, struct_type, 4);
+AT(compute_plugin_allocation, next, 8);
+AT(compute_plugin_allocation, heap, 16);
+AT(compute_plugin_allocation, flags, 20);
+AT(compute_plugin_allocation, size_bytes, 24);
+
+SIZE(compute_plugin_query_info, 32);
+AT(compute_plugin_query_info, struct_size, 0);
+AT(compute_plugin_query_info, struct_type, 4);
+AT(compute_plugin_query_info, next, 8);
+AT(compute_plugin_query_info, supported, 16);
+AT(compute_plugin_query_info, flags, 20);
+AT(compute_plugin_query_info, workspace_bytes, 24);
 
 #endif

@@ -4,8 +4,8 @@
 # The "NAME=number" pairs of constants that start with `prefix`, of a header.
 function(read_constants header prefix out)
   file(READ "${API}/compute/${header}" text)
-  string(REGEX MATCHALL "  ${prefix}[A-Z0-9_]+ = [0-9]+" found "${text}")
-  list(TRANSFORM found REPLACE "  ${prefix}([A-Z0-9_]+) = ([0-9]+)" "\\1=\\2")
+  string(REGEX MATCHALL " ${prefix}[A-Z0-9_]+ = [0-9]+" found "${text}")
+  list(TRANSFORM found REPLACE " ${prefix}([A-Z0-9_]+) = ([0-9]+)" "\\1=\\2")
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 

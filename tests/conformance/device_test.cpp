@@ -39,9 +39,9 @@ void list(const Session& session) {
   EXPECT_TRUE(own->kind >= COMPUTE_DEVICE_KIND_CPU && own->kind <= COMPUTE_DEVICE_KIND_ACCELERATOR) << own->kind;
   EXPECT_NE(own->libraries, nullptr);
   EXPECT_EQ(own->dtypes[0], 0) << "no dtype has the number 0";
-  for (int i = 16; i < 64; ++i) EXPECT_EQ(own->dtypes[i], 0) << "dtype " << i;
+  EXPECT_LE(own->dtype_count, 16);
   for (const oracle::DtypeInfo& info : oracle::kDtypes) {
-    const int bits = own->dtypes[info.id];
+    const uint32_t bits = info.id < own->dtype_count ? own->dtypes[info.id] : 0;
     if (bits & (COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC)) {
       EXPECT_TRUE(bits & COMPUTE_DTYPE_STORAGE) << info.name;
     }
@@ -200,7 +200,7 @@ void query_agrees_with_run(const Session& session) {
                              &workspace));
       const std::string why = compute_text_data(reason);
       compute_text_free(reason);
-      EXPECT_GE(workspace, 0);
+      EXPECT_GE(workspace, -1);  // -1: known when it is prepared
       EXPECT_EQ(support == COMPUTE_SUPPORT_NONE || support == COMPUTE_SUPPORT_HOST, !why.empty()) << row.name << ": " << why;
       Tensor result;
       const Error error = session.try_run(row.name, {}, operands, nullptr, result);

@@ -211,7 +211,7 @@ Session::Session(Device device, const compute_device_info& info, Level level)
     : device_(std::move(device)),
       name_(info.name),
       plugin_(info.plugin),
-      dtypes_(info.dtypes, info.dtypes + 64),
+      dtypes_(info.dtypes, info.dtypes + info.dtype_count),
       level_(level) {}
 
 compute_device_statistics Session::statistics() const {

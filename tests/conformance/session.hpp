@@ -162,7 +162,9 @@ class Session {
   const std::string& name() const { return name_; }
   const std::string& plugin() const { return plugin_; }
   Level level() const { return level_; }
-  bool supports(Dtype dtype, int bits) const { return (dtypes_[static_cast<size_t>(dtype)] & bits) == bits; }
+  bool supports(Dtype dtype, uint32_t bits) const {
+    return static_cast<size_t>(dtype) < dtypes_.size() && (dtypes_[static_cast<size_t>(dtype)] & bits) == bits;
+  }
   compute_device_statistics statistics() const;
 
   Stream stream() const;
@@ -192,7 +194,7 @@ class Session {
   Device device_;
   std::string name_;
   std::string plugin_;
-  std::vector<uint8_t> dtypes_;
+  std::vector<uint32_t> dtypes_;
   Level level_;
 };
 

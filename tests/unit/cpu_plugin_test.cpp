@@ -30,9 +30,9 @@ compute_error* error_new(const compute_plugin_error_info* info) {
 }
 void error_free(compute_error* error) { delete error; }
 compute_error_code error_code(const compute_error* error) { return error->code; }
-void log_line(int32_t, const char*, compute_string) {}
-int64_t setting(compute_string name, char* buffer, int64_t capacity) {
-  if (std::string_view(name.data, static_cast<size_t>(name.size)) != "COMPUTE_CPU_THREADS" || !threads_setting)
+void log_line(int32_t, const char*, const char*, int64_t) {}
+int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
+  if (std::string_view(name, static_cast<size_t>(name_size)) != "COMPUTE_CPU_THREADS" || !threads_setting)
     return -1;
   const std::string value = threads_setting;
   value.copy(buffer, static_cast<size_t>(capacity));
@@ -110,7 +110,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
   }
   compute_error_code finish() {
     uint64_t reached = 0;
-    if (const auto code = code_of(table_->stream_mark(stream_, ++number_)); code != COMPUTE_OK) return code;
+    if (const auto code = code_of(table_->stream_mark(stream_, ++number_, 0)); code != COMPUTE_OK) return code;
     const auto code = code_of(table_->stream_sync(stream_, number_, INT64_MAX, &reached));
     EXPECT_EQ(reached == number_, code == COMPUTE_OK);
     return code;
@@ -152,7 +152,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     workspaces_.push_back(std::make_unique<char[]>(static_cast<size_t>(info.workspace_bytes) + 64));
     const uint64_t workspace = (buffer_of(workspaces_.back().get()) + 63) / 64 * 64;
     const compute_plugin_run run = {
-        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream_, places.data(), nullptr, {workspace, 0}, {fault, 0}};
+        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream_, places.data(), nullptr, {workspace, 0}, {fault, 0},
+        static_cast<int32_t>(places.size()), 0, 0};
     const auto code = code_of(table_->op_run(plan, &run));
     table_->op_release(device_, plan);
     return code;
@@ -218,9 +219,10 @@ TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {
       if (size % pattern_size != 0 || (size > 100000 && pattern_size != 1 && pattern_size != 4)) continue;
       const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
       std::vector<uint8_t> a(static_cast<size_t>(size) + 2, 0xee), b = a, c = a;
-      ASSERT_OK(table_->fill(stream_, {buffer_of(a.data()), 1}, size, pattern, pattern_size));
-      ASSERT_OK(table_->copy(stream_, {buffer_of(a.data()), 1}, {buffer_of(b.data()), 1}, size));
-      ASSERT_OK(table_->copy_to_host(stream_, {buffer_of(b.data()), 1}, c.data() + 1, size));
+      const compute_plugin_operand in_a = {buffer_of(a.data()), 1}, in_b = {buffer_of(b.data()), 1};
+      ASSERT_OK(table_->fill(stream_, &in_a, size, pattern, pattern_size));
+      ASSERT_OK(table_->copy(stream_, &in_a, &in_b, size));
+      ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, size));
       ASSERT_EQ(finish(), COMPUTE_OK);
       EXPECT_EQ(c.front(), 0xee);
       EXPECT_EQ(c.back(), 0xee);
@@ -235,7 +237,7 @@ TEST_P(CpuPlugin, MarksAreReachedInOrder) {
   uint64_t reached = 7;
   EXPECT_OK(table_->stream_reached(stream_, &reached));
   EXPECT_EQ(reached, 0u);
-  for (const uint64_t number : {1, 2, 10}) EXPECT_OK(table_->stream_mark(stream_, number));
+  for (const uint64_t number : {1, 2, 10}) EXPECT_OK(table_->stream_mark(stream_, number, 0));
   if (is_immediate()) {
     EXPECT_OK(table_->stream_reached(stream_, &reached));
     EXPECT_EQ(reached, 10u);
@@ -252,13 +254,14 @@ TEST_P(CpuPlugin, WaitsForAnotherStream) {
   uint64_t reached = 0;
   // `other` copies after `gate` has reached 1, which it does when the waiter is waiting or will soon be.
   EXPECT_OK(table_->stream_wait(other, gate, 1));
-  EXPECT_OK(table_->copy(other, {buffer_of(x.data()), 0}, {buffer_of(y.data()), 0}, 400000));
-  EXPECT_OK(table_->stream_mark(other, 1));
+  const compute_plugin_operand in_x = {buffer_of(x.data()), 0}, in_y = {buffer_of(y.data()), 0};
+  EXPECT_OK(table_->copy(other, &in_x, &in_y, 400000));
+  EXPECT_OK(table_->stream_mark(other, 1, 0));
   EXPECT_OK(table_->stream_sync(other, 1, 1'000'000, &reached));
   EXPECT_EQ(reached, 0u);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_OK(table_->stream_mark(gate, 1));
+    EXPECT_OK(table_->stream_mark(gate, 1, 0));
   });
   EXPECT_OK(table_->stream_wait(stream_, other, 1));  // an immediate stream blocks here
   if (is_immediate()) {
@@ -277,7 +280,7 @@ TEST_P(CpuPlugin, ADestroyedStreamFinishesItsWork) {
   std::vector<float> x(1000, 1);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(run_twice(x.data(), x.data(), 1000), COMPUTE_OK);
   const uint64_t old = stream_;
-  EXPECT_OK(table_->stream_mark(old, 1));
+  EXPECT_OK(table_->stream_mark(old, 1, 0));
   stream_ = make_stream(GetParam());
   EXPECT_OK(table_->stream_wait(stream_, old, 1));
   table_->stream_destroy(old);

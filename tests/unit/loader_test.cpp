@@ -330,7 +330,7 @@ TEST(PluginHost, TellsSettings) {
   const compute_plugin_host& host = plugin_host();
   const auto setting = [&](const std::string& name) {
     std::string value(64, '\0');
-    const int64_t size = host.setting(view(name), value.data(), static_cast<int64_t>(value.size()));
+    const int64_t size = host.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
     return size < 0 ? std::string("unset") : value.substr(0, static_cast<size_t>(size));
   };
   EXPECT_EQ(setting("COMPUTE_MATH"), "strict");
@@ -341,10 +341,10 @@ TEST(PluginHost, TellsSettings) {
   ::setenv("ACME_MODE", "fast", 1);
   EXPECT_EQ(setting("ACME_MODE"), "fast");
   char small[2] = {'?', '?'};
-  EXPECT_EQ(host.setting(view("ACME_MODE"), small, 1), 4);
+  EXPECT_EQ(host.setting("ACME_MODE", 9, small, 1), 4);
   EXPECT_EQ(small[0], 'f');
   EXPECT_EQ(small[1], '?');
-  EXPECT_EQ(host.setting(view("ACME_MODE"), nullptr, 0), 4);
+  EXPECT_EQ(host.setting("ACME_MODE", 9, nullptr, 0), 4);
   ::unsetenv("ACME_MODE");
   EXPECT_EQ(setting("ACME_MODE"), "unset");
 }

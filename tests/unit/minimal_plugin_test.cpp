@@ -32,9 +32,9 @@ compute_error* error_new(const compute_plugin_error_info* info) {
 }
 void error_free(compute_error* error) { delete error; }
 compute_error_code error_code(const compute_error* error) { return error->code; }
-void log_line(int32_t, const char*, compute_string) {}
-int64_t setting(compute_string name, char* buffer, int64_t capacity) {
-  const std::string_view key(name.data, name.size);
+void log_line(int32_t, const char*, const char*, int64_t) {}
+int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
+  const std::string_view key(name, static_cast<size_t>(name_size));
   std::string value;
   if (key == "COMPUTE_MINIMAL_MEMORY") value = "16777216";
   if (key == "COMPUTE_MINIMAL_NO_PINNED" && no_pinned_heap) value = "1";
@@ -198,13 +198,21 @@ class MinimalPlugin : public testing::Test {
   }
   uint64_t allocate(int64_t size_bytes, int32_t heap = 0) {
     uint64_t buffer = 0;
-    EXPECT_OK(table_->memory_allocate(device_, heap, size_bytes, &buffer));
+    EXPECT_OK(try_allocate(size_bytes, &buffer, heap));
     return buffer;
+  }
+  compute_error* try_allocate(int64_t size_bytes, uint64_t* out_buffer, int32_t heap = 0) {
+    const compute_plugin_allocation request = {sizeof request, COMPUTE_PLUGIN_STRUCT_ALLOCATION, nullptr, heap, 0, size_bytes};
+    return table_->memory_allocate(device_, &request, out_buffer);
+  }
+  const compute_plugin_operand* at(uint64_t buffer, int64_t offset_bytes) {
+    place_ = {buffer, offset_bytes};
+    return &place_;
   }
   // Waits for everything on the stream.
   compute_error_code finish(uint64_t stream) {
     uint64_t reached = 0;
-    EXPECT_OK(table_->stream_mark(stream, ++number_));
+    EXPECT_OK(table_->stream_mark(stream, ++number_, 0));
     const compute_error_code code = code_of(table_->stream_sync(stream, number_, INT64_MAX, &reached));
     if (code == COMPUTE_OK) {
       EXPECT_EQ(reached, number_);
@@ -220,7 +228,7 @@ class MinimalPlugin : public testing::Test {
       const T value = values[i];
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
     }
-    EXPECT_OK(table_->copy_from_host(stream_, bytes.data(), {operand.buffer, 0}, bytes.size()));
+    EXPECT_OK(table_->copy_from_host(stream_, bytes.data(), at(operand.buffer, 0), bytes.size()));
     EXPECT_EQ(finish(stream_), COMPUTE_OK);
     return operand;
   }
@@ -236,7 +244,7 @@ class MinimalPlugin : public testing::Test {
   std::vector<T> download(const Operand& operand) {
     const int64_t count = std::accumulate(operand.shape.begin(), operand.shape.end(), int64_t{1}, std::multiplies<>());
     std::unique_ptr<T[]> values(new T[count]);
-    EXPECT_OK(table_->copy_to_host(stream_, {operand.buffer, 0}, values.get(), count * sizeof(T)));
+    EXPECT_OK(table_->copy_to_host(stream_, at(operand.buffer, 0), values.get(), count * sizeof(T)));
     EXPECT_EQ(finish(stream_), COMPUTE_OK);
     return std::vector<T>(values.get(), values.get() + count);
   }
@@ -282,16 +290,17 @@ class MinimalPlugin : public testing::Test {
 
   // The reason of the refusal; 0 if the op is taken.
   int32_t refusal(const Op& op) {
-    int32_t supported = -1, reason = 0;
+    compute_plugin_query_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, nullptr, -1, 0, 0};
+    int32_t reason = 0;
     with_op(op, [&](const compute_plugin_op& described) {
       EXPECT_OK(table_->op_query(
-          device_, &described, &supported,
+          device_, &described, &info,
           [](void* context, const compute_plugin_refusal* refused) {
             *static_cast<int32_t*>(context) = refused->reason;
           },
           &reason));
     });
-    EXPECT_EQ(supported, reason == 0);
+    EXPECT_EQ(info.supported, reason == 0);
     return reason;
   }
 
@@ -307,7 +316,8 @@ class MinimalPlugin : public testing::Test {
     for (const Operand& input : op.inputs) tensors.push_back({input.buffer, input.offset_bytes});
     for (const Operand& output : op.outputs) tensors.push_back({output.buffer, output.offset_bytes});
     const compute_plugin_run run = {sizeof run,     COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream,
-                                    tensors.data(), op.scalars.data(),         {},      fault};
+                                    tensors.data(), op.scalars.data(),         {},      fault,   static_cast<int32_t>(tensors.size()),
+                                    static_cast<int32_t>(op.scalars.size()), 0};
     EXPECT_OK(table_->op_run(plan, &run));
     table_->op_release(device_, plan);  // at once: the queued run keeps it
   }
@@ -338,6 +348,7 @@ class MinimalPlugin : public testing::Test {
 
   Library library_;
   uint64_t device_ = 0, stream_ = 0, number_ = 0;
+  compute_plugin_operand place_ = {};
   const compute_plugin_device_table* table_ = nullptr;
 };
 
@@ -398,17 +409,17 @@ TEST_F(MinimalPlugin, BuffersAreNoAddresses) {
   const uint64_t buffer = allocate(4096);
   EXPECT_NE(buffer >> 63, 0u);
   void* data = &data;
-  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, &data)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_TENSOR_INPUT, &data)), COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(data, nullptr);
   table_->memory_free(device_, 0, buffer);
 }
 
 TEST_F(MinimalPlugin, RunsOutOfMemoryWithoutSticking) {
   uint64_t buffer = 1;
-  EXPECT_EQ(code_of(table_->memory_allocate(device_, 0, 16777217, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(code_of(try_allocate(16777217, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   EXPECT_EQ(buffer, 0u);
   const uint64_t all = allocate(16777216);
-  EXPECT_EQ(code_of(table_->memory_allocate(device_, 0, 1, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(code_of(try_allocate(1, &buffer)), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   table_->memory_free(device_, 0, all);
   table_->memory_free(device_, 0, allocate(16777216));
 }
@@ -416,12 +427,12 @@ TEST_F(MinimalPlugin, RunsOutOfMemoryWithoutSticking) {
 TEST_F(MinimalPlugin, RefusesBytesOutsideOfABuffer) {
   const uint64_t buffer = allocate(64);
   char bytes[65] = {};
-  EXPECT_OK(table_->copy_from_host(stream_, bytes, {buffer, 32}, 32));
-  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, {buffer, 32}, 33)), COMPUTE_ERROR_INTERNAL);
-  EXPECT_EQ(code_of(table_->copy_to_host(stream_, {buffer, -1}, bytes, 2)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_OK(table_->copy_from_host(stream_, bytes, at(buffer, 32), 32));
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, at(buffer, 32), 33)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(code_of(table_->copy_to_host(stream_, at(buffer, -1), bytes, 2)), COMPUTE_ERROR_INTERNAL);
   EXPECT_EQ(finish(stream_), COMPUTE_OK);
   table_->memory_free(device_, 0, buffer);
-  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, {buffer, 0}, 1)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, at(buffer, 0), 1)), COMPUTE_ERROR_INTERNAL);
 }
 
 TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
@@ -430,10 +441,10 @@ TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
   EXPECT_TRUE(caps->heaps[1].flags & COMPUTE_HEAP_PINNED);
   const uint64_t buffer = allocate(64, 1);
   void* data = nullptr;
-  ASSERT_OK(table_->memory_map(device_, 1, buffer, &data));
+  ASSERT_OK(table_->memory_map(device_, 1, buffer, 0, 64, COMPUTE_TENSOR_OUTPUT, &data));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(data), buffer);
   std::memset(data, 7, 64);
-  table_->memory_unmap(device_, 1, buffer);
+  table_->memory_unmap(device_, 1, buffer, data);
   table_->memory_free(device_, 1, buffer);
 }
 
@@ -443,11 +454,12 @@ TEST_F(MinimalPlugin, CopiesAndFillsInOrder) {
   const uint64_t buffer = allocate(64), other = allocate(64);
   const uint32_t pattern = 0x01020304;
   uint32_t words[16] = {}, more[16] = {};
-  EXPECT_OK(table_->fill(stream_, {buffer, 0}, 64, &pattern, 4));
-  EXPECT_OK(table_->fill(stream_, {buffer, 16}, 16, "\x09", 1));
-  EXPECT_OK(table_->copy(stream_, {buffer, 8}, {other, 16}, 32));
-  EXPECT_OK(table_->copy_to_host(stream_, {buffer, 0}, words, 64));
-  EXPECT_OK(table_->copy_to_host(stream_, {other, 0}, more, 64));
+  EXPECT_OK(table_->fill(stream_, at(buffer, 0), 64, &pattern, 4));
+  EXPECT_OK(table_->fill(stream_, at(buffer, 16), 16, "\x09", 1));
+  const compute_plugin_operand src = {buffer, 8}, dst = {other, 16};
+  EXPECT_OK(table_->copy(stream_, &src, &dst, 32));
+  EXPECT_OK(table_->copy_to_host(stream_, at(buffer, 0), words, 64));
+  EXPECT_OK(table_->copy_to_host(stream_, at(other, 0), more, 64));
   EXPECT_EQ(finish(stream_), COMPUTE_OK);
   EXPECT_EQ(words[3], pattern);
   EXPECT_EQ(words[4], 0x09090909u);
@@ -464,10 +476,10 @@ TEST_F(MinimalPlugin, MarksAreReachedAndWaitsTimeOut) {
   EXPECT_EQ(reached, 0u);
   const uint64_t other = make_stream();
   EXPECT_OK(table_->stream_wait(stream_, other, 5));
-  EXPECT_OK(table_->stream_mark(stream_, 3));
+  EXPECT_OK(table_->stream_mark(stream_, 3, 0));
   EXPECT_OK(table_->stream_sync(stream_, 3, 20'000'000, &reached));
   EXPECT_EQ(reached, 0u);  // the time is over and it is no error
-  EXPECT_OK(table_->stream_mark(other, 5));
+  EXPECT_OK(table_->stream_mark(other, 5, 0));
   table_->stream_destroy(other);  // what is queued still runs
   EXPECT_OK(table_->stream_sync(stream_, 3, INT64_MAX, &reached));
   EXPECT_EQ(reached, 3u);
@@ -485,7 +497,7 @@ TEST_F(MinimalPlugin, DestroyedStreamsFinishTheirWork) {
     const uint64_t stream = make_stream();
     EXPECT_OK(table_->stream_wait(stream, before, number));
     run_on(stream, twice);
-    EXPECT_OK(table_->stream_mark(stream, number = 1));
+    EXPECT_OK(table_->stream_mark(stream, number = 1, 0));
     if (before != stream_) table_->stream_destroy(before);
     before = stream;
   }
@@ -790,7 +802,7 @@ TEST_F(MinimalPlugin, AFaultWithoutARecordFailsTheStream) {
   const Operand indices = upload(std::vector<int32_t>{7}), output = empty<int32_t>({1});
   const uint64_t good = number_;
   run_on(stream_, {.name = "gather", .inputs = {input, indices}, .outputs = {output}, .axis = 0});
-  EXPECT_OK(table_->stream_mark(stream_, ++number_));
+  EXPECT_OK(table_->stream_mark(stream_, ++number_, 0));
   uint64_t reached = 0;
   EXPECT_EQ(code_of(table_->stream_sync(stream_, number_, INT64_MAX, &reached)), COMPUTE_ERROR_KERNEL_FAILED);
   EXPECT_EQ(reached, good);
@@ -837,10 +849,10 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
     threads.emplace_back([&, i] {
       const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};
       const compute_plugin_run run = {sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {},
-                                      {}};
+                                      {},         2,                          0,       0};
       uint64_t reached = 0;
       for (int round = 0; round < 5; ++round) EXPECT_OK(table_->op_run(plan, &run));
-      EXPECT_OK(table_->stream_mark(streams[i], 5));
+      EXPECT_OK(table_->stream_mark(streams[i], 5, 0));
       EXPECT_OK(table_->stream_sync(streams[i], 5, INT64_MAX, &reached));
     });
   }

@@ -39,7 +39,7 @@ std::string dtypes_text(const compute_device_info& info) {
   std::string all, arithmetic;
   size_t count = 0;
   for (const compute_dtype dtype : kDtypes) {
-    const uint8_t levels = info.dtypes[dtype];
+    const uint32_t levels = dtype < info.dtype_count ? info.dtypes[dtype] : 0;
     if ((levels & COMPUTE_DTYPE_ARITHMETIC) != 0) {
       ++count;
       arithmetic += fmt::format("{}{}", arithmetic.empty() ? "" : " ", compute_dtype_name(dtype));
@@ -78,7 +78,7 @@ std::vector<compute_device_attribute> attributes_of(const std::string& name) {
 nlohmann::json device_json(const compute_device_info& info) {
   nlohmann::json dtypes;
   for (const compute_dtype dtype : kDtypes) {
-    const uint8_t levels = info.dtypes[dtype];
+    const uint32_t levels = dtype < info.dtype_count ? info.dtypes[dtype] : 0;
     nlohmann::json names = nlohmann::json::array();
     if ((levels & COMPUTE_DTYPE_STORAGE) != 0) names.push_back("storage");
     if ((levels & COMPUTE_DTYPE_CONVERT) != 0) names.push_back("convert");

@@ -97,11 +97,11 @@ const compute_plugin_caps* caps(uint64_t device) {
   return resized(caps, &compute_plugin_caps::struct_size, fault, offsetof(compute_plugin_caps, heap_count));
 }
 
-compute_error* op_query(uint64_t device, const compute_plugin_op* op, int32_t* out_supported,
+compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                         compute_plugin_refuse refuse, void* context) {
   const std::optional<Fault> fault = next_fault("op_query");
-  if (!fault) return real_device_table.op_query(device, op, out_supported, refuse, context);
-  *out_supported = 0;
+  if (!fault) return real_device_table.op_query(device, op, out_info, refuse, context);
+  out_info->supported = 0;
   compute_error* error = nullptr;
   if (act(*fault, "op_query", &error)) return error;
   if (fault->is("refuse")) {

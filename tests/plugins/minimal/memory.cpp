@@ -15,24 +15,24 @@ constexpr uint64_t kPrivate = uint64_t{1} << 63;
 
 std::byte* host_address(uint64_t buffer) { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(buffer)); }
 
-compute_error* memory_allocate(uint64_t device, int32_t heap, int64_t size_bytes, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
-  return guard([&] { *out_buffer = from_handle<Device>(device).memory.allocate(heap, size_bytes); });
+  return guard([&] { *out_buffer = from_handle<Device>(device).memory.allocate(request->heap, request->size_bytes); });
 }
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   from_handle<Device>(device).memory.free(heap, buffer);
 }
 
-compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, void** out_data) {
+compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
     if (heap != kPinnedHeap) throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
-    *out_data = host_address(buffer);
+    *out_data = host_address(buffer) + offset_bytes;
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 
 }  // namespace
 

@@ -45,13 +45,13 @@ namespace {
 using SharedPlan = std::shared_ptr<const Plan>;
 
 // Preparing costs so little that asking whether it would succeed is the same as trying.
-compute_error* op_query(uint64_t, const compute_plugin_op* op, int32_t* out_supported, compute_plugin_refuse refuse,
+compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
                         void* context) {
-  *out_supported = 0;
+  out_info->supported = 0;
   return guard([&] {
     try {
       Plan plan(*op);
-      *out_supported = 1;
+      out_info->supported = 1;
     } catch (const Refused& refused) {
       compute_plugin_refusal refusal = {};
       refusal.struct_size = sizeof refusal;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions, the manifest, and the devices.
+#include <array>
 #include <charconv>
 #include <iterator>
 
@@ -10,6 +11,15 @@ namespace minimal {
 const compute_plugin_host* host = nullptr;
 
 namespace {
+
+// By dtype id: all of every dtype.
+constexpr std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> kDtypeLevels = [] {
+  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < levels.size(); ++dtype) {
+    levels[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+  }
+  return levels;
+}();
 
 constexpr std::string_view kSanitizer =
 #if defined(__SANITIZE_ADDRESS__)
@@ -24,7 +34,7 @@ constexpr std::string_view kSanitizer =
 
 std::string setting(std::string_view name) {
   char buffer[64];
-  const int64_t size = host->setting(text(name), buffer, sizeof buffer);
+  const int64_t size = host->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
   return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
 }
 
@@ -106,10 +116,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       info.memory_bytes = memory_bytes();
       info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
       info.platform_index = -1;
-      for (int32_t dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-        info.dtypes[dtype] =
-            COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-      }
+      info.dtypes = kDtypeLevels.data();
+      info.dtype_count = static_cast<int32_t>(kDtypeLevels.size());
       sink->device(sink->context, &info);
     }
   });

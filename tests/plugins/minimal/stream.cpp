@@ -110,7 +110,7 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 
 void stream_destroy(uint64_t stream) { from_handle<Stream>(stream).retire(); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
     self.submit([timeline = self.timeline, number] { timeline->reach(number); });
@@ -136,36 +136,36 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
 
 compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) { return stream_sync(stream, 0, 0, out_reached); }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, compute_plugin_operand dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
-    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
     self.submit([=] { std::memcpy(to, src, size_bytes); });
   });
 }
 
-compute_error* copy_to_host(uint64_t stream, compute_plugin_operand src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
-    const std::byte* from = self.memory.resolve(src, 0, size_bytes);
+    const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
     self.submit([=] { std::memcpy(dst, from, size_bytes); });
   });
 }
 
-compute_error* copy(uint64_t stream, compute_plugin_operand src, compute_plugin_operand dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
-    const std::byte* from = self.memory.resolve(src, 0, size_bytes);
-    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
+    std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
     self.submit([=] { std::memcpy(to, from, size_bytes); });
   });
 }
 
-compute_error* fill(uint64_t stream, compute_plugin_operand dst, int64_t size_bytes, const void* pattern,
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
-    std::byte* to = self.memory.resolve(dst, 0, size_bytes);
+    std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
     struct {
       std::byte bytes[16];
     } copied = {};  // `pattern` is valid during the call only

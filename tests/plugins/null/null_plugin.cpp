@@ -3,6 +3,7 @@
 // instruction count, not for results.
 #include <compute/plugin.h>
 
+#include <array>
 #include <cstring>
 #include <string_view>
 
@@ -36,7 +37,7 @@ const compute_plugin_caps* caps(uint64_t) {
   return &value;
 }
 
-compute_error* memory_allocate(uint64_t, int32_t, int64_t, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t, const compute_plugin_allocation*, uint64_t* out_buffer) {
   *out_buffer = new_handle();
   return nullptr;
 }
@@ -48,12 +49,12 @@ compute_error* stream_sync(uint64_t, uint64_t number, int64_t, uint64_t* out_rea
   *out_reached = number;
   return nullptr;
 }
-compute_error* copy_to_host(uint64_t, compute_plugin_operand, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t, const compute_plugin_operand*, void* dst, int64_t size_bytes) {
   std::memset(dst, 0, static_cast<size_t>(size_bytes));
   return nullptr;
 }
-compute_error* op_query(uint64_t, const compute_plugin_op*, int32_t* out_supported, compute_plugin_refuse, void*) {
-  *out_supported = 1;
+compute_error* op_query(uint64_t, const compute_plugin_op*, compute_plugin_query_info* out_info, compute_plugin_refuse, void*) {
+  out_info->supported = 1;
   return nullptr;
 }
 compute_error* op_prepare(uint64_t, const compute_plugin_op*, uint64_t* out_plan, compute_plugin_plan_info*) {
@@ -73,17 +74,17 @@ constexpr compute_plugin_device_table kDevice = {
     .memory_import = nullptr,
     .stream_create = stream_create,
     .stream_destroy = [](uint64_t) {},
-    .stream_mark = [](uint64_t, uint64_t) -> compute_error* { return nullptr; },
+    .stream_mark = [](uint64_t, uint64_t, uint32_t) -> compute_error* { return nullptr; },
     .stream_wait = [](uint64_t, uint64_t, uint64_t) -> compute_error* { return nullptr; },
     .stream_reached = [](uint64_t, uint64_t* out_reached) -> compute_error* {
       *out_reached = 0;
       return nullptr;
     },
     .stream_sync = stream_sync,
-    .copy_from_host = [](uint64_t, const void*, compute_plugin_operand, int64_t) -> compute_error* { return nullptr; },
+    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, int64_t) -> compute_error* { return nullptr; },
     .copy_to_host = copy_to_host,
-    .copy = [](uint64_t, compute_plugin_operand, compute_plugin_operand, int64_t) -> compute_error* { return nullptr; },
-    .fill = [](uint64_t, compute_plugin_operand, int64_t, const void*, int32_t) -> compute_error* { return nullptr; },
+    .copy = [](uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) -> compute_error* { return nullptr; },
+    .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* { return nullptr; },
     .copy_peer = nullptr,
     .op_query = op_query,
     .op_prepare = op_prepare,
@@ -103,9 +104,14 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
   info.score = -1;
   info.platform_index = -1;
-  for (uint8_t& levels : info.dtypes) {
-    levels = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-  }
+  static const std::array<uint32_t, 16> levels = [] {
+    std::array<uint32_t, 16> all;
+    all.fill(COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL);
+    all[0] = 0;
+    return all;
+  }();
+  info.dtypes = levels.data();
+  info.dtype_count = static_cast<int32_t>(levels.size());
   sink->device(sink->context, &info);
   return nullptr;
 }
