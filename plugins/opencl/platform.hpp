@@ -12,7 +12,6 @@ namespace compute::opencl {
 
 // What to avoid on a device; see faults.inc.
 enum class Fault : uint8_t {
-  kClblast,        // matrix products use the generated kernel
   kHalfIo,         // float16 is converted in integers
   kWideIntrinsic,  // the float32 form of an intrinsic misses its bound
   kBinaries,       // programs are not kept on disk

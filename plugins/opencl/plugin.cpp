@@ -374,11 +374,50 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   });
 }
 
+// ---- Native handles -------------------------------------------------------------------------------------------------
+
+compute_error* native_device(uint64_t device, uint64_t* out_handle) {
+  *out_handle = handle_of(device_of(device)->context());
+  return nullptr;
+}
+
+compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
+  *out_handle = 0;
+  return guard([&] { *out_handle = handle_of(stream_of(stream)->queue()); });
+}
+
+compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
+  *out_handle = handle_of(memory_of(buffer));
+  return nullptr;
+}
+
+compute_error* native_wrap(uint64_t, uint64_t, uint64_t, uint64_t* out_stream) {
+  *out_stream = 0;
+  return common::make_error(COMPUTE_ERROR_UNSUPPORTED, "a cl_command_queue of another owner cannot be a stream: it need not be in order");
+}
+
+constexpr compute_plugin_native_table native_table() {
+  compute_plugin_native_table table{};
+  table.table_size = sizeof table;
+  table.device_handle = native_device;
+  table.stream_handle = native_stream;
+  table.buffer_handle = native_buffer;
+  table.stream_wrap = native_wrap;
+  return table;
+}
+
+constexpr compute_plugin_native_table kNativeTable = native_table();
+
+const void* get_extension(const char* name) {
+  return std::string_view(name) == COMPUTE_EXT_NATIVE_V1 ? &kNativeTable : nullptr;
+}
+
 constexpr compute_plugin_table plugin_table() {
   compute_plugin_table table{};
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.get_extension = get_extension;
   return table;
 }
 

@@ -57,8 +57,8 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
   const bool a_along_k = std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0)), b_along_n = std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0));
   builder.sign(dtype);
   builder.sign(nest.rank);
-  builder.sign(a_along_k);
-  builder.sign(b_along_n);
+  builder.sign(!dialect.is_host && a_along_k);
+  builder.sign(!dialect.is_host && b_along_n);
   builder.sign(is_scaled);
   builder.sign(has_addend);
   builder.sign(has_bias);
@@ -70,7 +70,7 @@ BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_te
   }
   const int tile = choose_tile(dialect, m, n, nest.points(), dtype_size(wide));
   const bool b_in_rows = stride(1, 1) == 1;
-  builder.sign(tile);
+  builder.sign(dialect.is_host ? 0 : tile);
   builder.sign(dialect.is_host && b_in_rows);
   const int64_t tile_rows = divide_up(m, dialect.is_host ? kRows : tile), tile_columns = divide_up(n, dialect.is_host ? kColumns : tile);
   const int32_t m_word = builder.word(m), n_word = builder.word(n), k_word = builder.word(k), rows_word = builder.word(tile_rows),

@@ -172,13 +172,18 @@ class MapBuilder {
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
     const auto stride = [&](size_t operand) { return nest.rank == 0 ? 0 : nest.strides[operand][inner]; };
-    for (size_t i = 0; i < nest.strides.size(); ++i) builder_.sign(moves_by_lanes(stride(i)) ? stride(i) : 2);
+    bool has_unit_strides = true;
+    for (size_t i = 0; i < nest.strides.size(); ++i) {
+      builder_.sign(stride(i) != 0);
+      has_unit_strides = has_unit_strides && moves_by_lanes(stride(i));
+    }
     declare_operands();
     LoopNest outer = nest;
     outer.rank = std::max(inner, 0);
     Space space(outer);
     const int64_t extent = nest.rank == 0 ? 1 : nest.extents[inner], parts = divide_up(extent, kRun), items = parts * outer.points();
-    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items);
+    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items),
+                  unit_word = builder_.word(has_unit_strides);
     space.add_words(builder_, 1);
     std::vector<int32_t> stride_words;
     for (size_t i = 0; i < nest.strides.size(); ++i) stride_words.push_back(builder_.word(stride(i)));
@@ -191,15 +196,20 @@ class MapBuilder {
       space.decompose(builder_, "  ", "c", "row");
       for (size_t i = 0; i < nest.strides.size(); ++i) {
         out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
-        if (!moves_by_lanes(stride(i))) out += cat("  const ix d", i, " = ", word(stride_words[i]), ";\n");
+        if (stride(i) != 0) out += cat("  const ix d", i, " = ", word(stride_words[i]), ";\n");
       }
-      out += "  for (ix i = first; i < last; ++i) {\n";
-      const auto offset = [&](int32_t operand) {
-        const int64_t step = stride(static_cast<size_t>(operand));
-        return step == 0 ? cat("b", operand) : step == 1 ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
-      };
-      print_point("    ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
-                  [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
+      // One kernel for both: a loop along memory, which becomes vector code, and one for any strides.
+      for (const bool is_unit : {true, false}) {
+        out += is_unit ? cat("  if (", word(unit_word), ") {\n") : std::string("  } else {\n");
+        out += "    for (ix i = first; i < last; ++i) {\n";
+        const auto offset = [&](int32_t operand) {
+          if (stride(static_cast<size_t>(operand)) == 0) return cat("b", operand);
+          return is_unit ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
+        };
+        print_point("      ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
+                    [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
+        out += "    }\n";
+      }
       out += "  }\n";
     }
     recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
