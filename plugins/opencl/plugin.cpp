@@ -408,7 +408,7 @@ constexpr compute_plugin_native_table native_table() {
 
 constexpr compute_plugin_native_table kNativeTable = native_table();
 
-const void* get_extension(const char* name) {
+const void* get_extension(uint64_t, const char* name) {
   return std::string_view(name) == COMPUTE_EXT_NATIVE_V1 ? &kNativeTable : nullptr;
 }
 

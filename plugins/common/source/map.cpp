@@ -135,9 +135,9 @@ class MapBuilder {
     return value_of_element(dtype_of(input), element);
   }
 
-  void declare_operands() {
+  void declare_operands(int rank) {
     builder_.sign(shape_.lanes);
-    builder_.sign(shape_.nest.rank);
+    builder_.sign(rank);
     builder_.sign(expression_);
     for (int32_t i = 0; i < shape_.tensors; ++i) {
       const bool is_input = i < shape_.inputs;
@@ -177,9 +177,15 @@ class MapBuilder {
       builder_.sign(stride(i) != 0);
       has_unit_strides = has_unit_strides && moves_by_lanes(stride(i));
     }
-    declare_operands();
+    // Outer loops are taken apart once a run, which costs little: up to kOuter of them share a kernel.
+    constexpr int kOuter = 3;
+    declare_operands(std::max(inner, kOuter) + 1);
     LoopNest outer = nest;
     outer.rank = std::max(inner, 0);
+    for (; outer.rank < kOuter; ++outer.rank) {
+      outer.extents[outer.rank] = 1;
+      for (auto& strides : outer.strides) strides[outer.rank] = 0;
+    }
     Space space(outer);
     const int64_t extent = nest.rank == 0 ? 1 : nest.extents[inner], parts = divide_up(extent, kRun), items = parts * outer.points();
     const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items),
@@ -226,7 +232,7 @@ class MapBuilder {
     for (size_t i = 0; i < shape_.nest.strides.size(); ++i) {
       builder_.sign(lanes > 1 ? moves(static_cast<int32_t>(i)) : -1);
     }
-    declare_operands();
+    declare_operands(shape_.nest.rank);
     const int64_t points = shape_.nest.points();
     const int64_t vectors = divide_up(points, lanes);
     const int32_t vectors_word = builder_.word(vectors), points_word = builder_.word(points);
@@ -333,7 +339,7 @@ class MapBuilder {
     builder_.sign(loop);
     for (const int32_t i : tiled) builder_.sign(i);
     builder_.sign(static_cast<int64_t>(tiled.size()));
-    declare_operands();
+    declare_operands(shape_.nest.rank);
     // Tiles of one place in the other loops, and the other loops.
     LoopNest outer = nest;
     outer.rank = 0;
