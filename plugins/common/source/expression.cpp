@@ -208,7 +208,9 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
                        ((intrinsic == COMPUTE_INTRINSIC_SQRT && functions.emulates_division()) ||
                         functions.dialect().wide_intrinsics.test(static_cast<size_t>(intrinsic)));
   if (const char* op = operator_of(intrinsic)) return cat("(", v[0], op, v[1], ")");
-  if (intrinsic == COMPUTE_INTRINSIC_EXP && (!wide || functions.dialect().language == Language::kOpenclC)) return functions.need("exp", dtype) + "(" + v[0] + ")";
+  // CUDA's float64 form and PoCL's float32 form keep the bound, and the latter becomes vector code.
+  const bool good_exp = wide ? functions.dialect().language == Language::kCudaC : functions.dialect().is_host;
+  if (intrinsic == COMPUTE_INTRINSIC_EXP && !good_exp) return functions.need("exp", dtype) + "(" + v[0] + ")";
   if (const char* name = math_name(intrinsic)) {
     std::string text = in_fp64 ? cat("(f32)", name, "((f64)", v[0]) : cat(name, "(", v[0]);
     if (v.size() > 1) text += (in_fp64 ? ", (f64)" : ", ") + v[1];
