@@ -15,7 +15,9 @@ packages_to_run=(
   libxxhash-dev
   ninja-build
   nlohmann-json3-dev
+  ocl-icd-libopencl1
   pkg-config
+  pocl-opencl-icd
 )
 
 # Further ones that only tests need.
@@ -23,6 +25,7 @@ packages_to_test=(
   abigail-tools
   libbenchmark-dev
   libgtest-dev
+  opencl-headers
   python3-numpy
   valgrind
 )
