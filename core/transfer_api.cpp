@@ -66,8 +66,18 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
   }
 }
 
+void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write) {
+  Timeline& timeline = submission.timeline();
+  const compute_plugin_device_table& table = timeline.device.table;
+  timeline.device.check(write ? table.copy_from_host(timeline.plugin_stream, data, &place, size_bytes)
+                              : table.copy_to_host(timeline.plugin_stream, &place, data, size_bytes));
+}
+
+// Whether host memory is pinned, so that the device reaches it itself, or goes by way of memory that is.
+enum class HostSide : uint8_t { kPageable, kPinned };
+
 // Copies a row-major tensor to or from host memory, which may be used when this returns.
-void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline) {
+void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSide side) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
   const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
@@ -76,10 +86,15 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline) {
   uint64_t number = 0;
   bool finished = false;
   {
-    Submission submission(timeline, {&use, 1}, write ? "write" : "read", transfer_numbers(device, bytes));
+    const bool staged = side == HostSide::kPageable;
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read", staged ? transfer_numbers(device, bytes) : 1);
     number = submission.number();
     const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
-    finished = write ? copy_to_device(submission, data, place, bytes) : copy_to_host(submission, place, data, bytes);
+    if (staged) {
+      finished = write ? copy_to_device(submission, data, place, bytes) : copy_to_host(submission, place, data, bytes);
+    } else {
+      copy_plainly(submission, place, data, bytes, write);
+    }
   }
   if (!device.is_host) device.counters.count_transfer(write, bytes, false);
   if (!write || !finished) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
@@ -95,9 +110,7 @@ uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) 
   {
     Submission submission(timeline, {&use, 1}, write ? "write" : "read");
     number = submission.number();
-    const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
-    device.check(write ? device.table.copy_from_host(timeline.plugin_stream, data, &place, bytes)
-                       : device.table.copy_to_host(timeline.plugin_stream, &place, data, bytes));
+    copy_plainly(submission, operand_at(buffer, tensor.offset_bytes), data, bytes, write);
   }
   if (!device.is_host) device.counters.count_transfer(write, bytes, false);
   return number;
@@ -110,7 +123,7 @@ Tensor& row_major(Tensor& tensor, Timeline& timeline, TensorReference& packed) {
   return *packed;
 }
 
-void read(Tensor& tensor, void* dst) {
+void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
   if (tensor.buffer == nullptr) {
     std::memcpy(dst, tensor.bits.data(), static_cast<size_t>(dtype_size(tensor.dtype)));
     return;
@@ -124,10 +137,10 @@ void read(Tensor& tensor, void* dst) {
   Timeline& timeline = default_timeline(device);
   TensorReference packed;
   Tensor& source = row_major(tensor, timeline, packed);
-  copy_now(source, dst, false, timeline);
+  copy_now(source, dst, false, timeline, side);
 }
 
-void write(Tensor& tensor, const void* src) {
+void write(Tensor& tensor, const void* src, HostSide side = HostSide::kPageable) {
   Device& device = tensor.buffer->device;
   auto* data = const_cast<void*>(src);
   if (device.is_host) {
@@ -137,11 +150,11 @@ void write(Tensor& tensor, const void* src) {
   device.require_usable();
   Timeline& timeline = default_timeline(device);
   if (tensor.is_row_major) {
-    copy_now(tensor, data, true, timeline);
+    copy_now(tensor, data, true, timeline, side);
     return;
   }
   TensorReference packed(make_tensor(device, tensor.dtype, tensor.shape_span(), &timeline));
-  copy_now(*packed, data, true, timeline);
+  copy_now(*packed, data, true, timeline, side);
   copy_into(*packed, tensor, timeline);
 }
 
@@ -207,12 +220,74 @@ Tensor* move(Tensor& tensor, Device& device) {
   return made.release();
 }
 
+// A row-major copy of a tensor that the host cannot address: in pinned memory where its device has some, so that it takes one copy by
+// the device.
+class HostCopy {
+ public:
+  explicit HostCopy(const Tensor& tensor) : device_(tensor.device()) {
+    const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+    if (device_.pinned) {
+      try {
+        block_ = device_.pinned->allocate(bytes, nullptr, MemoryUse::kTemporary);
+        return;
+      } catch (const Error&) {
+        // The system has no more memory to pin. Pageable memory serves as well.
+      }
+    }
+    buffer_.reset(make_buffer(host_device(), bytes, nullptr, MemoryUse::kTemporary));
+  }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+  ~HostCopy() {
+    if (block_) device_.pinned->free(block_, {});
+  }
+
+  void* data() const noexcept {
+    return block_ ? reinterpret_cast<void*>(block_.buffer + static_cast<uint64_t>(block_.offset_bytes)) : buffer_->host_address();
+  }
+  HostSide side() const noexcept { return block_ ? HostSide::kPinned : HostSide::kPageable; }
+
+ private:
+  Device& device_;
+  Block block_;
+  BufferReference buffer_;
+};
+
 // Addresses handed out by compute_tensor_map.
 struct Mapping {
   TensorReference tensor;
   int32_t access = 0;
-  BufferReference copy;  // of a tensor that the host cannot address
+  std::unique_ptr<HostCopy> copy;  // of a tensor that the host cannot address
+  void* plugin_map = nullptr;      // what memory_map gave, for memory that only the plugin can make visible
 };
+
+// The memory of a tensor that the plugin can make visible to the host, at its first element; NULL where it cannot.
+void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
+  Buffer& buffer = *tensor.buffer;
+  Device& device = buffer.device;
+  if (!buffer.block || (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0) return nullptr;
+  if (device.table.memory_map == nullptr || device.table.memory_unmap == nullptr) return nullptr;
+  device.require_usable();
+  wait_for_buffer(buffer, (access & COMPUTE_ACCESS_WRITE) != 0);
+  int64_t begin = 0, end = 0;
+  tensor.byte_range(&begin, &end);
+  const compute_plugin_operand place = operand_at(buffer, begin);
+  const int32_t direction =
+      ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) | ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
+  compute_error* error =
+      device.table.memory_map(device.plugin_device, 0, place.buffer, place.offset_bytes, end - begin, direction, &mapping.plugin_map);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);
+    return nullptr;
+  }
+  device.check(error);
+  return static_cast<uint8_t*>(mapping.plugin_map) + (tensor.offset_bytes - begin);
+}
+
+void unmap_in_place(Mapping& mapping) noexcept {
+  Buffer& buffer = *mapping.tensor->buffer;
+  buffer.device.table.memory_unmap(buffer.device.plugin_device, 0, buffer.handle, mapping.plugin_map);
+}
 
 struct Mappings {
   std::mutex mutex;
@@ -344,11 +419,10 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
       bring_home(buffer);
       wait_for_buffer(buffer, writes);
       data = buffer.host_address() + self.offset_bytes;
-    } else {
-      const int64_t bytes = self.element_count * dtype_size(self.dtype);
-      mapping.copy.reset(make_buffer(host_device(), bytes, nullptr, MemoryUse::kTemporary));
-      data = mapping.copy->host_address();
-      if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data);
+    } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
+      mapping.copy = std::make_unique<HostCopy>(self);
+      data = mapping.copy->data();
+      if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data, mapping.copy->side());
       *out_is_copy = 1;
     }
     {
@@ -377,9 +451,13 @@ compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
       mapping = std::move(found->second);
       mappings().by_address.erase(found);
     }
+    if (mapping.plugin_map != nullptr) {
+      unmap_in_place(mapping);
+      return;
+    }
     if ((mapping.access & COMPUTE_ACCESS_WRITE) == 0) return;
     if (mapping.copy) {
-      write(self, data);
+      write(self, data, mapping.copy->side());
       return;
     }
     self.buffer->version.fetch_add(1, std::memory_order_acq_rel);

@@ -24,11 +24,13 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   from_handle<Device>(device).memory.free(heap, buffer);
 }
 
-compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
+compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes, int32_t, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
-    if (heap != kPinnedHeap) throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
-    *out_data = host_address(buffer) + offset_bytes;
+    if (heap != kPinnedHeap && !memory_is_visible()) {
+      throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
+    }
+    *out_data = from_handle<Device>(device).memory.resolve({buffer, offset_bytes}, 0, size_bytes);
   });
 }
 

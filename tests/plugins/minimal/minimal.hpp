@@ -83,6 +83,9 @@ const T& element(const T* array, int64_t index) {
 
 enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
 
+// COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
+bool memory_is_visible();
+
 // A device's memory. A buffer of the private heap is a number that means nothing to anybody else, as on a real device;
 // one of the pinned heap is its host address.
 class Memory {

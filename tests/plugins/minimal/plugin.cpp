@@ -70,7 +70,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
 // since the process may exit while work is still running.
 const compute_plugin_caps* caps(uint64_t) {
   static const compute_plugin_heap heaps[] = {
-      make_heap(COMPUTE_HEAP_DEVICE_LOCAL, memory_bytes()),
+      make_heap(COMPUTE_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_HEAP_HOST_VISIBLE : 0), memory_bytes()),
       make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT, -1),
   };
   static const compute_plugin_caps caps = {sizeof caps, COMPUTE_PLUGIN_STRUCT_CAPS, nullptr,
@@ -80,8 +80,7 @@ const compute_plugin_caps* caps(uint64_t) {
 
 void close(uint64_t device) { delete &from_handle<Device>(device); }  // joins the threads of its streams
 
-// What is optional stays NULL: memory_info, memory_import, copy_peer, kernels. Only memory_map is there, for the pinned
-// heap.
+// What is optional stays NULL: memory_info, memory_import, copy_peer, kernels. Only memory_map is there.
 const compute_plugin_device_table kDeviceTable = [] {
   compute_plugin_device_table table = {};
   table.table_size = sizeof table;
@@ -151,6 +150,9 @@ const compute_plugin_manifest kManifest = [] {
 }();
 
 }  // namespace
+
+bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
+
 }  // namespace minimal
 
 extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
