@@ -6,23 +6,26 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/matrix_product.hpp"
 #include "plugins/cuda/graph.hpp"
 
 namespace compute::cuda {
 namespace {
 
+using common::kA;
+using common::kAddend;
+using common::kB;
+using common::kC;
+using common::kOperands;
+using common::MatrixProduct;
 using common::Op;
 using common::Refusal;
 
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
-
-enum { kA, kB, kC, kAddend, kOperands };
 
 struct Types {
   int32_t data;
@@ -52,153 +55,6 @@ std::optional<Types> types_of(compute_dtype dtype, Math math) {
   }
 }
 
-bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
-
-// A matrix as columns that lie `leading` elements apart, or, transposed, as rows that do.
-struct Placed {
-  bool transposed = false;
-  int64_t leading = 1;
-};
-
-// Strides along an axis of extent 1 say nothing.
-std::optional<Placed> place(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  if ((row_stride == 1 || rows == 1) && (columns == 1 || column_stride >= rows)) {
-    return Placed{false, columns == 1 ? rows : column_stride};
-  }
-  if ((column_stride == 1 || columns == 1) && (rows == 1 || row_stride >= columns)) {
-    return Placed{true, rows == 1 ? columns : row_stride};
-  }
-  return std::nullopt;
-}
-
-// A contraction in column-major terms: d [m, n] = a [m, k] · b [k, n], for every point of the batch.
-struct Problem {
-  int64_t m = 0, n = 0, k = 0;
-  int64_t row[kOperands] = {}, column[kOperands] = {};
-  bool has_addend = false;
-  common::LoopNest batch;  // operands as above, in elements
-  Placed placed[kOperands];
-  int32_t argument[kOperands] = {0, 1, -1, 2};  // of the op
-
-  int64_t batches() const {
-    int64_t count = 1;
-    for (int i = 0; i < batch.rank; ++i) count *= batch.extents[static_cast<size_t>(i)];
-    return count;
-  }
-
-  void remove_loop(int loop) {
-    common::move_loop(batch, loop, 0);
-    const auto drop_first = [&](auto& array) { std::copy(array.begin() + 1, array.end(), array.begin()); };
-    drop_first(batch.extents);
-    for (auto& strides : batch.strides) drop_first(strides);
-    --batch.rank;
-  }
-};
-
-// Swaps the roles: the transpose of the result is the product of the transposes in reverse order.
-void transpose(Problem& p) {
-  std::swap(p.m, p.n);
-  for (int i = 0; i < kOperands; ++i) std::swap(p.row[i], p.column[i]);
-  std::swap(p.row[kA], p.row[kB]);
-  std::swap(p.column[kA], p.column[kB]);
-  std::swap(p.argument[kA], p.argument[kB]);
-  std::swap(p.batch.strides[kA], p.batch.strides[kB]);
-  std::swap(p.batch.offsets[kA], p.batch.offsets[kB]);
-}
-
-// A batch axis that continues the rows of a and c, with one b for all, makes the matrix longer instead.
-void fold_batch(Problem& p) {
-  for (int loop = p.batch.rank - 1; loop >= 0; --loop) {
-    const auto stride = [&](int operand) { return p.batch.strides[static_cast<size_t>(operand)][static_cast<size_t>(loop)]; };
-    const int64_t extent = p.batch.extents[static_cast<size_t>(loop)];
-    // Along an axis of extent 1 any stride will do; one that makes a row-major matrix of the batch is taken.
-    const auto continues = [&](int other, int64_t* along, const int64_t* across, int64_t length, int lengthened, int64_t wide) {
-      if (stride(other) != 0) return false;
-      const auto operands = {lengthened, int{kC}, p.has_addend ? int{kAddend} : int{kC}};
-      if (length > 1) {
-        return std::all_of(operands.begin(), operands.end(), [&](int i) { return stride(i) == length * along[i]; });
-      }
-      for (const int i : operands) {
-        if (across[i] != 1 || stride(i) < (i == lengthened ? p.k : wide)) return false;
-      }
-      for (const int i : operands) along[i] = stride(i);
-      return true;
-    };
-    if (continues(kB, p.row, p.column, p.m, kA, p.n)) {
-      p.m *= extent;
-    } else if (continues(kA, p.column, p.row, p.n, kB, p.m)) {
-      p.n *= extent;
-    } else {
-      continue;
-    }
-    p.remove_loop(loop);
-  }
-}
-
-Problem read_problem(const Op& op) {
-  Problem p;
-  const compute_plugin_tensor& c = op.output(0);
-  const compute_plugin_tensor* tensors[kOperands] = {&op.input(0), &op.input(1), &c, nullptr};
-  p.has_addend = is_given(op, 2) && op.integer("scaled", 0) == 1;  // else its factor is 0
-  if (p.has_addend) tensors[kAddend] = &op.input(2);
-  p.m = c.shape[c.rank - 2];
-  p.n = c.shape[c.rank - 1];
-  p.k = op.input(0).shape[op.input(0).rank - 1];
-  std::array<const int64_t*, kOperands> strides{};
-  for (int i = 0; i < kOperands; ++i) {
-    const compute_plugin_tensor& tensor = tensors[i] != nullptr ? *tensors[i] : c;
-    strides[static_cast<size_t>(i)] = tensor.strides;
-    p.row[i] = tensor.strides[tensor.rank - 2];
-    p.column[i] = tensor.strides[tensor.rank - 1];
-  }
-  p.batch = common::collapse({c.shape, static_cast<size_t>(c.rank - 2)}, strides, kC);
-  return p;
-}
-
-// Finds the orientation and the flags. The operand that has none, or -1.
-int place_all(Problem& p) {
-  const auto lies_in_columns = [&] {
-    const auto placed = place(p.m, p.n, p.row[kC], p.column[kC]);
-    return placed && !placed->transposed;
-  };
-  fold_batch(p);
-  if (!lies_in_columns()) {
-    transpose(p);
-    if (!lies_in_columns()) return kC;
-  }
-  const std::pair<int64_t, int64_t> extents[kOperands] = {{p.m, p.k}, {p.k, p.n}, {p.m, p.n}, {p.m, p.n}};
-  for (int i = 0; i < kOperands; ++i) {
-    if (i == kAddend && !p.has_addend) {
-      p.placed[i] = p.placed[kC];
-      continue;
-    }
-    const auto placed = place(extents[i].first, extents[i].second, p.row[i], p.column[i]);
-    if (!placed || (i >= kC && placed->transposed)) return i;
-    p.placed[i] = *placed;
-  }
-  // cuBLASLt steps through one batch axis, forwards; the longest such one goes inmost.
-  int best = -1;
-  for (int loop = 0; loop < p.batch.rank; ++loop) {
-    const auto at = static_cast<size_t>(loop);
-    const bool forwards = std::all_of(p.batch.strides.begin(), p.batch.strides.end(), [&](const auto& s) { return s[at] >= 0; });
-    if (forwards && p.batch.extents[at] <= INT32_MAX &&
-        (best < 0 || p.batch.extents[at] > p.batch.extents[static_cast<size_t>(best)])) {
-      best = loop;
-    }
-  }
-  if (best > 0) common::move_loop(p.batch, best, 0);
-  if (best < 0 && p.batch.rank > 0) {  // every axis runs backwards somewhere: each is walked by the host
-    for (int i = p.batch.rank; i > 0; --i) {
-      p.batch.extents[static_cast<size_t>(i)] = p.batch.extents[static_cast<size_t>(i - 1)];
-      for (auto& s : p.batch.strides) s[static_cast<size_t>(i)] = s[static_cast<size_t>(i - 1)];
-    }
-    p.batch.extents[0] = 1;
-    for (auto& s : p.batch.strides) s[0] = 0;
-    ++p.batch.rank;
-  }
-  return -1;
-}
-
 template <auto Destroy, class T>
 class Owned {
  public:
@@ -219,7 +75,7 @@ void require(cublasStatus status, const char* what) {
 
 class MatmulPlan final : public Plan {
  public:
-  MatmulPlan(const Op& op, const Problem& problem, const Types& types);
+  MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types);
 
   // False if cuBLASLt knows no algorithm.
   bool find_algorithm(const Op& op, const Types& types);
@@ -230,7 +86,7 @@ class MatmulPlan final : public Plan {
  private:
   int64_t alignment(const Op& op, int operand) const;
 
-  const Problem problem_;
+  const MatrixProduct problem_;
   const int64_t element_bytes_;
   const bool is_scaled_;
   const int32_t tensor_count_, scalar_count_;
@@ -241,7 +97,7 @@ class MatmulPlan final : public Plan {
   compute_plugin_scalar one_{};
 };
 
-MatmulPlan::MatmulPlan(const Op& op, const Problem& problem, const Types& types)
+MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types)
     : problem_(problem),
       element_bytes_(common::dtype_size(op.output(0).dtype)),
       is_scaled_(op.integer("scaled", 0) == 1),
@@ -395,12 +251,12 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     return verdict;
   }
   for (int32_t i = 0; i < op.input_count(); ++i) {
-    if (i >= 2 && !is_given(op, i)) continue;
+    if (i >= 2 && !common::is_given(op, i)) continue;
     if (op.input(i).rank >= 2 && op.input(i).dtype == dtype) continue;
     verdict.reason = "the operands differ in dtype, or have less than two axes";
     return verdict;
   }
-  if (op.expression_count() != 0 || is_given(op, 3)) {
+  if (op.expression_count() != 0 || common::is_given(op, 3)) {
     verdict.reason = "there is an epilogue";
     return verdict;
   }
@@ -409,8 +265,8 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());
     return verdict;
   }
-  Problem problem = read_problem(op);
-  const int misplaced = place_all(problem);
+  MatrixProduct problem = common::read_product(op);
+  const int misplaced = common::place_operands(problem);
   if (misplaced >= 0) {
     verdict.reason = "no leading dimension says an operand's strides";
     const int32_t argument = problem.argument[misplaced];
@@ -432,8 +288,8 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
 
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
   if (!judge_matmul(device, op).is_taken) return nullptr;
-  Problem problem = read_problem(op);
-  place_all(problem);
+  MatrixProduct problem = common::read_product(op);
+  common::place_operands(problem);
   const Types types = *types_of(op.output(0).dtype, op.fast_math() ? Math::kFast : device.math());
   auto plan = std::make_unique<MatmulPlan>(op, problem, types);
   return plan->find_algorithm(op, types) ? std::move(plan) : nullptr;

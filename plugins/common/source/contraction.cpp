@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "plugins/common/matrix_product.hpp"
 #include "plugins/common/source/kernel_builder.hpp"
 #include "plugins/common/source/ops.hpp"
 
@@ -23,8 +24,6 @@ int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int
   }
   return 32;
 }
-
-bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
 
 }  // namespace
 

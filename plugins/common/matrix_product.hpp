@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A contraction in the terms of BLAS: matrices with leading dimensions and flags, for every point of a batch.
+#pragma once
+
+#include <cstdint>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/common/op.hpp"
+
+namespace compute::common {
+
+/// The operands of a product, in the order of MatrixProduct's arrays.
+enum { kA, kB, kC, kAddend, kOperands };
+
+/// A matrix as columns that lie `leading` elements apart, or, transposed, as rows that do.
+struct PlacedMatrix {
+  bool transposed = false;
+  int64_t leading = 1;
+};
+
+/// A contraction in column-major terms: c [m, n] = a [m, k] · b [k, n], for every point of the batch. a and b are the op's operands in either
+/// order.
+struct MatrixProduct {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t row[kOperands] = {}, column[kOperands] = {};  // strides
+  bool has_addend = false;
+  LoopNest batch;  // strides and offsets in elements
+  PlacedMatrix placed[kOperands];
+  int32_t argument[kOperands] = {0, 1, -1, 2};  // of the op
+
+  int64_t batches() const;
+};
+
+/// Whether the contraction `op` has its optional input: 2 is the addend, 3 the bias.
+bool is_given(const Op& op, int32_t input);
+
+/// Of a contraction whose operands have two axes at least.
+MatrixProduct read_product(const Op& op);
+
+/// Finds the orientation and the flags, so that c lies in columns. The operand whose strides no leading dimension says, or -1. Then loop 0 of the
+/// batch, if there is one, is the longest that no operand walks backwards, to be left to the library; the others are the host's to walk.
+int place_operands(MatrixProduct& product);
+
+}  // namespace compute::common
