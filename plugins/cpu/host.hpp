@@ -19,7 +19,6 @@ using common::make_error;
 using common::Op;
 using common::Refusal;
 using common::refuse_dtypes;
-using common::set_host;
 using common::setting;
 using common::view;
 

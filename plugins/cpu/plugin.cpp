@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "plugins/common/entry.hpp"
 #include "plugins/cpu/contraction.hpp"
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/host.hpp"
@@ -289,54 +290,21 @@ constexpr compute_plugin_table plugin_table() {
 
 constexpr compute_plugin_table kPluginTable = plugin_table();
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::string_view kSanitizer = "address";
-#elif defined(__SANITIZE_THREAD__)
-constexpr std::string_view kSanitizer = "thread";
-#else
-constexpr std::string_view kSanitizer = "";
-#endif
-
 }  // namespace
 }  // namespace compute::cpu
 
 extern "C" {
 
 COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
-  using compute::cpu::borrow;
-  static const compute_plugin_manifest manifest = [] {
-    compute_plugin_manifest m{};
-    m.struct_size = sizeof m;
-    m.struct_type = COMPUTE_PLUGIN_STRUCT_MANIFEST;
-    m.interface_min = COMPUTE_PLUGIN_INTERFACE;
-    m.interface_max = COMPUTE_PLUGIN_INTERFACE;
-    m.draft = COMPUTE_PLUGIN_DRAFT;
-    m.name = borrow("cpu");
-    m.version = borrow(COMPUTE_PLUGIN_VERSION);
-    m.vendor = borrow("the compute authors");
-    m.license = borrow("Apache-2.0");
-    m.url = borrow("");
-    m.build_id = borrow(__DATE__ " " __TIME__);
-    m.sanitizer = borrow(compute::cpu::kSanitizer);
-    return m;
-  }();
+  static const compute_plugin_manifest manifest = compute::common::make_manifest("cpu", COMPUTE_PLUGIN_VERSION);
   return &manifest;
 }
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
-  using namespace compute::cpu;
-  *out_table = nullptr;
-  set_host(host);
-  return guard([&] {
-    if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, "the cpu plugin speaks interface version " +
-                                                 std::to_string(COMPUTE_PLUGIN_INTERFACE) + ", not " +
-                                                 std::to_string(interface_version));
-    }
-    choose_isa();
-    open_engines();
-    *out_table = &kPluginTable;
+  return compute::common::open_plugin("cpu", interface_version, host, compute::cpu::kPluginTable, out_table, [] {
+    compute::cpu::choose_isa();
+    compute::cpu::open_engines();
   });
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/op.hpp"
 #include "plugins/cuda/copy.hpp"
@@ -411,53 +412,19 @@ constexpr compute_plugin_table plugin_table() {
 
 constexpr compute_plugin_table kPluginTable = plugin_table();
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::string_view kSanitizer = "address";
-#elif defined(__SANITIZE_THREAD__)
-constexpr std::string_view kSanitizer = "thread";
-#else
-constexpr std::string_view kSanitizer = "";
-#endif
-
 }  // namespace
 }  // namespace compute::cuda
 
 extern "C" {
 
 COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
-  using compute::common::borrow;
-  static const compute_plugin_manifest manifest = [] {
-    compute_plugin_manifest m{};
-    m.struct_size = sizeof m;
-    m.struct_type = COMPUTE_PLUGIN_STRUCT_MANIFEST;
-    m.interface_min = COMPUTE_PLUGIN_INTERFACE;
-    m.interface_max = COMPUTE_PLUGIN_INTERFACE;
-    m.draft = COMPUTE_PLUGIN_DRAFT;
-    m.name = borrow("cuda");
-    m.version = borrow(COMPUTE_PLUGIN_VERSION);
-    m.vendor = borrow("the compute authors");
-    m.license = borrow("Apache-2.0");
-    m.url = borrow("");
-    m.build_id = borrow(__DATE__ " " __TIME__);
-    m.sanitizer = borrow(compute::cuda::kSanitizer);
-    return m;
-  }();
+  static const compute_plugin_manifest manifest = compute::common::make_manifest("cuda", COMPUTE_PLUGIN_VERSION);
   return &manifest;
 }
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
-  using namespace compute;
-  *out_table = nullptr;
-  common::set_host(host);
-  return common::guard([&] {
-    if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
-      throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "the cuda plugin speaks interface version " +
-                                                         std::to_string(COMPUTE_PLUGIN_INTERFACE) + ", not " +
-                                                         std::to_string(interface_version));
-    }
-    *out_table = &cuda::kPluginTable;
-  });
+  return compute::common::open_plugin("cuda", interface_version, host, compute::cuda::kPluginTable, out_table, [] {});
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/kernel.hpp"
@@ -423,53 +424,19 @@ constexpr compute_plugin_table plugin_table() {
 
 constexpr compute_plugin_table kPluginTable = plugin_table();
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::string_view kSanitizer = "address";
-#elif defined(__SANITIZE_THREAD__)
-constexpr std::string_view kSanitizer = "thread";
-#else
-constexpr std::string_view kSanitizer = "";
-#endif
-
 }  // namespace
 }  // namespace compute::opencl
 
 extern "C" {
 
 COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
-  using compute::common::borrow;
-  static const compute_plugin_manifest manifest = [] {
-    compute_plugin_manifest m{};
-    m.struct_size = sizeof m;
-    m.struct_type = COMPUTE_PLUGIN_STRUCT_MANIFEST;
-    m.interface_min = COMPUTE_PLUGIN_INTERFACE;
-    m.interface_max = COMPUTE_PLUGIN_INTERFACE;
-    m.draft = COMPUTE_PLUGIN_DRAFT;
-    m.name = borrow("opencl");
-    m.version = borrow(COMPUTE_PLUGIN_VERSION);
-    m.vendor = borrow("the compute authors");
-    m.license = borrow("Apache-2.0");
-    m.url = borrow("");
-    m.build_id = borrow(__DATE__ " " __TIME__);
-    m.sanitizer = borrow(compute::opencl::kSanitizer);
-    return m;
-  }();
+  static const compute_plugin_manifest manifest = compute::common::make_manifest("opencl", COMPUTE_PLUGIN_VERSION);
   return &manifest;
 }
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
-  using namespace compute::opencl;
-  *out_table = nullptr;
-  compute::common::set_host(host);
-  return compute::common::guard([&] {
-    if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
-      throw compute::common::Error(COMPUTE_ERROR_UNSUPPORTED, "the opencl plugin speaks interface version " +
-                                                                  std::to_string(COMPUTE_PLUGIN_INTERFACE) + ", not " +
-                                                                  std::to_string(interface_version));
-    }
-    *out_table = &kPluginTable;
-  });
+  return compute::common::open_plugin("opencl", interface_version, host, compute::opencl::kPluginTable, out_table, [] {});
 }
 
 }  // extern "C"

@@ -181,6 +181,14 @@ INSTANTIATE_TEST_SUITE_P(Streams, CpuPlugin, testing::Values(COMPUTE_PLUGIN_STRE
 
 // ---- Opening --------------------------------------------------------------------------------------------------------
 
+TEST(CpuPluginOpen, TheBuildIdIsTheLinkers) {
+  const auto query = reinterpret_cast<compute_plugin_query_function>(dlsym(dlopen(COMPUTE_CPU_PLUGIN, RTLD_NOW), "compute_plugin_query"));
+  ASSERT_NE(query, nullptr);
+  const compute_string id = query()->build_id;
+  ASSERT_EQ(id.size, 40) << "an SHA-1 in hexadecimal digits";
+  EXPECT_EQ(std::string(id.data, 40).find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
 TEST(CpuPluginOpen, RefusesAnotherInterfaceVersion) {
   ASSERT_NE(open_function(), nullptr) << dlerror();
   const auto* table = reinterpret_cast<const compute_plugin_table*>(1);
