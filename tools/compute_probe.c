@@ -12,6 +12,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
+/* A crash ends this process by its signal, which libcompute reports, under sanitizers too. */
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((visibility("default"))) const char* __asan_default_options(void);
+const char* __asan_default_options(void) { return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0"; }
+#elif defined(__SANITIZE_THREAD__)
+__attribute__((visibility("default"))) const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) { return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0"; }
+#endif
+
 #define MAX_DEVICES 256
 #define STATUS_FAILED 3
 

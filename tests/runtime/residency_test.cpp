@@ -193,11 +193,13 @@ TEST(Residency, TheDeleterWaitsForTheCopyAndRunsOnce) {
         ++calls;
       },
       values, &tensor));
-  const Stream stream(remote());
-  Tensor x(tensor);
-  const Tensor y = compute::negative(x, stream);
-  x = Tensor();
-  EXPECT_EQ(y.to_vector<float>()[99999], -99999.0f);
+  {
+    const Stream stream(remote());
+    Tensor x(tensor);
+    const Tensor y = compute::negative(x, stream);
+    x = Tensor();
+    EXPECT_EQ(y.to_vector<float>()[99999], -99999.0f);
+  }
   int32_t drained = 0;
   compute::check(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));  // waits for core's own thread too
   EXPECT_EQ(calls.load(), 1);
