@@ -49,8 +49,8 @@ class Timeline {
   Lock lock;
 
   uint64_t plugin_stream = 0;  // 0: work runs in core on the calling thread (cpu without its plugin)
-  bool immediate = false;      // work is complete when its submission returns
-  bool untracked = false;      // no hazard tracking
+  std::atomic<bool> immediate{false};  // work is complete when its submission returns
+  bool untracked = false;              // no hazard tracking
   std::atomic<Recording*> recording{nullptr};  // (L) set between compute_graph_begin and _end
 
   bool has_reached(uint64_t number) const noexcept { return reached_.load(std::memory_order_acquire) >= number; }
