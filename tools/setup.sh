@@ -5,6 +5,7 @@
 packages_to_run=(
   ccache
   libboost-dev
+  libclblast1
   libcli11-dev
   libdnnl-dev
   libfmt-dev
@@ -24,7 +25,9 @@ packages_to_run=(
 packages_to_test=(
   abigail-tools
   libbenchmark-dev
+  libclblast-dev
   libgtest-dev
+  oclgrind
   opencl-headers
   python3-numpy
   valgrind

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <mutex>
+#include <cstring>
 
 #include "plugins/common/host.hpp"
 
@@ -20,17 +20,8 @@ struct Loading {
 
 Loading load() {
   Loading loading;
-  void* library = nullptr;
-  for (const char* name : {"libOpenCL.so.1", "libOpenCL.so"}) {
-    loading.report.tried += (loading.report.tried.empty() ? "" : "\n") + std::string(name);
-    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    if (const char* error = dlerror()) loading.report.error = error;
-  }
+  void* const library = open_library({"libOpenCL.so.1", "libOpenCL.so"}, &loading.report);
   if (library == nullptr) return loading;
-  loading.report.error.clear();
-  link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) loading.report.found = map->l_name;
 #define FUNCTION(name, result, parameters)                                      \
   functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
   if (functions.name == nullptr) {                                              \
@@ -46,6 +37,22 @@ Loading load() {
 }  // namespace
 
 const Api& api() { return functions; }
+
+void* open_library(std::initializer_list<const char*> names, LibraryReport* report) {
+  for (const char* name : names) {
+    report->tried += (report->tried.empty() ? "" : "\n") + std::string(name);
+    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+      report->error.clear();
+      link_map* map = nullptr;
+      if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) report->found = map->l_name;
+      return library;
+    }
+    const char* error = dlerror();
+    // The first name is the one to be missed, but a file that is there and cannot be opened tells more.
+    if (error != nullptr && (report->error.empty() || std::strstr(error, "No such file") == nullptr)) report->error = error;
+  }
+  return nullptr;
+}
 
 bool open_api(LibraryReport* report) {
   // The library stays loaded: drivers own threads.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -47,8 +48,11 @@ struct Api {
 const Api& api();
 
 struct LibraryReport {
-  std::string tried, found, error;
+  std::string tried, found, error;  // `tried`: one a line
 };
+
+/// Opens the first of `names` that there is, for good. NULL if there is none; `report` says what was tried.
+void* open_library(std::initializer_list<const char*> names, LibraryReport* report);
 
 /// Opens the loader library at the first call. False if there is none, or one without a function that is needed; `report` says what was
 /// tried.

@@ -4,8 +4,10 @@
 
 #include <compute/plugin.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -41,6 +43,8 @@ class Device {
   const compute_plugin_caps& caps() const { return caps_; }
 
   Queue make_queue() const;
+  // For what is of no stream; any thread may use it.
+  cl_command_queue queue() const { return map_queue_.get(); }
   Memory make_memory(int64_t size_bytes) const;
 
   // Host-visible memory: the address stays valid until unmap.
@@ -56,6 +60,9 @@ class Device {
 
   // A program from source, from the disk cache where it is there. COMPILE_FAILED with the log.
   std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name, const std::string& options) const;
+
+  // What warming up CLBlast's routines gave; see clblast_mutex().
+  std::map<std::string, std::optional<cl_int>> clblast_status;
 
  private:
   Program build(const std::string& source, const std::string& options) const;

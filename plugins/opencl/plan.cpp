@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plugins/common/host.hpp"
+#include "plugins/opencl/matmul.hpp"
 
 namespace compute::opencl {
 namespace {
@@ -96,6 +97,9 @@ std::optional<common::Refusal> refuse(const Device& device, const common::Op& op
 
 std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) {
   if (const auto refusal = refuse(device, op)) throw common::Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
+  if (op.name() == "contraction") {
+    if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
+  }
   return std::make_unique<GeneratedPlan>(device, op);
 }
 

@@ -142,8 +142,9 @@ void describe(DeviceInfo& info) {
 
 }  // namespace
 
-bool DeviceInfo::avoids(Fault fault) const {
-  return std::any_of(faults.begin(), faults.end(), [&](const KnownFault& known) { return known.avoid == fault; });
+const KnownFault* DeviceInfo::known(Fault fault) const {
+  const auto found = std::find_if(faults.begin(), faults.end(), [&](const KnownFault& row) { return row.avoid == fault; });
+  return found == faults.end() ? nullptr : &*found;
 }
 
 bool DeviceInfo::has_extension(std::string_view name) const {

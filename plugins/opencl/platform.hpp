@@ -15,7 +15,8 @@ enum class Fault : uint8_t {
   kHalfIo,         // float16 is converted in integers
   kWideIntrinsic,  // the float32 form of an intrinsic misses its bound
   kBinaries,       // programs are not kept on disk
-  kFp64            // float64 is not used
+  kFp64,           // float64 is not used
+  kClblast         // matrix products are generated
 };
 
 struct KnownFault {
@@ -38,7 +39,9 @@ struct DeviceInfo {
   std::vector<KnownFault> faults;
   common::Dialect dialect;
 
-  bool avoids(Fault fault) const;
+  // NULL if it is not known to have it.
+  const KnownFault* known(Fault fault) const;
+  bool avoids(Fault fault) const { return known(fault) != nullptr; }
   bool has_extension(std::string_view name) const;
 };
 

@@ -2,6 +2,7 @@
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -9,8 +10,10 @@
 
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
+#include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/kernel.hpp"
+#include "plugins/opencl/matmul.hpp"
 #include "plugins/opencl/plan.hpp"
 #include "plugins/opencl/stream.hpp"
 
@@ -274,9 +277,12 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
       {"float64", device.dialect.has_fp64 ? "yes" : "no: needs cl_khr_fp64"},
       {"int64_atomics", device.dialect.has_int64_atomics ? "yes" : "no: needs cl_khr_int64_base_atomics"},
       {"rounded_division", device.dialect.has_rounded_division ? "by the device" : device.dialect.has_fp64 ? "by way of float64" : "no"},
+      {"matrix_products", matmul_engine(device)},
       {"extensions", device.extensions},
   };
-  for (const KnownFault& fault : device.faults) texts.emplace_back("known_fault", fault.reason);
+  for (const KnownFault& fault : device.faults) {
+    if (fault.avoid != Fault::kClblast) texts.emplace_back("known_fault", fault.reason);
+  }
   std::vector<compute_plugin_property> properties;
   for (const auto& [name, value] : texts) {
     compute_plugin_property property{};
@@ -319,7 +325,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     LibraryReport report;
     const bool opened = open_api(&report);
     const auto require = [&](std::string_view name, std::string_view tried, std::string_view found, std::string_view error,
-                             std::string_view remedy, int32_t state) {
+                             std::string_view remedy, int32_t state, std::string_view effect = "there are no OpenCL devices",
+                             int32_t required = 1) {
       compute_plugin_requirement requirement{};
       requirement.struct_size = sizeof requirement;
       requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
@@ -327,9 +334,9 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       requirement.tried = borrow(tried);
       requirement.found = borrow(found);
       requirement.error = borrow(error);
-      requirement.effect = borrow("there are no OpenCL devices");
+      requirement.effect = borrow(effect);
       requirement.remedy = borrow(remedy);
-      requirement.required = 1;
+      requirement.required = required;
       requirement.state = state;
       sink->requirement(sink->context, &requirement);
     };
@@ -353,7 +360,15 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       if (found.find(text) == std::string::npos) found += (found.empty() ? "" : ", ") + text;
     }
     require("OpenCL driver", "clGetPlatformIDs", found, "", "", 1);
-    for (const DeviceInfo& device : devices) emit_device(*sink, device, "OpenCL loader, " + report.found);
+    std::string libraries = "OpenCL loader, " + report.found;
+    if (std::any_of(devices.begin(), devices.end(), takes_clblast)) {
+      const bool usable = clblast() != nullptr;
+      const LibraryReport found = clblast_report();
+      require("CLBlast", found.tried, found.found, found.error, usable ? "" : "install CLBlast (Debian: libclblast1)",
+              usable ? 1 : found.found.empty() ? 2 : 3, "matrix products use a generated kernel, which may be slower", 0);
+      if (usable) libraries += "\nCLBlast, " + found.found;
+    }
+    for (const DeviceInfo& device : devices) emit_device(*sink, device, libraries);
   });
 }
 

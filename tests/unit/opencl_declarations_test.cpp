@@ -2,6 +2,10 @@
 // The OpenCL plugin's own declarations against the vendor's headers: the same values, and functions with parameters of the same kind.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#if __has_include(<clblast_c.h>)
+#include <clblast_c.h>
+#define HAS_CLBLAST 1
+#endif
 
 #include <gtest/gtest.h>
 
@@ -39,18 +43,26 @@ using cl_program_callback = void (*)(cl_program, void*);
 using cl_event_callback = void (*)(cl_event, cl_int, void*);
 #define FUNCTION(name, result, parameters) using name = result parameters;
 #include "plugins/opencl/functions.inc"
+struct ComplexFloat {
+  alignas(8) float parts[2];
+};
+struct ComplexDouble {
+  alignas(16) double parts[2];
+};
+#include "plugins/opencl/clblast.inc"
 #undef FUNCTION
 }  // namespace own
 
 namespace {
 
-// Parameters agree if both are pointers, or integers of one size and sign.
+// Parameters agree if both are pointers, or values of one size and alignment, both with a sign or without.
 template <class A, class B>
 constexpr bool same_kind() {
   if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) {
     return std::is_pointer_v<A> && std::is_pointer_v<B>;
   } else {
-    return sizeof(A) == sizeof(B) && std::is_signed_v<A> == std::is_signed_v<B>;
+    return sizeof(A) == sizeof(B) && alignof(A) == alignof(B) && std::is_signed_v<A> == std::is_signed_v<B> &&
+           std::is_floating_point_v<A> == std::is_floating_point_v<B>;
   }
 }
 
@@ -62,10 +74,17 @@ struct Same<R(As...), S(Bs...)> {
     if constexpr (sizeof...(As) != sizeof...(Bs)) {
       return false;
     } else {
-      return same_kind<R, S>() && (same_kind<As, Bs>() && ...);
+      return (std::is_void_v<R> || same_kind<std::conditional_t<std::is_void_v<R>, int, R>, std::conditional_t<std::is_void_v<S>, int, S>>()) && (same_kind<As, Bs>() && ...);
     }
   }
   static constexpr bool value = all();
+};
+
+template <class A, class B>
+struct SameParameters : std::false_type {};
+template <class R, class... As, class S, class... Bs>
+struct SameParameters<R(As...), S(Bs...)> : Same<void(As...), void(Bs...)> {
+  static_assert(sizeof(R) == sizeof(S));
 };
 
 TEST(OpenclDeclarations, FunctionsHaveTheHeadersParameters) {
@@ -73,5 +92,18 @@ TEST(OpenclDeclarations, FunctionsHaveTheHeadersParameters) {
 #include "plugins/opencl/functions.inc"
 #undef FUNCTION
 }
+
+#ifdef HAS_CLBLAST
+#define CONSTANT(name, value) static_assert(static_cast<int64_t>(::name) == (value), #name);
+#include "plugins/opencl/clblast.inc"
+#undef CONSTANT
+
+// A status is an enumeration there.
+TEST(OpenclDeclarations, ClblastsFunctionsHaveTheHeadersParameters) {
+#define FUNCTION(name, result, parameters) EXPECT_TRUE((SameParameters<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
+#include "plugins/opencl/clblast.inc"
+#undef FUNCTION
+}
+#endif
 
 }  // namespace

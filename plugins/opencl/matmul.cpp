@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/opencl/matmul.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/matrix_product.hpp"
+#include "plugins/opencl/clblast.hpp"
+
+namespace compute::opencl {
+namespace {
+
+using common::kA;
+using common::kB;
+using common::kC;
+using common::MatrixProduct;
+using common::Op;
+
+constexpr int kMatrices = 3;
+constexpr int64_t kMostCalls = 256;               // for one contraction with several batch axes
+constexpr int64_t kFarthest = INT32_MAX / 2;      // elements: its kernels count in int
+
+template <class Scalar>
+struct Routines;
+#define PRECISION(letter, scalar)                                             \
+  template <>                                                                 \
+  struct Routines<scalar> {                                                   \
+    static constexpr auto kGemm = &ClblastApi::CLBlast##letter##gemmWithTempBuffer;        \
+    static constexpr auto kBatched = &ClblastApi::CLBlast##letter##gemmStridedBatched;     \
+    static constexpr auto kTemporarySize = &ClblastApi::CLBlast##letter##GemmTempBufferSize; \
+    static constexpr const char* kName = #letter "gemm";                      \
+  };
+PRECISION(H, uint16_t)
+PRECISION(S, float)
+PRECISION(D, double)
+PRECISION(C, ComplexFloat)
+PRECISION(Z, ComplexDouble)
+#undef PRECISION
+
+template <class Scalar>
+Scalar number(float value) {
+  if constexpr (std::is_same_v<Scalar, uint16_t>) {
+    const auto half = static_cast<_Float16>(value);
+    uint16_t bits;
+    std::memcpy(&bits, &half, sizeof bits);
+    return bits;
+  } else if constexpr (std::is_floating_point_v<Scalar>) {
+    return value;
+  } else {
+    return {{value, 0}};
+  }
+}
+
+// A run's scalar; those of float16 products come as float32.
+template <class Scalar>
+Scalar scalar_of(const compute_plugin_scalar& scalar) {
+  if constexpr (std::is_same_v<Scalar, uint16_t>) {
+    float value;
+    std::memcpy(&value, scalar.bits, sizeof value);
+    return number<Scalar>(value);
+  } else {
+    Scalar value;
+    std::memcpy(&value, scalar.bits, sizeof value);
+    return value;
+  }
+}
+
+void check_clblast(cl_int status, const char* what) {
+  if (status == CL_SUCCESS) return;
+  const bool is_memory = status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES;
+  throw common::Error(is_memory ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
+                      std::string("CLBlast, ") + what + ": " + status_text(status), -1, status);
+}
+
+cl_uint flag(const common::PlacedMatrix& matrix) { return matrix.transposed ? CLBlastTransposeYes : CLBlastTransposeNo; }
+
+// Its kernels for small products take any offset and stride and need no memory, so they get whole batches. Those for larger ones do not look at
+// offsets and strides where matrices lie just as they want them, so each matrix of a batch is a call of its own, with our workspace.
+template <class Scalar>
+class ClblastPlan final : public Plan {
+ public:
+  ClblastPlan(Device& device, const Op& op, MatrixProduct product)
+      : product_(std::move(product)), is_scaled_(op.integer("scaled", 0) == 1), alignment_(device.info().base_alignment) {
+    flags = COMPUTE_PLAN_NOT_CAPTURABLE;
+    for (int i = 0; i < kMatrices; ++i) tensor_[i] = i == kC ? op.input_count() : product_.argument[i];
+    const MatrixProduct& p = product_;
+    cl_command_queue queue = device.queue();
+    const std::lock_guard lock(clblast_mutex());
+    // With offsets, which force every copy that it may have to make.
+    check_clblast((clblast()->*Routines<Scalar>::kTemporarySize)(
+                      CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m), static_cast<size_t>(p.n),
+                      static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue, &temporary_bytes_),
+                  "asking for the size of temporary memory");
+    // A workspace begins at a multiple of less than a sub-buffer does.
+    if (temporary_bytes_ > 0) workspace_bytes = static_cast<int64_t>(temporary_bytes_) + alignment_;
+  }
+
+  int64_t calls() const {
+    const bool in_batches = temporary_bytes_ == 0 && product_.batch.rank > 0;
+    return product_.batches() / (in_batches ? product_.batch.extents[0] : 1);
+  }
+  bool needs_workspace() const { return temporary_bytes_ > 0; }
+
+  void run(Stream& stream, const compute_plugin_run& run) const override {
+    cl_command_queue queue = stream.queue();
+    const MatrixProduct& p = product_;
+    std::vector<Memory> views;  // commands keep what they use
+    cl_mem memory[kMatrices];
+    int64_t base[kMatrices];
+    for (int i = 0; i < kMatrices; ++i) {
+      const compute_plugin_operand& operand = run.tensors[tensor_[i]];
+      int64_t offset_bytes = operand.offset_bytes;
+      memory[i] = memory_of(operand.buffer);
+      if (offset_bytes / size() > kFarthest) {
+        const int64_t begin = offset_bytes / alignment_ * alignment_;
+        memory[i] = view(views, memory[i], begin, buffer_of(operand.buffer)->size_bytes - begin);
+        offset_bytes -= begin;
+      }
+      base[i] = offset_bytes / size() + p.batch.offsets[static_cast<size_t>(i)];
+    }
+    cl_mem temporary = nullptr;
+    if (needs_workspace()) {
+      const int64_t begin = (run.workspace.offset_bytes + alignment_ - 1) / alignment_ * alignment_;
+      temporary = memory_of(run.workspace.buffer);
+      if (begin > 0) temporary = view(views, temporary, begin, static_cast<int64_t>(temporary_bytes_));
+    }
+    const Scalar alpha = is_scaled_ ? scalar_of<Scalar>(run.scalars[0]) : number<Scalar>(1), beta = number<Scalar>(0);
+    const auto m = static_cast<size_t>(p.m), n = static_cast<size_t>(p.n), k = static_cast<size_t>(p.k);
+    const bool in_batches = !needs_workspace() && p.batch.rank > 0;
+    const int first = in_batches ? 1 : 0;
+    std::array<int64_t, common::kMaxRank> index{};
+    const std::lock_guard lock(clblast_mutex());
+    while (true) {
+      size_t at[kMatrices];
+      for (int i = 0; i < kMatrices; ++i) {
+        int64_t elements = base[i];
+        for (int loop = first; loop < p.batch.rank; ++loop) elements += index[static_cast<size_t>(loop)] * stride(i, loop);
+        at[i] = static_cast<size_t>(elements);
+      }
+      if (in_batches) {
+        const auto step = [&](int i) { return static_cast<size_t>(stride(i, 0)); };
+        check_clblast((clblast()->*Routines<Scalar>::kBatched)(
+                          CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA),
+                          step(kA), memory[kB], at[kB], leading(kB), step(kB), beta, memory[kC], at[kC], leading(kC), step(kC),
+                          static_cast<size_t>(p.batch.extents[0]), &queue, nullptr),
+                      "multiplying");
+      } else {
+        check_clblast((clblast()->*Routines<Scalar>::kGemm)(
+                          CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA),
+                          memory[kB], at[kB], leading(kB), beta, memory[kC], at[kC], leading(kC), &queue, nullptr, temporary),
+                      "multiplying");
+      }
+      int loop = p.batch.rank - 1;
+      while (loop >= first && ++index[static_cast<size_t>(loop)] == p.batch.extents[static_cast<size_t>(loop)]) {
+        index[static_cast<size_t>(loop--)] = 0;
+      }
+      if (loop < first) return;
+    }
+  }
+
+ private:
+  static constexpr int64_t size() { return sizeof(Scalar); }
+  size_t leading(int i) const { return static_cast<size_t>(product_.placed[i].leading); }
+  int64_t stride(int i, int loop) const { return product_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]; }
+
+  static cl_mem view(std::vector<Memory>& views, cl_mem memory, int64_t begin, int64_t size_bytes) {
+    const size_t region[2] = {static_cast<size_t>(begin), static_cast<size_t>(size_bytes)};
+    cl_int status = CL_SUCCESS;
+    views.emplace_back(api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
+    check(status, "clCreateSubBuffer");
+    return views.back().get();
+  }
+
+  const MatrixProduct product_;
+  const bool is_scaled_;
+  const int64_t alignment_;
+  int32_t tensor_[kMatrices];
+  size_t temporary_bytes_ = 0;
+};
+
+// Compiles what the routines of a precision consist of, which otherwise their first calls would do. The status is kept per device.
+template <class Scalar>
+cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
+  const std::lock_guard lock(clblast_mutex());
+  std::optional<cl_int>& known = device.clblast_status[std::string(Routines<Scalar>::kName) + (batched ? " batched" : "")];
+  if (known) return *known;
+  const auto start = std::chrono::steady_clock::now();
+  cl_command_queue queue = device.queue();
+  const Memory memory = device.make_memory(256);
+  const auto one = number<Scalar>(1), zero = number<Scalar>(0);
+  const uint64_t pattern = 0;
+  check(api().clEnqueueFillBuffer(queue, memory.get(), &pattern, sizeof pattern, 0, 256, 0, nullptr, nullptr), "clEnqueueFillBuffer");
+  const cl_mem m = memory.get();
+  if (batched) {
+    known = (clblast()->*Routines<Scalar>::kBatched)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, 1, m, 2, 1,
+                                                     1, zero, m, 4, 1, 1, 1, &queue, nullptr);
+  } else {
+    known = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, m, 2, 1, zero,
+                                                  m, 4, 1, &queue, nullptr, nullptr);
+  }
+  check(api().clFinish(queue), "clFinish");
+  ++*out_compiled;
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  common::log(COMPUTE_LOG_DEBUG, "compile", std::string("CLBlast's ") + Routines<Scalar>::kName + (batched ? " in batches" : "") + " on " +
+                                                device.info().name + ": " + (*known == CL_SUCCESS ? std::to_string(taken.count()) + " ms" : status_text(*known)));
+  return *known;
+}
+
+template <class Scalar>
+std::unique_ptr<Plan> make_plan(Device& device, const Op& op, const MatrixProduct& product) {
+  int64_t compiled = 0;
+  if (warm_up<Scalar>(device, false, &compiled) != CL_SUCCESS) return nullptr;
+  auto plan = std::make_unique<ClblastPlan<Scalar>>(device, op, product);
+  if (plan->calls() > kMostCalls && !plan->needs_workspace()) return nullptr;
+  if (product.batch.rank > 0 && !plan->needs_workspace() && warm_up<Scalar>(device, true, &compiled) != CL_SUCCESS) return nullptr;
+  plan->kernels_compiled = compiled;
+  return plan;
+}
+
+enum class Choice : uint8_t { kAuto, kClblast, kGenerated };
+
+Choice choice() {
+  const std::optional<std::string> text = common::setting("COMPUTE_OPENCL_MATMUL");
+  if (text == "clblast") return Choice::kClblast;
+  return text == "generated" ? Choice::kGenerated : Choice::kAuto;
+}
+
+// Whether every place in the matrices can be said in CLBlast's terms.
+bool can_be_said(const Op& op, const MatrixProduct& p) {
+  if (std::min({p.m, p.n, p.k, p.batches()}) < 1 || std::max({p.m, p.n, p.k}) > kFarthest) return false;
+  const std::pair<int64_t, int64_t> extents[kMatrices] = {{p.m, p.k}, {p.k, p.n}, {p.m, p.n}};
+  for (int i = 0; i < kMatrices; ++i) {
+    const compute_plugin_tensor& tensor = i == kC ? op.output(0) : op.input(p.argument[i]);
+    if (tensor.alignment < common::dtype_size(tensor.dtype)) return false;
+    const auto [rows, columns] = extents[i];
+    int64_t reach = p.placed[i].leading * (p.placed[i].transposed ? rows : columns);
+    for (int loop = 0; loop < p.batch.rank; ++loop) {
+      reach += std::llabs(p.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]) * (p.batch.extents[static_cast<size_t>(loop)] - 1);
+    }
+    if (reach > kFarthest) return false;
+  }
+  return true;
+}
+
+bool has_one_dtype(const Op& op) {
+  const compute_dtype dtype = op.output(0).dtype;
+  for (int32_t i = 0; i < 2; ++i) {
+    if (op.input(i).dtype != dtype || op.input(i).rank < 2) return false;
+  }
+  const compute_dtype scalar = dtype == COMPUTE_DTYPE_FLOAT16 ? COMPUTE_DTYPE_FLOAT32 : dtype;
+  return op.integer("scaled", 0) != 1 || op.scalar_dtype(0) == scalar;
+}
+
+// One line, once, for those who wonder where the speed is.
+void report_missing_library() {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  const LibraryReport report = clblast_report();
+  std::string tried = report.tried;
+  std::replace(tried.begin(), tried.end(), '\n', ' ');
+  common::log(COMPUTE_LOG_WARNING, "load", "matrix products on opencl use a generated kernel, because CLBlast was not found: tried " + tried + " (" +
+                                               report.error + "); install CLBlast (Debian: libclblast1)");
+}
+
+}  // namespace
+
+bool takes_clblast(const DeviceInfo& device) {
+  const Choice chosen = choice();
+  return chosen == Choice::kClblast || (chosen == Choice::kAuto && !device.avoids(Fault::kClblast));
+}
+
+std::string matmul_engine(const DeviceInfo& device) {
+  if (takes_clblast(device)) return clblast() != nullptr ? "CLBlast" : "generated: CLBlast is not installed";
+  const KnownFault* known = device.known(Fault::kClblast);
+  return std::string("generated: ") + (choice() == Choice::kAuto ? known->reason : "COMPUTE_OPENCL_MATMUL says so");
+}
+
+std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
+  if (!takes_clblast(device.info())) return nullptr;
+  // It adds into its result, which an addend of ours need not be.
+  if (!has_one_dtype(op) || op.expression_count() != 0 || common::is_given(op, 3)) return nullptr;
+  MatrixProduct product = common::read_product(op);
+  if (product.has_addend || common::place_operands(product) >= 0 || !can_be_said(op, product)) return nullptr;
+  const compute_dtype dtype = op.output(0).dtype;
+  // It adds up halves in halves, which only fast mathematics allows.
+  const bool is_taken = dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT64 || common::is_complex(dtype) ||
+                        (dtype == COMPUTE_DTYPE_FLOAT16 && op.fast_math());
+  if (!is_taken) return nullptr;
+  if (clblast() == nullptr) {
+    report_missing_library();
+    return nullptr;
+  }
+  switch (dtype) {
+    case COMPUTE_DTYPE_FLOAT16:
+      return make_plan<uint16_t>(device, op, product);
+    case COMPUTE_DTYPE_FLOAT32:
+      return make_plan<float>(device, op, product);
+    case COMPUTE_DTYPE_FLOAT64:
+      return make_plan<double>(device, op, product);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return make_plan<ComplexFloat>(device, op, product);
+    default:
+      return make_plan<ComplexDouble>(device, op, product);
+  }
+}
+
+}  // namespace compute::opencl
