@@ -113,17 +113,20 @@ std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const commo
   // Compiled outside of the lock: two threads may do it at once, and the first result is kept.
   const common::KernelSource source = common::kernel_source(op, dialect(), launch);
   const auto start = std::chrono::steady_clock::now();
-  std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_);
+  bool was_compiled = true;
+  std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_, &was_compiled);
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   common::log(COMPUTE_LOG_DEBUG, "compile", source.name + " on " + info_.name + ": " + std::to_string(taken.count()) + " ms");
-  ++*out_compiled;
+  if (was_compiled) ++*out_compiled;
   std::lock_guard lock(kernels_mutex_);
   return kernels_.emplace(launch.key, std::move(compiled)).first->second;
 }
 
-std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const std::string& name, const std::string& options) const {
+std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const std::string& name, const std::string& options,
+                                                bool* out_compiled) const {
   auto compiled = std::make_shared<CompiledKernel>();
-  compiled->program = build(source, options);
+  bool was_compiled = true;
+  compiled->program = build(source, options, out_compiled != nullptr ? out_compiled : &was_compiled);
   cl_int status = CL_SUCCESS;
   compiled->kernel = Kernel(api().clCreateKernel(compiled->program.get(), name.c_str(), &status));
   if (status != CL_SUCCESS) {
@@ -132,15 +135,18 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
   return compiled;
 }
 
-Program Device::build(const std::string& source, const std::string& options) const {
+Program Device::build(const std::string& source, const std::string& options, bool* out_compiled) const {
   common::KernelCache& cache = common::KernelCache::instance();
   const std::string device = info_.platform_name + "\n" + info_.name + "\n" + info_.vendor;
   const std::string compiler = info_.platform_version + "\n" + info_.version + "\n" + info_.driver_version;
   const common::ProgramKey key{source, device, compiler, options};
   const bool keeps = !info_.avoids(Fault::kBinaries);
   cl_int status = CL_SUCCESS;
-  if (keeps) {
-    if (const std::optional<std::string> binary = cache.load(key)) {
+  *out_compiled = true;
+  if (const std::optional<std::string> binary = cache.load(key)) {
+    if (!keeps) {
+      *out_compiled = false;
+    } else {
       const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
       const size_t size = binary->size();
       cl_int loaded = CL_SUCCESS;
@@ -148,6 +154,7 @@ Program Device::build(const std::string& source, const std::string& options) con
       // A binary that the driver does not take any more is built anew.
       if (status == CL_SUCCESS && loaded == CL_SUCCESS &&
           api().clBuildProgram(program.get(), 1, &info_.device, options.c_str(), nullptr, nullptr) == CL_SUCCESS) {
+        *out_compiled = false;
         return program;
       }
     }
@@ -164,6 +171,8 @@ Program Device::build(const std::string& source, const std::string& options) con
     api().clGetProgramBuildInfo(program.get(), info_.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "clBuildProgram: " + status_text(status) + "\n" + log.c_str(), -1, status);
   }
+  // Where the driver keeps binaries by itself, a mark of ours says that it has this one.
+  if (!keeps && *out_compiled) cache.store(key, "kept by the driver");
   size_t size = 0;
   if (keeps && api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS && size > 0) {
     std::string binary(size, '\0');

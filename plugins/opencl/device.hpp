@@ -59,13 +59,15 @@ class Device {
   std::shared_ptr<CompiledKernel> kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled);
 
   // A program from source, from the disk cache where it is there. COMPILE_FAILED with the log.
-  std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name, const std::string& options) const;
+  // *out_compiled, if it is given, says whether the driver had to compile it.
+  std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name, const std::string& options,
+                                          bool* out_compiled = nullptr) const;
 
   // What warming up CLBlast's routines gave; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;
 
  private:
-  Program build(const std::string& source, const std::string& options) const;
+  Program build(const std::string& source, const std::string& options, bool* out_compiled) const;
 
   const DeviceInfo info_;
   Context context_;

@@ -178,14 +178,14 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
   std::string text = head;
   if (size >= 4) {
     text += cat("  volatile COMPUTE_GLOBAL ", word, "* w = (volatile COMPUTE_GLOBAL ", word, "*)p;\n  union {\n    ", word, " w;\n    ", storage,
-                " e;\n  } old, made;\n  ", word, " seen = *w;\n  do {\n    old.w = seen;\n    made.e = ",
+                " e;\n  } old, made;\n  ", word, " seen = COMPUTE_ATOMIC_LOAD_U", size * 8, "(w);\n  do {\n    old.w = seen;\n    made.e = ",
                 combine_text(combine, dtype, "old.e", "y", functions), ";\n    seen = COMPUTE_ATOMIC_CAS_U", size * 8,
                 "(w, old.w, made.w);\n  } while (seen != old.w);\n}\n");
     return text;
   }
   // Small elements are exchanged with the aligned word around them.
   text += cat("  const u64 address = (u64)p;\n  const u32 shift = (u32)(address & 3) * 8;\n",
-              "  volatile COMPUTE_GLOBAL u32* w = (volatile COMPUTE_GLOBAL u32*)(p - (address & 3) / ", size, ");\n  u32 old, seen = *w;\n  do {\n    old = seen;\n",
+              "  volatile COMPUTE_GLOBAL u32* w = (volatile COMPUTE_GLOBAL u32*)(p - (address & 3) / ", size, ");\n  u32 old, seen = COMPUTE_ATOMIC_LOAD_U32(w);\n  do {\n    old = seen;\n",
               "    const ", storage, " x = (", storage, ")(old >> shift);\n    const ", storage, " z = ", combine_text(combine, dtype, "x", "y", functions),
               ";\n    const u32 made = (old & ~(", size == 1 ? "0xffu" : "0xffffu", " << shift)) | ((u32)(u", size * 8, ")z << shift);\n",
               "    seen = COMPUTE_ATOMIC_CAS_U32(w, old, made);\n  } while (seen != old);\n}\n");

@@ -46,6 +46,8 @@ typedef double2 c128;
 #define COMPUTE_ATOMIC_ADD_I32(p, x) atomicAdd((i32*)(p), x)
 #define COMPUTE_ATOMIC_MIN_I32(p, x) atomicMin((i32*)(p), x)
 #define COMPUTE_ATOMIC_MAX_I32(p, x) atomicMax((i32*)(p), x)
+#define COMPUTE_ATOMIC_LOAD_U32(p) (*(p))
+#define COMPUTE_ATOMIC_LOAD_U64(p) (*(p))
 #define COMPUTE_ATOMIC_CAS_U32(p, old, x) atomicCAS((u32*)(p), old, x)
 #define COMPUTE_ATOMIC_CAS_U64(p, old, x) atomicCAS((u64*)(p), old, x)
 #define COMPUTE_ATOMIC_ADD_F32(p, x) atomicAdd(p, x)
@@ -100,6 +102,8 @@ typedef float2 c64;
 #define COMPUTE_ATOMIC_ADD_I32(p, x) atomic_add(p, x)
 #define COMPUTE_ATOMIC_MIN_I32(p, x) atomic_min(p, x)
 #define COMPUTE_ATOMIC_MAX_I32(p, x) atomic_max(p, x)
+#define COMPUTE_ATOMIC_LOAD_U32(p) atomic_add(p, 0u)
+#define COMPUTE_ATOMIC_LOAD_U64(p) atom_add(p, 0ul)
 #define COMPUTE_ATOMIC_CAS_U32(p, old, x) atomic_cmpxchg(p, old, x)
 #define COMPUTE_ATOMIC_CAS_U64(p, old, x) atom_cmpxchg(p, old, x)
 typedef uint2 compute_w8;

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs PROGRAM with ARGUMENTS on Oclgrind, the loader's only platform, and fails if the program does or if Oclgrind reports anything; with
+# PLANTED it must report something. CHECKS are its switches; FOLDER is for what is written.
+set(log "${FOLDER}/log.txt")
+file(REMOVE "${log}")
+file(WRITE "${FOLDER}/vendors/oclgrind.icd" "${LIBRARY}\n")
+set(environment "OCL_ICD_VENDORS=${FOLDER}/vendors" "OCLGRIND_LOG=${log}" "COMPUTE_CACHE_DIR=${FOLDER}/cache" COMPUTE_LOG=error)
+foreach(check IN LISTS CHECKS)
+  list(APPEND environment "OCLGRIND_${check}=1")
+endforeach()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} "${PROGRAM}" ${ARGUMENTS} RESULT_VARIABLE result)
+set(report "")
+if(EXISTS "${log}")
+  file(READ "${log}" report LIMIT 4000)
+endif()
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM} ends with ${result}\n${report}")
+elseif(PLANTED AND report STREQUAL "")
+  message(FATAL_ERROR "Oclgrind does not see the fault that was planted")
+elseif(NOT PLANTED AND NOT report STREQUAL "")
+  message(FATAL_ERROR "Oclgrind reports:\n${report}")
+endif()
