@@ -65,6 +65,13 @@ void Buffer::record_other_read(Timeline& timeline, uint64_t number) {
 }
 
 void Buffer::destroy() noexcept {
+  if (promise != 0 && newest.load(std::memory_order_acquire) != nullptr) {
+    try {
+      bring_home(*this);  // the memory outlives its tensors
+    } catch (...) {
+      // There is nobody left to tell.
+    }
+  }
   if (!mirrors.empty()) drop_mirrors_of(*this);
   if (promise != 0) forget_wrapped(*this);
   Accesses accesses;
@@ -172,13 +179,33 @@ void bring_home(Buffer& host) {
   bring_home_locked(host);
 }
 
+BufferReference newest_copy(Buffer& host) {
+  if (host.newest.load(std::memory_order_acquire) == nullptr) return nullptr;
+  std::lock_guard guard(host.mirror_lock);
+  Buffer* newest = host.newest.load(std::memory_order_acquire);
+  if (newest != nullptr) newest->retain();
+  return BufferReference(newest);
+}
+
+void forget_copies(Buffer& host) noexcept {
+  std::lock_guard guard(host.mirror_lock);
+  host.version.fetch_add(1, std::memory_order_acq_rel);
+  host.newest.store(nullptr, std::memory_order_release);
+}
+
+void take_back_write(Buffer& host, const Buffer& replica) noexcept {
+  std::lock_guard guard(host.mirror_lock);
+  if (host.newest.load(std::memory_order_acquire) != &replica) return;
+  host.version.fetch_add(1, std::memory_order_acq_rel);
+  host.newest.store(nullptr, std::memory_order_release);
+}
+
 BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
-                          const char* op, int64_t* out_begin) {
+                          const char* op, int64_t* out_begin, bool* out_became_newest) {
   constexpr int64_t kGrain = 64;  // so that offsets keep their alignment
   const bool overwrites = use == MirrorUse::kOverwrite && begin % kGrain == 0;
   begin = begin / kGrain * kGrain;
-  const bool keeps = (host.promise == 0 || host.promise == COMPUTE_WRAP_IMMUTABLE || host.promise == COMPUTE_WRAP_TRACKED) &&
-                     host.exposed.load(std::memory_order_acquire) == 0;
+  const bool keeps = !host.is_exposed();
   std::lock_guard guard(host.mirror_lock);
   auto found = std::find_if(host.mirrors.begin(), host.mirrors.end(),
                             [&](const Mirror& mirror) { return mirror.device == &device; });
@@ -224,7 +251,8 @@ BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& devi
   }
   if (use != MirrorUse::kRead) {
     found->version = host.version.fetch_add(1, std::memory_order_acq_rel) + 1;
-    host.newest.store(found->replica, std::memory_order_release);
+    const Buffer* before = host.newest.exchange(found->replica, std::memory_order_acq_rel);
+    if (out_became_newest != nullptr) *out_became_newest = before != found->replica;
   }
   *out_begin = found->begin;
   found->replica->retain();

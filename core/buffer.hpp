@@ -60,6 +60,9 @@ struct Buffer : Recycled<Buffer> {
   void* deleter_user = nullptr;
   bool imported = false;  // freed through memory_free with heap -1
 
+  // Whether the program may look at or change the memory at any time.
+  bool is_exposed() const noexcept { return promise == COMPUTE_WRAP_EXPOSED || exposed.load(std::memory_order_acquire) > 0; }
+
   uint8_t* host_address() const noexcept { return reinterpret_cast<uint8_t*>(handle) + base_offset; }
 
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
@@ -105,11 +108,18 @@ void bring_home(Buffer& buffer);
 
 enum class MirrorUse : uint8_t { kRead, kUpdate, kOverwrite };
 
+// The copy of host memory that an op wrote last on another device; NULL while the memory itself is up to date.
+BufferReference newest_copy(Buffer& host);
+// Host memory counts as up to date from now on: what other devices hold is stale.
+void forget_copies(Buffer& host) noexcept;
+// The work that mirror_on made `replica` the newest copy for was not queued.
+void take_back_write(Buffer& host, const Buffer& replica) noexcept;
+
 // The copy of [begin, end) of a host buffer on `device`, up to date on `timeline`; transfers only what is stale. The returned
 // buffer is a new reference; *out_begin is the host byte that its byte 0 stands for. kUpdate and kOverwrite: the work that
-// follows writes it, all of it in the latter case, which makes it the newest copy.
+// follows writes it, all of it in the latter case, which makes it the newest copy; *out_became_newest is true if it was not before.
 BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
-                          const char* op, int64_t* out_begin);
+                          const char* op, int64_t* out_begin, bool* out_became_newest = nullptr);
 
 // Drops all mirrors on `device` that are not the newest copy; true if there was one.
 bool drop_mirrors(Device& device);

@@ -366,11 +366,8 @@ compute_error* compute_device_list(compute_device_info* infos, int64_t capacity,
     require_not_null(out_count, "out_count");
     const Running running;
     const auto& devices = Registry::instance().devices();
-    *out_count = static_cast<int64_t>(devices.size());
-    if (capacity <= 0) return;
-    require_not_null(infos, "infos");
-    write_sized_array(infos, std::min(capacity, *out_count), "infos",
-                      [&](int64_t i) { return devices[static_cast<size_t>(i)]->info; });
+    write_list(infos, capacity, static_cast<int64_t>(devices.size()), "infos", out_count,
+               [&](int64_t i) { return devices[static_cast<size_t>(i)]->info; });
   });
 }
 
@@ -427,10 +424,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
       throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called \"{}\"\n{}", name,
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
-    *out_count = static_cast<int64_t>(entry->properties.size());
-    if (capacity <= 0) return;
-    require_not_null(attributes, "attributes");
-    write_sized_array(attributes, std::min(capacity, *out_count), "attributes", [&](int64_t i) {
+    write_list(attributes, capacity, static_cast<int64_t>(entry->properties.size()), "attributes", out_count, [&](int64_t i) {
       compute_device_attribute value{};
       const auto& [name, text] = entry->properties[static_cast<size_t>(i)];
       value.name = name.c_str();

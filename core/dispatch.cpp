@@ -66,23 +66,6 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return distance < dtype_size(b.dtype) || distance > grid - dtype_size(a.dtype);
 }
 
-// Whether two elements share memory: sorted by stride, each axis must step over all that the smaller ones reach.
-bool overlaps_itself(const Tensor& tensor) {
-  if (tensor.is_row_major) return false;
-  std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;
-  size_t count = 0;
-  for (int32_t i = 0; i < tensor.rank; ++i) {
-    if (tensor.shape()[i] > 1) axes[count++] = {std::abs(tensor.strides()[i]), tensor.shape()[i]};
-  }
-  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
-  int64_t reach = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (axes[i].first <= reach) return true;
-    reach += axes[i].first * (axes[i].second - 1);
-  }
-  return false;
-}
-
 bool is_whole_buffer(const Tensor& tensor) {
   return tensor.offset_bytes == 0 && tensor.is_row_major && tensor.size_bytes() == tensor.buffer->size_bytes;
 }
@@ -142,6 +125,7 @@ class Call {
   void place_inputs();
   void place_outputs(const CallPlan& plan);
   bool place_given_output(Tensor& tensor, Execution::Place& place);
+  void run_plan(CallPlan& plan);
   uint64_t counts_word() const { return inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48; }
   template <class Take>
   void each_key_word(Take&& take) const;
@@ -162,7 +146,13 @@ class Call {
   bool recording_ = false;
   bool in_place_ = false;
   Places input_places_, output_places_;
-  std::vector<BufferReference> mirrors_;
+  // Of a host operand on the device.
+  struct UsedMirror {
+    BufferReference replica;
+    Buffer* written = nullptr;  // the host buffer of an output
+    bool became_newest = false;
+  };
+  std::vector<UsedMirror> mirrors_;
   SmallVector<Tensor*, 4> made_;  // outputs that this call made; released unless it succeeds
 
  public:
@@ -218,8 +208,8 @@ void Call::place_inputs() {
         int64_t begin = 0, end = 0, mirror_begin = 0;
         tensor->byte_range(&begin, &end);
         mirrors_.push_back(
-            mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin));
-        place.buffer = mirrors_.back().get();
+            {mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin)});
+        place.buffer = mirrors_.back().replica.get();
         place.offset_bytes = tensor->offset_bytes - mirror_begin;
       } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
         bring_home(buffer);
@@ -246,9 +236,12 @@ bool Call::place_given_output(Tensor& tensor, Execution::Place& place) {
     int64_t begin = 0, end = 0, mirror_begin = 0;
     tensor.byte_range(&begin, &end);
     const bool all = end - begin == tensor.element_count * dtype_size(tensor.dtype);
-    mirrors_.push_back(mirror_on(buffer, begin, end, *device_, *timeline_, all ? MirrorUse::kOverwrite : MirrorUse::kUpdate,
-                                 callee_.name, &mirror_begin));
-    place = {mirrors_.back().get(), tensor.offset_bytes - mirror_begin, false};
+    mirrors_.reserve(mirrors_.size() + 1);  // nothing fails once the mirror is the newest copy
+    bool became_newest = false;
+    BufferReference replica = mirror_on(buffer, begin, end, *device_, *timeline_, all ? MirrorUse::kOverwrite : MirrorUse::kUpdate,
+                                        callee_.name, &mirror_begin, &became_newest);
+    mirrors_.push_back({std::move(replica), &buffer, became_newest});
+    place = {mirrors_.back().replica.get(), tensor.offset_bytes - mirror_begin, false};
   } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
     bring_home(buffer);
   }
@@ -482,10 +475,29 @@ void Call::run() {
     fall_back(error);
     return;
   }
-  place_outputs(*plan);
+  try {
+    run_plan(*plan);
+  } catch (...) {
+    for (UsedMirror& mirror : mirrors_) {
+      if (mirror.became_newest) take_back_write(*mirror.written, *mirror.replica);
+    }
+    throw;
+  }
+  for (UsedMirror& mirror : mirrors_) {
+    if (mirror.written != nullptr && mirror.written->is_exposed()) bring_home(*mirror.written);
+  }
+  size_t next = 0;
+  for (compute_tensor*& out : out_) {
+    if (out == nullptr) out = made_[next++];
+  }
+  made_.clear();
+}
 
+// Once the plan is known.
+void Call::run_plan(CallPlan& plan) {
+  place_outputs(plan);
   Execution execution;
-  execution.plan = plan;
+  execution.plan = &plan;
   execution.timeline = timeline_;
   execution.inputs = input_places_;
   execution.outputs = output_places_;
@@ -493,14 +505,9 @@ void Call::run() {
   execution.run_time = callee_.run_time;
   if (recording_) {
     record(*timeline_->recording, execution);
-  } else if (!plan->steps.empty()) {
+  } else if (!plan.steps.empty()) {
     execute(execution);
   }
-  size_t next = 0;
-  for (compute_tensor*& out : out_) {
-    if (out == nullptr) out = made_[next++];
-  }
-  made_.clear();
 }
 
 }  // namespace
@@ -610,20 +617,12 @@ void execute(const Execution& execution) {
 
 // ---- Entry points ---------------------------------------------------------------------------------------------------
 
-namespace {
-
-// Runs a call and puts the op's name on whatever it throws; an error while recording spoils the recording.
-void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, compute_tensor** outputs,
-              size_t output_count) {
-  const Running running;
-  try {
-    Call(callee, stream, inputs, outputs, output_count).run();
-  } catch (Error& error) {
-    error.with_op(callee.name);
-    if (stream != nullptr && stream->is_alive()) note_recording_error(stream->timeline, error);
-    throw;
-  }
+void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept {
+  error.with_op(name);
+  if (stream != nullptr && stream->is_alive()) note_recording_error(stream->timeline, error);
 }
+
+namespace {
 
 void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
   for (int64_t i = 0; i < count; ++i) {
@@ -692,10 +691,12 @@ void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64
 
 void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
             compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count) {
-  check_operands(schema, inputs, input_count, outputs, output_count);
-  const CallAttributes read(schema, attributes, attribute_count);
-  run_call(callee_of(schema, read), stream, {inputs, static_cast<size_t>(input_count)}, outputs,
-           static_cast<size_t>(output_count));
+  named_call(schema.name.c_str(), stream, [&] {
+    check_operands(schema, inputs, input_count, outputs, output_count);
+    const CallAttributes read(schema, attributes, attribute_count);
+    const Callee callee = callee_of(schema, read);
+    Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+  });
 }
 
 CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
@@ -714,7 +715,7 @@ void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stre
   Callee callee = callee_of(*kept.op, attributes);
   callee.kept = &kept;
   const auto run = [&](compute_stream& queue) {
-    run_call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count));
+    Call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
   };
   if (stream != nullptr) return run(*stream);
   compute_stream queue(kept.device, default_timeline(kept.device), compute_stream::Borrowed{});
@@ -731,12 +732,15 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
     callee.op = &schema;
     callee.attributes = &none;
     callee.name = schema.name.c_str();
-    check_inputs(callee.name, inputs, input_count, nullptr);
     compute_tensor* output = into;
-    if (out == nullptr) {
-      checked(into);
-    }
-    run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, &output, 1);
+    named_call(callee.name, stream, [&] {
+      check_inputs(callee.name, inputs, input_count, nullptr);
+      if (out == nullptr) {
+        if (into == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
+        checked(into);
+      }
+      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, &output, 1).run();
+    });
     if (out != nullptr) *out = output;
   });
 }
@@ -746,7 +750,7 @@ void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::
   Callee callee;
   callee.expression = &expression;
   callee.name = "map";
-  run_call(callee, stream, operands, outputs, static_cast<size_t>(output_count));
+  Call(callee, stream, operands, outputs, static_cast<size_t>(output_count)).run();
 }
 
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline) {

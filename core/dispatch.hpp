@@ -14,6 +14,20 @@
 
 namespace compute {
 
+void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept;
+
+// Runs all of a call: what it throws names the op, and spoils what `stream`, which may be NULL, is recording.
+template <class F>
+void named_call(const char* name, compute_stream* stream, F&& f) {
+  const Running running;
+  try {
+    f();
+  } catch (Error& error) {
+    note_failed_call(error, name, stream);
+    throw;
+  }
+}
+
 // compute_op_run without its guard. outputs[i] is in and out.
 void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
             compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);

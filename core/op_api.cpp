@@ -239,11 +239,8 @@ compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t
   return guard([&] {
     require_not_null(out_count, "out_count");
     const auto schemas = op_schemas();
-    *out_count = static_cast<int64_t>(schemas.size());
-    if (capacity <= 0) return;
-    require_not_null(infos, "infos");
-    write_sized_array(infos, std::min(capacity, *out_count), "infos",
-                      [&](int64_t i) { return info_of(*schemas[static_cast<size_t>(i)]); });
+    write_list(infos, capacity, static_cast<int64_t>(schemas.size()), "infos", out_count,
+               [&](int64_t i) { return info_of(*schemas[static_cast<size_t>(i)]); });
   });
 }
 
@@ -271,19 +268,20 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
     answer.require_places();
     Device& self = checked(device);
     const OpSchema& schema = schema_of(op);
-    const Running running;
-    check_operand_counts(schema, input_count, schema.output_count);
-    const CallAttributes read(schema, attributes, attribute_count);
-    SpecifiedOperands operands(schema.name.c_str());
-    operands.add(inputs, input_count, "inputs", 0);
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
-            .with_argument(static_cast<int32_t>(i));
+    named_call(schema.name.c_str(), nullptr, [&] {
+      check_operand_counts(schema, input_count, schema.output_count);
+      const CallAttributes read(schema, attributes, attribute_count);
+      SpecifiedOperands operands(schema.name.c_str());
+      operands.add(inputs, input_count, "inputs", 0);
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
+              .with_argument(static_cast<int32_t>(i));
+        }
       }
-    }
-    const OpCall call{schema, read.statics, operands.all()};
-    answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+      const OpCall call{schema, read.statics, operands.all()};
+      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+    });
   });
 }
 
@@ -295,18 +293,19 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
     require_not_null(out_plan, "out_plan");
     const OpSchema& schema = schema_of(op);
     Device& self = checked(device);
-    const Running running;
-    auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
-    plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
-    for (int64_t i = 0; i < input_count; ++i) {
-      plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
-    }
-    for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
-      const OutputDesc& made = plan->prepared->outputs[i];
-      plan->outputs.push_back(outputs[i] != nullptr ? PlannedOperand(*outputs[i])
-                                                    : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
-    }
-    *out_plan = plan.release();
+    named_call(schema.name.c_str(), nullptr, [&] {
+      auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
+      plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+      for (int64_t i = 0; i < input_count; ++i) {
+        plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
+      }
+      for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
+        const OutputDesc& made = plan->prepared->outputs[i];
+        plan->outputs.push_back(outputs[i] != nullptr ? PlannedOperand(*outputs[i])
+                                                      : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+      }
+      *out_plan = plan.release();
+    });
   });
 }
 
@@ -315,31 +314,32 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, cons
                                 compute_tensor** outputs, int64_t output_count) {
   return guard([&] {
     compute_plan& self = checked(plan);
-    const Running running;
-    if (input_count != static_cast<int64_t>(self.inputs.size()) || output_count != static_cast<int64_t>(self.outputs.size())) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name, self.inputs.size(),
-                              self.outputs.size(), input_count, output_count));
-    }
-    if (input_count > 0) require_not_null(inputs, "inputs");
-    if (output_count > 0) require_not_null(outputs, "outputs");
-    if (stream != nullptr && &checked(stream).device != &self.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name,
-                                                             self.device.name, stream->device.name));
-    }
-    for (size_t i = 0; i < self.inputs.size(); ++i) {
-      require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
-    }
-    for (size_t i = 0; i < self.outputs.size(); ++i) {
-      if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
-    }
-    const auto run = [&](const CallAttributes& attributes) {
-      run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
-    };
-    if (run_time_count == 0) return run(self.attributes);
-    CallAttributes changed = self.attributes;
-    changed.change_run_time(self.op, run_time, run_time_count);
-    run(changed);
+    named_call(self.op.name.c_str(), stream, [&] {
+      if (input_count != static_cast<int64_t>(self.inputs.size()) || output_count != static_cast<int64_t>(self.outputs.size())) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name, self.inputs.size(),
+                                self.outputs.size(), input_count, output_count));
+      }
+      if (input_count > 0) require_not_null(inputs, "inputs");
+      if (output_count > 0) require_not_null(outputs, "outputs");
+      if (stream != nullptr && &checked(stream).device != &self.device) {
+        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name,
+                                                               self.device.name, stream->device.name));
+      }
+      for (size_t i = 0; i < self.inputs.size(); ++i) {
+        require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
+      }
+      for (size_t i = 0; i < self.outputs.size(); ++i) {
+        if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
+      }
+      const auto run = [&](const CallAttributes& attributes) {
+        run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+      };
+      if (run_time_count == 0) return run(self.attributes);
+      CallAttributes changed = self.attributes;
+      changed.change_run_time(self.op, run_time, run_time_count);
+      run(changed);
+    });
   });
 }
 
@@ -393,24 +393,31 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
                            int64_t output_count) {
   return guard([&] {
     compute_expression& self = checked(expression);
-    self.require_counts(input_count, scalar_count, output_count);
-    if (input_count > 0) require_not_null(inputs, "inputs");
-    if (scalar_count > 0) require_not_null(scalars, "scalars");
-    require_not_null(outputs, "outputs");
-    SmallVector<Tensor*, 8> operands;
-    for (int64_t i = 0; i < input_count; ++i) operands.push_back(&checked(inputs[i]));
-    for (int64_t i = 0; i < scalar_count; ++i) {
-      Tensor& scalar = checked(scalars[i]);
-      if (scalar.kind == Tensor::Kind::kMemory) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("map: scalar {} is a tensor with memory; make it with compute_tensor_scalar", i));
+    named_call("map", stream, [&] {
+      self.require_counts(input_count, scalar_count, output_count);
+      if (input_count > 0) require_not_null(inputs, "inputs");
+      if (scalar_count > 0) require_not_null(scalars, "scalars");
+      require_not_null(outputs, "outputs");
+      SmallVector<Tensor*, 8> operands;
+      for (int64_t i = 0; i < input_count; ++i) {
+        if (inputs[i] == nullptr) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: input {} is NULL", i)).with_argument(static_cast<int32_t>(i));
+        }
+        operands.push_back(&checked(inputs[i]));
       }
-      operands.push_back(&scalar);
-    }
-    for (int64_t i = 0; i < output_count; ++i) {
-      if (outputs[i] != nullptr) checked(outputs[i]);
-    }
-    run_map(self.parsed, stream, operands, outputs, output_count);
+      for (int64_t i = 0; i < scalar_count; ++i) {
+        Tensor& scalar = checked(scalars[i]);
+        if (scalar.kind == Tensor::Kind::kMemory) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                      fmt::format("map: scalar {} is a tensor with memory; make it with compute_tensor_scalar", i));
+        }
+        operands.push_back(&scalar);
+      }
+      for (int64_t i = 0; i < output_count; ++i) {
+        if (outputs[i] != nullptr) checked(outputs[i]);
+      }
+      run_map(self.parsed, stream, operands, outputs, output_count);
+    });
   });
 }
 
@@ -423,27 +430,28 @@ compute_error* compute_map_query(compute_device* device, compute_expression* exp
     answer.require_places();
     Device& self = checked(device);
     const compute_expression& asked = checked(expression);
-    const Running running;
-    asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
-    SpecifiedOperands operands("map"), given("map");
-    operands.add(inputs, input_count, "inputs", 0);
-    operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
-    if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (operands[i].dtype == COMPUTE_DTYPE_NONE) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: operand {} is not optional", i));
+    named_call("map", nullptr, [&] {
+      asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
+      SpecifiedOperands operands("map"), given("map");
+      operands.add(inputs, input_count, "inputs", 0);
+      operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+      if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].dtype == COMPUTE_DTYPE_NONE) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: operand {} is not optional", i));
+        }
       }
-    }
-    std::vector<compute_dtype> wanted;
-    MapCall call{asked.parsed, operands.all()};
-    for (const OperandDesc& output : given.all()) {
-      wanted.push_back(output.dtype);
-      if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
-      if (output.dtype == COMPUTE_DTYPE_NONE) continue;
-      call.wanted_shape = output.extents();
-    }
-    if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; })) call.wanted = wanted;
-    answer.ask(self, "map", nullptr, &call, infer(call), given.all());
+      std::vector<compute_dtype> wanted;
+      MapCall call{asked.parsed, operands.all()};
+      for (const OperandDesc& output : given.all()) {
+        wanted.push_back(output.dtype);
+        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
+        if (output.dtype == COMPUTE_DTYPE_NONE) continue;
+        call.wanted_shape = output.extents();
+      }
+      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; })) call.wanted = wanted;
+      answer.ask(self, "map", nullptr, &call, infer(call), given.all());
+    });
   });
 }
 

@@ -161,4 +161,14 @@ void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) 
   }
 }
 
+// The answer of a two-call query: what fits, and the count, which stays 0 on error.
+template <class T, class F>
+void write_list(T* array, int64_t capacity, int64_t count, const char* name, int64_t* out_count, F&& value_at) {
+  if (capacity > 0) {
+    require_not_null(array, name);
+    write_sized_array(array, std::min(capacity, count), name, value_at);
+  }
+  *out_count = count;
+}
+
 }  // namespace compute

@@ -97,6 +97,23 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
   return count == 0 ? 0 : nonzero;
 }
 
+// Sorted by stride, each axis must step over all that the smaller ones reach.
+bool overlaps_itself(const Tensor& tensor) {
+  if (tensor.is_row_major) return false;
+  std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;
+  size_t count = 0;
+  for (int32_t i = 0; i < tensor.rank; ++i) {
+    if (tensor.shape()[i] > 1) axes[count++] = {std::abs(tensor.strides()[i]), tensor.shape()[i]};
+  }
+  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
+  int64_t reach = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (axes[i].first <= reach) return true;
+    reach += axes[i].first * (axes[i].second - 1);
+  }
+  return false;
+}
+
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape) {
   std::array<int64_t, COMPUTE_MAX_RANK> strides{};
   int64_t stride = 1;

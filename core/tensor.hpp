@@ -73,6 +73,9 @@ using Tensor = ::compute_tensor;
 // Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
 
+// Whether two elements may share memory.
+bool overlaps_itself(const Tensor& tensor);
+
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
 
 // A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.

@@ -207,6 +207,11 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
       }
     }
     const auto address = reinterpret_cast<uintptr_t>(data);
+    const uint64_t below = 0 - static_cast<uint64_t>(low), above = static_cast<uint64_t>(high);
+    if (below > address || above > UINTPTR_MAX - address || below + above > static_cast<uint64_t>(INT64_MAX)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                  fmt::format("{}: {} bytes before and {} after {} leave the address space", kName, below, above, fmt::ptr(data)));
+    }
     std::unique_ptr<Deleter> last_use;
     if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
     BufferReference buffer = wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
@@ -224,7 +229,7 @@ compute_error* compute_tensor_touch(compute_tensor* tensor) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_touch: the tensor is not wrapped as tracked memory");
     }
     wait_for_buffer(*self.buffer, true);
-    self.buffer->version.fetch_add(1, std::memory_order_acq_rel);
+    forget_copies(*self.buffer);
   });
 }
 

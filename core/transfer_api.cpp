@@ -9,6 +9,7 @@
 #include "core/dispatch.hpp"
 #include "core/graph.hpp"
 #include "core/host_copy.hpp"
+#include "core/infer.hpp"
 #include "core/staging.hpp"
 #include "core/stream.hpp"
 #include "core/submission.hpp"
@@ -31,10 +32,10 @@ void require_writable(const char* who, const Tensor& tensor) {
   if (tensor.buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is over immutable memory", who));
   }
-  for (int32_t i = 0; i < tensor.rank; ++i) {
-    if (tensor.shape()[i] > 1 && tensor.strides()[i] == 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: elements of a broadcast view share memory", who));
-    }
+  if (overlaps_itself(tensor)) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: strides {} make elements of shape {} share memory", who, shape_text(tensor.strides_span()),
+                            shape_text(tensor.shape_span())));
   }
 }
 
@@ -470,7 +471,8 @@ compute_error* compute_tensor_synchronize(compute_tensor* tensor) {
     Tensor& self = checked(tensor);
     const Running running;
     if (self.buffer == nullptr) return;
-    if (Buffer* newest = self.buffer->newest.load()) wait_for_buffer(*newest, false);
+    if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program looks at its memory itself
+    if (const BufferReference newest = newest_copy(*self.buffer)) wait_for_buffer(*newest, false);
     wait_for_buffer(*self.buffer, false);
   });
 }
