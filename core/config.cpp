@@ -293,7 +293,10 @@ const SettingValue& Config::get(SettingId id) const {
 void Config::set(SettingId id, Origin origin, std::optional<std::string_view> text) {
   const Setting& setting = setting_of(id);
   std::optional<SettingValue> value;
-  if (text) value = parse_value(setting, origin, origin == Origin::kFlag ? setting.flag() : "the API", *text);
+  if (text) {
+    value = parse_value(setting, origin, origin == Origin::kFlag ? setting.flag() : setting.environment, *text);
+    if (origin == Origin::kApi) value->source = "the API";
+  }
   std::swap(layer(id, origin), value);
   if (id != SettingId::kConfig) return;
   try {

@@ -53,7 +53,7 @@ class Parser {
       }
       data_.outputs.push_back(binary(kComparison));
     } while (accept(";"));
-    if (position_ < size()) fault(position_, std::string("unexpected '") + text_[at()] + "'");
+    if (position_ < size()) fault(position_, "unexpected '" + character() + "'");
   }
 
  private:
@@ -63,6 +63,13 @@ class Parser {
 
   int32_t size() const { return static_cast<int32_t>(text_.size()); }
   size_t at() const { return static_cast<size_t>(position_); }
+
+  // The character at the position, with all of its bytes.
+  std::string character() const {
+    size_t size = 1;
+    while (at() + size < text_.size() && (static_cast<unsigned char>(text_[at() + size]) & 0xC0) == 0x80) ++size;
+    return std::string(text_.substr(at(), size));
+  }
 
   void skip_blanks() {
     while (position_ < size() && std::string_view(" \t\r\n").find(text_[at()]) != std::string_view::npos) ++position_;
@@ -175,7 +182,7 @@ class Parser {
       data_.nodes[static_cast<size_t>(node)].end = position_;
       return node;
     }
-    fault(position_, std::string("expected an operand, not '") + c + "'");
+    fault(position_, "expected an operand, not '" + character() + "'");
   }
 
   int32_t number() {

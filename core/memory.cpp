@@ -19,6 +19,8 @@ constexpr int64_t kFirstSlab = int64_t{2} << 20;
 constexpr int64_t kLargestSlab = int64_t{64} << 20;
 constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // greater blocks get an allocation of their own
 
+constexpr int64_t kGreatestBlock = int64_t{1} << 60;         // more than any address space has; sums of such sizes still fit
+
 int64_t round_to(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // One of eight sizes per power of two, 64 bytes at least.
@@ -115,6 +117,7 @@ Block MemoryPool::allocate(int64_t size_bytes, Timeline* user, MemoryUse use) {
     throw Error(out_of_memory_code_, fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
                                                  device_name_, size_bytes, shape_.max_allocation_bytes));
   }
+  if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
   const int64_t rounded = round_up(size_bytes);
   {
     std::lock_guard guard(blocks_lock_);

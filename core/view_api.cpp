@@ -19,7 +19,6 @@ std::span<const int64_t> as_span(const Dims& values, int32_t rank) { return {val
 // A tensor that has memory to be viewed.
 const Tensor& viewed(compute_tensor* tensor, const char* who) {
   const Tensor& self = checked(tensor);
-  const Running running;
   if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no views", who));
   return self;
 }
@@ -111,6 +110,7 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
       extents[static_cast<size_t>(open)] = self.element_count / known;
       known = self.element_count;
     }
+    if (self.element_count == 0 && open < 0) checked_shape(kName, self.dtype, rank, shape);  // strides are made of it
     if (known != self.element_count || (open >= 0 && extents[static_cast<size_t>(open)] < 0)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: shape {} of {} elements does not become {}", kName, shape_text(self.shape_span()),
@@ -166,13 +166,12 @@ compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const 
       if (step == 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the step of axis {} is 0", kName, i));
       // Python's rules: the ends of the direction where nothing is said, then from the end, then clipped.
       const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-      const auto settle = [&](int64_t value, int64_t unset) {
-        if (value == INT64_MIN || value == INT64_MAX) return unset;
-        if (value < 0) value += extent;
-        return std::clamp(value, low, high);
+      const auto settle = [&](const int64_t* given, int64_t unset, int64_t end) {
+        if (given == nullptr || given[i] == unset) return end;
+        return std::clamp(given[i] < 0 ? given[i] + extent : given[i], low, high);
       };
-      const int64_t start = settle(starts != nullptr ? starts[i] : INT64_MIN, step > 0 ? low : high);
-      const int64_t stop = settle(stops != nullptr ? stops[i] : INT64_MAX, step > 0 ? high : low);
+      const int64_t start = settle(starts, INT64_MIN, step > 0 ? low : high);
+      const int64_t stop = settle(stops, INT64_MAX, step > 0 ? high : low);
       int64_t count = 0;
       if (step > 0 && stop > start) count = (stop - start - 1) / step + 1;
       if (step < 0 && stop < start) count = static_cast<int64_t>(static_cast<uint64_t>(start - stop - 1) / (0 - static_cast<uint64_t>(step))) + 1;

@@ -185,6 +185,9 @@ ISOLATED_TEST(BadInput, ShapesThatCannotBe) {
   EXPECT_FAILS(empty(ones), kInvalid, "40", "32");
   EXPECT_FAILS(empty(large), COMPUTE_ERROR_OUT_OF_RANGE);
   EXPECT_FAILS(empty(wide), COMPUTE_ERROR_OUT_OF_RANGE);  // the count fits, the bytes do not
+  const int64_t most[] = {std::numeric_limits<int64_t>::max() / 8};  // the bytes fit, their rounding up does not
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT64, 1, most, &out), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  EXPECT_FAILS(compute_tensor_empty(open("cpu"), COMPUTE_DTYPE_FLOAT64, 1, most, &out), COMPUTE_ERROR_OUT_OF_MEMORY);
   EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, -1, nullptr, &out), kInvalid, "-1");
   EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, nullptr, &out), kInvalid, "shape");
   EXPECT_FAILS(
@@ -263,6 +266,33 @@ ISOLATED_TEST(BadInput, WrongNumbersOfOperands) {
   EXPECT_FAILS(run_op("add", nullptr, {x, nullptr}, &out), kInvalid, "add");
   EXPECT_FAILS(run_op("concat", nullptr, {}, &out), kInvalid, "concat");
   EXPECT_EQ(out, nullptr);
+}
+
+// Whatever is wrong with a call, the error has the op, not its message alone.
+ISOLATED_TEST(BadInput, ErrorsHaveTheOp) {
+  const Device device = open_minimal();
+  const Tensor x = floats(device, {2, 3});
+  compute_tensor* out = nullptr;
+  const int64_t axis = 0;
+  const auto op_of = [](compute_error* error) {
+    std::string op = compute_error_op(error);
+    compute_error_free(error);
+    return op;
+  };
+  EXPECT_EQ(op_of(run_op("sum", nullptr, {x}, &out, {int_attribute("axis", &axis, 1)})), "sum");
+  EXPECT_EQ(op_of(run_op("add", nullptr, {x, nullptr}, &out)), "add");
+  EXPECT_EQ(op_of(run_op("add", nullptr, {x}, &out)), "add");
+  EXPECT_EQ(op_of(compute_exp(nullptr, nullptr, &out)), "exp");
+  EXPECT_EQ(op_of(compute_exp(nullptr, x, nullptr)), "exp");
+  EXPECT_EQ(op_of(compute_cast(nullptr, x, 99, nullptr, &out)), "cast");
+  const compute_op* op = nullptr;
+  ASSERT_OK(compute_op_find("sum", 0, &op));
+  int32_t support = 0;
+  int64_t workspace_bytes = 0;
+  compute_text* reason = nullptr;
+  EXPECT_EQ(op_of(compute_op_query(device, op, nullptr, 0, nullptr, 0, &support, &reason, &workspace_bytes)), "sum");
+  Plan plan;
+  EXPECT_EQ(op_of(compute_plan_create(op, device, nullptr, 0, nullptr, 0, nullptr, 0, plan.out())), "sum");
 }
 
 ISOLATED_TEST(BadInput, AttributesThatAreNotKnownOrNotRight) {
@@ -382,6 +412,13 @@ ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
   const int64_t zero_steps[] = {1, 0};
   EXPECT_FAILS(compute_tensor_slice(x, 2, nullptr, nullptr, zero_steps, view.out()), kInvalid, "0");
   EXPECT_FAILS(compute_tensor_slice(x, 3, nullptr, nullptr, nullptr, view.out()), kInvalid, "3", "2");
+  const int64_t first_two[] = {std::numeric_limits<int64_t>::max(), 0}, last_two[] = {std::numeric_limits<int64_t>::min(), 0};
+  ASSERT_OK(compute_tensor_slice(x, 2, first_two, nullptr, nullptr, view.out()));  // beyond the end, as in Python
+  EXPECT_EQ(compute_tensor_element_count(view), 0);
+  ASSERT_OK(compute_tensor_slice(x, 2, nullptr, last_two, nullptr, view.out()));
+  EXPECT_EQ(compute_tensor_element_count(view), 0);
+  const int64_t none_but_wide[] = {0, kHuge, kHuge};
+  EXPECT_FAILS(compute_tensor_reshape(view, 3, none_but_wide, transposed.out()), COMPUTE_ERROR_OUT_OF_RANGE);
   const int64_t other[] = {2, 4}, fewer[] = {3};
   EXPECT_FAILS(compute_tensor_broadcast(x, 2, other, view.out()), kInvalid, "[2,3]", "[2,4]");
   EXPECT_FAILS(compute_tensor_broadcast(x, 1, fewer, view.out()), kInvalid);
@@ -443,6 +480,10 @@ ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
   EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 2, large, nullptr, bytes, COMPUTE_WRAP_EXPOSED, nullptr,
                                         nullptr, tensor.out()),
                COMPUTE_ERROR_OUT_OF_RANGE);
+  const int64_t backwards[] = {-1}, many[] = {int64_t{1} << 60};  // to before address 0
+  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, many, backwards, bytes, COMPUTE_WRAP_EXPOSED, nullptr, nullptr,
+                                        tensor.out()),
+               COMPUTE_ERROR_OUT_OF_RANGE, "before");
   EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, nullptr, 0, tensor.out()), kInvalid, "value");
   EXPECT_FAILS(compute_tensor_scalar(99, bytes, 0, tensor.out()), kInvalid, "99");
   EXPECT_FAILS(compute_scalar_create(0, tensor.out()), kInvalid);
@@ -463,6 +504,11 @@ ISOLATED_TEST(BadInput, WritingToWhatIsReadOnly) {
   void* data = nullptr;
   int32_t is_copy = 0;
   EXPECT_FAILS(compute_tensor_map(fixed, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid);
+  const int64_t square[] = {2, 2}, sliding[] = {1, 1};
+  Tensor windows;
+  ASSERT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 2, square, sliding, 0, windows.out()));
+  EXPECT_FAILS(compute_tensor_write(windows, values, 16), kInvalid, "[1,1]", "share memory");
+  EXPECT_FAILS(compute_tensor_map(windows, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid, "share memory");
   output = scalar;
   EXPECT_NE(code_of(run_op("exp", nullptr, {scalar}, &output)), COMPUTE_OK);
   EXPECT_EQ(values[0], 1);
@@ -478,6 +524,7 @@ ISOLATED_TEST(BadInput, ExpressionsGetACaret) {
   EXPECT_FAILS(parse("a + c"), kInvalid, "c", "^");
   EXPECT_FAILS(parse("tanhh(a)"), kInvalid, "tanh", "^");
   EXPECT_FAILS(parse("exp(a, b)"), kInvalid, "exp", "^");
+  EXPECT_FAILS(parse("a \u00e9"), kInvalid, "unexpected '\u00e9'");  // a whole character
   EXPECT_FAILS(parse("(a"), kInvalid, "^");
   EXPECT_FAILS(parse(""), kInvalid);
   EXPECT_FAILS(parse(std::string(100000, '(').c_str()), kInvalid);
@@ -535,6 +582,10 @@ ISOLATED_TEST(BadInput, GraphsRefuseWhatTheyCannotRecord) {
   ASSERT_OK(compute_graph_begin(stream));
   EXPECT_NE(code_of(run_op("add", stream, {x, host}, y.out())), COMPUTE_OK);  // a host operand
   EXPECT_NE(code_of(compute_graph_end(stream, graph.out())), COMPUTE_OK);
+
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_FAILS(compute_add(stream, x, nullptr, y.out()), kInvalid, "add", "input 1");  // whatever was wrong with a call
+  EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid, "add", "input 1");
 
   ASSERT_OK(compute_graph_begin(stream));
   ASSERT_OK(run_op("square", stream, {x}, y.out()));
@@ -734,6 +785,7 @@ ISOLATED_TEST(BadInput, ListsOfNothing) {
   EXPECT_OK(compute_device_list(nullptr, 0, &count));
   EXPECT_GE(count, 3);
   EXPECT_FAILS(compute_device_list(nullptr, 3, &count), kInvalid, "infos");
+  EXPECT_EQ(count, 0);
   compute_device_info info = {};
   EXPECT_FAILS(compute_device_list(&info, 1, &count), kInvalid, "struct_size");
   info.struct_size = sizeof info;
@@ -749,7 +801,7 @@ ISOLATED_TEST(BadInput, ListsOfNothing) {
 ISOLATED_TEST(BadInput, SettingsThatAreNotThere) {
   EXPECT_FAILS(compute_config_set("COMPUTE_DEVIC", "cpu"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_DEVIC", "COMPUTE_DEVICE");
   EXPECT_FAILS(compute_config_set("COMPUTE_FALLBACK", "sometimes"), kInvalid, "sometimes", "strict");
-  EXPECT_FAILS(compute_config_set("COMPUTE_SPIN_US", "-1"), kInvalid, "-1");
+  EXPECT_FAILS(compute_config_set("COMPUTE_SPIN_US", "-1"), kInvalid, "COMPUTE_SPIN_US", "-1");
   EXPECT_FAILS(compute_config_set("COMPUTE_MEMORY_LIMIT", "4X"), kInvalid, "4X");
   EXPECT_FAILS(compute_config_set(nullptr, "1"), kInvalid, "name");
   compute_text* text = nullptr;

@@ -68,6 +68,8 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   compute_device_statistics statistics = {};
   statistics.struct_size = sizeof statistics;
   EXPECT_OK(compute_device_get_statistics(device, &statistics));
+  EXPECT_OK(compute_tensor_expand(x, 0, y.out()));
+  EXPECT_EQ(compute_tensor_rank(y), 2);
   // Releases do nothing, from any thread; so does exit.
   std::thread([&] {
     x.reset();
