@@ -87,7 +87,12 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.source = string_of(source);
     text.name = string_of(name);
     text.options = compiler_options;
-    self.check(kernel->table.compile(self.plugin_device, &text, &kernel->plugin_kernel, &kernel->info));
+    try {
+      self.check(kernel->table.compile(self.plugin_device, &text, &kernel->plugin_kernel, &kernel->info));
+    } catch (Error& error) {
+      error.message = fmt::format("kernel {} on {}: {}", name, self.name, error.message);
+      throw;
+    }
     self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
     *out_kernel = kernel.release();
   });
@@ -106,11 +111,19 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given", self.name,
                                                               self.info.argument_count, argument_count));
     }
+    int64_t items = 1;
     for (int i = 0; i < 3; ++i) {
-      if (shape.groups[i] < 1 || shape.group_size[i] < 1) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: axis {} has {} groups of {}", self.name, i, shape.groups[i],
-                                                                shape.group_size[i]));
+      const auto refuse = [&](compute_error_code code, const char* why) {
+        throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", self.name, i, shape.groups[i], shape.group_size[i], why));
+      };
+      if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
+      if (__builtin_mul_overflow(items, shape.groups[i], &items) || __builtin_mul_overflow(items, shape.group_size[i], &items)) {
+        refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
       }
+    }
+    if (shape.local_memory_bytes < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: local_memory_bytes is {}, below 0", self.name, shape.local_memory_bytes));
     }
     if (stream != nullptr && &checked(stream).device != &self.device) {
       throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}", self.name,
@@ -138,6 +151,11 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
             throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: argument {} is not on {}", self.name, i, self.device.name))
                 .with_argument(static_cast<int32_t>(i));
           }
+          if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", self.name, i, argument.access))
+                .with_argument(static_cast<int32_t>(i));
+          }
           const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
           value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0;
           value.access |= writes ? COMPUTE_TENSOR_OUTPUT : 0;
@@ -152,6 +170,11 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
           value.value = argument.value;
           break;
         case COMPUTE_ARGUMENT_LOCAL_MEMORY:
+          if (argument.value_size < 1) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("kernel {}: argument {} has {} bytes of local memory", self.name, i, argument.value_size))
+                .with_argument(static_cast<int32_t>(i));
+          }
           break;
         default:
           throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,

@@ -601,6 +601,42 @@ ISOLATED_TEST(BadInput, GraphsRefuseWhatTheyCannotRecord) {
   EXPECT_EQ(read<float>(y), std::vector<float>(4, 1.0f));
 }
 
+ISOLATED_TEST(BadInput, LaunchesThatCannotBe) {
+  if (kSanitizer) GTEST_SKIP() << "an OpenCL driver is not made for sanitizers";
+  Device device;
+  if (code_of(compute_device_open("opencl", device.out())) != COMPUTE_OK) GTEST_SKIP() << "there is no OpenCL device";
+  compute_kernel* kernel = nullptr;
+  EXPECT_FAILS(compute_kernel_compile(device, "opencl-c", "kernel void", "twice", nullptr, &kernel), COMPUTE_ERROR_COMPILE_FAILED,
+               "kernel twice on opencl");
+  ASSERT_OK(compute_kernel_compile(device, "opencl-c", "kernel void twice(global float* x) { x[get_global_id(0)] *= 2; }", "twice",
+                                   nullptr, &kernel));
+  const Tensor x = floats(device, {4});
+  compute_kernel_argument argument = {};
+  argument.struct_size = sizeof argument;
+  argument.kind = COMPUTE_ARGUMENT_TENSOR;
+  argument.access = COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE;
+  argument.tensor = x;
+  compute_launch launch = {};
+  launch.struct_size = sizeof launch;
+  const auto run = [&](int64_t groups, int64_t group_size, int64_t local_memory_bytes) {
+    launch.groups[0] = groups;
+    launch.group_size[0] = group_size;
+    launch.groups[1] = launch.groups[2] = launch.group_size[1] = launch.group_size[2] = 1;
+    launch.local_memory_bytes = local_memory_bytes;
+    return compute_kernel_launch(kernel, nullptr, &launch, &argument, 1);
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_FAILS(run(0, 4, 0), kInvalid, "0 groups of 4");
+  EXPECT_FAILS(run(kMost, 4, 0), COMPUTE_ERROR_OUT_OF_RANGE, "work-items");
+  EXPECT_FAILS(run(1, 4, -1), kInvalid, "local_memory_bytes");
+  argument.access = 0;
+  EXPECT_FAILS(run(1, 4, 0), kInvalid, "argument 0", "access 0");
+  argument.access = COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE;
+  EXPECT_OK(run(1, 4, 0));
+  EXPECT_EQ(read<float>(x), std::vector<float>(4, 2.0f));
+  compute_kernel_release(kernel);
+}
+
 // ---- Structs of other sizes -----------------------------------------------------------------------------------------
 
 ISOLATED_TEST(BadInput, StructsMayBeSmallerOrLarger) {
