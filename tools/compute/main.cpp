@@ -3,10 +3,24 @@
 #include <CLI/CLI.hpp>
 #include <compute/compute.hpp>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "commands.hpp"
+
+namespace {
+
+// What a command prints is its result: a full disk or a closed stdout is a failure.
+int finished(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "compute: the output could not be written: %s\n", std::strerror(errno));
+  return code != 0 ? code : 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Shows and checks the devices of the compute backend.", "compute");
@@ -44,16 +58,21 @@ int main(int argc, char** argv) {
   try {
     // Flags of the backend (--compute-device=…) may stand anywhere.
     compute::check(compute_config_arguments(&argc, argv));
+    const auto commands = app.get_subcommands({});
+    if (argc > 1 && *argv[1] != '-' && std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {
+      std::fprintf(stderr, "compute: there is no command \"%s\"; compute --help lists them\n", argv[1]);
+      return 1;
+    }
     CLI11_PARSE(app, argc, argv);
-    if (devices->parsed()) return show_devices(json, verbose);
-    if (which->parsed()) return show_which(device, json);
-    if (info->parsed()) return show_info(device);
-    if (ops->parsed()) return show_ops(device, json);
-    if (doctor->parsed()) return show_doctor(environment);
-    if (config->parsed()) return show_config();
-    if (cache_clear->parsed()) return clear_cache();
-    if (cache->parsed()) return show_cache();
-    if (version->parsed()) return show_version();
+    if (devices->parsed()) return finished(show_devices(json, verbose));
+    if (which->parsed()) return finished(show_which(device, json));
+    if (info->parsed()) return finished(show_info(device));
+    if (ops->parsed()) return finished(show_ops(device, json));
+    if (doctor->parsed()) return finished(show_doctor(environment));
+    if (config->parsed()) return finished(show_config());
+    if (cache_clear->parsed()) return finished(clear_cache());
+    if (cache->parsed()) return finished(show_cache());
+    if (version->parsed()) return finished(show_version());
   } catch (const compute::Error& error) {
     std::fprintf(stderr, "compute: %s\n", error.what());
     return 1;
