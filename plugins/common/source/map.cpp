@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kTileBytes = 32 << 10;  // of local memory
 constexpr int64_t kLeastTiled = 16;       // extents from which on tiles pay
+constexpr int64_t kPassesCaches = 8 << 20;  // bytes of outputs, on CPU cores, from which on they are written around the caches
 
 // The loops of a map: tensors in the op's order, then an operand per INDEX axis.
 struct MapShape {
@@ -168,7 +169,7 @@ class MapBuilder {
 
   // On a CPU core: a work item goes along part of the innermost loop.
   void build_runs(BuiltRecipe& recipe) {
-    constexpr int64_t kRun = 64;
+    constexpr int64_t kShortest = 64, kLongest = 512;
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
     const auto stride = [&](size_t operand) { return nest.rank == 0 ? 0 : nest.strides[operand][inner]; };
@@ -177,6 +178,15 @@ class MapBuilder {
       builder_.sign(stride(i) != 0);
       has_unit_strides = has_unit_strides && moves_by_lanes(stride(i));
     }
+    // What is written around the caches is not read into them first, which saves a third of a copy's traffic.
+    bool is_streaming = has_unit_strides && nest.rank > 0;
+    int64_t written = 0;
+    for (int32_t i = shape_.inputs; i < shape_.tensors; ++i) {
+      is_streaming = is_streaming && stride(static_cast<size_t>(i)) == 1;
+      written += nest.points() * shape_.sizes[static_cast<size_t>(i)];
+    }
+    is_streaming = is_streaming && written >= kPassesCaches;
+    builder_.sign(is_streaming);
     // Outer loops are taken apart once a run, which costs little: up to kOuter of them share a kernel.
     constexpr int kOuter = 3;
     declare_operands(std::max(inner, kOuter) + 1);
@@ -187,8 +197,12 @@ class MapBuilder {
       for (auto& strides : outer.strides) strides[outer.rank] = 0;
     }
     Space space(outer);
-    const int64_t extent = nest.rank == 0 ? 1 : nest.extents[inner], parts = divide_up(extent, kRun), items = parts * outer.points();
-    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items),
+    const int64_t extent = nest.rank == 0 ? 1 : nest.extents[inner], points = extent * outer.points();
+    // Long runs, but groups enough for all cores.
+    const int64_t share = points / (int64_t{4} * builder_.dialect().compute_units * builder_.dialect().group_size);
+    const int64_t run = std::clamp(share / kShortest * kShortest, kShortest, kLongest);
+    const int64_t parts = divide_up(extent, run), items = parts * outer.points();
+    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items), run_word = builder_.word(run),
                   unit_word = builder_.word(has_unit_strides);
     space.add_words(builder_, 1);
     std::vector<int32_t> stride_words;
@@ -198,7 +212,8 @@ class MapBuilder {
       const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
       out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0);\n");
       out += cat("  if (item >= ", word(items_word), ") return;\n  const ix row = item / ", word(parts_word), ", first = (item - row * ", word(parts_word), ") * ",
-                 kRun, ";\n  const ix last = first + ", kRun, " < ", word(extent_word), " ? first + ", kRun, " : ", word(extent_word), ";\n");
+                 word(run_word), ";\n  const ix last = first + ", word(run_word), " < ", word(extent_word), " ? first + ", word(run_word), " : ", word(extent_word),
+                 ";\n");
       space.decompose(builder_, "  ", "c", "row");
       for (size_t i = 0; i < nest.strides.size(); ++i) {
         out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
@@ -207,7 +222,9 @@ class MapBuilder {
       // One kernel for both: a loop along memory, which becomes vector code, and one for any strides.
       for (const bool is_unit : {true, false}) {
         out += is_unit ? cat("  if (", word(unit_word), ") {\n") : std::string("  } else {\n");
-        out += "    for (ix i = first; i < last; ++i) {\n";
+        out += "    ix i = first;\n";
+        if (is_unit && is_streaming) print_streaming();
+        out += "    for (; i < last; ++i) {\n";
         const auto offset = [&](int32_t operand) {
           if (stride(static_cast<size_t>(operand)) == 0) return cat("b", operand);
           return is_unit ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
@@ -219,6 +236,28 @@ class MapBuilder {
       out += "  }\n";
     }
     recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
+  }
+
+  // Blocks of kBlock elements that begin where cache lines do, written a line at a time.
+  void print_streaming() {
+    constexpr int kBlock = 64;
+    std::string& out = builder_.body;
+    out += "#if defined(__has_builtin) && __has_builtin(__builtin_nontemporal_store)\n    if ((0";
+    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) out += cat(" | (u64)(x", k, " + b", k, " + first)");
+    out += cat(") % 64 == 0) {\n      for (; i + ", kBlock, " <= last; i += ", kBlock, ") {\n");
+    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
+      out += cat("        ", type_text(dtype_of(k)).storage, " r", k, "[", kBlock, "] __attribute__((aligned(64)));\n");
+    }
+    out += cat("        for (int v = 0; v < ", kBlock, "; ++v) {\n");
+    const auto offset = [&](int32_t operand) { return moves(operand) ? cat("(b", operand, " + i + v)") : cat("b", operand); };
+    print_point("          ", offset, [&](int32_t k) { return cat("x", k, "[", offset(k), "]"); },
+                [&](int32_t k, const std::string& element) { return cat("r", k, "[v] = ", element, ";\n"); });
+    out += "        }\n";
+    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
+      out += cat("        for (int v = 0; v < ", shape_.sizes[static_cast<size_t>(k)], "; ++v) __builtin_nontemporal_store(((const uint16*)r", k,
+                 ")[v], (COMPUTE_GLOBAL uint16*)(x", k, " + b", k, " + i) + v);\n");
+    }
+    out += "      }\n    }\n#endif\n";
   }
 
   void build_loop(BuiltRecipe& recipe) {
