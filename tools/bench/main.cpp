@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   setenv("COMPUTE_PLUGIN_PATH", given != nullptr ? (folder + ":" + given).c_str() : folder.c_str(), 1);
   try {
     compute::bench::add_overhead_rows(options);
+    compute::bench::add_elementwise_rows();
     compute::bench::add_memory_bound_rows(options);
     compute::bench::add_matmul_rows(options);
     benchmark::Initialize(&argc, argv);

@@ -23,6 +23,11 @@ import numpy as np  # noqa: E402
 BUDGET_NS = 200
 LEAST_SECONDS = 0.02
 
+# Elementwise ops that NumPy calls otherwise.
+NUMPY_NAMES = {"abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+               "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+               "pow": "power", "round": "rint"}
+
 
 def numpy_call(row):
     """What NumPy does for a row, as a function; None where it has no counterpart."""
@@ -34,14 +39,39 @@ def numpy_call(row):
     random = np.random.RandomState(1)
 
     def values(*shape, dtype=dtype):
+        dtype = np.dtype(dtype)
+        if dtype.kind in "iu":
+            return random.randint(0, 1 << min(24, 8 * dtype.itemsize), shape).astype(dtype)
         return (random.random_sample(shape) * 2 - 1).astype(dtype)
 
-    if op in ("exp", "tanh"):
-        x, y, function = values(*shape), values(*shape), getattr(np, op)
-        return lambda: function(x, out=y)
-    if op == "add":
-        x, y, z = values(*shape), values(*shape), values(*shape)
-        return lambda: np.add(x, y, out=z)
+    def operand(index):
+        """As in elementwise.cpp."""
+        x = values(*shape)
+        if dtype.kind == "f":
+            if op == "acosh":
+                return np.abs(x) + dtype.type(1)
+            if op in ("log", "log2", "log10", "sqrt") or (op == "pow" and index == 0):
+                return np.abs(x) + dtype.type(0.001)
+        elif index == 1:
+            if op in ("bitwise_left_shift", "bitwise_right_shift"):
+                return x & 31
+            if op in ("floor_divide", "remainder"):
+                return x & 1023 | 1
+            if op == "pow":
+                return x & 7
+        return x
+
+    function = getattr(np, NUMPY_NAMES.get(op, op), None)
+    if isinstance(function, np.ufunc):
+        operands = [operand(i) for i in range(function.nin)]
+        out = function(*operands)
+        return lambda: function(*operands, out=out)
+    if op == "clip":
+        x, low, high, out = values(*shape), values(*shape), values(*shape), values(*shape)
+        return lambda: np.clip(x, low, high, out=out)
+    if op.startswith("cast_to_"):
+        x, y = values(*shape), np.empty(shape, np.dtype(op[len("cast_to_"):]))
+        return lambda: np.copyto(y, x, casting="unsafe")
     if op == "where":
         x, y, z = values(*shape) < 0, values(*shape), values(*shape)
         return lambda: np.where(x, y, z)

@@ -22,6 +22,7 @@ struct Options {
 };
 
 void add_overhead_rows(const Options& options);
+void add_elementwise_rows();
 void add_memory_bound_rows(const Options& options);
 void add_matmul_rows(const Options& options);
 
@@ -56,16 +57,20 @@ void add_row(const std::string& name, Work work, Make make) {
 // The device that rows run on: `cpu`.
 const Device& cpu();
 
-// Values between -1 and 1, other ones in each place.
+// Values between -1 and 1, of integers any; other ones in each place, and for each seed.
 template <class T>
-Tensor values(std::initializer_list<int64_t> shape) {
+Tensor values(std::initializer_list<int64_t> shape, uint32_t seed = 1) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   std::vector<T> data(static_cast<size_t>(count));
-  uint32_t state = 1;
+  uint32_t state = seed;
   for (T& value : data) {
     state = state * 1664525u + 1013904223u;
-    value = static_cast<T>(static_cast<int32_t>(state) * 0x1p-31);
+    if constexpr (std::is_integral_v<T>) {
+      value = static_cast<T>(state >> 8);
+    } else {
+      value = static_cast<T>(static_cast<int32_t>(state) * 0x1p-31);
+    }
   }
   return cpu().from_host(std::span<const T>(data), std::span(shape.begin(), shape.size()));
 }
