@@ -224,7 +224,7 @@ class ArgReducePlan final : public Plan {
     for (int64_t at = first; at < last; at += kBlock) {
       const int64_t n = std::min(kBlock, last - at);
       char value[8];
-      reduce_.rows(load(src + at * axis_stride_, axis_stride_, n, buffer), n, value);
+      reduce_.rows(load(src + at * axis_stride_, axis_stride_, n, buffer), 0, 1, n, value);
       if (best_block >= 0 && !kernels_.beats(value, best.value)) continue;
       std::memcpy(best.value, value, sizeof value);
       best_block = at;

@@ -28,7 +28,7 @@ constexpr int64_t kStackBytes = 64 << 10;       // of a thread's frame
 constexpr int64_t kBlock = 1024;                // elements that an expression is evaluated over at a time
 constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in a block first
 constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
-constexpr int64_t kRowSegment = 64;             // outputs of a segment in the form `rows`
+constexpr int64_t kRowSegment = 256;            // outputs of a segment in the form `rows`
 constexpr int64_t kColumnBytes = 8192;          // of a segment in the form `columns`
 constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
 constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
@@ -405,7 +405,7 @@ void ReducePlan::run(const compute_plugin_run& run) const {
   for (int32_t i = 0; i < tensor_count; ++i) data[i] = address(run.tensors[i]);
   if (single_call_) {
     const auto input = static_cast<size_t>(source_.operand);
-    return source_.kernel.rows(data[input] + base_[input], points_,
+    return source_.kernel.rows(data[input] + base_[input], 0, 1, points_,
                                data[inputs_] + base_[static_cast<size_t>(output_first_)]);
   }
   Run state{data, run.scalars, address(run.workspace)};
@@ -481,6 +481,11 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
   const bool decides = kind_ == ReduceKind::any || kind_ == ReduceKind::all;
   const bool shares_decision = decides && kept_.rank == 0;
   const int64_t limit = decides ? kDecisionRow : INT64_MAX;
+  if (is_direct_ && combined_.rank <= 1 && last - first <= limit && !shares_decision) {
+    const int i = source_.operand;
+    const int64_t offset = kept_offsets(frame)[i] + first * inner_stride(combined_, i);
+    return source_.kernel.rows(run.data[i] + offset, inner_stride(kept_, i), width, last - first, out);
+  }
   int64_t* offsets = walk_offsets(frame);
   char* values = frame + values_offset_;
   for (int64_t o = 0; o < width; ++o, out += accumulator_bytes_) {
@@ -502,10 +507,10 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
         n = std::min(n, limit);
         const char* src = run.data[source_.operand] + offsets[source_.operand];
         if (n == last - first) {
-          source_.kernel.rows(src, n, out);
+          source_.kernel.rows(src, 0, 1, n, out);
           break;
         }
-        source_.kernel.rows(src, n, counter.next());
+        source_.kernel.rows(src, 0, 1, n, counter.next());
         decided = decides && is_decided(static_cast<const char*>(counter.next()));
         counter.push();
       } else {
@@ -513,7 +518,7 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
         produce(run, frame, offsets, n, values + filled * source_.element);
         filled += n;
         if (filled == block_ || point + n == last) {
-          source_.kernel.rows(values, filled, counter.next());
+          source_.kernel.rows(values, 0, 1, filled, counter.next());
           decided = decides && is_decided(static_cast<const char*>(counter.next()));
           counter.push();
           filled = 0;

@@ -12,9 +12,9 @@ enum class ReduceKind : int32_t { sum, prod, min, max, all, any };
 constexpr int kReduceKinds = 6;
 
 struct ReduceKernel {
-  // *out = the combination of n >= 1 contiguous elements of src. A sum of floats passes each term through at most
-  // log2(n) + 6 additions.
-  void (*rows)(const void* src, int64_t n, void* out);
+  // dst[i] = the combination of the n >= 1 contiguous elements of row i. Rows are stride_bytes apart. A sum of floats passes each
+  // term through at most log2(n) + 6 additions.
+  void (*rows)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, void* dst);
 
   // dst[j] = the combination of src[i][j] for 0 <= i < rows, and of the old dst[j] if `accumulate`. Rows are stride_bytes
   // apart, 1 <= rows <= kColumnRows; elements of a row are contiguous. A term passes through at most 3 additions for
