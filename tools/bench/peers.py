@@ -32,7 +32,7 @@ NUMPY_NAMES = {"abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": 
 def numpy_call(row):
     """What NumPy does for a row, as a function; None where it has no counterpart."""
     op, *rest = row.split("/")
-    if op == "call" or len(rest) != 2:
+    if op in ("call", "matmul") or len(rest) != 2:
         return None
     dtype = np.dtype(rest[0])
     shape = tuple(int(extent) for extent in rest[1].split("x"))
