@@ -59,6 +59,12 @@ void delete_export(DLManagedTensorVersioned* managed) {
   buffer.exposed.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+void self_import(DLManagedTensorVersioned* managed, compute_tensor** out_tensor) {
+  const Tensor& from = *static_cast<Export*>(managed->manager_ctx)->tensor;
+  *out_tensor = make_view(from, from.dtype, from.shape_span(), from.strides_span(), from.offset_bytes);
+  delete_export(managed);
+}
+
 }  // namespace
 
 extern "C" {
@@ -72,6 +78,10 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     if (managed->version.major != 1) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   fmt::format("from_dlpack: version {}.{}; 1.x is understood", managed->version.major, managed->version.minor));
+    }
+    if (managed->deleter == delete_export) {  // one of ours comes home: it shares its buffer, and with it hazards and overlaps
+      self_import(managed, out_tensor);
+      return;
     }
     const DLTensor& given = managed->dl_tensor;
     const compute_dtype dtype = dtype_of(given.dtype);
@@ -94,10 +104,10 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       import.size_bytes = count * dtype_size(dtype);
       uint64_t handle = 0;
       if (compute_error* refused = device->table.memory_import(device->plugin_device, &import, &handle)) {
-        const compute_error_code code = compute_error_get_code(refused);
-        compute_error_free(refused);
-        if (code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
-        throw Error(code, fmt::format("from_dlpack: {} could not import the memory", device->name));
+        Error error = Error::adopt(refused);
+        if (error.code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
+        error.message = fmt::format("from_dlpack: {} could not import the memory: {}", device->name, error.message);
+        throw error;
       }
       BufferReference buffer(new Buffer(*device, Block{}, import.size_bytes));
       buffer->handle = handle;

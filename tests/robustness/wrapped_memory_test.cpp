@@ -94,6 +94,23 @@ ISOLATED_TEST(WrappedMemory, MappedMemoryHoldsTheResultAndKeepsWhatIsWritten) {
   EXPECT_EQ(read<float>(tensor), (std::vector<float>{2, 77, 6, 8}));
 }
 
+// An export that comes back is the tensor's own buffer: overlaps are seen, and it is no longer exposed.
+ISOLATED_TEST(WrappedMemory, AnExportThatComesBackSharesTheBuffer) {
+  const Device cpu = open("cpu");
+  Tensor x = make_tensor<float>(cpu, {1, 2, 3, 4}), back, tail;
+  struct DLManagedTensorVersioned* managed = nullptr;
+  ASSERT_OK(compute_tensor_to_dlpack(x, -1, &managed));
+  ASSERT_OK(compute_tensor_from_dlpack(managed, back.out()));
+  EXPECT_EQ(compute_tensor_shares_buffer(x, back), 1);
+  const int64_t starts[] = {1}, stops[] = {3};
+  Tensor head;
+  ASSERT_OK(compute_tensor_slice(back, 1, starts, nullptr, nullptr, tail.out()));
+  ASSERT_OK(compute_tensor_slice(x, 1, nullptr, stops, nullptr, head.out()));
+  EXPECT_FAILS(compute_exp_into(nullptr, head, tail), COMPUTE_ERROR_INVALID_ARGUMENT, "overlaps");
+  x.reset();
+  EXPECT_EQ(read<float>(back), (std::vector<float>{1, 2, 3, 4}));
+}
+
 // The mirror that was to take the result would be the newest copy, with nothing in it.
 ISOLATED_TEST(WrappedMemory, ACallThatFailsChangesNothing) {
   use_plugins({"faulty"});
