@@ -216,6 +216,7 @@ BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& devi
     return found != host.mirrors.end() && covers() &&
            (here_is_newest || (keeps && found->version == host.version.load(std::memory_order_relaxed)));
   };
+  if (use != MirrorUse::kRead && !here_is_newest) check_implicit_return(device, op, end - begin);
   if (fresh()) {
     device.counters.mirror_hits.fetch_add(1, std::memory_order_relaxed);
   } else {

@@ -427,9 +427,12 @@ void Call::fall_back(const Error& refusal) {
   std::vector<compute_tensor*> results(out_.size(), nullptr);
   Call(callee_, nullptr, inputs, results.data(), results.size()).run();
   for (Tensor* result : results) moved.emplace_back(result);
+  std::vector<TensorReference> made(out_.size());
   for (size_t i = 0; i < out_.size(); ++i) {
     if (out_[i] == nullptr) {
-      throw_if(compute_tensor_to_device(results[i], device_, &out_[i]));
+      compute_tensor* there = nullptr;
+      throw_if(compute_tensor_to_device(results[i], device_, &there));
+      made[i].reset(there);
       continue;
     }
     Tensor* there = move(*results[i], *device_);
@@ -438,6 +441,9 @@ void Call::fall_back(const Error& refusal) {
       throw refusal;
     }
     copy_into(*there, *out_[i], *timeline_);
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i]) out_[i] = made[i].release();
   }
 }
 

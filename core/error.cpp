@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace compute {
@@ -63,10 +64,18 @@ compute_error* copy_error(const compute_error* error) noexcept {
   }
 }
 
-compute_error* current_exception_to_error() noexcept {
+compute_error* current_exception_to_error(const char* function) noexcept {
   try {
     throw;
-  } catch (const Error& error) {
+  } catch (Error& error) {
+    // Other callers of guard() are functions of core.
+    if (error.wants_function && function != nullptr && std::string_view(function).starts_with("compute_")) {
+      try {
+        error.message.insert(0, std::string(function) + ": ");
+      } catch (const std::bad_alloc&) {
+        return &out_of_memory_object();
+      }
+    }
     return make_error(error);
   } catch (const std::bad_alloc&) {
     return &out_of_memory_object();
@@ -90,12 +99,12 @@ void throw_if(compute_error* error) {
 }
 
 void require_not_null(const void* pointer, const char* name) {
-  if (pointer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL");
+  if (pointer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL").about_parameter();
 }
 
 void require_format(int32_t format) {
   if (format == COMPUTE_FORMAT_TEXT || format == COMPUTE_FORMAT_JSON) return;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)");
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)").about_parameter();
 }
 
 }  // namespace compute

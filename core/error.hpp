@@ -40,6 +40,11 @@ class Error : public std::exception {
     if (op.empty()) op = std::move(name);
     return *this;
   }
+  // The message speaks of a parameter of an interface function, whose name guard() puts in front.
+  Error&& about_parameter() && {
+    wants_function = true;
+    return std::move(*this);
+  }
   Error&& with_argument(int32_t index) && {
     argument = index;
     return std::move(*this);
@@ -55,11 +60,12 @@ class Error : public std::exception {
   std::string device;
   int32_t argument = -1;
   int64_t native_code = 0;
+  bool wants_function = false;
   std::shared_ptr<const compute_error> cause;  // NULL if there is none
 };
 
-// The error object for the exception in flight; never throws and never returns NULL.
-compute_error* current_exception_to_error() noexcept;
+// The error object for the exception in flight; never throws and never returns NULL. `function` was called by the program.
+compute_error* current_exception_to_error(const char* function = nullptr) noexcept;
 
 // An error object with these contents; the static out-of-memory object if there is no memory for one.
 compute_error* make_error(const Error& error) noexcept;
@@ -72,12 +78,12 @@ void throw_if(compute_error* error);
 
 // Runs `f` at the edge of the ABI: nothing that it throws gets out.
 template <class F>
-compute_error* guard(F&& f) noexcept {
+compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   try {
     f();
     return nullptr;
   } catch (...) {
-    return current_exception_to_error();
+    return current_exception_to_error(function);
   }
 }
 

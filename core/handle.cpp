@@ -24,14 +24,14 @@ const char* handle_name(HandleKind kind) noexcept {
 
 void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
   const char* name = handle_name(wanted);
-  if (handle == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} is NULL", name));
+  if (handle == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} is NULL", name)).about_parameter();
   for (const HandleKind other : {HandleKind::kDevice, HandleKind::kTensor, HandleKind::kStream, HandleKind::kEvent,
                                  HandleKind::kPlan, HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph}) {
     if (found == static_cast<uint32_t>(other)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("a {} was given where a {} is wanted", handle_name(other), name));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("a {} was given where a {} is wanted", handle_name(other), name)).about_parameter();
     }
   }
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} at {} was released, or never was one", name, handle));
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} at {} was released, or never was one", name, handle)).about_parameter();
 }
 
 bool keeps_released_handles() noexcept {

@@ -99,7 +99,7 @@ std::string placement_json() {
                                {"mirror_hits", counters.mirror_hits.load()},
                                {"ops_fallback", counters.ops_fallback.load()}});
   }
-  return json.dump(2);
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 const char* origin_name(const SettingValue& value) { return value.source.c_str(); }

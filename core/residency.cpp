@@ -36,15 +36,7 @@ void warn_once(const char* category, const std::string& text) {
   log(COMPUTE_LOG_WARNING, category, text);
 }
 
-}  // namespace
-
-void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps) {
-  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
-  if (policy == Policy::kAllow && keeps) return;
-  const std::string text =
-      fmt::format("{}: {} bytes of a host tensor go to {}{}", op, size_bytes, device.name,
-                  keeps ? "; make the tensor there to avoid it"
-                        : " at every call, because the program may write its memory; wrap it as immutable or tracked, or unmap it");
+void apply(Policy policy, const Device& device, const std::string& text) {
   switch (policy) {
     case Policy::kStrict:
     case Policy::kError:
@@ -59,6 +51,24 @@ void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes,
     case Policy::kAllow:
       return;
   }
+}
+
+}  // namespace
+
+void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps) {
+  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
+  if (policy == Policy::kAllow && keeps) return;
+  apply(policy, device,
+        fmt::format("{}: {} bytes of a host tensor go to {}{}", op, size_bytes, device.name,
+                    keeps ? "; make the tensor there to avoid it"
+                          : " at every call, because the program may write its memory; wrap it as immutable or tracked, or unmap it"));
+}
+
+void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {
+  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
+  if (policy == Policy::kAllow) return;
+  apply(policy, device,
+        fmt::format("{}: {} bytes for a host tensor are made on {} and come back; make the output there to avoid it", op, size_bytes, device.name));
 }
 
 namespace {

@@ -339,7 +339,8 @@ compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int6
     require_not_recording(kName, queue.timeline);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
-    if (self.buffer == nullptr || &self.buffer->device != &queue.device) {
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar is read by compute_tensor_read", kName));
+    if (&self.buffer->device != &queue.device) {
       throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName, self.device().name,
                                                              queue.device.name));
     }

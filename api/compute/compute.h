@@ -185,7 +185,9 @@ enum {
 /* compute_tensor_map. */
 enum { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
 
-/* compute_tensor_wrap_host: what the program promises about memory that it owns. */
+/* compute_tensor_wrap_host: what the program promises about memory that it owns. What an op on another device writes is in EXPOSED memory when
+ * the call returns, and in TRACKED memory after compute_tensor_synchronize or the last release of the tensor; compute_tensor_touch discards
+ * what only a device holds. */
 enum {
   COMPUTE_WRAP_IMMUTABLE = 1, /* never written while wrapped: read-only, mirrored */
   COMPUTE_WRAP_TRACKED = 2,   /* written by the program only between compute_tensor_touch calls: mirrored until then */

@@ -12,6 +12,7 @@
 #ifndef COMPUTE_COMPUTE_HPP_
 #define COMPUTE_COMPUTE_HPP_
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -211,11 +212,11 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
     return make([&](compute_tensor** out) { return compute_tensor_squeeze(get(), axis, out); });
   }
 
-  /// All elements in row-major order; waits for the work that writes them.
+  /// All elements in row-major order; waits for the work that writes them. uint8_t takes bool too, as 0 and 1.
   template <Element T>
   std::vector<T> to_vector() const {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy to: read into a std::vector<uint8_t>");
-    require_dtype(dtype_of<T>);
+    if (!(std::is_same_v<T, uint8_t> && dtype() == COMPUTE_DTYPE_BOOL)) require_dtype(dtype_of<T>);
     std::vector<T> values(static_cast<size_t>(size()));
     check(compute_tensor_read(get(), values.data(), size_bytes()));
     return values;
@@ -242,6 +243,7 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
     return Tensor(tensor);
   }
   void require_dtype(compute_dtype wanted) const {
+    if (get() == nullptr) throw std::invalid_argument("compute::Tensor is empty");
     if (dtype() != wanted) {
       throw std::invalid_argument(std::string("compute::Tensor holds ") + compute_dtype_name(dtype()) + ", not " +
                                   compute_dtype_name(wanted));
@@ -438,7 +440,7 @@ class Expression : public detail::Reference<compute_expression, compute_expressi
   }
   template <class... Inputs>
   Tensor operator()(const Inputs&... inputs) const {
-    const Tensor all[] = {inputs...};
+    const std::array<Tensor, sizeof...(inputs)> all{inputs...};
     return std::move(run(all, {}, 1)[0]);
   }
 };

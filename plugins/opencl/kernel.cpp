@@ -40,6 +40,10 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the kernel takes " + std::to_string(kernel.argument_count) + " arguments, " +
                                                             std::to_string(launch.argument_count) + " were given");
   }
+  if (launch.local_memory_bytes != 0) {
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
+                                                       "; in OpenCL local memory is an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
+  }
   const int64_t unit = stream.device()->info().base_alignment;
   std::vector<Memory> views;  // commands keep what they use
   std::lock_guard lock(kernel.compiled->mutex);

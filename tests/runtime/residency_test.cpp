@@ -210,7 +210,12 @@ TEST(Residency, TransfersCanBeForbidden) {
   const Tensor x = host().from_host(iota(10));
   compute::check(compute_config_set("COMPUTE_TRANSFERS", "error"));
   const Thrown thrown = thrown_by([&] { compute::negative(x, stream); });
+  const Tensor there = remote().from_host(iota(10)), home = host().from_host(iota(10));
+  const Thrown thrown_back = thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); });
   compute::check(compute_config_set("COMPUTE_TRANSFERS", nullptr));
+  EXPECT_EQ(thrown_back.code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_NE(thrown_back.message.find("bytes for a host tensor are made on minimal0 and come back"), std::string::npos) << thrown_back.message;
+  EXPECT_EQ(home.to_vector<float>(), iota(10));
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_UNSUPPORTED);
   EXPECT_NE(thrown.message.find("negative: 40 bytes of a host tensor go to minimal0"), std::string::npos) << thrown.message;
 }

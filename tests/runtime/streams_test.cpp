@@ -208,7 +208,8 @@ TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
   EXPECT_EQ(after.kernels_compiled, before.kernels_compiled);
   EXPECT_EQ(after.memory_used, before.memory_used);
   EXPECT_EQ(after.memory_reserved, before.memory_reserved);
-  EXPECT_LE(heap_bytes(), heap_before + (1 << 20));
+  // Plans that were given up wait for the device, of which thousands of calls may be in flight. Kept, they would be 200 MB.
+  EXPECT_LE(heap_bytes(), heap_before + (8 << 20));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Streams, ::testing::Values("cpu", "minimal0"),

@@ -124,7 +124,7 @@ int show_devices(bool json, bool verbose) {
   if (json) {
     nlohmann::json all = nlohmann::json::array();
     for (const auto& info : infos) all.push_back(device_json(info));
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{:<14} {:<36} {:<16} {:<14} {:>11}  {:<10} {}\n", "name", "description", "kind", "PCI", "memory", "dtypes", "libraries");

@@ -124,6 +124,6 @@ int show_ops(const std::string& selector, bool json) {
     for (const auto& [how, dtypes] : by_support) fmt::print("{:<22} {:<12} {}\n", info.name, how, dtypes);
     for (const auto& [reason, dtypes] : refusals) fmt::print("{:<22} {:<12} {}\n", info.name, "refused", reason);
   }
-  if (json) fmt::print("{}\n", all.dump(1));
+  if (json) fmt::print("{}\n", all.dump(1, ' ', false, decltype(all)::error_handler_t::replace));
   return 0;
 }
