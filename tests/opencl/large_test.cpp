@@ -69,6 +69,23 @@ TEST_F(OpenclLarge, RowsAndBroadcasts) {
                 [&](int64_t i) { return number<float>(i) + number<float>(i / columns); });
 }
 
+TEST_F(OpenclLarge, Transposes) {
+  for (const auto [rows, columns] : {std::pair<int64_t, int64_t>{1031, 517}, {16, 70}, {33, 16}, {1024, 1024}}) {
+    const Tensor x = numbers<float>(rows * columns).reshape({rows, columns}), y = numbers<float>(rows * columns).reshape({columns, rows});
+    const auto turned = [rows = rows, columns = columns](int64_t i) { return number<float>(i % rows * columns + i / rows); };
+    expect<float>(run(compute_add, x.transpose(), y).reshape({rows * columns}), rows * columns,
+                  [&](int64_t i) { return turned(i) + number<float>(i); });
+    expect<float>(run(compute_add, x.transpose(), y.slice(0, std::nullopt, std::nullopt, -1)).reshape({rows * columns}), rows * columns,
+                  [&, rows = rows, columns = columns](int64_t i) { return turned(i) + number<float>((columns - 1 - i / rows) * rows + i % rows); });
+  }
+  // Two loops around the blocks.
+  const Tensor x = numbers<int16_t>(int64_t{3} * 5 * 40 * 50).reshape({3, 40, 5, 50});
+  expect<int16_t>(run(compute_add, x.permute({0, 3, 2, 1}), device_.full({3, 50, 5, 40}, int16_t{1})).reshape({30000}), 30000, [](int64_t i) {
+    const int64_t d = i % 40, c = i / 40 % 5, b = i / 200 % 50, a = i / 10000;
+    return static_cast<int16_t>(number<int16_t>(((a * 40 + d) * 5 + c) * 50 + b) + 1);
+  });
+}
+
 TEST_F(OpenclLarge, SeveralOutputsInPlace) {
   const int64_t n = (3 << 20) + 13;
   const Tensor x = numbers<float>(n);

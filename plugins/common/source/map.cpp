@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// map and copy. Three forms:
+// map and copy. Three forms on GPUs:
 //
 //   vectors   along the innermost loop every operand moves by one element or not at all: several elements an access
 //   elements  any strides, one element an access
 //   tiles     some inputs move fastest along another loop than the output: they pass through local memory in square tiles, so that
 //             both sides are accessed along memory
+//
+// and on CPU cores two: runs along the innermost loop, and blocks where GPUs have tiles.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -115,7 +117,10 @@ class MapBuilder {
 
   void build(BuiltRecipe& recipe) {
     std::vector<int32_t> tiled;
-    if (builder_.dialect().is_host) return build_runs(recipe);
+    if (builder_.dialect().is_host) {
+      const int loop = find_tile_loop(shape_, &tiled);
+      return loop >= 0 ? build_blocks(recipe, loop, tiled) : build_runs(recipe);
+    }
     shape_.lanes = choose_lanes(op_, shape_);
     const int tile_loop = shape_.lanes > 1 ? -1 : find_tile_loop(shape_, &tiled);
     if (tile_loop >= 0) {
@@ -370,6 +375,80 @@ class MapBuilder {
     out += "    }\n  }\n";
   }
 
+  // The loops but for the innermost and one other.
+  LoopNest other_loops(int loop) const {
+    const LoopNest& nest = shape_.nest;
+    LoopNest outer = nest;
+    outer.rank = 0;
+    for (int axis = 0; axis < nest.rank - 1; ++axis) {
+      if (axis == loop) continue;
+      outer.extents[outer.rank] = nest.extents[axis];
+      for (size_t i = 0; i < nest.strides.size(); ++i) outer.strides[i][outer.rank] = nest.strides[i][axis];
+      ++outer.rank;
+    }
+    return outer;
+  }
+
+  // On a CPU core, for inputs that move fastest along `loop`: a work item takes a few blocks of a side that is a cache line of float32. Each line of an
+  // input is read, and each of the output written, at once.
+  void build_blocks(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled) {
+    constexpr int kSide = 16, kBlocks = 4;
+    const LoopNest& nest = shape_.nest;
+    const int inner = nest.rank - 1;
+    builder_.sign(kSide);
+    builder_.sign(loop);
+    for (const int32_t i : tiled) builder_.sign(i);
+    builder_.sign(static_cast<int64_t>(tiled.size()));
+    for (const auto& strides : nest.strides) builder_.sign(strides[inner] == 1);
+    declare_operands(nest.rank);
+    const LoopNest outer = other_loops(loop);
+    Space space(outer);
+    const int64_t across = divide_up(nest.extents[loop], kSide), along = divide_up(nest.extents[inner], kSide * kBlocks);
+    const int64_t items = outer.points() * across * along;
+    const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]), across_word = builder_.word(across),
+                  along_word = builder_.word(along), items_word = builder_.word(items);
+    space.add_words(builder_, 1);
+    std::vector<int32_t> row_words, column_words;
+    for (const auto& strides : nest.strides) {
+      row_words.push_back(builder_.word(strides[loop]));
+      column_words.push_back(builder_.word(strides[inner]));
+    }
+    if (builder_.with_text()) {
+      std::string& out = builder_.body;
+      const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
+      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0);\n");
+      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix over = item / ", word(along_word), ", place = over / ", word(across_word), ";\n");
+      out += cat("  const ix row0 = (over - place * ", word(across_word), ") * ", kSide, ", first = (item - over * ", word(along_word), ") * ", kSide * kBlocks,
+                 ";\n");
+      out += cat("  const ix last = first + ", kSide * kBlocks, " < ", word(columns_word), " ? first + ", kSide * kBlocks, " : ", word(columns_word), ";\n");
+      out += cat("  const ix rows = row0 + ", kSide, " < ", word(rows_word), " ? ", kSide, " : ", word(rows_word), " - row0;\n");
+      space.decompose(builder_, "  ", "c", "place");
+      for (size_t i = 0; i < nest.strides.size(); ++i) {
+        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ", word(row_words[i]), ", d", i, " = ", word(row_words[i]), ";\n");
+      }
+      const auto offset = [&](int32_t operand) {
+        const auto at = static_cast<size_t>(operand);
+        return cat("(b", operand, " + r * d", operand, " + (column0 + c)", nest.strides[at][inner] == 1 ? "" : " * " + word(column_words[at]), ")");
+      };
+      out += cat("  for (ix column0 = first; column0 < last; column0 += ", kSide, ") {\n    const ix columns = last - column0 < ", kSide,
+                 " ? last - column0 : ", kSide, ";\n");
+      for (const int32_t i : tiled) {
+        out += cat("    ", type_text(dtype_of(i)).storage, " t", i, "[", kSide, "][", kSide, "];\n");
+        out += cat("    for (ix c = 0; c < columns; ++c) {\n      for (ix r = 0; r < rows; ++r) t", i, "[r][c] = x", i, "[", offset(i), "];\n    }\n");
+      }
+      out += "    for (ix r = 0; r < rows; ++r) {\n      for (ix c = 0; c < columns; ++c) {\n";
+      print_point(
+          "        ", offset,
+          [&](int32_t i) {
+            const bool through_block = std::find(tiled.begin(), tiled.end(), i) != tiled.end();
+            return through_block ? cat("t", i, "[r][c]") : cat("x", i, "[", offset(i), "]");
+          },
+          [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
+      out += "      }\n    }\n  }\n";
+    }
+    recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
+  }
+
   // A group computes a tile of side × side: rows are the positions along `loop`, columns those along the innermost loop.
   void build_tiles(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled, int32_t side) {
     const LoopNest& nest = shape_.nest;
@@ -379,15 +458,7 @@ class MapBuilder {
     for (const int32_t i : tiled) builder_.sign(i);
     builder_.sign(static_cast<int64_t>(tiled.size()));
     declare_operands(shape_.nest.rank);
-    // Tiles of one place in the other loops, and the other loops.
-    LoopNest outer = nest;
-    outer.rank = 0;
-    for (int axis = 0; axis < nest.rank; ++axis) {
-      if (axis == loop || axis == inner) continue;
-      outer.extents[outer.rank] = nest.extents[axis];
-      for (size_t i = 0; i < nest.strides.size(); ++i) outer.strides[i][outer.rank] = nest.strides[i][axis];
-      ++outer.rank;
-    }
+    const LoopNest outer = other_loops(loop);
     Space space(outer);
     const int64_t tile_rows = divide_up(nest.extents[loop], side), tile_columns = divide_up(nest.extents[inner], side);
     const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]);
