@@ -92,7 +92,11 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
                                         read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, call_deleter, managed, out_tensor));
       return;
     }
-    const int64_t count = checked_shape("from_dlpack", dtype, given.ndim, given.shape);
+    checked_shape("from_dlpack", dtype, given.ndim, given.shape);
+    const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
+    const auto dense = dense_strides(shape);
+    const auto strides = given.strides != nullptr ? std::span<const int64_t>(given.strides, shape.size()) : std::span(dense.data(), shape.size());
+    const Reach reach = checked_reach("from_dlpack", dtype, shape, strides, data);
     for (Device* device : open_devices()) {
       if (device->table.memory_import == nullptr) continue;
       compute_plugin_import import{};
@@ -100,8 +104,8 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       import.struct_type = COMPUTE_PLUGIN_STRUCT_IMPORT;
       import.dlpack_device_type = given.device.device_type;
       import.dlpack_device_id = given.device.device_id;
-      import.data = data;
-      import.size_bytes = count * dtype_size(dtype);
+      import.data = data + reach.low;
+      import.size_bytes = reach.high - reach.low;
       uint64_t handle = 0;
       if (compute_error* refused = device->table.memory_import(device->plugin_device, &import, &handle)) {
         Error error = Error::adopt(refused);
@@ -112,11 +116,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       BufferReference buffer(new Buffer(*device, Block{}, import.size_bytes));
       buffer->handle = handle;
       buffer->imported = true;
-      const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
-      const auto dense = dense_strides(shape);
-      auto tensor = std::make_unique<Tensor>(
-          std::move(buffer), dtype, shape,
-          given.strides != nullptr ? std::span<const int64_t>(given.strides, shape.size()) : std::span(dense.data(), shape.size()), 0);
+      auto tensor = std::make_unique<Tensor>(std::move(buffer), dtype, shape, strides, -reach.low);
       tensor->buffer->deleter = call_deleter;
       tensor->buffer->deleter_user = managed;
       *out_tensor = tensor.release();

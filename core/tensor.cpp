@@ -97,6 +97,26 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
   return count == 0 ? 0 : nonzero;
 }
 
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data) {
+  Reach reach;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
+  const int64_t size = dtype_size(dtype);
+  reach.high = size;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t elements = 0, bytes = 0;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &elements) || __builtin_mul_overflow(elements, size, &bytes) ||
+        __builtin_add_overflow(bytes < 0 ? reach.low : reach.high, bytes, bytes < 0 ? &reach.low : &reach.high)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: stride {} of axis {} leaves the address space", who, strides[i], i));
+    }
+  }
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uint64_t below = 0 - static_cast<uint64_t>(reach.low), above = static_cast<uint64_t>(reach.high);
+  if (below > address || above > UINTPTR_MAX - address || below + above > static_cast<uint64_t>(INT64_MAX)) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space", who, below, above, fmt::ptr(data)));
+  }
+  return reach;
+}
+
 // Sorted by stride, each axis must step over all that the smaller ones reach.
 bool overlaps_itself(const Tensor& tensor) {
   if (tensor.is_row_major) return false;

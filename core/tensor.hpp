@@ -73,6 +73,13 @@ using Tensor = ::compute_tensor;
 // Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
 
+// The bytes [low, high) that the elements take around `data`, where the one with all indices 0 lies. Throws OUT_OF_RANGE where they leave
+// the address space. The shape was checked.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data);
+
 // Whether two elements may share memory.
 bool overlaps_itself(const Tensor& tensor);
 

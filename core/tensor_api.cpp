@@ -197,21 +197,8 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
     }
     const auto dense = dense_strides(as_span(shape, rank));
     const std::span<const int64_t> used = strides != nullptr ? as_span(strides, rank) : std::span(dense.data(), static_cast<size_t>(rank));
-    int64_t low = 0, high = count > 0 ? size : 0;
-    for (int32_t i = 0; count > 0 && i < rank; ++i) {
-      int64_t reach = 0, bytes = 0;
-      if (__builtin_mul_overflow(shape[i] - 1, used[static_cast<size_t>(i)], &reach) || __builtin_mul_overflow(reach, size, &bytes) ||
-          __builtin_add_overflow(bytes < 0 ? low : high, bytes, bytes < 0 ? &low : &high)) {
-        throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: stride {} of axis {} leaves the address space", kName,
-                                                            used[static_cast<size_t>(i)], i));
-      }
-    }
+    const auto [low, high] = checked_reach(kName, dtype, as_span(shape, rank), used, data);
     const auto address = reinterpret_cast<uintptr_t>(data);
-    const uint64_t below = 0 - static_cast<uint64_t>(low), above = static_cast<uint64_t>(high);
-    if (below > address || above > UINTPTR_MAX - address || below + above > static_cast<uint64_t>(INT64_MAX)) {
-      throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
-                  fmt::format("{}: {} bytes before and {} after {} leave the address space", kName, below, above, fmt::ptr(data)));
-    }
     std::unique_ptr<Deleter> last_use;
     if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
     BufferReference buffer = wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
