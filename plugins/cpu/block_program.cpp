@@ -24,10 +24,14 @@ void copy_elements(const void* const* x, const int64_t* steps, void* out, int64_
     std::memcpy(out, x[0], n * Size);
     return;
   }
+  if (Size == 1) {
+    std::memset(out, *static_cast<const unsigned char*>(x[0]), n);
+    return;
+  }
   char* to = static_cast<char*>(out);
-  const int64_t bytes = n * Size;
-  for (int64_t done = 0; done < bytes; done += kSplatBytes)
-    std::memcpy(to + done, x[0], bytes - done < kSplatBytes ? bytes - done : kSplatBytes);
+  int64_t left = n * Size;
+  for (; left >= kSplatBytes; left -= kSplatBytes, to += kSplatBytes) std::memcpy(to, x[0], kSplatBytes);
+  std::memcpy(to, x[0], left);
 }
 BlockFunction copy_function(int64_t size) {
   switch (size) {

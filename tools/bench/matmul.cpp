@@ -66,7 +66,7 @@ void add_product(Extents extents) {
 template <class T>
 void add_all(const Options& options) {
   for (int64_t n = 64; n <= (options.large ? 4096 : 2048); n *= 2) add_product<T>({1, n, n, n});
-  add_product<T>({1, 1, 1024, 1024});
+  for (int64_t n = 1024; n <= (options.large ? 4096 : 1024); n *= 2) add_product<T>({1, 1, n, n});
   add_product<T>({1, 8, 8, 8});
   add_product<T>({1, 64, 64, 100'000});
   add_product<T>({1024, 32, 32, 32});
