@@ -184,8 +184,10 @@ bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
 
 void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
   static constexpr compute_plugin_scalar kZero{};
-  const void* const alpha = is_scaled_ ? run.scalars[0].bits : one_.bits;
-  const void* const beta = problem_.has_addend ? run.scalars[1].bits : kZero.bits;
+  // cuBLASLt reads complex numbers by aligned accesses; a run's scalars have no alignment.
+  alignas(16) uint8_t factors[2][16];
+  std::memcpy(factors[0], is_scaled_ ? run.scalars[0].bits : one_.bits, sizeof factors[0]);
+  std::memcpy(factors[1], problem_.has_addend ? run.scalars[1].bits : kZero.bits, sizeof factors[1]);
   uint64_t base[kOperands];
   for (int i = 0; i < kOperands; ++i) {
     const compute_plugin_operand& operand = run.tensors[tensor_[i]];
@@ -206,8 +208,8 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
       at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_);
     }
     stream.note_launch("cublasLtMatmul");
-    require(library.api.matmul(library.handle, description_.value, alpha, pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
-                               layouts_[kB].value, beta, pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
+    require(library.api.matmul(library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
+                               layouts_[kB].value, factors[1], pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
                                layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
                                static_cast<size_t>(workspace_bytes), stream.handle()),
             "multiplying");

@@ -132,6 +132,7 @@ cublasLtMatmul(cublasLtHandle, cublasLtMatmulDesc description, const void* alpha
                cublasLtMatrixLayout ld, const cublasLtMatmulAlgo*, void*, size_t, CUstream) {
   ++calls;
   const Description& how = get(description);
+  if (reinterpret_cast<uintptr_t>(alpha) % 16 != 0 || reinterpret_cast<uintptr_t>(beta) % 16 != 0) return CUBLAS_STATUS_INVALID_VALUE;
   const auto run = [&](auto one) {
     using T = decltype(one);
     T alpha_value, beta_value;
