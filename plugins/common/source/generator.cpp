@@ -49,6 +49,14 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
+  if (op.text("kind") != "max" && op.text("kind") != "min") {
+    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, cat("arg_reduce has no kind \"", op.text("kind"), "\""), ""};
+  }
+  if (is_complex(op.input(0).dtype)) return Refusal{COMPUTE_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
+  return std::nullopt;
+}
+
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -61,6 +69,7 @@ constexpr Primitive kPrimitives[] = {
     {"map", refuse_expressions, build_map},       {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce}, {"gather", refuse_nothing, build_gather},
     {"scatter", refuse_nothing, build_scatter},   {"contraction", refuse_contraction, build_contraction},
+    {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
 };
 
 const Primitive* find_primitive(const Op& op) {

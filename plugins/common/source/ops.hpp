@@ -11,6 +11,7 @@ BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 
 }  // namespace compute::common

@@ -11,13 +11,10 @@
 
 #include "plugins/common/source/kernel_builder.hpp"
 #include "plugins/common/source/ops.hpp"
+#include "plugins/common/source/reduce_shape.hpp"
 
 namespace compute::common {
 namespace {
-
-constexpr int kSteps = 4;            // vectors a work item has in flight
-constexpr int kHostSteps = 16;       // elements on a CPU core, which adds them as vectors
-constexpr int64_t kLeastSteps = 16;  // vectors a work item combines at least before the loops are split
 
 enum class Kind { sum, prod, min, max, all, any };
 
@@ -56,20 +53,6 @@ std::string identity_text(Kind kind, compute_dtype dtype) {
   }
 }
 
-bool is_row(int64_t stride) { return stride == 0 || stride == 1; }
-
-int64_t power_below(int64_t x) { return x < 1 ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x))); }
-int64_t power_above(int64_t x) { return x < 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
-
-// What one kernel combines.
-struct Pass {
-  LoopNest kept, combined;  // operands: sources, index axes, and in `kept` the output last
-  std::vector<compute_dtype> sources;
-  std::vector<int32_t> alignments;
-  bool from_workspace = false;  // the one source is a table of partial results
-  bool to_workspace = false;
-};
-
 class ReduceBuilder {
  public:
   ReduceBuilder(const Op& op, const Dialect& dialect, bool with_text)
@@ -82,36 +65,30 @@ class ReduceBuilder {
         accumulator_(before_.nodes[before_.outputs[0]].dtype) {}
 
   BuiltRecipe build() {
-    const Pass pass = first_pass();
-    const Shape shape = choose_shape(pass, true);
+    const ReducePass pass = first_pass();
+    const ReduceShape shape = choose_reduce_shape(pass, dialect_, true);
     BuiltRecipe recipe;
     if (shape.splits == 1) {
       add(recipe, pass, shape);
       return recipe;
     }
-    Pass partial = pass;
+    ReducePass partial = pass;
     partial.to_workspace = true;
     add(recipe, partial, shape);
     const int64_t outputs = pass.kept.points();
     recipe.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(accumulator_), 256) * 256;
-    const Pass last = second_pass(pass, shape.splits);
-    add(recipe, last, choose_shape(last, false));
+    const ReducePass last = second_pass(pass, shape.splits);
+    add(recipe, last, choose_reduce_shape(last, dialect_, false));
     return recipe;
   }
 
  private:
-  struct Shape {
-    bool along_first = true;  // neighbouring items lie along the combined loops
-    int lanes = 1;
-    int64_t across = 1, along = 1, splits = 1;
-  };
-
-  Pass first_pass() const {
+  ReducePass first_pass() const {
     const auto axes = op_.integers("axes");
     const compute_plugin_tensor& output = op_.output(0);
     std::vector<int64_t> shape(static_cast<size_t>(output.rank), 1);
     std::vector<std::vector<int64_t>> strides;
-    Pass pass;
+    ReducePass pass;
     for (int32_t i = 0; i < op_.input_count(); ++i) {
       strides.push_back(strides_of(op_.input(i)));
       pass.sources.push_back(op_.input(i).dtype);
@@ -129,8 +106,8 @@ class ReduceBuilder {
   }
 
   // Partial results lie as a table of splits × outputs.
-  Pass second_pass(const Pass& first, int64_t splits) const {
-    Pass pass;
+  ReducePass second_pass(const ReducePass& first, int64_t splits) const {
+    ReducePass pass;
     pass.sources = {accumulator_};
     pass.alignments = {16};
     pass.from_workspace = true;
@@ -150,80 +127,6 @@ class ReduceBuilder {
     pass.kept.strides = {table, first.kept.strides.back()};
     pass.kept.offsets = {0, first.kept.offsets.back()};
     return pass;
-  }
-
-  Shape choose_shape(const Pass& pass, bool may_split) const {
-    Shape shape;
-    const LoopNest &kept = pass.kept, &combined = pass.combined;
-    const int64_t outputs = kept.points(), terms = combined.points();
-    // Memory runs along the nest whose innermost stride is less in the first source that moves along both.
-    bool decided = false;
-    for (size_t i = 0; i < pass.sources.size() && !decided; ++i) {
-      const int64_t k = kept.rank == 0 ? 0 : std::llabs(kept.strides[i][kept.rank - 1]);
-      const int64_t c = combined.rank == 0 ? 0 : std::llabs(combined.strides[i][combined.rank - 1]);
-      if (k == c) continue;
-      decided = true;
-      shape.along_first = k == 0 || (c != 0 && c < k);
-    }
-    if (terms == 1) shape.along_first = false;
-    shape.lanes = choose_lanes(pass, shape.along_first ? combined : kept, shape.along_first ? kept : combined);
-    const int64_t group = dialect_.group_size;
-    const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;  // that one output combines
-    const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
-    const int64_t wanted = static_cast<int64_t>(dialect_.compute_units) * dialect_.groups_per_unit;
-    if (dialect_.is_host) {
-      shape.along = 1;
-      shape.across = group;
-      if (shape.along_first && columns < group) {  // few outputs: all items share each
-        shape.across = std::min(power_above(columns), group);
-        shape.along = std::min(group / shape.across, power_above(vectors));
-        shape.across = group / shape.along;
-      }
-    } else if (shape.along_first) {
-      shape.along = std::clamp(std::max(power_below(vectors / kSteps), std::min<int64_t>(power_below(vectors), 8)), int64_t{1}, group);
-      shape.across = group / shape.along;
-    } else {
-      const bool fills = columns >= wanted * group;
-      shape.across = fills ? group : std::min<int64_t>({group, 32, power_above(columns)});
-      shape.along = group / shape.across;
-    }
-    const int64_t groups = divide_up(columns, shape.across);
-    if (may_split && groups < wanted) {
-      // All groups run at once: a few more would wait for the rest.
-      shape.splits = std::clamp<int64_t>(vectors / (shape.along * kLeastSteps), 1, wanted / groups);
-    }
-    return shape;
-  }
-
-  int choose_lanes(const Pass& pass, const LoopNest& fast, const LoopNest& slow) const {
-    // On a CPU core neighbouring outputs are computed together, so that memory is read line by line.
-    if (fast.rank == 0 || (dialect_.is_host && &fast == &pass.combined)) return 1;
-    const int inner = fast.rank - 1;
-    int32_t greatest = 1;
-    for (size_t i = 0; i < fast.strides.size(); ++i) {
-      if (i >= pass.sources.size()) {
-        // index axes; in `kept` the output, which is written element by element
-        const bool is_output = &fast == &pass.kept && i == fast.strides.size() - 1;
-        if (!is_output && !is_row(fast.strides[i][inner])) return 1;
-        continue;
-      }
-      if (!is_row(fast.strides[i][inner])) return 1;
-      if (fast.strides[i][inner] != 0) greatest = std::max(greatest, dtype_size(pass.sources[i]));
-    }
-    for (int lanes = dialect_.is_host ? std::min(64 / greatest, 16) : std::min(16 / greatest, 8); lanes > 1; lanes /= 2) {
-      // Only a single combined loop may end inside a vector.
-      bool fits = fast.extents[inner] % lanes == 0 || (&fast == &pass.combined && fast.rank == 1 && fast.extents[inner] >= lanes);
-      for (size_t i = 0; i < pass.sources.size() && fits; ++i) {
-        if (fast.strides[i][inner] == 0) continue;
-        const int32_t size = dtype_size(pass.sources[i]), alignment = vector_alignment(size, lanes);
-        const auto is_aligned = [&](int64_t elements) { return elements * size % alignment == 0; };
-        fits = pass.alignments[i] >= alignment && is_aligned(fast.offsets[i] + slow.offsets[i]);
-        for (int axis = 0; axis < inner; ++axis) fits = fits && is_aligned(fast.strides[i][axis]);
-        for (int axis = 0; axis < slow.rank; ++axis) fits = fits && is_aligned(slow.strides[i][axis]);
-      }
-      if (fits) return lanes;
-    }
-    return 1;
   }
 
   bool is_compensated() const { return kind_ == Kind::sum && is_float(part_of(accumulator_)); }
@@ -246,15 +149,14 @@ class ReduceBuilder {
     }
   }
 
-  void add(BuiltRecipe& recipe, const Pass& pass, const Shape& shape) {
+  void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) {
     KernelBuilder builder(dialect_, pass.from_workspace ? "reduce_end" : pass.to_workspace ? "reduce_begin" : "reduce", with_text_);
     const auto sources = static_cast<int32_t>(pass.sources.size());
     const LoopNest &kept = pass.kept, &combined = pass.combined;
     std::vector<int32_t> sizes;
     for (const compute_dtype dtype : pass.sources) sizes.push_back(dtype_size(dtype));
     const int64_t outputs = kept.points(), terms = combined.points();
-    builder.is_wide = needs_wide(kept, sizes, outputs * std::max<int64_t>(shape.splits, 1)) || needs_wide(combined, sizes, terms) ||
-                      needs_wide_sum(kept, combined, sizes) || output_is_wide(kept);
+    builder.is_wide = needs_wide(pass, sizes, dtype_size(op_.output(0).dtype), shape.splits);
     builder.sign(static_cast<int64_t>(kind_));
     builder.sign(accumulator_);
     builder.sign(shape.along_first);
@@ -330,24 +232,7 @@ class ReduceBuilder {
     int32_t columns, groups, vectors, chunk, along, across, terms, outputs;
   };
 
-  // Offsets along both nests are added up.
-  static bool needs_wide_sum(const LoopNest& kept, const LoopNest& combined, std::span<const int32_t> sizes) {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      int64_t span = 0;
-      for (const LoopNest* nest : {&kept, &combined}) {
-        for (int axis = 0; axis < nest->rank; ++axis) span += std::llabs(nest->strides[i][axis]) * (nest->extents[axis] - 1);
-      }
-      if (span * sizes[i] > INT32_MAX - (1 << 20)) return true;
-    }
-    return false;
-  }
-  bool output_is_wide(const LoopNest& kept) const {
-    int64_t span = 0;
-    for (int axis = 0; axis < kept.rank; ++axis) span += std::llabs(kept.strides.back()[axis]) * (kept.extents[axis] - 1);
-    return span * dtype_size(op_.output(0).dtype) > INT32_MAX;
-  }
-
-  void print(KernelBuilder& builder, const Pass& pass, const Shape& shape, const Space& kept_space, const Space& combined_space,
+  void print(KernelBuilder& builder, const ReducePass& pass, const ReduceShape& shape, const Space& kept_space, const Space& combined_space,
              const std::vector<bool>& vector, const std::vector<int32_t>& axes, const std::vector<std::string>& before_scalars,
              const std::vector<std::string>& after_scalars, const std::vector<int32_t>& index_words, const Words& words) {
     std::string& out = builder.body;
@@ -450,7 +335,7 @@ class ReduceBuilder {
     };
 
     // Whole steps: several vectors at a time, all loaded before the first is used. On a CPU core an item goes along memory by itself.
-    const int steps = dialect_.is_host && lanes == 1 ? kHostSteps : kSteps;
+    const int steps = dialect_.is_host && lanes == 1 ? kReduceHostSteps : kReduceSteps;
     const char* unroll = dialect_.is_host ? "" : "#pragma unroll\n";
     const char* stride = dialect_.is_host ? "1" : "along";
     if (dialect_.is_host) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a device's work items share what reductions combine.
+#pragma once
+
+#include <vector>
+
+#include "plugins/common/source/kernel_builder.hpp"
+
+namespace compute::common {
+
+constexpr int kReduceSteps = 4;       // vectors a work item has in flight
+constexpr int kReduceHostSteps = 16;  // elements on a CPU core, which combines them as vectors
+
+/// What one kernel combines.
+struct ReducePass {
+  LoopNest kept, combined;  // operands: sources, index axes, and in `kept` the output last
+  std::vector<compute_dtype> sources;
+  std::vector<int32_t> alignments;
+  bool from_workspace = false;  // the one source is a table of partial results
+  bool to_workspace = false;
+};
+
+/// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined over by `along` items.
+struct ReduceShape {
+  bool along_first = true;  // neighbouring items lie along the combined loops
+  int lanes = 1;            // elements of an access, along the combined loops or of as many outputs
+  int64_t across = 1, along = 1;
+  int64_t splits = 1;  // groups that share an output
+};
+
+ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, bool may_split);
+
+/// Whether offsets, positions and partial results need 64 bits. `sizes` are the sources' elements' bytes.
+bool needs_wide(const ReducePass& pass, std::span<const int32_t> sizes, int32_t output_size, int64_t splits);
+
+}  // namespace compute::common
