@@ -112,8 +112,7 @@ std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, 
   return parameters;
 }
 
-Program compile(std::string_view text, std::string_view expression, int compute_capability,
-                const std::vector<std::string>& given) {
+int target_architecture(int compute_capability) {
   const Nvrtc* nvrtc = cuda::nvrtc();
   if (nvrtc == nullptr) {
     const LibraryReport report = nvrtc_report();
@@ -121,19 +120,21 @@ Program compile(std::string_view text, std::string_view expression, int compute_
                                                report.error + "); " + report.remedy);
   }
   const auto& architectures = nvrtc->architectures;
-  const bool to_cubin = std::binary_search(architectures.begin(), architectures.end(), compute_capability);
-  int architecture = compute_capability;
-  if (!to_cubin) {
-    // PTX of the nearest older architecture runs on newer devices; the driver compiles it.
-    const auto above = std::upper_bound(architectures.begin(), architectures.end(), compute_capability);
+  const auto above = std::upper_bound(architectures.begin(), architectures.end(), compute_capability);
+  if (above == architectures.begin()) {
     const std::string range = std::to_string(architectures.front()) + " to " + std::to_string(architectures.back());
-    if (above == architectures.begin()) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) +
-                                                 " makes code for compute capabilities " + range + ", the device has " +
-                                                 std::to_string(compute_capability) + ": install an older libnvrtc");
-    }
-    architecture = above[-1];
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) +
+                                               " makes code for compute capabilities " + range + ", the device has " +
+                                               std::to_string(compute_capability) + ": install an older libnvrtc");
   }
+  return above[-1];
+}
+
+Program compile(std::string_view text, std::string_view expression, int compute_capability,
+                const std::vector<std::string>& given) {
+  const int architecture = target_architecture(compute_capability);
+  const bool to_cubin = architecture == compute_capability;
+  const Nvrtc* nvrtc = cuda::nvrtc();
   std::vector<std::string> options = given;
   options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") + std::to_string(architecture));
   options.emplace_back("--std=c++17");

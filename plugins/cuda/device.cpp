@@ -183,6 +183,7 @@ const char* Device::keep_name(const std::string& name) {
 const Kernel* Device::fill_kernel() {
   static constexpr const char* kSource =
       "extern \"C\" __global__ void compute_fill(ulonglong2* dst, unsigned long long count, ulonglong2 value) {\n"
+      "#if __CUDA_ARCH__ >= 900\n  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n"
       "  const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;\n"
       "  for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step)\n"
       "    dst[i] = value;\n"

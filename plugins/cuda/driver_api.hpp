@@ -36,6 +36,29 @@ struct CUDA_KERNEL_NODE_PARAMS {
   CUcontext ctx;
 };
 
+struct CUlaunchAttribute {
+  int32_t id;
+  int32_t pad;
+  union {
+    int32_t programmaticStreamSerializationAllowed;
+    uint64_t words[8];
+  } value;
+};
+
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+struct CUgraphEdgeData {
+  unsigned char from_port, to_port, type;
+  unsigned char reserved[5];
+};
+
 // CONSTANT(name, value)
 #define COMPUTE_CUDA_CONSTANTS(CONSTANT)                        \
   CONSTANT(CUDA_SUCCESS, 0)                                     \
@@ -69,6 +92,9 @@ struct CUDA_KERNEL_NODE_PARAMS {
   CONSTANT(CU_STREAM_NON_BLOCKING, 1)                           \
   CONSTANT(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                   \
   CONSTANT(CU_EVENT_DISABLE_TIMING, 2)                          \
+  CONSTANT(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
+  CONSTANT(CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 1)           \
+  CONSTANT(CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, 1)            \
   CONSTANT(CU_MEMHOSTALLOC_PORTABLE, 1)                         \
   CONSTANT(CU_MEMHOSTALLOC_DEVICEMAP, 2)                        \
   CONSTANT(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)              \
@@ -189,6 +215,8 @@ enum : int32_t {
   FUNCTION(launch_kernel, cuLaunchKernel,                                                                                    \
            (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,      \
             unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters, void** extra))                      \
+  FUNCTION(launch_kernel_ex, cuLaunchKernelEx,                                                                               \
+           (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra))                             \
   FUNCTION(graph_create, cuGraphCreate, (CUgraph* graph, unsigned flags))                                                    \
   FUNCTION(graph_destroy, cuGraphDestroy, (CUgraph graph))                                                                   \
   FUNCTION(graph_add_kernel_node, cuGraphAddKernelNode_v2,                                                                   \
@@ -208,7 +236,9 @@ enum : int32_t {
 // The same for what only newer drivers have; NULL where it is missing.
 #define COMPUTE_CUDA_NEWER_FUNCTIONS(FUNCTION)                                                                 \
   FUNCTION(func_get_param_info, cuFuncGetParamInfo, (CUfunction function, size_t index, size_t* offset, size_t* bytes)) \
-  FUNCTION(func_load, cuFuncLoad, (CUfunction function))
+  FUNCTION(func_load, cuFuncLoad, (CUfunction function))                                                       \
+  FUNCTION(graph_add_dependencies, cuGraphAddDependencies_v2,                                                  \
+           (CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count))
 
 struct DriverApi {
 #define COMPUTE_CUDA_MEMBER(member, symbol, parameters) CUresult(*member) parameters;

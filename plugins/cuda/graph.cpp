@@ -73,16 +73,23 @@ CUgraph Graph::capture(GraphCapture& node) {
 void Graph::make() {
   check(cu.graph_create(&graph_, 0), "creating a graph");
   CUgraphNode before = nullptr;
+  bool follows_kernel = false;
   for (const GraphBuilder::Entry& entry : builder_.order()) {
-    const size_t dependencies = before != nullptr ? 1 : 0;
+    size_t dependencies = before != nullptr ? 1 : 0;
     CUgraphNode made = nullptr;
     if (entry.is_kernel) {
       GraphKernel& node = builder_.kernels[entry.index];
+      const bool early = follows_kernel && node.kernel->waits && cu.graph_add_dependencies != nullptr;
+      if (early) dependencies = 0;
       void* extra[5];
       size_t bytes = 0;
       const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(node, extra, &bytes);
       check(cu.graph_add_kernel_node(&made, graph_, &before, dependencies, &parameters), "adding a kernel to a graph");
       node.node = made;
+      if (early) {
+        constexpr CUgraphEdgeData kEarly = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+        check(cu.graph_add_dependencies(graph_, &before, &made, &kEarly, 1), "ordering a graph");
+      }
     } else {
       GraphCapture& node = builder_.captures[entry.index];
       const CUgraph child = capture(node);
@@ -92,6 +99,7 @@ void Graph::make() {
       node.node = made;
     }
     before = made;
+    follows_kernel = entry.is_kernel;
   }
   check(cu.graph_instantiate(&executable_, graph_, 0), "instantiating a graph");
 }

@@ -6,6 +6,11 @@
 #include "plugins/cuda/module.hpp"
 
 namespace compute::cuda {
+namespace {
+
+constexpr int kFirstThatWaits = 90;  // as COMPUTE_WAIT_FOR_KERNELS of the generated texts
+
+}  // namespace
 
 void KernelTable::clear() noexcept {
   for (const auto& [key, entry] : entries_) {
@@ -27,6 +32,7 @@ void KernelTable::make(Entry& entry, const std::string& name, const std::string&
   if (program.was_compiled && out_compiled != nullptr) ++*out_compiled;
   entry.kernel = load(program);
   entry.kernel.name = name;
+  entry.kernel.waits = target_architecture(compute_capability_) >= kFirstThatWaits;
   entry.is_ready.store(true, std::memory_order_release);
 }
 

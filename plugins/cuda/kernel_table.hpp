@@ -19,6 +19,8 @@ namespace compute::cuda {
 struct Kernel {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
+  /// Its code begins by waiting for the kernels before it, so that the device may prepare it while they still run.
+  bool waits = false;
   std::string name;
 };
 

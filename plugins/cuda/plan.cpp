@@ -111,7 +111,11 @@ CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, cons
   size_t bytes = words.count * sizeof(uint64_t);
   void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), const_cast<uint64_t*>(words.words), reinterpret_cast<void*>(uintptr_t{2}),
                    &bytes, nullptr};
-  return cu.launch_kernel(kernel.function, groups, 1, 1, group_size, 1, 1, 0, stream, nullptr, extra);
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config = {groups, 1, 1, group_size, 1, 1, 0, stream, &early, kernel.waits ? 1U : 0U};
+  return cu.launch_kernel_ex(&config, kernel.function, nullptr, extra);
 }
 
 void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {

@@ -74,7 +74,7 @@ class KernelPlan final : public Plan {
   std::vector<Step> steps_;
 };
 
-/// Launches with parameters given as one block.
+/// Launches a generated kernel, with parameters given as one block.
 CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream);
 
 }  // namespace compute::cuda

@@ -100,6 +100,16 @@ CHECK_MEMBER(kern)
 CHECK_MEMBER(ctx)
 #undef CHECK_MEMBER
 
+static_assert(sizeof(compute::cuda::CUlaunchConfig) == sizeof(::CUlaunchConfig));
+static_assert(offsetof(compute::cuda::CUlaunchConfig, hStream) == offsetof(::CUlaunchConfig, hStream));
+static_assert(offsetof(compute::cuda::CUlaunchConfig, attrs) == offsetof(::CUlaunchConfig, attrs));
+static_assert(offsetof(compute::cuda::CUlaunchConfig, numAttrs) == offsetof(::CUlaunchConfig, numAttrs));
+static_assert(sizeof(compute::cuda::CUlaunchAttribute) == sizeof(::CUlaunchAttribute));
+static_assert(offsetof(compute::cuda::CUlaunchAttribute, value) == offsetof(::CUlaunchAttribute, value));
+#if CUDA_VERSION >= 12040
+static_assert(sizeof(compute::cuda::CUgraphEdgeData) == sizeof(::CUgraphEdgeData));
+static_assert(offsetof(compute::cuda::CUgraphEdgeData, type) == offsetof(::CUgraphEdgeData, type));
+#endif
 static_assert(sizeof(compute::cuda::CUuuid) == sizeof(::CUuuid));
 static_assert(sizeof(compute::cuda::cublasLtMatmulAlgo) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(compute::cuda::cublasLtMatmulHeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));

@@ -121,7 +121,8 @@ KernelSource KernelBuilder::source(const Launch& launch) const {
   text += globals;
   text += cat("COMPUTE_KERNEL_OF(", launch.group_size, ") ", launch.name, "(");
   for (size_t i = 0; i < fixed; ++i) text += cat("COMPUTE_GLOBAL u8* p", i, ", ");
-  text += "const compute_block a) {\n";
+  // The device may start a kernel's groups before the kernels that it depends on have ended.
+  text += "const compute_block a) {\n  COMPUTE_WAIT_FOR_KERNELS();\n";
   text += body;
   text += "}\n";
   return {launch.name, std::move(text)};

@@ -26,6 +26,11 @@ typedef double2 c128;
 #define COMPUTE_LOCAL_POINTER
 #define COMPUTE_CONSTANT static __device__ const
 #define COMPUTE_BARRIER() __syncthreads()
+#if __CUDA_ARCH__ >= 900
+#define COMPUTE_WAIT_FOR_KERNELS() asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define COMPUTE_WAIT_FOR_KERNELS()
+#endif
 #define COMPUTE_FENCE() __threadfence()
 #define COMPUTE_LOCAL_ID(d) ((i32)((d) == 0 ? threadIdx.x : (d) == 1 ? threadIdx.y : threadIdx.z))
 #define COMPUTE_GROUP_ID(d) ((i64)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))
@@ -85,6 +90,7 @@ typedef float2 c64;
 #define COMPUTE_LOCAL_POINTER __local
 #define COMPUTE_CONSTANT __constant
 #define COMPUTE_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define COMPUTE_WAIT_FOR_KERNELS()
 #define COMPUTE_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define COMPUTE_LOCAL_ID(d) ((i32)get_local_id(d))
 #define COMPUTE_GROUP_ID(d) ((i64)get_group_id(d))

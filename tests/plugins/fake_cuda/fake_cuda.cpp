@@ -339,6 +339,10 @@ FAKE cuLaunchKernel(CUfunction function, unsigned groups, unsigned, unsigned, un
   if (bytes > 4096) return CUDA_ERROR_INVALID_VALUE;
   return count_launch(function, static_cast<const uint64_t*>(extra[1]), bytes / sizeof(uint64_t));
 }
+FAKE cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+                        config->blockDimZ, config->sharedMemBytes, config->hStream, parameters, extra);
+}
 FAKE cuGraphCreate(CUgraph* graph, unsigned) {
   *graph = new CUgraph_st;
   return ready();
@@ -352,6 +356,7 @@ FAKE cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode
   *node = graph->nodes.back().get();
   return ready();
 }
+FAKE cuGraphAddDependencies_v2(CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*, size_t) { return ready(); }
 FAKE cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t, CUgraph) {
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
   *node = graph->nodes.back().get();
