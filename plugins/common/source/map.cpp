@@ -487,15 +487,26 @@ class MapBuilder {
       out += cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
                  "    const ix row = row0 + lane, column = column0 + k + line;\n    if (row < rows && column < columns) {\n");
       for (const int32_t i : tiled) out += cat("      t", i, "[k + line][lane] = x", i, "[", at(i, "row", "column"), "];\n");
-      out += "    }\n  }\n  COMPUTE_BARRIER();\n";
-      out += cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
-                 "    const ix row = row0 + k + line, column = column0 + lane;\n    if (row < rows && column < columns) {\n");
+      out += "    }\n  }\n";
+      const auto is_tiled = [&](int32_t i) { return std::find(tiled.begin(), tiled.end(), i) != tiled.end(); };
       const auto offset = [&](int32_t operand) { return at(operand, "row", "column"); };
+      const std::string rows_of_outputs =
+          cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
+              "    const ix row = row0 + k + line, column = column0 + lane;\n    if (row < rows && column < columns) {\n");
+      // One other input is loaded meanwhile, ahead of the stores, which the compiler could not know to be elsewhere.
+      const bool loads_ahead = shape_.inputs == static_cast<int32_t>(tiled.size()) + 1;
+      if (loads_ahead) {
+        int32_t other = 0;
+        while (is_tiled(other)) ++other;
+        out += cat("  ", type_text(dtype_of(other)).storage, " ahead[", side / columns_at_once, "];\n", rows_of_outputs);
+        out += cat("      ahead[k / ", columns_at_once, "] = x", other, "[", offset(other), "];\n    }\n  }\n");
+      }
+      out += "  COMPUTE_BARRIER();\n" + rows_of_outputs;
       print_point(
           "      ", offset,
           [&](int32_t i) {
-            const bool through_tile = std::find(tiled.begin(), tiled.end(), i) != tiled.end();
-            return through_tile ? cat("t", i, "[lane][k + line]") : cat("x", i, "[", offset(i), "]");
+            if (is_tiled(i)) return cat("t", i, "[lane][k + line]");
+            return loads_ahead ? cat("ahead[k / ", columns_at_once, "]") : cat("x", i, "[", offset(i), "]");
           },
           [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
       out += "    }\n  }\n";
