@@ -67,6 +67,7 @@ void fill(Stream& stream, CUdeviceptr dst, int64_t size_bytes, const void* patte
     const auto period = static_cast<size_t>(pattern_size);
     for (size_t word = 0; word < period / 4 && result == CUDA_SUCCESS; ++word) {
       result = cu.memset_d2d32_async(dst + word * 4, period, words[word], 1, size / period, stream.handle());
+      if (result != CUDA_SUCCESS && word > 0) throw stream.break_off(stream.failure(result, "filling"));
     }
   }
   require(stream, result, "filling");

@@ -67,10 +67,13 @@ class Owned {
   T value = nullptr;
 };
 
-void require(cublasStatus status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
+Error failure(cublasStatus status, const char* what) {
+  return Error(status == CUBLAS_STATUS_ALLOC_FAILED ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
               std::string("cuBLASLt, ") + what + ": " + cublas_lt()->api.get_status_string(status), -1, status);
+}
+
+void require(cublasStatus status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw failure(status, what);
 }
 
 class MatmulPlan final : public Plan {
@@ -198,7 +201,7 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
   const uint64_t workspace = run.workspace.buffer + static_cast<uint64_t>(run.workspace.offset_bytes);
   const CublasLt& library = *cublas_lt();
   std::array<int64_t, common::kMaxRank> index{};
-  while (true) {
+  for (bool is_first = true;; is_first = false) {
     uint64_t at[kOperands];
     for (int i = 0; i < kOperands; ++i) {
       int64_t elements = 0;
@@ -208,11 +211,15 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
       at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_);
     }
     stream.note_launch("cublasLtMatmul");
-    require(library.api.matmul(library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
+    const cublasStatus status =
+        library.api.matmul(library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
                                layouts_[kB].value, factors[1], pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
                                layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
-                               static_cast<size_t>(workspace_bytes), stream.handle()),
-            "multiplying");
+                               static_cast<size_t>(workspace_bytes), stream.handle());
+    if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] {
+      const Error error = failure(status, "multiplying");
+      throw is_first ? error : stream.break_off(error);
+    }
     int loop = problem_.batch.rank - 1;
     while (loop >= 1 && ++index[static_cast<size_t>(loop)] == problem_.batch.extents[static_cast<size_t>(loop)]) {
       index[static_cast<size_t>(loop--)] = 0;

@@ -124,7 +124,9 @@ void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {
     fill_words(step, run, stream.fault_record(), words);
     stream.note_launch(step.kernel->name.c_str());
     const CUresult result = launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
-    if (result != CUDA_SUCCESS) [[unlikely]] throw stream.failure(result, "launching a kernel");
+    if (result == CUDA_SUCCESS) [[likely]] continue;
+    const Error error = stream.failure(result, "launching a kernel");
+    throw &step == steps_.data() ? error : stream.break_off(error);
   }
 }
 

@@ -101,6 +101,13 @@ Error Stream::failure(CUresult result, const char* what) {
   return error;
 }
 
+Error Stream::break_off(Error error) {
+  error.message += "; part of the work had been queued";
+  const std::lock_guard lock(mutex_);
+  fail(error);
+  return error;
+}
+
 // With the lock held. The first failure stays.
 void Stream::fail(Error error) noexcept {
   if (has_failed_.load(std::memory_order_relaxed)) return;

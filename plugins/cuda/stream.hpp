@@ -59,6 +59,9 @@ class Stream {
 
   /// The error for a result of a call on this stream, with the work that may be at fault.
   Error failure(CUresult result, const char* what);
+  /// The same where part of a submission has been queued before: the stream has then failed whatever the error is, since core
+  /// takes any other error for a submission that left nothing behind.
+  Error break_off(Error error);
 
  private:
   static constexpr size_t kNames = 16;
