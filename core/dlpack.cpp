@@ -135,10 +135,21 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     const Running running;
     if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "to_dlpack: a scalar has no memory");
     Device& device = self.buffer->device;
-    if (!device.is_host) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("to_dlpack: {} exports no memory; move the tensor to cpu", device.name));
+    DLDevice place = {kDlCpu, 0};
+    uint8_t* base = nullptr;
+    if (device.is_host) {
+      bring_home(*self.buffer);
+      base = self.buffer->host_address();
+    } else {
+      device.require_usable();
+      if (device.native == nullptr || device.native->dlpack_device == nullptr || device.native->buffer_handle == nullptr) {
+        throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("to_dlpack: {} exports no memory; move the tensor to cpu", device.name));
+      }
+      device.check(device.native->dlpack_device(device.plugin_device, &place.device_type, &place.device_id));
+      uint64_t handle = 0;
+      if (self.element_count > 0) device.check(device.native->buffer_handle(device.plugin_device, self.buffer->handle, &handle));
+      base = reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(handle)) + self.buffer->base_offset;
     }
-    bring_home(*self.buffer);
     auto exported = std::make_unique<Export>();
     self.retain();
     exported->tensor.reset(&self);
@@ -153,8 +164,8 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
       exported->dims[static_cast<size_t>(COMPUTE_MAX_RANK + i)] = self.strides()[i];
     }
     DLTensor& view = managed.dl_tensor;
-    view.data = self.element_count > 0 ? self.buffer->host_address() + self.offset_bytes : nullptr;
-    view.device = {kDlCpu, 0};
+    view.data = self.element_count > 0 ? base + self.offset_bytes : nullptr;
+    view.device = place;
     view.ndim = self.rank;
     for (const DtypeCode& row : kCodes) {
       if (row.dtype == self.dtype) view.dtype = {row.code, row.bits, 1};
@@ -162,6 +173,7 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     view.shape = exported->dims.data();
     view.strides = exported->dims.data() + COMPUTE_MAX_RANK;
     view.byte_offset = 0;
+    // Work of the consumer's stream then comes after all that is pending here, whichever stream that is.
     if (stream != -1) wait_for_buffer(*self.buffer, true);
     if (exported->exposes) self.buffer->exposed.fetch_add(1, std::memory_order_acq_rel);
     *out_managed = &exported.release()->managed;

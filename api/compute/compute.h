@@ -714,7 +714,7 @@ COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
  * _from_dlpack takes ownership of `managed` on success (its deleter is called later, from any thread) and leaves it to the caller
  * on error. Host memory is wrapped without a copy (as COMPUTE_WRAP_EXPOSED, or IMMUTABLE if it is flagged read-only); device memory needs the plugin's import.
  * _to_dlpack: the caller owns *out_managed and calls its deleter; the buffer is exposed until then. `stream` is the consumer's stream in DLPack's numbering
- * (-1: no synchronisation); on cpu the call waits for pending work.
+ * (-1: no synchronisation); else the call waits for pending work, so that the consumer's comes after it.
  */
 COMPUTE_API compute_error* compute_tensor_from_dlpack(struct DLManagedTensorVersioned* managed, compute_tensor** out_tensor);
 COMPUTE_API compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream,

@@ -862,6 +862,8 @@ typedef struct compute_plugin_native_table {
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle);               /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
   compute_error* (*stream_wrap)(uint64_t device, uint64_t handle, uint64_t host_stream, uint64_t* out_stream);
+  /* DLPack's type and number of the device (kDLCUDA, CUDA's ordinal). NULL: its memory is not exported. Handles of its buffers are addresses then. */
+  compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
 } compute_plugin_native_table;
 
 #ifdef __cplusplus

@@ -694,12 +694,13 @@ AT(compute_plugin_graph_table, create, 8);
 AT(compute_plugin_graph_table, run, 16);
 AT(compute_plugin_graph_table, release, 24);
 
-SIZE(compute_plugin_native_table, 40);
+SIZE(compute_plugin_native_table, 48);
 AT(compute_plugin_native_table, table_size, 0);
 AT(compute_plugin_native_table, device_handle, 8);
 AT(compute_plugin_native_table, stream_handle, 16);
 AT(compute_plugin_native_table, buffer_handle, 24);
 AT(compute_plugin_native_table, stream_wrap, 32);
+AT(compute_plugin_native_table, dlpack_device, 40);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);

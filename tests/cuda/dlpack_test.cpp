@@ -77,6 +77,28 @@ TEST(CudaDlpack, TakesMemoryOfTheDeviceThatItLiesOn) {
   EXPECT_EQ(exported.deleted, 1);
 }
 
+TEST(CudaDlpack, GivesItsMemoryToOthers) {
+  const Device device = Device::open("cuda1");
+  const std::vector<float> values = {0, 1, 2, 3, 4, 5};
+  const int64_t shape[] = {2, 3};
+  compute_tensor* made = nullptr;
+  compute::check(compute_tensor_from_host(device.get(), COMPUTE_DTYPE_FLOAT32, 2, shape, values.data(), &made));
+  DLManagedTensorVersioned* managed = nullptr;
+  constexpr int64_t kLegacyStream = 1;
+  compute::check(compute_tensor_to_dlpack(made, kLegacyStream, &managed));
+  uint64_t handle = 0;
+  int64_t offset = 0;
+  compute::check(compute_tensor_native_handle(made, &handle, &offset));
+  compute_tensor_release(made);  // the export keeps the memory
+  EXPECT_EQ(managed->dl_tensor.device.device_type, kDlCuda);
+  EXPECT_EQ(managed->dl_tensor.device.device_id, 0) << "CUDA's number, not ours";
+  EXPECT_EQ(reinterpret_cast<uint64_t>(managed->dl_tensor.data), handle + static_cast<uint64_t>(offset));
+  EXPECT_EQ(managed->dl_tensor.byte_offset, 0U);
+  EXPECT_EQ(managed->flags, 0U);
+  EXPECT_EQ(static_cast<const float*>(managed->dl_tensor.data)[5], 5.0f);
+  managed->deleter(managed);
+}
+
 TEST(CudaDlpack, RefusesMemoryOfOtherMakers) {
   const Device device = Device::open("cuda0");
   constexpr int32_t kDlMetal = 8;
