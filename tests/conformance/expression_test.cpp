@@ -173,6 +173,34 @@ void faults(const Session&) {
   }
 }
 
+// More strides than a kernel's parameters hold on any device.
+void many_operands(const Session& session) {
+  constexpr int64_t kOperands = 48, kRank = 12;
+  Inputs inputs(57);
+  std::vector<std::string> names;
+  std::vector<Operand> operands;
+  std::string text;
+  for (int64_t i = 0; i < kOperands; ++i) {
+    names.push_back("x" + std::to_string(i));
+    text += (i == 0 ? "" : " + ") + names.back();
+    // permutations of the twelve axes, each another one
+    std::vector<int> axes;
+    for (int64_t axis = 0; axis < kRank; ++axis) {
+      axes.push_back(static_cast<int>((axis * Shape{1, 5, 7, 11}[static_cast<size_t>(i) % 4] + i / 4) % kRank));
+    }
+    operands.push_back(permuted(session.upload(inputs.uniform(dtype::INT32, Shape(kRank, 2), -1000, 1000)), axes));
+  }
+  std::vector<const char*> pointers;
+  for (const std::string& name : names) pointers.push_back(name.c_str());
+  const std::vector<Tensor> y = run(parse(text.c_str(), pointers), operands, {}, {Tensor()});
+  session.judge(y[0], expected(dtype::INT32, Shape(kRank, 2), [&](int64_t i) {
+                  Real sum = 0;
+                  for (const Operand& operand : operands) sum += static_cast<Real>(operand.array.at(i).integer);
+                  return sum;
+                }),
+                {Bound::EXACT, 0}, "many operands");
+}
+
 }  // namespace
 
 void add_expression_tests(Registry& registry) {
@@ -185,6 +213,7 @@ void add_expression_tests(Registry& registry) {
   registry.add({"expression", "half_types_round_once", half_types_round_once});
   registry.add({"expression", "conversions", conversions});
   registry.add({"expression", "in_place", in_place});
+  registry.add({"expression", "many_operands", many_operands});
   Test fault_test{"expression", "faults", faults};
   fault_test.runs_ops = false;
   registry.add(std::move(fault_test));
