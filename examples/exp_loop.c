@@ -4,6 +4,9 @@
  * the device, and with the results written into one tensor.
  *
  *   exp_loop [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]      (all three ways if none is named)
+ *            [--mapped] [--graph]
+ *
+ * Two further ways run only if they are named: with each result looked at where it lies, and with the whole loop recorded once and replayed.
  *
  * x is what NumPy's RandomState(22).rand(10 * 30 * 768) gives.
  */
@@ -109,8 +112,12 @@ int main(int argc, char** argv) {
       ways |= 2;
     } else if (strcmp(argv[i], "--out") == 0) {
       ways |= 4;
+    } else if (strcmp(argv[i], "--mapped") == 0) {
+      ways |= 8;
+    } else if (strcmp(argv[i], "--graph") == 0) {
+      ways |= 16;
     } else {
-      fprintf(stderr, "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]\n", argv[0]);
+      fprintf(stderr, "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n", argv[0]);
       return 2;
     }
   }
@@ -177,6 +184,38 @@ int main(int argc, char** argv) {
     printf("Looping %d times took %.6f seconds, results written into one tensor\n", iterations, seconds_now() - start);
     check(compute_tensor_read(y, result, size_bytes));
     wrong |= print_and_check(result, numbers, dtype);
+  }
+
+  if (ways & 8) {
+    const double start = seconds_now();
+    for (int i = 0; i < iterations; ++i) {
+      check(compute_exp_into(NULL, x, y));
+      void* data = NULL;
+      int32_t is_copy = 0;
+      check(compute_tensor_map(y, COMPUTE_ACCESS_READ, &data, &is_copy));
+      if (i == iterations - 1) memcpy(result, data, (size_t)size_bytes);
+      check(compute_tensor_unmap(y, data));
+    }
+    printf("Looping %d times took %.6f seconds, each result mapped\n", iterations, seconds_now() - start);
+    wrong |= print_and_check(result, numbers, dtype);
+  }
+  if (ways & 16) {
+    compute_stream* stream = NULL;
+    compute_graph* graph = NULL;
+    check(compute_stream_create(device, NULL, &stream));
+    check(compute_graph_begin(stream));
+    for (int i = 0; i < iterations; ++i) check(compute_exp_into(stream, x, y));
+    check(compute_graph_end(stream, &graph));
+    check(compute_graph_run(graph, stream)); /* the first run is not part of the times, as the first call is not */
+    check(compute_stream_synchronize(stream));
+    const double start = seconds_now();
+    check(compute_graph_run(graph, stream));
+    check(compute_stream_synchronize(stream));
+    printf("Looping %d times took %.6f seconds, as one graph\n", iterations, seconds_now() - start);
+    check(compute_tensor_read(y, result, size_bytes));
+    wrong |= print_and_check(result, numbers, dtype);
+    compute_graph_release(graph);
+    compute_stream_release(stream);
   }
 
   /* From counters of what ran, not from what was asked for. */

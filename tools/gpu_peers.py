@@ -5,12 +5,16 @@
     tools/gpu_peers.py [--device cuda0] [--library PATH/libcompute.so.0] [--quick] [--only WORD]
 
 What runs more often is the median of interleaved rounds, so that clocks and neighbours touch everyone alike. A peer that is not
-installed has no column. Every value is a time in microseconds, with what it means beside it where that is a rate.
+installed has no column. Every value is a time in microseconds, with what it means beside it where that is a rate. The rows of the exp and
+affine programs are what the examples exp_loop and affine_loop print, run in turn with the peers' loops; all others are driven from
+here, through ctypes.
 """
 import argparse
 import ctypes
 import os
+import re
 import statistics
+import subprocess
 import sys
 import time
 
@@ -140,13 +144,13 @@ def compare(contestants, calls, rounds):
 
 class Table:
     def __init__(self):
-        print(f"{'what':<44}{'ours':>12}{'copy/torch':>12}{'cupy':>12}{'ratio':>8}{'target':>9}  note")
+        print(f"{'what':<50}{'ours':>12}{'copy/torch':>12}{'cupy':>12}{'ratio':>8}{'target':>9}  note")
 
     def row(self, what, times, target="", note="", against="torch"):
         ours, peer, cupy = times.get("ours"), times.get(against), times.get("cupy")
         cell = lambda t: f"{t * 1e6:12.2f}" if t else f"{'-':>12}"
         ratio = f"{ours / peer:8.3f}" if ours and peer else f"{'-':>8}"
-        print(f"{what:<44}{cell(ours)}{cell(peer)}{cell(cupy)}{ratio}{target:>9}  {note}", flush=True)
+        print(f"{what:<50}{cell(ours)}{cell(peer)}{cell(cupy)}{ratio}{target:>9}  {note}", flush=True)
 
 
 def main():
@@ -154,6 +158,7 @@ def main():
     parser.add_argument("--device", default="cuda0")
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--library", default=os.path.join(here, "..", "build", "lib", "libcompute.so.0"))
+    parser.add_argument("--programs", help="folder of exp_loop and affine_loop (default: ../bin beside the library's folder)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller arrays")
     parser.add_argument("--only", default="", help="sections whose name has this word: exp layout reduce matmul transfer launch")
     options = parser.parse_args()
@@ -184,6 +189,79 @@ def main():
             body()
         except Exception as reason:
             print(f"{name}: {type(reason).__name__}: {reason}", flush=True)
+
+    programs = options.programs or os.path.join(os.path.dirname(os.path.abspath(options.library)), "..", "bin")
+
+    def run_example(name, *arguments):
+        environment = {**os.environ, "COMPUTE_DEVICE": options.device}
+        done = subprocess.run([os.path.join(programs, name), *arguments], env=environment, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def example_programs():
+        count, turns = 10 * 30 * 768, 1000
+        rows, columns, affine_turns = 1000, 1000, 100
+        peers = {}  # way -> peer -> (loop body, what ends the loop, turns)
+        last = {}
+
+        def add_peer(peer, way, body, end, how_many):
+            peers.setdefault(way, {})[peer] = (body, end, how_many)
+
+        def keep_last(peer, make):
+            last[peer] = make()
+
+        if torch:
+            a = torch.rand(count, device="cuda")
+            b = torch.empty_like(a)
+            add_peer("torch", "read", lambda: torch.exp(a).cpu(), torch_sync, turns)
+            add_peer("torch", "left", lambda: torch.exp(a), torch_sync, turns)
+            add_peer("torch", "same", lambda: torch.exp(a, out=b), torch_sync, turns)
+            host = [torch.rand(rows, columns), torch.rand(columns, columns), torch.rand(rows, columns)]
+            m, x, c = (t.cuda() for t in host)
+            moved = lambda: torch.add(torch.mm(host[0].cuda(), host[1].cuda()), host[2].cuda()).cpu()
+            add_peer("torch", "explicit", moved, torch_sync, affine_turns)
+            # As affine_loop does, the last result is read.
+            add_peer("torch", "resident", lambda: keep_last("torch", lambda: torch.add(torch.mm(m, x), c)),
+                     lambda: last["torch"].cpu() if "torch" in last else None, affine_turns)
+        if cupy:
+            p = cupy.random.rand(count, dtype=cupy.float32)
+            q = cupy.empty_like(p)
+            add_peer("cupy", "read", lambda: cupy.asnumpy(cupy.exp(p)), cupy_sync, turns)
+            add_peer("cupy", "left", lambda: cupy.exp(p), cupy_sync, turns)
+            add_peer("cupy", "same", lambda: cupy.exp(p, out=q), cupy_sync, turns)
+            device = [cupy.random.rand(*shape, dtype=cupy.float32) for shape in ((rows, columns), (columns, columns), (rows, columns))]
+            arrays = [cupy.asnumpy(t) for t in device]
+            moved_too = lambda: cupy.asnumpy(cupy.asarray(arrays[0]) @ cupy.asarray(arrays[1]) + cupy.asarray(arrays[2]))
+            add_peer("cupy", "explicit", moved_too, cupy_sync, affine_turns)
+            add_peer("cupy", "resident", lambda: keep_last("cupy", lambda: device[0] @ device[1] + device[2]),
+                     lambda: cupy.asnumpy(last["cupy"]) if "cupy" in last else None, affine_turns)
+        for entry in peers.values():
+            for body, end, _ in entry.values():
+                per_call(body, end, 10)
+        seconds = {}
+        note = lambda way, name, value: seconds.setdefault(way, {}).setdefault(name, []).append(value)
+        words = {"each result read back": "read", "results left on the device": "left", "results written into one tensor": "same",
+                 "each result mapped": "mapped", "as one graph": "graph"}
+        for _ in range(3 if options.quick else 7):
+            text = run_example("exp_loop", "--iterations", str(turns), "--read", "--keep", "--out", "--mapped", "--graph")
+            for value, way in re.findall(r"took ([0-9.]+) seconds, (.*)", text):
+                note(words[way], "ours", float(value))
+            text = run_example("affine_loop", "--rows", str(rows), "--columns", str(columns), "--iterations", str(affine_turns))
+            for way, value in re.findall(r"^(explicit|mirrors|resident) +([0-9.]+) s", text, re.MULTILINE):
+                note(way, "ours", float(value))
+            for way, entry in peers.items():
+                for name, (body, end, how_many) in entry.items():
+                    note(way, name, per_call(body, end, how_many) * how_many)
+        for way, label, against, target in (
+                ("read", f"exp_loop, {turns} turns, read into host memory", "read", "<=0.75"), ("mapped", "exp_loop, mapped", "read", "<=0.40"),
+                ("left", "exp_loop, left on the device", "left", "<=0.55"), ("same", "exp_loop, same output", "same", "<=0.55"),
+                ("graph", "exp_loop, as a graph", "same", "<=0.25"), ("explicit", f"affine_loop, {affine_turns} turns, moved", "explicit", ""),
+                ("mirrors", "affine_loop, host tensors mirrored", "explicit", ""), ("resident", "affine_loop, resident", "resident", "")):
+            times = {name: statistics.median(values) for name, values in seconds.get(against, {}).items() if name != "ours"}
+            times["ours"] = statistics.median(seconds[way]["ours"])
+            share = f"{times['ours'] / times['cupy']:.3f} of CuPy" if "cupy" in times else ""
+            table.row(label, times, target, share)
 
     def exp_program():
         count, iterations = 10 * 30 * 768, 1000
@@ -224,11 +302,11 @@ def main():
                 contestants[name] = (calls[key], synchronize)
             times = {k: v * iterations for k, v in compare(contestants, iterations, rounds).items()}
             same = times.get("torch") if key == "same" else same
-            table.row(f"exp 230400 x{iterations}, {label}", times, "<=" + target)
+            table.row(f"exp 230400 x{iterations}, {label} (ctypes)", times, "<=" + target)
         try:
             run = library.graph([into] * iterations)
             times = compare({"ours": (run, library.synchronize)}, 1, rounds)
-            table.row(f"exp 230400 x{iterations}, as a graph", {**times, "torch": same}, "<=0.25")
+            table.row(f"exp 230400 x{iterations}, as a graph (ctypes)", {**times, "torch": same}, "<=0.25")
         except RuntimeError as reason:
             print("graph:", reason)
 
@@ -353,6 +431,7 @@ def main():
             entry["cupy"] = (lambda: cupy.add(c, c, out=d), cupy_sync)
         table.row("a small add, queued (through ctypes)", compare(entry, 2000, rounds))
 
+    section("exp", example_programs)
     section("exp", exp_program)
     section("layout", layout)
     section("reduce", reductions)
