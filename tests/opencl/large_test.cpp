@@ -70,7 +70,7 @@ TEST_F(OpenclLarge, RowsAndBroadcasts) {
 }
 
 TEST_F(OpenclLarge, Transposes) {
-  for (const auto [rows, columns] : {std::pair<int64_t, int64_t>{1031, 517}, {16, 70}, {33, 16}, {1024, 1024}}) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1031, 517}, {16, 70}, {33, 16}, {1024, 1024}}) {
     const Tensor x = numbers<float>(rows * columns).reshape({rows, columns}), y = numbers<float>(rows * columns).reshape({columns, rows});
     const auto turned = [rows = rows, columns = columns](int64_t i) { return number<float>(i % rows * columns + i / rows); };
     expect<float>(run(compute_add, x.transpose(), y).reshape({rows * columns}), rows * columns,
