@@ -389,16 +389,33 @@ class MapBuilder {
     return outer;
   }
 
+  void sign_tiles(int side, int loop, const std::vector<int32_t>& tiled) {
+    builder_.sign(side);
+    builder_.sign(loop);
+    for (const int32_t i : tiled) builder_.sign(i);
+    builder_.sign(static_cast<int64_t>(tiled.size()));
+  }
+
+  // Of each operand's strides along a tile's rows, which are the positions along `loop`, and along its columns.
+  struct TileStrideWords {
+    std::vector<int32_t> rows, columns;
+  };
+  TileStrideWords tile_stride_words(int loop) {
+    TileStrideWords words;
+    for (const auto& strides : shape_.nest.strides) {
+      words.rows.push_back(builder_.word(strides[loop]));
+      words.columns.push_back(builder_.word(strides[shape_.nest.rank - 1]));
+    }
+    return words;
+  }
+
   // On a CPU core, for inputs that move fastest along `loop`: a work item takes a few blocks of a side that is a cache line of float32. Each line of an
   // input is read, and each of the output written, at once.
   void build_blocks(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled) {
     constexpr int kSide = 16, kBlocks = 4;
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
-    builder_.sign(kSide);
-    builder_.sign(loop);
-    for (const int32_t i : tiled) builder_.sign(i);
-    builder_.sign(static_cast<int64_t>(tiled.size()));
+    sign_tiles(kSide, loop, tiled);
     for (const auto& strides : nest.strides) builder_.sign(strides[inner] == 1);
     declare_operands(nest.rank);
     const LoopNest outer = other_loops(loop);
@@ -408,11 +425,7 @@ class MapBuilder {
     const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]), across_word = builder_.word(across),
                   along_word = builder_.word(along), items_word = builder_.word(items);
     space.add_words(builder_, 1);
-    std::vector<int32_t> row_words, column_words;
-    for (const auto& strides : nest.strides) {
-      row_words.push_back(builder_.word(strides[loop]));
-      column_words.push_back(builder_.word(strides[inner]));
-    }
+    const TileStrideWords stride_words = tile_stride_words(loop);
     if (builder_.with_text()) {
       std::string& out = builder_.body;
       const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
@@ -424,11 +437,11 @@ class MapBuilder {
       out += cat("  const ix rows = row0 + ", kSide, " < ", word(rows_word), " ? ", kSide, " : ", word(rows_word), " - row0;\n");
       space.decompose(builder_, "  ", "c", "place");
       for (size_t i = 0; i < nest.strides.size(); ++i) {
-        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ", word(row_words[i]), ", d", i, " = ", word(row_words[i]), ";\n");
+        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ", word(stride_words.rows[i]), ", d", i, " = ", word(stride_words.rows[i]), ";\n");
       }
       const auto offset = [&](int32_t operand) {
         const auto at = static_cast<size_t>(operand);
-        return cat("(b", operand, " + r * d", operand, " + (column0 + c)", nest.strides[at][inner] == 1 ? "" : " * " + word(column_words[at]), ")");
+        return cat("(b", operand, " + r * d", operand, " + (column0 + c)", nest.strides[at][inner] == 1 ? "" : " * " + word(stride_words.columns[at]), ")");
       };
       out += cat("  for (ix column0 = first; column0 < last; column0 += ", kSide, ") {\n    const ix columns = last - column0 < ", kSide,
                  " ? last - column0 : ", kSide, ";\n");
@@ -453,10 +466,7 @@ class MapBuilder {
   void build_tiles(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled, int32_t side) {
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1, group = builder_.dialect().group_size, columns_at_once = group / side;
-    builder_.sign(-side);
-    builder_.sign(loop);
-    for (const int32_t i : tiled) builder_.sign(i);
-    builder_.sign(static_cast<int64_t>(tiled.size()));
+    sign_tiles(-side, loop, tiled);
     declare_operands(shape_.nest.rank);
     const LoopNest outer = other_loops(loop);
     Space space(outer);
@@ -464,11 +474,7 @@ class MapBuilder {
     const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]);
     const int32_t tile_rows_word = builder_.word(tile_rows), tile_columns_word = builder_.word(tile_columns);
     space.add_words(builder_, 1);
-    std::vector<int32_t> row_words, column_words;
-    for (const auto& strides : nest.strides) {
-      row_words.push_back(builder_.word(strides[loop]));
-      column_words.push_back(builder_.word(strides[inner]));
-    }
+    const TileStrideWords stride_words = tile_stride_words(loop);
     if (builder_.with_text()) {
       std::string& out = builder_.body;
       out += cat("  const ix rows = ", builder_.index_word(rows_word), ", columns = ", builder_.index_word(columns_word), ";\n");
@@ -481,8 +487,8 @@ class MapBuilder {
         out += cat("  COMPUTE_LOCAL ", type_text(dtype_of(i)).storage, " t", i, "[", side, "][", side + 1, "];\n");
       }
       const auto at = [&](int32_t operand, const char* row, const char* column) {
-        return cat("(", space.offset(operand, "c"), " + ", row, " * ", builder_.index_word(row_words[static_cast<size_t>(operand)]), " + ", column,
-                   " * ", builder_.index_word(column_words[static_cast<size_t>(operand)]), ")");
+        return cat("(", space.offset(operand, "c"), " + ", row, " * ", builder_.index_word(stride_words.rows[static_cast<size_t>(operand)]), " + ", column,
+                   " * ", builder_.index_word(stride_words.columns[static_cast<size_t>(operand)]), ")");
       };
       out += cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
                  "    const ix row = row0 + lane, column = column0 + k + line;\n    if (row < rows && column < columns) {\n");
