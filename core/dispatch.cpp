@@ -613,6 +613,8 @@ void execute(const Execution& execution) {
       timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
     }
   } catch (...) {
+    // Where part of it was queued the stream has failed; only the plugin knows.
+    timeline.poll();
     give_back();
     throw;
   }

@@ -51,22 +51,28 @@ void Timeline::reach(uint64_t number) noexcept {
   }
 }
 
+// A stream that takes no mark may have failed unseen: stream_reached tells.
+void Timeline::mark_at_locked(uint64_t number) {
+  marks_.reserve(marks_.size() + 1);
+  if (compute_error* error = device.table.stream_mark(plugin_stream, number, 0)) {
+    uint64_t done = 0;
+    compute_error* failure = device.table.stream_reached(plugin_stream, &done);
+    take_plugin_answer(failure, done);
+    if (this->failure() == nullptr) device.check(error);
+    compute_error_free(error);
+    require_healthy();
+  }
+  marks_.push_back(number);
+}
+
 uint64_t Timeline::marked_locked(uint64_t number) {
   const uint64_t done = reached_.load(std::memory_order_acquire);
   std::erase_if(marks_, [&](uint64_t mark) { return mark <= done; });
   const auto found = std::lower_bound(marks_.begin(), marks_.end(), number);
   if (found != marks_.end()) return *found;
   const uint64_t mark = submitted();
-  marks_.reserve(marks_.size() + 1);
-  device.check(device.table.stream_mark(plugin_stream, mark, 0));
-  marks_.push_back(mark);
+  mark_at_locked(mark);
   return mark;
-}
-
-void Timeline::mark_at_locked(uint64_t number) {
-  marks_.reserve(marks_.size() + 1);
-  device.check(device.table.stream_mark(plugin_stream, number, 0));
-  marks_.push_back(number);
 }
 
 void Timeline::wait_locked(uint64_t number) {
