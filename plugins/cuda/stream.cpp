@@ -103,7 +103,10 @@ Error Stream::failure(CUresult result, const char* what) {
 
 Error Stream::break_off(Error error) {
   error.message += "; part of the work had been queued";
+  // A graph's capture ends by this, and has failed in any case.
+  cu.stream_synchronize(handle_);
   const std::lock_guard lock(mutex_);
+  poll();
   fail(error);
   return error;
 }

@@ -60,7 +60,8 @@ class Stream {
   /// The error for a result of a call on this stream, with the work that may be at fault.
   Error failure(CUresult result, const char* what);
   /// The same where part of a submission has been queued before: the stream has then failed whatever the error is, since core
-  /// takes any other error for a submission that left nothing behind.
+  /// takes any other error for a submission that left nothing behind. Waits for that part, since core gives the memory of failed
+  /// work to others.
   Error break_off(Error error);
 
  private:

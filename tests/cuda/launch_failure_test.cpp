@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launch that fails in the middle of a plan, on the driver that is found: the tests' own, or run by hand that of a GPU. The driver is not asked for
+// the launch that is to fail; all others are its own.
+#include <compute/compute.hpp>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/bench/driver_hook.hpp"
+
+using namespace compute::cuda;
+
+namespace {
+
+int launches = 0, failing = 0;  // the launch that fails, from 1; 0: none
+
+}  // namespace
+
+CUresult compute::hooked_launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  if (++launches == failing) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  return driver_launch_kernel_ex(config, function, parameters, extra);
+}
+
+namespace {
+
+using compute::Device;
+using compute::Stream;
+using compute::Tensor;
+
+constexpr int64_t kCount = int64_t{1} << 22;  // as many ones: their sum is exact, and of two passes
+
+std::pair<compute_error_code, std::string> outcome_of(compute_error* error) {
+  if (error == nullptr) return {COMPUTE_OK, ""};
+  std::pair<compute_error_code, std::string> outcome{compute_error_get_code(error), compute_error_message(error)};
+  compute_error_free(error);
+  return outcome;
+}
+
+bool runs_kernels(const Device& device) {
+  compute_device_info info{};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_STRUCT_DEVICE_INFO;
+  compute::check(compute_device_get_info(device.get(), &info));
+  return std::strncmp(info.description, "Fake", 4) != 0;
+}
+
+class CudaLaunchFailure : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      device = Device::open("cuda0");
+      x = device.full({kCount}, 1.0f);
+      y = device.empty(COMPUTE_DTYPE_FLOAT32, {});
+      compute::check(compute_sum_into(nullptr, x.get(), nullptr, y.get()));
+    } catch (const compute::Error& error) {
+      if (error.code() != COMPUTE_ERROR_NOT_FOUND && error.code() != COMPUTE_ERROR_UNSUPPORTED) throw;
+      GTEST_SKIP() << error.what();
+    }
+    expect_sum();
+    std::printf("launches fail on %s\n", runs_kernels(device) ? "a GPU" : "the driver of the tests");
+  }
+
+  std::pair<compute_error_code, std::string> sum(const Stream& stream, int fail = 0) {
+    launches = 0;
+    failing = fail;
+    auto outcome = outcome_of(compute_sum_into(stream.get(), x.get(), nullptr, y.get()));
+    failing = 0;
+    return outcome;
+  }
+
+  std::pair<compute_error_code, std::string> read(const Tensor& tensor, float* value) {
+    return outcome_of(compute_tensor_read(tensor.get(), value, sizeof *value));
+  }
+
+  void expect_sum() {
+    float value = 0;
+    const auto [code, message] = read(y, &value);
+    EXPECT_EQ(code, COMPUTE_OK) << message;
+    if (runs_kernels(device)) {
+      EXPECT_EQ(value, static_cast<float>(kCount));
+    }
+  }
+
+  Device device;
+  Tensor x, y;
+};
+
+// Nothing was queued: the stream is as good as before.
+TEST_F(CudaLaunchFailure, OfTheFirstLeavesTheStreamAsItWas) {
+  const Stream stream(device);
+  const auto [code, message] = sum(stream, 1);
+  EXPECT_NE(code, COMPUTE_OK);
+  EXPECT_NE(message.find("launching a kernel"), std::string::npos) << message;
+  EXPECT_EQ(message.find("part of the work"), std::string::npos) << message;
+  EXPECT_EQ(launches, 1);
+  stream.synchronize();
+  EXPECT_EQ(sum(stream).first, COMPUTE_OK);
+  stream.synchronize();
+  expect_sum();
+}
+
+TEST_F(CudaLaunchFailure, OfALaterOneFailsTheStream) {
+  const Stream good(device);
+  ASSERT_EQ(sum(good).first, COMPUTE_OK);
+  const int count = launches;
+  ASSERT_GE(count, 2) << "an op of several launches is needed";
+  for (int nth = 2; nth <= count; ++nth) {
+    SCOPED_TRACE(nth);
+    const Stream bad(device);
+    const Tensor before = device.from_host(std::vector<float>{0});
+    const Tensor four = device.from_host(std::vector<float>{-4});
+    compute::check(compute_negative_into(bad.get(), four.get(), before.get()));
+    bad.synchronize();
+
+    const auto [code, message] = sum(bad, nth);
+    EXPECT_NE(code, COMPUTE_OK);
+    EXPECT_NE(message.find("part of the work had been queued"), std::string::npos) << message;
+    EXPECT_EQ(launches, nth);
+
+    // The stream takes no more, and says why.
+    const auto [again, why] = sum(bad);
+    EXPECT_EQ(again, COMPUTE_ERROR_STREAM_FAILED) << why;
+    EXPECT_EQ(launches, 0);
+    const auto [waited, reason] = outcome_of(compute_stream_synchronize(bad.get()));
+    EXPECT_EQ(waited, COMPUTE_ERROR_STREAM_FAILED);
+    EXPECT_NE(reason.find("part of the work had been queued"), std::string::npos) << reason;
+
+    // Its result is spoilt, what it had finished is not.
+    float value = 0;
+    EXPECT_EQ(read(y, &value).first, COMPUTE_ERROR_STREAM_FAILED);
+    const auto [kept, error] = read(before, &value);
+    EXPECT_EQ(kept, COMPUTE_OK) << error;
+    if (runs_kernels(device)) {
+      EXPECT_EQ(value, 4);
+    }
+
+    // The device and other streams are well, and what they write anew is good.
+    const auto [healed, complaint] = sum(good);
+    EXPECT_EQ(healed, COMPUTE_OK) << complaint;
+    good.synchronize();
+    expect_sum();
+  }
+}
+
+}  // namespace
