@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a GPU device of this library beside PyTorch and CuPy, in one run, and prints one table.
 
-    tools/gpu_peers.py [--device cuda0] [--library PATH/libcompute.so.0] [--quick] [--only WORD]
+    tools/gpu_peers.py [--device cuda0] [--library PATH/libcompute.so.0] [--quick] [--only WORD] [--json FILE]
 
 What runs more often is the median of interleaved rounds, so that clocks and neighbours touch everyone alike. A peer that is not
 installed has no column. Every value is a time in microseconds, with what it means beside it where that is a rate. The rows of the exp and
-affine programs are what the examples exp_loop and affine_loop print, run in turn with the peers' loops; all others are driven from
-here, through ctypes.
+affine programs are what the examples exp_loop and affine_loop print, run in turn with the peers' loops; the row of host time is what
+launch_cost prints, which measures a small add and the bare cuLaunchKernel of the same kernel in turn; all others are driven from here,
+through ctypes.
 """
 import argparse
 import ctypes
+import json
 import os
 import re
 import statistics
@@ -142,15 +144,28 @@ def compare(contestants, calls, rounds):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def host_time(call, synchronize, calls):
+    """Seconds that a call keeps its caller; the GPU is waited for outside of that. As many calls as the driver's queue holds."""
+    synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    spent = time.perf_counter() - start
+    synchronize()
+    return spent / calls
+
+
 class Table:
     def __init__(self):
+        self.rows = []
         print(f"{'what':<50}{'ours':>12}{'copy/torch':>12}{'cupy':>12}{'ratio':>8}{'target':>9}  note")
 
-    def row(self, what, times, target="", note="", against="torch"):
+    def row(self, what, times, target="", note="", against="torch", **more):
         ours, peer, cupy = times.get("ours"), times.get(against), times.get("cupy")
         cell = lambda t: f"{t * 1e6:12.2f}" if t else f"{'-':>12}"
         ratio = f"{ours / peer:8.3f}" if ours and peer else f"{'-':>8}"
         print(f"{what:<50}{cell(ours)}{cell(peer)}{cell(cupy)}{ratio}{target:>9}  {note}", flush=True)
+        self.rows.append({"row": what, "seconds": times, "against": against, "target": target, "note": note, **more})
 
 
 def main():
@@ -158,11 +173,15 @@ def main():
     parser.add_argument("--device", default="cuda0")
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--library", default=os.path.join(here, "..", "build", "lib", "libcompute.so.0"))
-    parser.add_argument("--programs", help="folder of exp_loop and affine_loop (default: ../bin beside the library's folder)")
+    parser.add_argument("--programs", help="folder of exp_loop, affine_loop and launch_cost (default: ../bin beside the library's folder)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller arrays")
     parser.add_argument("--only", default="", help="sections whose name has this word: exp layout reduce matmul transfer launch")
+    parser.add_argument("--json", help="also write the rows to this file")
     options = parser.parse_args()
-    library = Library(options.library, options.device)
+    try:
+        library = Library(options.library, options.device)
+    except (OSError, RuntimeError) as reason:
+        sys.exit(f"gpu_peers: {reason}")
     try:
         import torch
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -430,6 +449,26 @@ def main():
             c, d = cupy.ones(16, dtype=cupy.float32), cupy.ones(16, dtype=cupy.float32)
             entry["cupy"] = (lambda: cupy.add(c, c, out=d), cupy_sync)
         table.row("a small add, queued (through ctypes)", compare(entry, 2000, rounds))
+        host_times(entry)
+
+    def host_times(entry):
+        calls = 256
+        samples = {}
+        for name, (call, synchronize) in entry.items():
+            host_time(call, synchronize, calls)
+        for _ in range(10 * rounds):
+            for name, (call, synchronize) in entry.items():
+                samples.setdefault(name, []).append(host_time(call, synchronize, calls))
+        python = {name: statistics.median(values) for name, values in samples.items()}
+        cost = json.loads(run_example("launch_cost", "--rounds", str(30 * rounds)))
+        times = {"ours": cost["op_ns"] * 1e-9, "cuLaunchKernel": cost["cuLaunchKernel_ns"] * 1e-9}
+        if "cupy" in python:
+            times["cupy"] = python["cupy"]
+        note = f"{cost['added_ns']:+.0f} ns to cuLaunchKernel, {cost['budget_ns']:.0f} allowed; {cost['added_to_ex_ns']:+.0f} to cuLaunchKernelEx"
+        names = {"torch": "PyTorch", "cupy": "CuPy", "ours": "ours"}
+        note += "; from Python " + ", ".join(f"{names[name]} {value * 1e9:.0f} ns" for name, value in python.items())
+        table.row("a small add, host time beside cuLaunchKernel", times, f"<=+{cost['budget_ns']:.0f}ns", note, "cuLaunchKernel",
+                  from_python=python, launch_cost=cost)
 
     section("exp", example_programs)
     section("exp", exp_program)
@@ -438,6 +477,9 @@ def main():
     section("matmul", matmul)
     section("transfer", transfers)
     section("launch", launches)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(table.rows, file, indent=1)
 
 
 if __name__ == "__main__":
