@@ -24,7 +24,7 @@ cuda::CUresult hooked_launch(const cuda::CUlaunchConfig* config, cuda::CUfunctio
 
 namespace detail {
 
-using FindSymbol = void* (*)(void* library, const char* symbol);
+using FindSymbol = void* (*)(void* library, const char* symbol) noexcept;
 
 // Only a lookup by version leads past the program's own dlsym.
 inline FindSymbol find_symbol() {
