@@ -12,6 +12,9 @@ using namespace compute;
 
 namespace {
 
+constexpr const char* kFrom = "compute_tensor_from_dlpack";
+constexpr const char* kTo = "compute_tensor_to_dlpack";
+
 struct DtypeCode {
   compute_dtype dtype;
   uint8_t code;
@@ -34,7 +37,7 @@ compute_dtype dtype_of(const DLDataType& type) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("from_dlpack: no dtype has code {}, {} bits and {} lanes", type.code, type.bits, type.lanes));
+              fmt::format("{}: managed->dl_tensor.dtype: no dtype has code {}, {} bits and {} lanes", kFrom, type.code, type.bits, type.lanes));
 }
 
 void call_deleter(void*, void* user_data) {
@@ -77,7 +80,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     const Running running;
     if (managed->version.major != 1) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("from_dlpack: version {}.{}; 1.x is understood", managed->version.major, managed->version.minor));
+                  fmt::format("{}: managed->version is {}.{}; 1.x is understood", kFrom, managed->version.major, managed->version.minor));
     }
     if (managed->deleter == delete_export) {  // one of ours comes home: it shares its buffer, and with it hazards and overlaps
       self_import(managed, out_tensor);
@@ -85,18 +88,21 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     }
     const DLTensor& given = managed->dl_tensor;
     const compute_dtype dtype = dtype_of(given.dtype);
+    if (given.ndim > 0) require_not_null(given.shape, "managed->dl_tensor.shape");
+    constexpr const char* kTensor = "compute_tensor_from_dlpack: managed->dl_tensor";
+    const int64_t count = checked_shape(kTensor, dtype, given.ndim, given.shape);
+    if (count > 0) require_not_null(given.data, "managed->dl_tensor.data");
+    const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
     auto* data = static_cast<uint8_t*>(given.data) + given.byte_offset;
     const bool read_only = (managed->flags & kDlReadOnly) != 0;
     if (given.device.device_type == kDlCpu || given.device.device_type == kDlCudaHost) {
-      throw_if(compute_tensor_wrap_host(dtype, given.ndim, given.shape, given.strides, data,
-                                        read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, call_deleter, managed, out_tensor));
+      *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data, read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
+                                     call_deleter, managed);
       return;
     }
-    checked_shape("from_dlpack", dtype, given.ndim, given.shape);
-    const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
     const auto dense = dense_strides(shape);
     const auto strides = given.strides != nullptr ? std::span<const int64_t>(given.strides, shape.size()) : std::span(dense.data(), shape.size());
-    const Reach reach = checked_reach("from_dlpack", dtype, shape, strides, data);
+    const Reach reach = checked_reach(kTensor, dtype, shape, strides, data);
     for (Device* device : open_devices()) {
       if (device->table.memory_import == nullptr) continue;
       compute_plugin_import import{};
@@ -110,7 +116,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       if (compute_error* refused = device->table.memory_import(device->plugin_device, &import, &handle)) {
         Error error = Error::adopt(refused);
         if (error.code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
-        error.message = fmt::format("from_dlpack: {} could not import the memory: {}", device->name, error.message);
+        error.message = fmt::format("{}: {} could not import the memory: {}", kFrom, device->name, error.message);
         throw error;
       }
       BufferReference buffer(new Buffer(*device, Block{}, import.size_bytes));
@@ -123,7 +129,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       return;
     }
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("from_dlpack: no open device takes memory of DLPack device type {}", given.device.device_type));
+                fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}", kFrom, given.device.device_type));
   });
 }
 
@@ -133,7 +139,7 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     require_not_null(out_managed, "out_managed");
     Tensor& self = checked(tensor);
     const Running running;
-    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "to_dlpack: a scalar has no memory");
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kTo));
     Device& device = self.buffer->device;
     DLDevice place = {kDlCpu, 0};
     uint8_t* base = nullptr;
@@ -143,7 +149,7 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     } else {
       device.require_usable();
       if (device.native == nullptr || device.native->dlpack_device == nullptr || device.native->buffer_handle == nullptr) {
-        throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("to_dlpack: {} exports no memory; move the tensor to cpu", device.name));
+        throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} exports no memory; move the tensor to cpu", kTo, device.name));
       }
       device.check(device.native->dlpack_device(device.plugin_device, &place.device_type, &place.device_id));
       uint64_t handle = 0;

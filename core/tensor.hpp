@@ -80,6 +80,11 @@ struct Reach {
 };
 Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data);
 
+// A tensor over memory of the program's, as compute_tensor_wrap_host makes it for a shape that was checked and data that is there. Messages
+// begin with `who`.
+Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides, void* data,
+                         int32_t promise, compute_deleter deleter, void* user_data);
+
 // Whether two elements may share memory.
 bool overlaps_itself(const Tensor& tensor);
 

@@ -65,7 +65,7 @@ void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter) noexcept {
 }
 
 // The buffer for [begin, end), which is either new or that of a wrap which holds the range.
-BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise) {
+BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int32_t promise) {
   WrappedRanges& ranges = wrapped_ranges();
   BufferReference found, made;  // outlive the lock: a buffer that goes takes itself out of the ranges
   std::lock_guard guard(ranges.mutex);
@@ -82,10 +82,10 @@ BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise) {
     found.reset(buffer);
     if (it->second.begin > begin || it->first < end) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  "compute_tensor_wrap_host: the range overlaps a wrapped one without lying inside it; wrap the larger one first");
+                  fmt::format("{}: the range overlaps a wrapped one without lying inside it; wrap the larger one first", who));
     }
     if (buffer->promise != promise) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_wrap_host: the range is wrapped already, with another promise");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the range is wrapped already, with another promise", who));
     }
     return found;
   }
@@ -99,9 +99,38 @@ BufferReference wrap_range(uintptr_t begin, uintptr_t end, int32_t promise) {
   return made;
 }
 
+Tensor* empty_tensor(const char* who, compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape) {
+  Device& self = checked(device);
+  const Running running;
+  checked_shape(who, dtype, rank, shape);
+  self.require_usable();
+  require_storage(self, dtype);
+  return make_tensor(self, dtype, as_span(shape, rank), &default_timeline(self));
+}
+
 }  // namespace
 
 namespace compute {
+
+Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides, void* data,
+                         int32_t promise, compute_deleter deleter, void* user_data) {
+  const int64_t size = dtype_size(dtype);
+  const int64_t alignment = is_complex(dtype) ? size / 2 : size;
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: data is not aligned to {} bytes", who, alignment));
+  }
+  const auto dense = dense_strides(shape);
+  const std::span<const int64_t> used(strides != nullptr ? strides : dense.data(), shape.size());
+  const auto [low, high] = checked_reach(who, dtype, shape, used, data);
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  std::unique_ptr<Deleter> last_use;
+  if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
+  BufferReference buffer = wrap_range(who, address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
+  const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
+  Tensor* tensor = new Tensor(std::move(buffer), dtype, shape, used, offset);
+  if (last_use != nullptr) add_deleter(*tensor->buffer, std::move(last_use));  // nothing fails from here on
+  return tensor;
+}
 
 void forget_wrapped(const Buffer& buffer) noexcept {
   WrappedRanges& ranges = wrapped_ranges();
@@ -125,12 +154,7 @@ compute_error* compute_tensor_empty(compute_device* device, compute_dtype dtype,
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
-    Device& self = checked(device);
-    const Running running;
-    checked_shape("compute_tensor_empty", dtype, rank, shape);
-    self.require_usable();
-    require_storage(self, dtype);
-    *out_tensor = make_tensor(self, dtype, as_span(shape, rank), &default_timeline(self));
+    *out_tensor = empty_tensor("compute_tensor_empty", device, dtype, rank, shape);
   });
 }
 
@@ -168,11 +192,12 @@ compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dt
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
-    compute_tensor* made = nullptr;
-    throw_if(compute_tensor_empty(device, dtype, rank, shape, &made));
-    TensorReference tensor(made);
-    const int64_t bytes = compute_tensor_size_bytes(made);
-    if (bytes > 0) throw_if(compute_tensor_write(made, data, bytes));
+    TensorReference tensor(empty_tensor("compute_tensor_from_host", device, dtype, rank, shape));
+    const int64_t bytes = compute_tensor_size_bytes(tensor.get());
+    if (bytes > 0) {
+      require_not_null(data, "data");
+      throw_if(compute_tensor_write(tensor.get(), data, bytes));
+    }
     *out_tensor = tensor.release();
   });
 }
@@ -190,21 +215,7 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
     }
     if (count > 0) require_not_null(data, "data");
-    const int64_t size = dtype_size(dtype);
-    const int64_t alignment = is_complex(dtype) ? size / 2 : size;
-    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: data is not aligned to {} bytes", kName, alignment));
-    }
-    const auto dense = dense_strides(as_span(shape, rank));
-    const std::span<const int64_t> used = strides != nullptr ? as_span(strides, rank) : std::span(dense.data(), static_cast<size_t>(rank));
-    const auto [low, high] = checked_reach(kName, dtype, as_span(shape, rank), used, data);
-    const auto address = reinterpret_cast<uintptr_t>(data);
-    std::unique_ptr<Deleter> last_use;
-    if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
-    BufferReference buffer = wrap_range(address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
-    const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
-    *out_tensor = new Tensor(std::move(buffer), dtype, as_span(shape, rank), used, offset);
-    if (last_use != nullptr) add_deleter(*(*out_tensor)->buffer, std::move(last_use));  // nothing fails from here on
+    *out_tensor = wrap_host_memory(kName, dtype, as_span(shape, rank), strides, data, promise, deleter, user_data);
   });
 }
 
