@@ -4,14 +4,25 @@
 
 #include <compute/plugin.h>
 
+#include <string>
+#include <vector>
+
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/stream.hpp"
 
 namespace compute::opencl {
 
+// A parameter as the source declares it, as far as the driver says it.
+struct KernelParameter {
+  int32_t kind = 0;        // of the argument that it takes; 0 if unknown
+  int64_t size_bytes = 0;  // of a value; 0 if unknown
+  std::string type, name;
+};
+
 struct UserKernel {
   std::shared_ptr<CompiledKernel> compiled;
-  int32_t argument_count = 0;
+  std::string name;
+  std::vector<KernelParameter> parameters;
   int32_t max_group_size = 0;
 };
 

@@ -194,7 +194,7 @@ compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_sourc
   return guard([&] {
     std::unique_ptr<UserKernel> kernel = compile_user_kernel(*device_of(device), *source);
     if (out_info != nullptr) {
-      if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = kernel->argument_count;
+      if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = static_cast<int32_t>(kernel->parameters.size());
       if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = kernel->max_group_size;
     }
     *out_kernel = handle_of(kernel.release());
