@@ -18,6 +18,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/printable.hpp"
 
 // The only translation unit that sees the header of toml++, which is large.
 #define TOML_ENABLE_FORMATTERS 0
@@ -50,7 +51,7 @@ std::vector<std::string> words(std::string_view text, char separator) {
 }
 
 [[noreturn]] void refuse(const std::string& source, std::string_view text, const std::string& why) {
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": \"" + std::string(text) + "\" " + why);
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": " + in_quotes(text) + " " + why);
 }
 
 bool parse_flag(const std::string& source, std::string_view text) {
@@ -137,7 +138,7 @@ class FileReader {
   }
 
  private:
-  std::string at(const toml::source_region& region) const { return path_ + ":" + std::to_string(region.begin.line); }
+  std::string at(const toml::source_region& region) const { return printable(path_, kLongestPath) + ":" + std::to_string(region.begin.line); }
 
   void take_table(const toml::table& table, const std::string& section) {
     for (const auto& [key, node] : table) {
@@ -213,7 +214,7 @@ class FileReader {
   [[noreturn]] static void unknown(const std::string& source, const char* what, const std::string& name,
                                    const std::vector<std::string>& known) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                source + ": there is no " + what + " \"" + name + "\"" + did_you_mean(name, known));
+                source + ": there is no " + what + " " + in_quotes(name) + did_you_mean(name, known));
   }
 
   std::string path_;
@@ -231,13 +232,13 @@ std::optional<std::string> content_of(const std::filesystem::path& path, bool re
     if (!required) return std::nullopt;
     const char* why = error ? nullptr : regular_enough ? std::strerror(errno) : "no such file";
     throw Error(COMPUTE_ERROR_NOT_FOUND,
-                "COMPUTE_CONFIG: cannot read " + path.string() + ": " + (why != nullptr ? why : error.message()));
+                "COMPUTE_CONFIG: cannot read " + printable(path.string(), kLongestPath) + ": " + (why != nullptr ? why : error.message()));
   }
   std::string content(kMaxFileBytes + 1, '\0');
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   content.resize(static_cast<size_t>(file.gcount()));
   if (content.size() > kMaxFileBytes) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, path.string() + ": a configuration file of more than 1 MiB");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path.string(), kLongestPath) + ": a configuration file of more than 1 MiB");
   }
   return content;
 }
@@ -259,7 +260,7 @@ const Setting& find_setting(std::string_view name) {
     const bool as_flag = name.starts_with("-"), as_environment = name.starts_with("C");
     known.emplace_back(as_flag ? setting.flag() : as_environment ? setting.environment : setting.key);
   }
-  throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no setting \"" + std::string(name) + "\"" + did_you_mean(name, known));
+  throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no setting " + in_quotes(name) + did_you_mean(name, known));
 }
 
 bool process_is_privileged() { return getauxval(AT_SECURE) != 0; }

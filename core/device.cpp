@@ -14,6 +14,7 @@
 #include "core/copy_helpers.hpp"
 #include "core/log.hpp"
 #include "core/plan.hpp"
+#include "core/printable.hpp"
 #include "core/service.hpp"
 #include "core/sized.hpp"
 #include "core/text.hpp"
@@ -421,7 +422,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
     const Running running;
     const DeviceEntry* entry = Registry::instance().find(name);
     if (entry == nullptr) {
-      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called \"{}\"\n{}", name,
+      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called {}\n{}", in_quotes(name),
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
     write_list(attributes, capacity, static_cast<int64_t>(entry->properties.size()), "attributes", out_count, [&](int64_t i) {

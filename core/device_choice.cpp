@@ -6,6 +6,7 @@
 
 #include <compute/compute.h>
 #include "core/ascii.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -85,7 +86,7 @@ bool matches(const SelectorItem& item, const DeviceRecord& device) {
 std::string condition_text(const DeviceCondition& condition) {
   static constexpr const char* kNames[] = {"PCI address", "UUID", "name"};
   return std::string(condition.part ? "a " : "the ") + kNames[static_cast<size_t>(condition.key)] +
-         (condition.part ? " with \"" : " \"") + condition.value + "\"";
+         (condition.part ? " with " : " ") + in_quotes(condition.value);
 }
 
 class Chooser {
@@ -117,7 +118,7 @@ class Chooser {
     const std::vector<size_t> found = candidates(item);
     const auto usable = std::find_if(found.begin(), found.end(), [&](size_t i) { return devices_[i].usable; });
     if (usable == found.end()) {
-      choice_.failures.push_back({item.text, found.empty() ? why_none(item) : problems_of(found)});
+      choice_.failures.push_back({printable(item.text), found.empty() ? why_none(item) : problems_of(found)});
       return;
     }
     choice_.device = *usable;
@@ -255,7 +256,7 @@ class Chooser {
         reason = problem_of(device);
       } else if (chosen_by != nullptr && matches(*chosen_by, device)) {
         const bool pooled = chosen_by->is_auto() || chosen_by->is_gpu();
-        reason = pooled && exclusion != nullptr ? "it is excluded by \"" + exclusion->text + "\""
+        reason = pooled && exclusion != nullptr ? "it is excluded by " + in_quotes(exclusion->text)
                  : pooled                       ? why_after(device, devices_[*choice_.device])
                                                 : "it comes after " + devices_[*choice_.device].name;
       }
@@ -299,7 +300,7 @@ bool is_same_card(const DeviceRecord& x, const DeviceRecord& y) {
 }
 
 std::string failure_message(const Selector& selector, const DeviceChoice& choice) {
-  std::string result = selector.is_unset() ? "auto" : selector.origin + " \"" + selector.text + "\"";
+  std::string result = selector.is_unset() ? "auto" : selector.origin + " " + in_quotes(selector.text);
   for (size_t i = 0; i < choice.failures.size(); ++i) {
     const Refusal& failure = choice.failures[i];
     result += i == 0 ? ": " : "; ";

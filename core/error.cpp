@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/printable.hpp"
+
 namespace compute {
 namespace {
 
@@ -40,9 +42,9 @@ compute_error* make_error(const Error& error) noexcept {
   try {
     auto object = std::make_unique<compute_error>();
     object->code = error.code;
-    object->message = error.message;
-    object->op = error.op;
-    object->device = error.device;
+    object->message = printable_lines(error.message);
+    object->op = printable(error.op);
+    object->device = printable(error.device);
     object->argument = error.argument;
     object->native_code = error.native_code;
     if (error.cause != nullptr) object->cause = copy_error(error.cause.get());

@@ -26,7 +26,8 @@ struct compute_error {
 
 namespace compute {
 
-// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line.
+// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line, and quotes what the
+// program, a file or a plugin named by printable().
 class Error : public std::exception {
  public:
   Error(compute_error_code code, std::string message) : code(code), message(std::move(message)) {}
@@ -67,7 +68,7 @@ class Error : public std::exception {
 // The error object for the exception in flight; never throws and never returns NULL. `function` was called by the program.
 compute_error* current_exception_to_error(const char* function = nullptr) noexcept;
 
-// An error object with these contents; the static out-of-memory object if there is no memory for one.
+// An error object with these contents, its texts made printable; the static out-of-memory object if there is no memory for one.
 compute_error* make_error(const Error& error) noexcept;
 
 // A deep copy, for handing out an error that a stream keeps.

@@ -9,6 +9,7 @@
 #include "core/expression.hpp"
 #include "core/expression_template.hpp"
 #include "core/nearest_name.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 
@@ -65,11 +66,7 @@ class Parser {
   size_t at() const { return static_cast<size_t>(position_); }
 
   // The character at the position, with all of its bytes.
-  std::string character() const {
-    size_t size = 1;
-    while (at() + size < text_.size() && (static_cast<unsigned char>(text_[at() + size]) & 0xC0) == 0x80) ++size;
-    return std::string(text_.substr(at(), size));
-  }
+  std::string character() const { return printable(first_character(text_.substr(at()))); }
 
   void skip_blanks() {
     while (position_ < size() && std::string_view(" \t\r\n").find(text_[at()]) != std::string_view::npos) ++position_;
@@ -241,7 +238,7 @@ class Parser {
       return add(node, begin);
     }
     if (find_intrinsic(word) != nullptr) fault(position_, "expected '(' after " + std::string(word));
-    fault(begin, "nothing is called \"" + std::string(word) + "\"" + did_you_mean(word, data_.leaf_names));
+    fault(begin, "nothing is called " + in_quotes(word) + did_you_mean(word, data_.leaf_names));
   }
 
   int32_t function(std::string_view word, int32_t begin) {
@@ -250,7 +247,7 @@ class Parser {
     if (info == nullptr) {
       std::vector<std::string> known{"index"};
       for (const IntrinsicInfo& x : intrinsics()) known.emplace_back(x.name);
-      fault(begin, "no function is called \"" + std::string(word) + "\"" + did_you_mean(word, known));
+      fault(begin, "no function is called " + in_quotes(word) + did_you_mean(word, known));
     }
     TemplateNode node{TemplateKind::kCall};
     node.value = info->id;
@@ -285,7 +282,7 @@ class Parser {
     std::vector<std::string> known;
     for (compute_dtype d = 1; d < kDtypeCount; ++d) known.push_back(dtype_name(d));
     fault(begin, word.empty() ? "expected a dtype"
-                              : "no dtype is called \"" + std::string(word) + "\"" + did_you_mean(word, known));
+                              : "no dtype is called " + in_quotes(word) + did_you_mean(word, known));
   }
 
   int32_t index(int32_t begin) {
@@ -315,18 +312,8 @@ class Parser {
 
 void throw_expression_fault(std::string_view op, std::string_view text, int32_t position, const std::string& what) {
   const auto at = static_cast<size_t>(position);
-  const size_t start = at == 0 ? 0 : text.substr(0, at).rfind('\n') + 1;  // npos + 1 is 0
-  std::string line(text.substr(start, text.find('\n', at) - start));
-  for (char& c : line) {
-    if (is_control(c)) c = ' ';
-  }
-  const size_t column = at - start;
-  std::string message = std::string(op) + ", column " + std::to_string(column + 1) + ": " + what;
-  // Of a long line as much as surrounds the fault.
-  constexpr size_t kBefore = 60, kShown = 100;
-  const size_t cut = column > kBefore ? column - kBefore : 0;
-  message += "\n  " + line.substr(cut, kShown) + "\n  " + std::string(column - cut, ' ') + "^";
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::move(message));
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              std::string(op) + ", column " + std::to_string(column_of(text, at)) + ": " + what + with_caret(text, at));
 }
 
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
@@ -347,7 +334,7 @@ ExpressionTemplate parse(std::string_view text, std::span<const std::string_view
                           : std::find(known.begin(), known.end(), name) != known.end() ? "is given twice"
                                                                                        : nullptr;
       if (fault != nullptr) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: \"" + std::string(name) + "\" " + fault);
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: " + in_quotes(name) + " " + fault);
       }
       data->leaf_names.emplace_back(name);
     }

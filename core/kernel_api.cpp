@@ -6,6 +6,7 @@
 
 #include "core/dispatch.hpp"
 #include "core/graph.hpp"
+#include "core/printable.hpp"
 #include "core/sized.hpp"
 #include "core/stream.hpp"
 #include "core/submission.hpp"
@@ -26,7 +27,7 @@ struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
 
   compute::Device& device;
   compute_plugin_kernel_table table{};
-  std::string name;
+  std::string name;  // as messages show it
   compute_plugin_kernel_info info{};
   uint64_t plugin_kernel = 0;
 };
@@ -46,6 +47,13 @@ compute_string string_in(const char* data, int64_t size, const char* name) {
                                                             data != nullptr ? "set" : "NULL", size));
   }
   return {data, size};
+}
+
+// The plugin's message with what it quotes of the program as other messages show it.
+void shorten(std::string& message, const char* given) {
+  const std::string whole = printable_lines(given), shown = printable(given);
+  if (whole == shown) return;
+  for (size_t at = 0; (at = message.find(whole, at)) != std::string::npos; at += shown.size()) message.replace(at, whole.size(), shown);
 }
 
 }  // namespace
@@ -69,14 +77,15 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     const compute_plugin_kernel_table* table =
         self.plugin != nullptr && self.table.kernels != nullptr ? self.table.kernels(self.plugin_device) : nullptr;
     if (table == nullptr) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {} on {}: the device takes no kernels as source text", name, self.name));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
     }
     struct Release {
       void operator()(compute_kernel* kernel) const { release_handle(kernel); }
     };
     std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
     kernel->table = copy_sized(table, table->table_size);
-    kernel->name = name;
+    kernel->name = printable(name);
     kernel->info.struct_size = sizeof kernel->info;
     kernel->info.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_INFO;
     kernel->info.argument_count = -1;
@@ -90,7 +99,9 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     try {
       self.check(kernel->table.compile(self.plugin_device, &text, &kernel->plugin_kernel, &kernel->info));
     } catch (Error& error) {
-      error.message = fmt::format("kernel {} on {}: {}", name, self.name, error.message);
+      shorten(error.message, name);
+      shorten(error.message, language);
+      error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
       throw;
     }
     self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);

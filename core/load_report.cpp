@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.hpp"
+
 namespace compute {
 namespace {
 
@@ -44,7 +46,8 @@ std::string status_of(const PluginReport& plugin) {
 class TextWriter {
  public:
   // A row of the report: a word in a column of its own, then text; further lines of the text stand under its first.
-  void row(size_t indent, const std::string& word, const std::string& text) {
+  void row(size_t indent, const std::string& given_word, const std::string& given_text) {
+    const std::string word = printable(given_word, kLongestPath), text = printable_lines(given_text);
     constexpr size_t kColumn = 18;
     std::string head = std::string(indent, ' ') + word;
     head += std::string(head.size() < kColumn ? kColumn - head.size() : 1, ' ');
@@ -86,8 +89,8 @@ void write_requirement(TextWriter& out, const RequirementReport& requirement) {
 
 void write_plugin(TextWriter& out, const PluginReport& plugin) {
   const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
-  out.row(2, name, status_of(plugin) + ": " + plugin.path);
-  if (!plugin.manifest.empty()) out.row(4, "manifest", plugin.manifest);
+  out.row(2, name, status_of(plugin) + ": " + printable(plugin.path, kLongestPath));
+  if (!plugin.manifest.empty()) out.row(4, "manifest", printable(plugin.manifest, kLongestPath));
   if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
   if (!plugin.note.empty()) out.row(4, "", plugin.note);
   for (const DeviceReport& device : plugin.devices) {
@@ -199,7 +202,7 @@ std::string LoadReport::to_text() const {
   for (const RefusedEntry& entry : refused) out.row(2, entry.entry, entry.reason);
   if (!searched.empty()) out.title("Searched");
   for (const SearchedPlace& place : searched) {
-    out.row(2, place.exists ? "" : "not there", place.place + " (" + place.source + ")");
+    out.row(2, place.exists ? "" : "not there", printable(place.place, kLongestPath) + " (" + place.source + ")");
   }
   for (const std::string& note : notes) out.row(0, "Note", note);
   return out.take();
@@ -213,8 +216,7 @@ std::string LoadReport::to_json() const {
   for (const SearchedPlace& place : searched) {
     all["searched"].push_back({{"place", place.place}, {"source", place.source}, {"exists", place.exists}});
   }
-  // names of files need not be UTF-8, JSON must
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(all) + "\n";
 }
 
 }  // namespace compute

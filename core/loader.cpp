@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/plugin_host.hpp"
+#include "core/printable.hpp"
 #include "core/probe.hpp"
 
 // What core was doing in which plugin: for whoever reads a core dump (`p compute_in_plugin`).
@@ -160,7 +161,7 @@ void Loader::look_at(PluginCandidate found) {
         report.requirements.push_back(std::move(row));
       }
     }
-    log(COMPUTE_LOG_DEBUG, "load", report.path + ": rejected: " + report.rejected);
+    log(COMPUTE_LOG_DEBUG, "load", printable(report.path, kLongestPath) + ": rejected: " + report.rejected);
   }
 }
 
@@ -176,7 +177,7 @@ void Loader::load(Candidate& candidate, const PluginCandidate& found) {
   const std::string first = words != nullptr ? words : error.message();
   ElfDependencies dependencies = find_dependencies(found.library, ElfSearch::of_process());
   if (!dependencies.problem.empty()) reject(dependencies.problem);
-  if (dependencies.missing.empty()) reject(first);
+  if (dependencies.missing.empty()) reject(printable(first, kLongestPath));
   std::string names;
   for (const MissingLibrary& library : dependencies.missing) names += (names.empty() ? "" : ", ") + library.name;
   const size_t count = dependencies.missing.size();
@@ -203,7 +204,7 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
   }
   const Stated stated = copy_sized(given, given->struct_size);
   const std::string name = plugin_text(stated.name, "its name");
-  if (!is_plugin_name(name)) reject("its name \"" + name + "\" is not made of letters and \"_\" alone");
+  if (!is_plugin_name(name)) reject("its name " + in_quotes(name) + " is not made of letters and \"_\" alone");
   if (found.manifest && found.manifest->name != to_lower(name)) {
     reject("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
   }
@@ -223,7 +224,7 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
 
   const std::string sanitizer = plugin_text(stated.sanitizer, "its sanitizer");
   if (!sanitizer.empty() && sanitizer != kSanitizer) {
-    reject("it was built with the sanitizer \"" + sanitizer + "\", this process " +
+    reject("it was built with the sanitizer " + in_quotes(sanitizer) + ", this process " +
            (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
@@ -239,7 +240,7 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
 void Loader::negotiate(Candidate& candidate) const {
   for (const std::unique_ptr<Candidate>& other : candidates_) {
     if (other.get() != &candidate && other->is_good() && other->report.name == candidate.report.name) {
-      reject("another plugin called " + candidate.report.name + " was found first: " + other->report.path);
+      reject("another plugin called " + candidate.report.name + " was found first: " + printable(other->report.path, kLongestPath));
     }
   }
 }

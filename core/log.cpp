@@ -10,6 +10,7 @@
 
 #include "core/config.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -50,7 +51,7 @@ bool log_enabled(int32_t level) noexcept {
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {
   try {
-    const std::string line(text);
+    const std::string line = printable_lines(std::string(text));
     Sink& target = sink();
     std::lock_guard guard(target.mutex);
     if (target.callback != nullptr) {

@@ -12,6 +12,7 @@
 
 #include "core/ascii.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -22,7 +23,7 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDepth = 16;  // of what is skipped; what is read has 3
 
 [[noreturn]] void reject(const std::filesystem::path& file, const std::string& why) {
-  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, file.string() + ": " + why);
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, printable(file.string(), kLongestPath) + ": " + why);
 }
 
 // Reads the members of one JSON object; `where` is its path in messages: "", "requires[0].".
@@ -132,7 +133,7 @@ int32_t device_kind(const Members& members, const std::string& name) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  members.fail("devices", "holds \"" + name + "\", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
+  members.fail("devices", "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
 }
 
 }  // namespace

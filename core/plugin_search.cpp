@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -105,7 +106,7 @@ class Search {
       candidate(library, source, std::move(manifest), file);
     } catch (const Error& error) {
       // the message begins with the file
-      refuse(file, error.message.substr(std::min(error.message.size(), file.string().size() + 2)));
+      refuse(file, error.message.substr(std::min(error.message.size(), printable(file.string(), kLongestPath).size() + 2)));
     }
   }
 
@@ -114,7 +115,7 @@ class Search {
                  const fs::path& named_in) {
     std::error_code error;
     const fs::path real = fs::canonical(library, error);
-    const std::string what = manifest ? "its library " + library.string() + ": " : std::string();
+    const std::string what = manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
     if (error) {
       refuse(named_in, what + error.message());
     } else if (!fs::is_regular_file(real, error)) {

@@ -12,6 +12,7 @@
 #include "core/config.hpp"
 #include "core/device.hpp"
 #include "core/plan.hpp"
+#include "core/printable.hpp"
 #include "core/registry.hpp"
 #include "core/scope.hpp"
 #include "core/text.hpp"
@@ -82,12 +83,12 @@ std::string placement_text() {
 }
 
 std::string placement_json() {
-  nlohmann::json json;
-  json["ops"] = nlohmann::json::array();
+  nlohmann::ordered_json json;
+  json["ops"] = nlohmann::ordered_json::array();
   for (const PlacementRow& row : placement_rows()) {
     json["ops"].push_back({{"device", row.device}, {"op", row.op}, {"how", row.how}, {"runs", row.runs}});
   }
-  json["devices"] = nlohmann::json::array();
+  json["devices"] = nlohmann::ordered_json::array();
   for (Device* device : open_devices()) {
     const DeviceCounters& counters = device->counters;
     json["devices"].push_back({{"name", device->name},
@@ -99,7 +100,7 @@ std::string placement_json() {
                                {"mirror_hits", counters.mirror_hits.load()},
                                {"ops_fallback", counters.ops_fallback.load()}});
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return dump_json(json);
 }
 
 const char* origin_name(const SettingValue& value) { return value.source.c_str(); }

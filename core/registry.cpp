@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "core/loader.hpp"
 #include "core/log.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -251,7 +252,7 @@ std::string Registry::which(const char* text, int32_t format) {
                                    {"others", nlohmann::ordered_json::array()}};
     for (const Refusal& other : choice.others)
       json["others"].push_back({{"name", other.name}, {"reason", other.reason}});
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return dump_json(json) + "\n";
   }
   std::string answer = selection_message(chosen, request.chosen_by).substr(std::strlen("using ")) + "\n";
   if (!choice.warning.empty()) answer += "warning: " + choice.warning + "\n";

@@ -12,6 +12,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/printable.hpp"
 #include "core/sized.hpp"
 
 namespace compute {
@@ -255,7 +256,7 @@ int32_t find_attribute(const OpSchema& schema, std::string_view name) {
   }
   std::vector<std::string> known;
   for (const AttributeSchema& attribute : schema.attributes) known.push_back(attribute.name);
-  std::string what = "no attribute is called \"" + std::string(name.substr(0, 80)) + "\"" + did_you_mean(name, known);
+  std::string what = "no attribute is called " + in_quotes(name) + did_you_mean(name, known);
   if (known.empty()) what += "; it takes none";
   refuse(schema, what);
 }
@@ -386,7 +387,7 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
     std::vector<std::string> known;
     for (const OpSchema* op : sorted) known.push_back(op->name);
     throw Error(COMPUTE_ERROR_NOT_FOUND,
-                "no op is called \"" + std::string(name.substr(0, 80)) + "\"" + did_you_mean(name, known));
+                "no op is called " + in_quotes(name) + did_you_mean(name, known));
   }
   if (version == 0) return **(last - 1);
   std::string versions;

@@ -12,6 +12,7 @@
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 namespace {
@@ -22,49 +23,6 @@ constexpr int32_t kMaxStreams = 1024;
 
 bool is_name_letter(char c) { return is_letter(c) || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
-
-// The length in bytes of the well-formed UTF-8 character at `offset`, 0 where there is none. Surrogates and overlong
-// forms need no care: the text is only shown.
-size_t character_size(std::string_view text, size_t offset) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(offset);
-  const size_t size = first < 0x80                    ? 1
-                      : first >= 0xC2 && first < 0xE0 ? 2
-                      : first >= 0xE0 && first < 0xF0 ? 3
-                      : first >= 0xF0 && first < 0xF5 ? 4
-                                                      : 0;
-  if (size == 0 || text.size() - offset < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(offset + i) & 0xC0) != 0x80) return 0;
-  }
-  return size;
-}
-
-// What can be shown on one line, a column per character: control characters and broken UTF-8 become `?`.
-struct Shown {
-  std::string text;
-  size_t column = 1;  // of the byte that was asked for
-};
-
-Shown shown(std::string_view text, size_t offset) {
-  Shown result;
-  size_t characters = 0;
-  for (size_t i = 0; i < text.size();) {
-    if (i <= offset) result.column = characters + 1;
-    const size_t size = character_size(text, i);
-    if (size == 0 || is_control(text[i])) {
-      result.text += is_space(text[i]) ? ' ' : '?';
-    } else {
-      result.text += text.substr(i, size);
-    }
-    i += std::max<size_t>(size, 1);
-    ++characters;
-  }
-  if (offset >= text.size()) result.column = characters + 1;
-  return result;
-}
-
-std::string quoted(std::string_view text) { return "\"" + shown(text, 0).text + "\""; }
 
 std::string joined(std::span<const std::string> names) {
   std::string result;
@@ -99,7 +57,7 @@ class Parser {
     const auto is_pool = [](const SelectorItem& x) { return !x.exclude && (x.is_auto() || x.is_gpu()); };
     if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
       for (const SelectorItem& x : result.items) {
-        if (x.exclude) fail(begin + x.offset, quoted(x.text) + " excludes from auto, and there is no auto in the list");
+        if (x.exclude) fail(begin + x.offset, in_quotes(x.text) + " excludes from auto, and there is no auto in the list");
       }
     }
     return result;
@@ -137,7 +95,7 @@ class Parser {
   // What stands at `offset`, for a message: one character, or the end.
   std::string at(size_t offset) const {
     if (offset >= end_) return "the end";
-    return quoted(text_.substr(offset, std::max<size_t>(1, character_size(text_, offset))));
+    return in_quotes(first_character(text_.substr(offset)));
   }
 
   NamedSelector named_selector(size_t begin, size_t end, std::span<const NamedSelector> earlier) {
@@ -148,9 +106,9 @@ class Parser {
     const std::string name(take_while([](char c) { return is_name_letter(c) || is_digit(c); }));
     if (name.empty()) fail(offset_, "expected a name, as in a=cuda0, but found " + at(offset_));
     skip_spaces();
-    if (peek() != '=') fail(offset_, "expected \"=\" after " + quoted(name) + " but found " + at(offset_));
+    if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
     for (const NamedSelector& other : earlier) {
-      if (other.name == name) fail(name_offset, quoted(name) + " is named twice");
+      if (other.name == name) fail(name_offset, in_quotes(name) + " is named twice");
     }
     const size_t equals = offset_;
     NamedSelector result{name, selector(equals + 1, end)};
@@ -177,7 +135,7 @@ class Parser {
     result.text = std::string(trimmed(text_.substr(begin, offset_ - begin)));
     skip_spaces();
     if (!at_end() && peek() != ',') {
-      std::string what = "unexpected " + at(offset_) + " after " + quoted(result.text);
+      std::string what = "unexpected " + at(offset_) + " after " + in_quotes(result.text);
       if (peek() == '@') {
         what += "; a device takes one condition, before the options";
       } else if (peek() == '.' || peek() == '-' || peek() == '#') {
@@ -195,7 +153,7 @@ class Parser {
       fail(begin, "expected a device but found " + at(begin) + " (known: " + joined(known_) + ")");
     }
     if (std::find(known_.begin(), known_.end(), result.name) == known_.end()) {
-      fail(begin, "no plugin is called " + quoted(result.name) + did_you_mean(result.name, known_) +
+      fail(begin, "no plugin is called " + in_quotes(result.name) + did_you_mean(result.name, known_) +
                       " (known: " + joined(known_) + ")");
     }
     if (result.exclude && result.is_auto()) fail(begin, "auto itself cannot be excluded");
@@ -249,7 +207,7 @@ class Parser {
     if (result.empty()) {
       fail(begin, "expected " + kind + " but found " + at(begin) + " (known: " + joined(known) + ")");
     }
-    fail(begin, quoted(result) + " is not " + kind + did_you_mean(result, known) + " (known: " + joined(known) + ")");
+    fail(begin, in_quotes(result) + " is not " + kind + did_you_mean(result, known) + " (known: " + joined(known) + ")");
   }
 
   void take_condition(SelectorItem& result) {
@@ -258,14 +216,14 @@ class Parser {
     DeviceCondition condition;
     condition.key = static_cast<DeviceKey>(std::find(kKeys.begin(), kKeys.end(), name) - kKeys.begin());
     if (peek() != '=' && peek() != '~') {
-      fail(offset_, "expected \"=\" or \"~\" after " + quoted(name) + " but found " + at(offset_));
+      fail(offset_, "expected \"=\" or \"~\" after " + in_quotes(name) + " but found " + at(offset_));
     }
     condition.part = peek() == '~';
     const size_t begin = ++offset_;
     condition.value = std::string(value(name));
     if (condition.key == DeviceKey::kPci && !condition.part) {
       const std::optional<std::string> address = canonical_pci_address(condition.value);
-      if (!address) fail(begin, quoted(condition.value) + " is no PCI address; they look like 0000:65:00.0");
+      if (!address) fail(begin, in_quotes(condition.value) + " is no PCI address; they look like 0000:65:00.0");
       condition.value = *address;
     }
     result.condition = condition;
@@ -275,7 +233,7 @@ class Parser {
     static const std::array<std::string, 2> kOptions = {"mem", "streams"};
     const size_t key_offset = offset_ + 1;
     const std::string name = key("an option", kOptions);
-    if (peek() != '=') fail(offset_, "expected \"=\" after " + quoted(name) + " but found " + at(offset_));
+    if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
     const size_t begin = ++offset_;
     const std::string_view text = value(name);
     if (name == "mem") {
@@ -289,7 +247,7 @@ class Parser {
       int32_t count = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
       if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMaxStreams) {
-        fail(begin, "\"streams\" must be a number from 1 to " + std::to_string(kMaxStreams) + ", not " + quoted(text));
+        fail(begin, "\"streams\" must be a number from 1 to " + std::to_string(kMaxStreams) + ", not " + in_quotes(text));
       }
       result.options.streams = count;
     }
@@ -316,7 +274,7 @@ int64_t ByteAmount::of(int64_t total_bytes) const {
 
 std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* out_reason) {
   const auto refuse = [&](const std::string& why) -> std::optional<ByteAmount> {
-    *out_reason = quoted(text) + why;
+    *out_reason = in_quotes(text) + why;
     return std::nullopt;
   };
   double number = 0;
@@ -410,10 +368,9 @@ std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::str
 }
 
 void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset, const std::string& what) {
-  const Shown line = shown(text, offset);
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + " \"" + line.text + "\", column " +
-                                                  std::to_string(line.column) + ": " + what + "\n  " + line.text +
-                                                  "\n  " + std::string(line.column - 1, ' ') + "^");
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + " " + in_quotes(text) + ", column " +
+                                                  std::to_string(column_of(text, offset)) + ": " + what +
+                                                  with_caret(text, offset));
 }
 
 }  // namespace compute

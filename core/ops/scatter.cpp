@@ -5,6 +5,7 @@
 #include "core/nearest_name.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
+#include "core/printable.hpp"
 
 namespace compute {
 
@@ -18,13 +19,13 @@ std::string_view checked_reduction(const OpCall& call) {
   const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
   const std::vector<std::string> known{"set", "add", "mul", "min", "max"};
   if (std::find(known.begin(), known.end(), reduction) == known.end()) {
-    refuse(call, "reduction is \"" + std::string(reduction) + "\", not one of set, add, mul, min, max" +
+    refuse(call, "reduction is " + in_quotes(reduction) + ", not one of set, add, mul, min, max" +
                      did_you_mean(reduction, known));
   }
   const compute_dtype dtype = call.inputs[0].dtype;
   const bool ordered = reduction == "min" || reduction == "max";
   if ((is_bool(dtype) && reduction != "set") || (is_complex(dtype) && ordered)) {
-    refuse(call, "reduction \"" + std::string(reduction) + "\" does not take " + dtype_name(dtype), 0);
+    refuse(call, "reduction " + in_quotes(reduction) + " does not take " + dtype_name(dtype), 0);
   }
   return reduction;
 }

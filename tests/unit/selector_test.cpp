@@ -197,26 +197,28 @@ TEST(Selector, IsRefusedWithACaretUnderTheFault) {
   for (const Bad& bad : kBad) {
     std::string shown = bad.text;
     std::replace(shown.begin(), shown.end(), '\t', ' ');
+    std::string quoted = bad.text;
+    for (size_t i = 0; (i = quoted.find('\t')) != std::string::npos;) quoted.replace(i, 1, "\\t");
     try {
       parse_selector(bad.text, "COMPUTE_DEVICE", kPlugins);
       ADD_FAILURE() << bad.text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-      EXPECT_EQ(error.message, "COMPUTE_DEVICE \"" + shown + "\", column " + std::to_string(bad.column) + ": " +
+      EXPECT_EQ(error.message, "COMPUTE_DEVICE \"" + quoted + "\", column " + std::to_string(bad.column) + ": " +
                                    bad.what + "\n  " + shown + "\n  " +
                                    std::string(static_cast<size_t>(bad.column - 1), ' ') + "^");
     }
   }
 }
 
-TEST(Selector, ShowsWhatCannotBeShownAsQuestionMarks) {
+TEST(Selector, EscapesWhatCannotBeShown) {
   try {
     parse_selector("cpu,\x1b[31m\xff", "f", {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
-              "f \"cpu,?[31m?\", column 5: expected a device but found \"?\" (known: auto, cpu, cuda, gpu, opencl)\n"
-              "  cpu,?[31m?\n"
+              "f \"cpu,\\x1b[31m\xef\xbf\xbd\", column 5: expected a device but found \"\\x1b\" (known: auto, cpu, cuda, gpu, opencl)\n"
+              "  cpu,\\x1b[31m\xef\xbf\xbd\n"
               "      ^");
   }
 }
