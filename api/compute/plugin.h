@@ -732,7 +732,8 @@ typedef struct compute_plugin_stream_options {
  * Streams are timelines. Core numbers the submissions of a stream (op_run, the copies, fill and launch) 1, 2, 3, … and may skip numbers. Only
  * marks tell the plugin a number: stream_mark(stream, n, flags) says that everything submitted so far carries numbers up to n. Marks ascend and are made only
  * when something outside the stream needs one; the first of a stream may be far above 1. Before the first, stream_reached gives 0. After a failure a
- * stream takes no more work; stream_reached and stream_sync return the error with *out_reached the last number known to be good.
+ * stream takes no more work; stream_reached and stream_sync return the error with *out_reached the last number known to be good, and from then on
+ * nothing that was queued touches memory: core gives it to others.
  * An error that op_run, a copy, fill or launch returns means that nothing was queued and that the stream is as good as before, unless
  * stream_reached says otherwise.
  * Buffer handles are unique among all heaps of a device.

@@ -141,6 +141,7 @@ class Stream {
   void submit(std::function<void()> task);
   void retire();  // nothing follows: the thread ends after what is queued
   bool finished();
+  void settle();  // waits until nothing is queued and nothing runs
 
   Memory& memory;
   const std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
@@ -149,8 +150,9 @@ class Stream {
   void work();
 
   std::mutex mutex_;
-  std::condition_variable filled_;
+  std::condition_variable filled_, emptied_;
   std::deque<std::function<void()>> tasks_;
+  bool busy_ = false;
   bool retired_ = false;
   bool finished_ = false;
   std::thread thread_;

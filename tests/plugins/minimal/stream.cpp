@@ -65,6 +65,11 @@ bool Stream::finished() {
   return finished_;
 }
 
+void Stream::settle() {
+  std::unique_lock lock(mutex_);
+  emptied_.wait(lock, [&] { return tasks_.empty() && !busy_; });
+}
+
 // After a failure the tasks are dropped, marks too: the timeline stays at the last number that is known to be good.
 void Stream::work() {
   bool failed = false;
@@ -72,6 +77,8 @@ void Stream::work() {
     std::function<void()> task;
     {
       std::unique_lock lock(mutex_);
+      busy_ = false;
+      if (tasks_.empty()) emptied_.notify_all();
       filled_.wait(lock, [&] { return !tasks_.empty() || retired_; });
       if (tasks_.empty()) {
         finished_ = true;
@@ -79,6 +86,7 @@ void Stream::work() {
       }
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      busy_ = true;
     }
     if (failed) continue;
     try {
@@ -152,7 +160,8 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
+                    int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
     const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
