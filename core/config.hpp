@@ -112,8 +112,7 @@ class Config {
 // flag.
 void take_flags(Config& config, int32_t* argc, char** argv);
 
-// ---- The process's configuration: read at first use, never destroyed, safe from any thread
-// --------------------------------
+// ---- The process's configuration: read at first use, never destroyed, safe from any thread --------------------------
 
 SettingValue setting(SettingId id);
 void set_setting(std::string_view name, Origin origin, std::optional<std::string_view> text);

@@ -50,8 +50,7 @@ constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
 
 constexpr std::array<DtypeInfo, kDtypeCount> kTable = make_table();
 
-// ---- Promotion
-// --------------------------------------------------------------------------------------------------------
+// ---- Promotion ------------------------------------------------------------------------------------------------------
 
 compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
   for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
@@ -94,8 +93,7 @@ compute_dtype adapt(compute_dtype strong, compute_dtype weak) {
   return need == 3 && have == 2 ? complex_dtype(strong) : COMPUTE_DTYPE_NONE;
 }
 
-// ---- Values
-// -----------------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------------------
 
 // Rounds to nearest even into a format with `mantissa` stored bits and `exponent` bits, from float64's bits.
 uint16_t narrow(double value, int mantissa, int exponent) {

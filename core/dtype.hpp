@@ -53,8 +53,7 @@ const char* class_description(DtypeClass dtype_class) noexcept;
 // What a program could cast `dtype` to so that it is in the class; NONE if no cast keeps the meaning.
 compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept;
 
-// ---- Promotion
-// --------------------------------------------------------------------------------------------------------
+// ---- Promotion ------------------------------------------------------------------------------------------------------
 
 // A dtype that takes part in promotion. A weak one adapts to the others, as far as its kind (integer, float, complex)
 // can.
@@ -84,8 +83,7 @@ compute_dtype common_dtype(std::span<const PromotionOperand> operands, Promotion
 // "add: int32 and float32 do not promote; cast one of them (cast(x, float32))".
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
 
-// ---- Values
-// -----------------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------------------
 
 // The bit pattern of one value of some dtype, little-endian, zero-filled.
 using ScalarBits = compute_plugin_scalar;

@@ -24,8 +24,7 @@ inline constexpr int32_t kMaxExpressionDepth = 128;
 inline constexpr int32_t kMaxExpressionNodes = 4096;
 inline constexpr int32_t kMaxExpressionOutputs = 64;
 
-// ---- Intrinsics
-// -------------------------------------------------------------------------------------------------------
+// ---- Intrinsics -----------------------------------------------------------------------------------------------------
 
 enum class IntrinsicResult : uint8_t { kSame, kBool, kPart, kPair, kNode };
 
@@ -48,8 +47,7 @@ std::span<const IntrinsicInfo> intrinsics() noexcept;
 const IntrinsicInfo* find_intrinsic(int32_t id) noexcept;
 const IntrinsicInfo* find_intrinsic(std::string_view name) noexcept;
 
-// ---- Templates
-// --------------------------------------------------------------------------------------------------------
+// ---- Templates ------------------------------------------------------------------------------------------------------
 
 struct ExpressionTemplateData;
 
@@ -76,8 +74,7 @@ class ExpressionTemplate {
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
                          std::span<const std::string_view> scalar_names = {});
 
-// ---- Typed expressions
-// ------------------------------------------------------------------------------------------------
+// ---- Typed expressions ----------------------------------------------------------------------------------------------
 
 // One leaf of a template, its inputs first, then its scalars.
 struct LeafDesc {

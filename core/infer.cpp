@@ -79,8 +79,7 @@ std::vector<LeafDesc> map_leaves(const MapCall& call) {
   return leaves;
 }
 
-// ---- Elementwise ops
-// --------------------------------------------------------------------------------------------------
+// ---- Elementwise ops ------------------------------------------------------------------------------------------------
 
 RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands) {
   assert(operands.size() == schema.inputs.size() && operands.size() <= 3);
@@ -142,8 +141,7 @@ void refuse_dtype(std::string_view op, std::string_view input, compute_dtype giv
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::move(message)).with_argument(argument);
 }
 
-// ---- Shapes
-// -----------------------------------------------------------------------------------------------------------
+// ---- Shapes ---------------------------------------------------------------------------------------------------------
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";

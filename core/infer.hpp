@@ -51,8 +51,7 @@ struct OutputDesc {
 std::vector<OutputDesc> infer(const OpCall& call);
 std::vector<OutputDesc> infer(const MapCall& call);
 
-// ---- Elementwise ops
-// --------------------------------------------------------------------------------------------------
+// ---- Elementwise ops ------------------------------------------------------------------------------------------------
 
 struct RowTypes {
   compute_dtype common = COMPUTE_DTYPE_NONE;  // to which the operands are converted; of where: those after the first
@@ -65,8 +64,7 @@ RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands
 // The row's expression over operands of these dtypes.
 TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> operands, const RowTypes& types);
 
-// ---- What the rules of the ops share
-// ----------------------------------------------------------------------------------
+// ---- What the rules of the ops share --------------------------------------------------------------------------------
 
 std::string shape_text(std::span<const int64_t> shape);  // "[2,3]"
 // The product; throws OUT_OF_RANGE if it, or it times `element_size`, does not fit in int64_t.

@@ -154,6 +154,17 @@ OpSchema other(OpId id, const char* name, int32_t version, const char* inputs, c
   return op;
 }
 
+void append_static(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute* given, Attributes& out);
+
+std::optional<Attributes> defaults_of(const OpSchema& op) {
+  Attributes defaults;
+  for (const AttributeSchema& attribute : op.attributes) {
+    if (attribute.required || attribute.run_time) return std::nullopt;
+    append_static(op, attribute, nullptr, defaults);
+  }
+  return defaults;
+}
+
 struct Tables {
   std::vector<OpSchema> ops;  // by OpId
   std::vector<const OpSchema*> sorted;
@@ -178,7 +189,12 @@ struct Tables {
 #undef COMPUTE_BINARY
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
-    for (const OpSchema& op : ops) sorted.push_back(&op);
+    for (OpSchema& op : ops) {
+      op.defaults = defaults_of(op);
+      op.least_inputs = static_cast<int32_t>(op.inputs.size());
+      while (op.least_inputs > 0 && op.optional[static_cast<size_t>(op.least_inputs - 1)]) --op.least_inputs;
+      sorted.push_back(&op);
+    }
     std::sort(sorted.begin(), sorted.end(), [](const OpSchema* a, const OpSchema* b) {
       return std::tie(a->name, a->version) < std::tie(b->name, b->version);
     });
@@ -191,8 +207,7 @@ const Tables& tables() {
   return instance;
 }
 
-// ---- Attributes
-// -------------------------------------------------------------------------------------------------------
+// ---- Attributes -----------------------------------------------------------------------------------------------------
 
 [[noreturn]] void refuse(const OpSchema& schema, const std::string& what) {
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + what);
@@ -362,8 +377,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
 
 }  // namespace
 
-// ---- Ops
-// --------------------------------------------------------------------------------------------------------------
+// ---- Ops ------------------------------------------------------------------------------------------------------------
 
 std::string OpSchema::input_name(int32_t index) const {
   const auto i = static_cast<size_t>(index);
@@ -401,8 +415,7 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
 
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
   const auto most = static_cast<int64_t>(schema.inputs.size());
-  int64_t least = most;
-  while (least > 0 && schema.optional[static_cast<size_t>(least - 1)]) --least;
+  const int64_t least = schema.least_inputs;
   constexpr int64_t kMostVariadic = 65536;
   if (input_count < least || input_count > (schema.is_variadic ? kMostVariadic : most)) {
     std::string takes = std::to_string(least);
@@ -420,8 +433,7 @@ void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t o
   }
 }
 
-// ---- Attribute values
-// -------------------------------------------------------------------------------------------------
+// ---- Attribute values -----------------------------------------------------------------------------------------------
 
 Attributes& Attributes::operator=(const Attributes& other) {
   if (this == &other) return *this;
@@ -548,6 +560,10 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
 
 void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
                      RunTimeValue* out_run_time) {
+  if (count == 0 && schema.defaults) {
+    out_static = *schema.defaults;
+    return;
+  }
   const compute_attribute* given[kMaxAttributes] = {};
   find_given(schema, attributes, count, given);
   out_static.clear();

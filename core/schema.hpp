@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,54 +49,7 @@ struct AttributeSchema {
   double default_float64 = 0;
 };
 
-enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
-
-// compute_op_info.flags and OpSchema::flags.
-enum : int32_t { kOpHost = COMPUTE_OP_HOST, kOpSync = COMPUTE_OP_SYNC, kOpInPlace = COMPUTE_OP_IN_PLACE };
-
-// A row of ops.def. Immutable and immortal: the address is the op's identity.
-struct OpSchema {
-  OpId id;
-  std::string name;
-  int32_t version;
-  std::string summary;
-  int32_t flags = 0;  // every elementwise op has kOpInPlace
-
-  std::vector<std::string> inputs;  // names; of a variadic input without the dots
-  bool is_variadic = false;         // the last input may be given once or more
-  std::vector<bool> optional;       // by input
-  int32_t output_count = 1;
-  std::vector<AttributeSchema> attributes;
-  int32_t static_count = 0;                  // attributes that are not run-time
-  std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
-  std::string inputs_text, attributes_text;  // as in ops.def
-  std::string dtype_rule, shape_rule, bound;
-
-  // Elementwise ops only.
-  bool is_elementwise = false;
-  std::string expression_text;
-  ExpressionTemplate expression;
-  DtypeClass input_class = DtypeClass::kAny;
-  std::string input_class_text;
-  RowResult result = RowResult::kSame;
-  int32_t ulp = 0;
-
-  bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
-  // "x", "xs[3]": how messages call input i.
-  std::string input_name(int32_t index) const;
-};
-
-// Sorted by name, then version. Built at first use.
-std::span<const OpSchema* const> op_schemas();
-const OpSchema& op_schema(OpId id);
-// Version 0 means the newest. Throws NOT_FOUND with the nearest name or the versions that exist.
-const OpSchema& find_op(std::string_view name, int32_t version);
-
-// Throws INVALID_ARGUMENT if the op does not take so many inputs or outputs.
-void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
-
-// ---- Attribute values
-// -------------------------------------------------------------------------------------------------
+// ---- Attribute values -----------------------------------------------------------------------------------------------
 
 // The static attributes of one call in normal form: equal values are equal words, and every default is filled in. Holds
 // usual calls without allocating.
@@ -147,6 +101,56 @@ class Attributes {
   int32_t size_ = 0;
   int32_t capacity_ = kInlineWords;
 };
+
+// ---- Rows -----------------------------------------------------------------------------------------------------------
+
+enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
+
+// compute_op_info.flags and OpSchema::flags.
+enum : int32_t { kOpHost = COMPUTE_OP_HOST, kOpSync = COMPUTE_OP_SYNC, kOpInPlace = COMPUTE_OP_IN_PLACE };
+
+// A row of ops.def. Immutable and immortal: the address is the op's identity.
+struct OpSchema {
+  OpId id;
+  std::string name;
+  int32_t version;
+  std::string summary;
+  int32_t flags = 0;  // every elementwise op has kOpInPlace
+
+  std::vector<std::string> inputs;  // names; of a variadic input without the dots
+  bool is_variadic = false;         // the last input may be given once or more
+  std::vector<bool> optional;       // by input
+  int32_t least_inputs = 0;         // the optional ones are last
+  int32_t output_count = 1;
+  std::vector<AttributeSchema> attributes;
+  int32_t static_count = 0;                  // attributes that are not run-time
+  std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
+  std::optional<Attributes> defaults;        // a call's without attributes, unless one is required or run-time
+  std::string inputs_text, attributes_text;  // as in ops.def
+  std::string dtype_rule, shape_rule, bound;
+
+  // Elementwise ops only.
+  bool is_elementwise = false;
+  std::string expression_text;
+  ExpressionTemplate expression;
+  DtypeClass input_class = DtypeClass::kAny;
+  std::string input_class_text;
+  RowResult result = RowResult::kSame;
+  int32_t ulp = 0;
+
+  bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
+  // "x", "xs[3]": how messages call input i.
+  std::string input_name(int32_t index) const;
+};
+
+// Sorted by name, then version. Built at first use.
+std::span<const OpSchema* const> op_schemas();
+const OpSchema& op_schema(OpId id);
+// Version 0 means the newest. Throws NOT_FOUND with the nearest name or the versions that exist.
+const OpSchema& find_op(std::string_view name, int32_t version);
+
+// Throws INVALID_ARGUMENT if the op does not take so many inputs or outputs.
+void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
 
 // The value of a run-time attribute in one call.
 struct RunTimeValue {

@@ -38,8 +38,7 @@ const OpRules& op_rules(OpId id);
 
 std::vector<LeafDesc> map_leaves(const MapCall& call);
 
-// ---- Refusals and attributes, in one form for all ops
-// -----------------------------------------------------------------
+// ---- Refusals and attributes, in one form for all ops ---------------------------------------------------------------
 
 // Throws INVALID_ARGUMENT: "name: what".
 [[noreturn]] void refuse(const OpCall& call, const std::string& what, int32_t argument = -1);

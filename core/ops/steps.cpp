@@ -37,8 +37,7 @@ StepAttribute dtype_value(const char* name, compute_dtype value) {
 
 }  // namespace
 
-// ---- Views
-// ------------------------------------------------------------------------------------------------------------
+// ---- Views ----------------------------------------------------------------------------------------------------------
 
 StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent) {
   operand.shape.insert(operand.shape.begin() + axis, extent);
@@ -68,8 +67,7 @@ StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t e
   return operand;
 }
 
-// ---- Scalars
-// ----------------------------------------------------------------------------------------------------------
+// ---- Scalars --------------------------------------------------------------------------------------------------------
 
 ScalarTerm extent_term(int64_t value) {
   const StepScalar source{ScalarSource::kValue, 0, COMPUTE_DTYPE_INT64, scalar_from_int64(value, COMPUTE_DTYPE_INT64)};
@@ -85,8 +83,7 @@ std::string convert_text(std::string_view operand, compute_dtype from, compute_d
   return "convert(" + std::string(operand) + ", " + dtype_name(to) + ")";
 }
 
-// ---- Steps
-// ------------------------------------------------------------------------------------------------------------
+// ---- Steps ----------------------------------------------------------------------------------------------------------
 
 StepOperand Steps::input(int32_t index, compute_dtype dtype) {
   const OperandDesc& desc = call_.inputs[static_cast<size_t>(index)];

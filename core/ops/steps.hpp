@@ -11,8 +11,7 @@
 
 namespace compute {
 
-// ---- Views
-// ------------------------------------------------------------------------------------------------------------
+// ---- Views ----------------------------------------------------------------------------------------------------------
 
 // With a new axis of `extent` in front of `axis`, repeated along it.
 StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent = 1);
@@ -22,8 +21,7 @@ StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> sh
 // Elements [start, start + extent) along `axis`.
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
 
-// ---- Scalars
-// ----------------------------------------------------------------------------------------------------------
+// ---- Scalars --------------------------------------------------------------------------------------------------------
 
 // A scalar of an expression before it is typed: StepScalar's source, and how it takes part in typing.
 struct ScalarTerm {
@@ -49,8 +47,7 @@ inline std::string scalar_name(size_t index) { return std::string(1, kScalarName
 // "convert(x, float32)": the text for an operand of some dtype as another; "x" itself if it is that.
 std::string convert_text(std::string_view operand, compute_dtype from, compute_dtype to);
 
-// ---- Steps
-// ------------------------------------------------------------------------------------------------------------
+// ---- Steps ----------------------------------------------------------------------------------------------------------
 
 class Steps {
  public:

@@ -60,8 +60,7 @@ TestAttributes axes(std::vector<int64_t> list, bool keepdims = false) {
   return attributes;
 }
 
-// ---- Elementwise
-// ------------------------------------------------------------------------------------------------------
+// ---- Elementwise ----------------------------------------------------------------------------------------------------
 
 TEST(Decompose, ElementwiseBroadcasts) {
   const TestTensor x = tensor(kFloat, {2, 1}, {10, 20}), y = tensor(kFloat, {3}, {1, 2, 3});
@@ -149,8 +148,7 @@ TEST(Decompose, NextafterStepsInHalfTypes) {
   }
 }
 
-// ---- Reductions
-// -------------------------------------------------------------------------------------------------------
+// ---- Reductions -----------------------------------------------------------------------------------------------------
 
 TEST(Decompose, SumWidensAndAccumulates) {
   const TestTensor x = tensor(COMPUTE_DTYPE_INT8, {2, 3}, {100, 100, 100, -1, -2, -3});
@@ -287,8 +285,7 @@ TEST(Decompose, ReductionOfAScalar) {
   EXPECT_EQ(reals(run_op("var", {scalar_tensor(kFloat, 2.5)})), Reals{0});
 }
 
-// ---- Creation
-// ---------------------------------------------------------------------------------------------------------
+// ---- Creation -------------------------------------------------------------------------------------------------------
 
 TEST(Decompose, Arange) {
   const auto made = [](compute_dtype dtype) { return TestAttributes().int64("size", 4).dtype("dtype", dtype); };
@@ -357,8 +354,7 @@ TEST(Decompose, EyeAndFill) {
   EXPECT_EQ(run_op("fill", {}, TestAttributes().ints("shape", {}).dtype("dtype", kInt)).count(), 1);
 }
 
-// ---- Movement
-// ---------------------------------------------------------------------------------------------------------
+// ---- Movement -------------------------------------------------------------------------------------------------------
 
 TEST(Decompose, CopyAndCast) {
   const TestTensor x = tensor(kFloat, {2, 2}, {1.5, -2.5, kNan, 300});
@@ -466,8 +462,7 @@ TEST(Decompose, Matmul) {
   EXPECT_EQ(mixed->temporaries[0].size_bytes, 16);
 }
 
-// ---- The form of lowerings
-// --------------------------------------------------------------------------------------------
+// ---- The form of lowerings ------------------------------------------------------------------------------------------
 
 TEST(Decompose, CompositesAreOfferedFirst) {
   const std::vector<TestTensor> inputs{tensor(kFloat, {4, 2}, range(8))};
@@ -560,8 +555,7 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
   }
 }
 
-// ---- User expressions
-// -------------------------------------------------------------------------------------------------
+// ---- User expressions -----------------------------------------------------------------------------------------------
 
 TEST(Decompose, MapOfAnExpression) {
   constexpr std::string_view kInputs[] = {"a", "b"}, kScalars[] = {"s"};

@@ -78,8 +78,7 @@ std::string tree(std::string_view text) {
   return show(e.plugin_view().outputs[0]);
 }
 
-// ---- Parsing
-// ----------------------------------------------------------------------------------------------------------
+// ---- Parsing --------------------------------------------------------------------------------------------------------
 
 TEST(ExpressionParse, Precedence) {
   EXPECT_EQ(tree("a - b - c"), "sub(sub(a,b),c)");
@@ -202,8 +201,7 @@ TEST(ExpressionParse, Limits) {
   EXPECT_EQ(fault(std::string(kMaxExpressionText + 1, ' ')), "expression: a text of 65537 bytes; at most 65536");
 }
 
-// ---- Typing
-// -----------------------------------------------------------------------------------------------------------
+// ---- Typing ---------------------------------------------------------------------------------------------------------
 
 TEST(ExpressionType, PlainCallIsOneNode) {
   EXPECT_EQ(text_of("exp(a)", {{kFloat}}), "n0 = input 0: float32\nn1 = exp(n0): float32\noutput n1");
@@ -351,8 +349,7 @@ TEST(ExpressionType, WantedOutputsKeepTheirKind) {
   EXPECT_EQ(typed("a * 2; a", {{kLong}}, {}, {COMPUTE_DTYPE_NONE, kByte}).output_dtype(0), kLong);
 }
 
-// ---- The canonical form
-// -----------------------------------------------------------------------------------------------
+// ---- The canonical form ---------------------------------------------------------------------------------------------
 
 // Everything that plugin.h says of an expression.
 void check_canonical(const TypedExpression& e, const std::string& what) {
@@ -560,8 +557,7 @@ TEST(ExpressionCanonical, GoldenDigests) {
   }
 }
 
-// ---- Definitions
-// ------------------------------------------------------------------------------------------------------
+// ---- Definitions ----------------------------------------------------------------------------------------------------
 
 TEST(ExpressionReplace, DefinitionsHaveOlderIntrinsics) {
   int count = 0;
