@@ -21,6 +21,10 @@ packages_to_run=(
   pocl-opencl-icd
 )
 
+# A compiler and a CMake that are there are used as they are.
+command -v "${CXX:-c++}" >/dev/null || packages_to_run+=(g++)
+command -v cmake >/dev/null || packages_to_run+=(cmake)
+
 # Further ones that only tests need.
 packages_to_test=(
   abigail-tools
