@@ -139,7 +139,13 @@ bool drain(int64_t timeout_ns) noexcept {
 std::atomic<bool> plugins_closed{false};
 
 void shut_down_at_exit() {
-  if (refuse_calls()) drain(int64_t{2'000'000'000});
+  if (!is_shut_down()) {
+    const Deadline deadline = deadline_after(int64_t{2'000'000'000});
+    // Callbacks may use what the program destroys next, and may end with calls.
+    if (drain(left_until(deadline)) && !is_background_thread()) drain_background(left_until(deadline));
+    refuse_calls();
+    drain(left_until(deadline));  // what was submitted meanwhile
+  }
   if (plugins_closed.load()) return;
   for (Plugin* plugin : Registry::instance().opened_plugins()) {
     if (plugin->table.on_exit != nullptr) plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
@@ -515,11 +521,10 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
     }
     std::lock_guard guard(all_devices().mutex);
     const auto deadline = deadline_after(timeout_ns);
-    bool drained = drain(timeout_ns);
-    if (drained) drain_background();
+    bool drained = drain(timeout_ns) && drain_background(left_until(deadline));
     drained = refuse_calls_and_wait(left_until(deadline)) && drained;
     drained = drain(left_until(deadline)) && drained;  // what was submitted meanwhile
-    if (drained) drain_background();
+    drained = drained && drain_background(left_until(deadline));
     *out_drained = drained ? 1 : 0;
     if (!drained) return;  // work still uses the devices: they stay open until the process ends
     plugins_closed.store(true);

@@ -60,7 +60,7 @@ ThreadUse& enter_first_time() {
 
 void throw_shut_down() { throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down"); }
 
-bool refuse_calls() noexcept { return !shut_down.exchange(true); }
+void refuse_calls() noexcept { shut_down.store(true); }
 
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept {
   const auto start = std::chrono::steady_clock::now();

@@ -60,7 +60,7 @@ class Running : InUse {
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept;
 
 // The same without waiting; true the first time.
-bool refuse_calls() noexcept;
+void refuse_calls() noexcept;
 
 // In the child after fork(): the other threads are gone.
 void forget_other_threads() noexcept;

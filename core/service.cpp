@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/service.hpp"
 
+#include <compute/compute.h>
+
+#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -60,10 +62,13 @@ void run_in_background(std::function<void()> task) {
   service.work.notify_one();
 }
 
-void drain_background() noexcept {
+bool drain_background(int64_t timeout_ns) noexcept {
   Service& service = *instance();
   std::unique_lock guard(service.mutex);
-  service.idle.wait(guard, [&] { return service.tasks.empty() && !service.busy; });
+  const auto is_idle = [&] { return service.tasks.empty() && !service.busy; };
+  if (timeout_ns != COMPUTE_TIMEOUT_NONE) return service.idle.wait_for(guard, std::chrono::nanoseconds(timeout_ns), is_idle);
+  service.idle.wait(guard, is_idle);
+  return true;
 }
 
 bool is_background_thread() noexcept { return on_service_thread; }

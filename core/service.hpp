@@ -2,6 +2,7 @@
 // The one background thread of core: callbacks and waits that must not hold up a caller. Started at first need.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 namespace compute {
@@ -10,8 +11,8 @@ namespace compute {
 // cannot be queued.
 void run_in_background(std::function<void()> task);
 
-// Waits until all tasks given so far have run.
-void drain_background() noexcept;
+// Waits until all tasks have run, at most `timeout_ns`; false after that.
+bool drain_background(int64_t timeout_ns) noexcept;
 
 // Whether the caller is inside such a task, which drain_background would wait for.
 bool is_background_thread() noexcept;

@@ -15,9 +15,10 @@ constexpr int64_t kLeastChunk = int64_t{256} << 10;
 constexpr int64_t kMostChunk = int64_t{4} << 20;
 constexpr int64_t kAlignment = int64_t{4} << 10;
 constexpr size_t kSlots = 6;
+static_assert(kSlots <= ChunkedCopy::kMostSlots);
 
 int64_t chunk_bytes(int64_t size_bytes) noexcept {
-  return (std::clamp(size_bytes / 64, kLeastChunk, kMostChunk) + kAlignment - 1) / kAlignment * kAlignment;
+  return (std::clamp(size_bytes / 32, kLeastChunk, kMostChunk) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // The pinned chunks of one transfer, as many as there is memory for. A chunk is filled again once the number under which it was used last has been reached.
@@ -26,7 +27,11 @@ class Ring {
   Ring(Timeline& timeline, int64_t chunk, int64_t count) : timeline_(timeline), pool_(*timeline.device.pinned) {
     const auto wanted = static_cast<size_t>(std::min<int64_t>(count, kSlots));
     try {
-      for (; used_ < wanted; ++used_) slots_[used_].block = pool_.allocate(chunk, nullptr, MemoryUse::kTemporary);
+      for (; used_ < wanted; ++used_) {
+        Block& block = slots_[used_].block;
+        block = pool_.allocate(chunk, nullptr, MemoryUse::kTemporary);
+        data_[used_] = reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
+      }
     } catch (const Error&) {
       // Fewer chunks will do, and without any there is the plugin's plain copy.
     }
@@ -41,10 +46,8 @@ class Ring {
   }
 
   int64_t size() const noexcept { return static_cast<int64_t>(used_); }
-  void* data(int64_t chunk) noexcept {
-    const Block& block = at(chunk).block;
-    return reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
-  }
+  std::span<void* const> data() const noexcept { return {data_.data(), used_}; }
+  void* data(int64_t chunk) const noexcept { return data_[static_cast<size_t>(chunk) % used_]; }
   // What was queued for this chunk so far carries `number`.
   void mark(int64_t chunk, uint64_t number) {
     at(chunk).number = number;
@@ -53,6 +56,7 @@ class Ring {
   void wait(int64_t chunk) {
     if (at(chunk).number != 0) timeline_.wait_locked(at(chunk).number);
   }
+  bool is_free(int64_t chunk) noexcept { return at(chunk).number == 0 || timeline_.has_reached(at(chunk).number); }
 
  private:
   struct Slot {
@@ -64,6 +68,7 @@ class Ring {
   Timeline& timeline_;
   MemoryPool& pool_;
   std::array<Slot, kSlots> slots_;
+  std::array<void*, kSlots> data_{};
   size_t used_ = 0;
 };
 
@@ -86,16 +91,24 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
     device.check(device.table.copy_from_host(timeline.plugin_stream, src, &dst, size_bytes));
     return false;
   };
-  if (!uses_ring(device)) return plain();
+  if (!uses_ring(device) || size_bytes == 0) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
   Ring ring(timeline, chunk, count);
   if (ring.size() == 0) return plain();
-  for (int64_t i = 0; i < count; ++i) {
+  ChunkedCopy copy(ChunkedCopy::Direction::kToRing, const_cast<void*>(src), size_bytes, ring.data(), chunk);
+  for (int64_t i = 0, allowed = 0; i < count; ++i) {
+    // Slots that the device has read are filled again, chunk i's in any case.
+    const int64_t before = allowed;
+    if (allowed < count && i > 0) timeline.ask_locked();
+    while (allowed < std::min(count, i + ring.size()) && (allowed <= i || ring.is_free(allowed))) {
+      ring.wait(allowed);
+      ++allowed;
+    }
+    if (allowed > before) copy.allow(allowed);
+    copy.finish(i);
     const int64_t begin = i * chunk;
     const int64_t bytes = std::min(chunk, size_bytes - begin);
-    ring.wait(i);
-    copy_memory(ring.data(i), static_cast<const char*>(src) + begin, bytes);
     const compute_plugin_operand part{dst.buffer, dst.offset_bytes + begin};
     device.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), &part, bytes));
     ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
@@ -110,7 +123,7 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
     device.check(device.table.copy_to_host(timeline.plugin_stream, &src, dst, size_bytes));
     return false;
   };
-  if (!uses_ring(device)) return plain();
+  if (!uses_ring(device) || size_bytes == 0) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
   Ring ring(timeline, chunk, count);
@@ -123,12 +136,20 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
     ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
   };
   for (int64_t i = 0; i < ring.size(); ++i) queue(i);
+  ChunkedCopy copy(ChunkedCopy::Direction::kFromRing, dst, size_bytes, ring.data(), chunk);
+  int64_t finished = 0;
+  const auto finish_one = [&] {
+    copy.finish(finished);
+    if (finished + ring.size() < count) queue(finished + ring.size());
+    ++finished;
+  };
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t begin = i * chunk;
     ring.wait(i);
-    copy_memory(static_cast<char*>(dst) + begin, ring.data(i), std::min(chunk, size_bytes - begin));
-    if (i + ring.size() < count) queue(i + ring.size());
+    copy.allow(i + 1);
+    // Half of the slots are left to the device.
+    while (finished <= i && (finished + ring.size() / 2 <= i || copy.is_finished(finished))) finish_one();
   }
+  while (finished < count) finish_one();
   return true;
 }
 

@@ -55,10 +55,8 @@ void Timeline::reach(uint64_t number) noexcept {
 void Timeline::mark_at_locked(uint64_t number) {
   marks_.reserve(marks_.size() + 1);
   if (compute_error* error = device.table.stream_mark(plugin_stream, number, 0)) {
-    uint64_t done = 0;
-    compute_error* failure = device.table.stream_reached(plugin_stream, &done);
-    take_plugin_answer(failure, done);
-    if (this->failure() == nullptr) device.check(error);
+    ask();
+    if (failure() == nullptr) device.check(error);
     compute_error_free(error);
     require_healthy();
   }
@@ -209,12 +207,14 @@ void Timeline::poll() noexcept {
       }
     }
   }
-  if (plugin_stream != 0) {
-    uint64_t done = 0;
-    compute_error* error = device.table.stream_reached(plugin_stream, &done);
-    take_plugin_answer(error, done);
-  }
+  if (plugin_stream != 0) ask();
   waiters_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void Timeline::ask() noexcept {
+  uint64_t done = 0;
+  compute_error* error = device.table.stream_reached(plugin_stream, &done);
+  take_plugin_answer(error, done);
 }
 
 void Timeline::throttle_locked() {

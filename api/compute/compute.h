@@ -518,7 +518,7 @@ COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** ou
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);
 
 /*
- * Waits for all work, at most `timeout_ns`, then closes all devices and plugins. `out_drained` is 1 if all work had finished; if not,
+ * Waits for all work and callbacks, at most `timeout_ns`, then closes all devices and plugins. `out_drained` is 1 if all had finished; if not,
  * nothing is closed, for the work still uses it, until the process ends.
  *
  * In both cases every later call that would use a device or work on it reports SHUT_DOWN. What the library answers by itself (ops,

@@ -89,6 +89,44 @@ ISOLATED_TEST(Life, ShutdownWaitsNoLongerThanItIsTold) {
   EXPECT_EQ(drained, 0);
 }
 
+ISOLATED_TEST(Life, ShutdownWaitsNoLongerForACallbackEither) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  static std::atomic<bool> begun = false, may_end = false;
+  EXPECT_OK(compute_stream_notify(
+      stream,
+      [](const compute_error*, void*) {
+        begun = true;
+        begun.notify_all();
+        may_end.wait(false);
+      },
+      nullptr));
+  begun.wait(false);
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(20'000'000, &drained));
+  EXPECT_EQ(drained, 0);
+  may_end = true;
+  may_end.notify_all();
+}
+
+ISOLATED_TEST(Life, CallbacksRunBeforeTheProcessEnds) {
+  use_plugins({"minimal"});
+  static std::atomic<bool> called = false;
+  std::atexit([] {
+    if (!called) _exit(3);
+  });
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  EXPECT_OK(compute_stream_notify(
+      stream,
+      [](const compute_error*, void*) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        called = true;
+      },
+      nullptr));
+}
+
 ISOLATED_TEST(Life, ShutdownInsideACallbackIsRefused) {
   use_plugins({"minimal"});
   const Device device = open("minimal0");

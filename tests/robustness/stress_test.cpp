@@ -182,6 +182,32 @@ TEST_P(Stress, RandomWorkOnSharedTensorsEqualsASerialRun) {
   EXPECT_LT(outcome.seconds, kSanitizer ? 60 : 20);
 }
 
+// Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here those of one caller at a time,
+// while another copies alone.
+ISOLATED_TEST(Transfers, GoThroughTheRingByThreads) {
+  setenv("COMPUTE_COPY_THREADS", "4", 1);
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const auto there_and_back = [&](int64_t size, uint64_t seed) {
+    std::vector<uint64_t> values(static_cast<size_t>(size));
+    std::mt19937_64 random(seed);
+    for (uint64_t& value : values) value = random();
+    const Tensor x = make_tensor(device, values);
+    EXPECT_TRUE(read<uint64_t>(x) == values) << size;
+  };
+  constexpr int64_t kKiB = 1024 / 8;  // in elements
+  const std::vector<int64_t> sizes = {1, 64 * kKiB - 1, 64 * kKiB + 1, 256 * kKiB, 256 * kKiB + 1, 1537 * kKiB - 3, 9 * 1024 * kKiB + 5};
+  for (const int64_t size : sizes) there_and_back(size, static_cast<uint64_t>(size));
+  there_and_back(128 * 1024 * kKiB + 3, 7);  // around the caches
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    threads.emplace_back([&, seed] {
+      for (const int64_t size : sizes) there_and_back(size, seed);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Stress, testing::ValuesIn(devices_with_ops()),
                          [](const auto& info) { return std::string(info.param); });
 
