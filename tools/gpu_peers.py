@@ -18,6 +18,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 DTYPES = {"bool": 1, "int32": 4, "int64": 5, "float16": 10, "bfloat16": 11, "float32": 12, "float64": 13}
@@ -184,7 +185,7 @@ def main():
         sys.exit(f"gpu_peers: {reason}")
     try:
         import torch
-        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = os.environ.get("COMPUTE_MATH") == "tf32"
         torch_sync = torch.cuda.synchronize
         print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}")
     except Exception as reason:  # the table shows what there is
@@ -388,7 +389,8 @@ def main():
                       f"{4 * side * side / times['ours'] / 1e9:.0f} GB/s, {base / times['ours']:.3f} of a copy's rate")
 
     def matmul():
-        for dtype in ("float16", "bfloat16", "float32", "float64"):
+        is_tf32 = os.environ.get("COMPUTE_MATH") == "tf32"
+        for dtype in ("float32",) if is_tf32 else ("float16", "bfloat16", "float32", "float64"):
             for n in ([512, 2048] if options.quick else [512, 2048, 8192]):
                 a, b, c = (library.full(dtype, [n, n]) for _ in range(3))
                 if torch:  # the same random numbers for both: power draw depends on the data
@@ -406,13 +408,24 @@ def main():
                         entry["torch"] = (lambda left=left: torch.mm(left, q, out=r), torch_sync)
                     times = compare(entry, calls, rounds)
                     rate = 2 * n**3 / times["ours"] / 1e12
-                    table.row(f"matmul{label} {n}, {dtype}", times, "<=1.02", f"{rate:.1f} TFLOP/s")
+                    table.row(f"matmul{label} {n}, {'tf32' if is_tf32 else dtype}", times, "<=1.02", f"{rate:.1f} TFLOP/s")
                     if label == "" and torch:
                         result = torch.empty(n, n, dtype=kind)
                         library.read(c, result.data_ptr(), n * n * SIZES[dtype])
                         difference = (result.cuda().double() - torch.mm(p, q).double()).abs().max().item()
                         if not difference < 0.05 * n**0.5:
                             print(f"  !! differs from PyTorch by {difference}")
+
+    def matmul_tf32():
+        """In a process of its own: a device's precision is chosen when it is opened."""
+        if "COMPUTE_MATH" in os.environ:
+            return
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            command = [sys.executable, __file__, "--only", "matmul", "--device", options.device, "--library", options.library, "--json", file.name]
+            subprocess.run(command + ["--quick"] * options.quick, env={**os.environ, "COMPUTE_MATH": "tf32"}, check=True,
+                           capture_output=True, timeout=300)
+            for row in json.load(file):
+                table.row(row["row"], row["seconds"], row["target"], row["note"])
 
     def transfers():
         import mmap
@@ -475,6 +488,7 @@ def main():
     section("layout", layout)
     section("reduce", reductions)
     section("matmul", matmul)
+    section("matmul", matmul_tf32)
     section("transfer", transfers)
     section("launch", launches)
     if options.json:
