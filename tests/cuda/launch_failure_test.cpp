@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runs_kernels.hpp"
 #include "tools/bench/driver_hook.hpp"
 
 using namespace compute::cuda;
@@ -38,14 +38,6 @@ std::pair<compute_error_code, std::string> outcome_of(compute_error* error) {
   std::pair<compute_error_code, std::string> outcome{compute_error_get_code(error), compute_error_message(error)};
   compute_error_free(error);
   return outcome;
-}
-
-bool runs_kernels(const Device& device) {
-  compute_device_info info{};
-  info.struct_size = sizeof info;
-  info.struct_type = COMPUTE_STRUCT_DEVICE_INFO;
-  compute::check(compute_device_get_info(device.get(), &info));
-  return std::strncmp(info.description, "Fake", 4) != 0;
 }
 
 class CudaLaunchFailure : public testing::Test {

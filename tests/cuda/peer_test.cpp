@@ -3,10 +3,11 @@
 #include <compute/compute.hpp>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
+
+#include "runs_kernels.hpp"
 
 namespace {
 
@@ -19,14 +20,6 @@ bool has_two_devices() {
   compute_error_free(error);
   compute_device_release(second);
   return error == nullptr;
-}
-
-bool runs_kernels(const Device& device) {
-  compute_device_info info{};
-  info.struct_size = sizeof info;
-  info.struct_type = COMPUTE_STRUCT_DEVICE_INFO;
-  compute::check(compute_device_get_info(device.get(), &info));
-  return std::strncmp(info.description, "Fake", 4) != 0;
 }
 
 Tensor moved(const Tensor& tensor, const Device& device) {
