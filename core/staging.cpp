@@ -100,7 +100,7 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
   for (int64_t i = 0, allowed = 0; i < count; ++i) {
     // Slots that the device has read are filled again, chunk i's in any case.
     const int64_t before = allowed;
-    if (allowed < count && i > 0) timeline.ask_locked();
+    if (allowed < count && i > 0) timeline.ask();
     while (allowed < std::min(count, i + ring.size()) && (allowed <= i || ring.is_free(allowed))) {
       ring.wait(allowed);
       ++allowed;

@@ -221,9 +221,7 @@ void Timeline::throttle_locked() {
   const uint64_t now = submitted();
   if (now % kPollEvery == kPollEvery - 1 && plugin_stream != 0) {
     marked_locked(now);
-    uint64_t done = 0;
-    compute_error* error = device.table.stream_reached(plugin_stream, &done);
-    take_plugin_answer(error, done);
+    ask();
   }
   if (now - reached() < kInFlightLimit || plugin_stream == 0) return;
   const uint64_t mark = marked_locked(now - kInFlightLimit / 2);

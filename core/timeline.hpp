@@ -86,8 +86,8 @@ class Timeline {
   void mark_at_locked(uint64_t number);
   void wait_locked(uint64_t number);
 
-  // (L) Asks the plugin which marks have been reached, without waiting and without throwing.
-  void ask_locked() noexcept { ask(); }
+  // Asks the plugin which marks have been reached, without waiting and without throwing.
+  void ask() noexcept;
 
   // (L) Orders what is submitted here from now on, from number `own` on, after `number` of `other`, which is locked too, and remembers
   // it.
@@ -141,8 +141,6 @@ class Timeline {
     std::shared_ptr<FaultRecords> records;
   };
   friend class TimelineRecycler;
-
-  void ask() noexcept;
 
   void take_plugin_answer(compute_error* error, uint64_t reached) noexcept;
   void check_faults(uint64_t reached) noexcept;
