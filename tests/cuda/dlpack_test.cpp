@@ -9,29 +9,7 @@
 #include <string>
 #include <vector>
 
-// As the specification of DLPack 1.x gives it.
-extern "C" struct DLManagedTensorVersioned {
-  struct {
-    uint32_t major, minor;
-  } version;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensorVersioned* self);
-  uint64_t flags;
-  struct {
-    void* data;
-    struct {
-      int32_t device_type, device_id;
-    } device;
-    int32_t ndim;
-    struct {
-      uint8_t code, bits;
-      uint16_t lanes;
-    } dtype;
-    int64_t* shape;
-    int64_t* strides;
-    uint64_t byte_offset;
-  } dl_tensor;
-};
+#include "tests/dlpack/dlpack.hpp"
 
 namespace {
 

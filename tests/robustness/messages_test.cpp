@@ -8,31 +8,7 @@
 #include <vector>
 
 #include "robustness.hpp"
-
-// The structures of DLPack 1.x, as its specification gives them.
-extern "C" {
-struct DLManagedTensorVersioned {
-  struct {
-    uint32_t major, minor;
-  } version;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensorVersioned* self);
-  uint64_t flags;
-  struct {
-    void* data;
-    struct {
-      int32_t type, id;
-    } device;
-    int32_t ndim;
-    struct {
-      uint8_t code, bits;
-      uint16_t lanes;
-    } dtype;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-  } dl_tensor;
-};
-}
+#include "tests/dlpack/dlpack.hpp"
 
 namespace robustness {
 namespace {
@@ -248,7 +224,7 @@ ISOLATED_TEST(Messages, OfDlpackNameWhatTheCallerGave) {
   refused(COMPUTE_ERROR_OUT_OF_RANGE, "managed->dl_tensor: stride", [](auto& m) { m.dl_tensor.strides = strides; });
   refused(COMPUTE_ERROR_UNSUPPORTED, "managed->version is 2.0", [](auto& m) { m.version.major = 2; });
   refused(COMPUTE_ERROR_UNSUPPORTED, "managed->dl_tensor.dtype", [](auto& m) { m.dl_tensor.dtype.lanes = 4; });
-  refused(COMPUTE_ERROR_UNSUPPORTED, "managed->dl_tensor.device", [](auto& m) { m.dl_tensor.device.type = 99; });
+  refused(COMPUTE_ERROR_UNSUPPORTED, "managed->dl_tensor.device", [](auto& m) { m.dl_tensor.device.device_type = 99; });
   Tensor part;
   const int64_t two[] = {2};
   ASSERT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, two, nullptr, values + 1, COMPUTE_WRAP_EXPOSED, nullptr, nullptr, part.out()));
