@@ -88,15 +88,18 @@ std::string status_text(cl_int status) {
   return "OpenCL error " + std::to_string(status);
 }
 
-void check(cl_int status, const char* what) {
-  if (status == CL_SUCCESS) return;
+common::Error error_of(cl_int status, const char* what) {
   compute_error_code code = COMPUTE_ERROR_STREAM_FAILED;
   if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_INVALID_BUFFER_SIZE) {
     code = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
   } else if (status == CL_OUT_OF_HOST_MEMORY) {
     code = COMPUTE_ERROR_OUT_OF_MEMORY;
   }
-  throw common::Error(code, std::string(what) + ": " + status_text(status), -1, status);
+  return common::Error(code, std::string(what) + ": " + status_text(status), -1, status);
+}
+
+void check(cl_int status, const char* what) {
+  if (status != CL_SUCCESS) throw error_of(status, what);
 }
 
 }  // namespace compute::opencl

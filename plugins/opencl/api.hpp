@@ -8,6 +8,10 @@
 #include <string>
 #include <utility>
 
+namespace compute::common {
+class Error;
+}
+
 namespace compute::opencl {
 
 using cl_int = int32_t;
@@ -61,7 +65,8 @@ bool open_api(LibraryReport* report);
 /// "CL_OUT_OF_RESOURCES (-5)"
 std::string status_text(cl_int status);
 
-/// Throws the error for a status other than success: `what` says what was called for.
+/// The error for a status other than success: `what` says what was called for. check() throws it.
+common::Error error_of(cl_int status, const char* what);
 void check(cl_int status, const char* what);
 
 /// An owned object of the API; released when it goes.

@@ -72,10 +72,9 @@ Scalar scalar_of(const compute_plugin_scalar& scalar) {
   }
 }
 
-void check_clblast(cl_int status, const char* what) {
-  if (status == CL_SUCCESS) return;
+common::Error clblast_error(cl_int status, const char* what) {
   const bool is_memory = status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES;
-  throw common::Error(is_memory ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
+  return common::Error(is_memory ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
                       std::string("CLBlast, ") + what + ": " + status_text(status), -1, status);
 }
 
@@ -94,10 +93,10 @@ class ClblastPlan final : public Plan {
     cl_command_queue queue = device.queue();
     const std::lock_guard lock(clblast_mutex());
     // With offsets, which force every copy that it may have to make.
-    check_clblast((clblast()->*Routines<Scalar>::kTemporarySize)(
-                      CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m), static_cast<size_t>(p.n),
-                      static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue, &temporary_bytes_),
-                  "asking for the size of temporary memory");
+    const cl_int status = (clblast()->*Routines<Scalar>::kTemporarySize)(
+        CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m), static_cast<size_t>(p.n),
+        static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue, &temporary_bytes_);
+    if (status != CL_SUCCESS) throw clblast_error(status, "asking for the size of temporary memory");
     // A workspace begins at a multiple of less than a sub-buffer does.
     if (temporary_bytes_ > 0) workspace_bytes = static_cast<int64_t>(temporary_bytes_) + alignment_;
   }
@@ -136,26 +135,31 @@ class ClblastPlan final : public Plan {
     const bool in_batches = !needs_workspace() && p.batch.rank > 0;
     const int first = in_batches ? 1 : 0;
     std::array<int64_t, common::kMaxRank> index{};
-    const std::lock_guard lock(clblast_mutex());
-    while (true) {
+    std::unique_lock lock(clblast_mutex());
+    for (int64_t calls_made = 0;; ++calls_made) {
       size_t at[kMatrices];
       for (int i = 0; i < kMatrices; ++i) {
         int64_t elements = base[i];
         for (int loop = first; loop < p.batch.rank; ++loop) elements += index[static_cast<size_t>(loop)] * stride(i, loop);
         at[i] = static_cast<size_t>(elements);
       }
+      cl_int status = CL_SUCCESS;
       if (in_batches) {
         const auto step = [&](int i) { return static_cast<size_t>(stride(i, 0)); };
-        check_clblast((clblast()->*Routines<Scalar>::kBatched)(
-                          CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA),
-                          step(kA), memory[kB], at[kB], leading(kB), step(kB), beta, memory[kC], at[kC], leading(kC), step(kC),
-                          static_cast<size_t>(p.batch.extents[0]), &queue, nullptr),
-                      "multiplying");
+        status = (clblast()->*Routines<Scalar>::kBatched)(
+            CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA), step(kA),
+            memory[kB], at[kB], leading(kB), step(kB), beta, memory[kC], at[kC], leading(kC), step(kC),
+            static_cast<size_t>(p.batch.extents[0]), &queue, nullptr);
       } else {
-        check_clblast((clblast()->*Routines<Scalar>::kGemm)(
-                          CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA),
-                          memory[kB], at[kB], leading(kB), beta, memory[kC], at[kC], leading(kC), &queue, nullptr, temporary),
-                      "multiplying");
+        status = (clblast()->*Routines<Scalar>::kGemm)(
+            CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA), memory[kB],
+            at[kB], leading(kB), beta, memory[kC], at[kC], leading(kC), &queue, nullptr, temporary);
+      }
+      if (status != CL_SUCCESS) {
+        lock.unlock();
+        // A call with a workspace is one of several kernels.
+        const common::Error error = clblast_error(status, "multiplying");
+        throw calls_made > 0 || needs_workspace() ? stream.break_off(error) : error;
       }
       int loop = p.batch.rank - 1;
       while (loop >= first && ++index[static_cast<size_t>(loop)] == p.batch.extents[static_cast<size_t>(loop)]) {

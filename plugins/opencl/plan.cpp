@@ -32,44 +32,12 @@ class GeneratedPlan final : public Plan {
   void run(Stream& stream, const compute_plugin_run& run) const override {
     const cl_command_queue queue = stream.queue();
     for (const Step& step : steps_) {
-      const common::Launch& launch = step.launch;
-      std::array<int64_t, kMostWords> block;
-      std::copy(launch.block.begin(), launch.block.end(), block.begin());
-      for (const common::ScalarSlot& slot : launch.scalars) std::memcpy(&block[static_cast<size_t>(slot.word)], run.scalars[slot.scalar].bits, 16);
-      std::lock_guard lock(step.kernel->mutex);
-      const cl_kernel kernel = step.kernel->kernel.get();
-      cl_uint index = 0;
-      for (const common::Pointer& pointer : launch.pointers) {
-        cl_mem memory = nullptr;
-        switch (pointer.kind) {
-          case common::Pointer::kTensor: {
-            const compute_plugin_operand& operand = run.tensors[pointer.index];
-            memory = memory_of(operand.buffer);
-            block[index] += operand.offset_bytes;
-            break;
-          }
-          case common::Pointer::kWorkspace:
-            memory = memory_of(run.workspace.buffer);
-            block[index] += run.workspace.offset_bytes;
-            break;
-          case common::Pointer::kFault: {
-            // The run's own record is host memory, which a kernel does not reach.
-            const auto target = static_cast<uintptr_t>(run.fault.buffer + static_cast<uint64_t>(run.fault.offset_bytes));
-            const Stream::FaultSlot slot = stream.fault_slot(run.fault.buffer != 0 ? reinterpret_cast<compute_plugin_fault*>(target) : nullptr);
-            memory = slot.memory;
-            block[index] += slot.offset_bytes;
-            break;
-          }
-          case common::Pointer::kTable:
-            memory = step.table.get();
-            break;
-        }
-        check(api().clSetKernelArg(kernel, index++, sizeof memory, &memory), "clSetKernelArg");
+      try {
+        enqueue(step, stream, queue, run);
+      } catch (const common::Error& error) {
+        if (&step == steps_.data()) throw;
+        throw stream.break_off(error);
       }
-      check(api().clSetKernelArg(kernel, index, launch.block.size() * sizeof(int64_t), block.data()), "clSetKernelArg");
-      const auto group_size = static_cast<size_t>(launch.group_size);
-      const size_t global_size = static_cast<size_t>(launch.groups) * group_size;
-      check(api().clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global_size, &group_size, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
     }
   }
 
@@ -79,6 +47,47 @@ class GeneratedPlan final : public Plan {
     std::shared_ptr<CompiledKernel> kernel;
     Memory table;
   };
+
+  static void enqueue(const Step& step, Stream& stream, cl_command_queue queue, const compute_plugin_run& run) {
+    const common::Launch& launch = step.launch;
+    std::array<int64_t, kMostWords> block;
+    std::copy(launch.block.begin(), launch.block.end(), block.begin());
+    for (const common::ScalarSlot& slot : launch.scalars) std::memcpy(&block[static_cast<size_t>(slot.word)], run.scalars[slot.scalar].bits, 16);
+    std::lock_guard lock(step.kernel->mutex);
+    const cl_kernel kernel = step.kernel->kernel.get();
+    cl_uint index = 0;
+    for (const common::Pointer& pointer : launch.pointers) {
+      cl_mem memory = nullptr;
+      switch (pointer.kind) {
+        case common::Pointer::kTensor: {
+          const compute_plugin_operand& operand = run.tensors[pointer.index];
+          memory = memory_of(operand.buffer);
+          block[index] += operand.offset_bytes;
+          break;
+        }
+        case common::Pointer::kWorkspace:
+          memory = memory_of(run.workspace.buffer);
+          block[index] += run.workspace.offset_bytes;
+          break;
+        case common::Pointer::kFault: {
+          // The run's own record is host memory, which a kernel does not reach.
+          const auto target = static_cast<uintptr_t>(run.fault.buffer + static_cast<uint64_t>(run.fault.offset_bytes));
+          const Stream::FaultSlot slot = stream.fault_slot(run.fault.buffer != 0 ? reinterpret_cast<compute_plugin_fault*>(target) : nullptr);
+          memory = slot.memory;
+          block[index] += slot.offset_bytes;
+          break;
+        }
+        case common::Pointer::kTable:
+          memory = step.table.get();
+          break;
+      }
+      check(api().clSetKernelArg(kernel, index++, sizeof memory, &memory), "clSetKernelArg");
+    }
+    check(api().clSetKernelArg(kernel, index, launch.block.size() * sizeof(int64_t), block.data()), "clSetKernelArg");
+    const auto group_size = static_cast<size_t>(launch.group_size);
+    const size_t global_size = static_cast<size_t>(launch.groups) * group_size;
+    check(api().clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global_size, &group_size, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+  }
 
   static Memory upload(Device& device, const std::vector<int64_t>& words) {
     const size_t size = words.size() * sizeof(int64_t);

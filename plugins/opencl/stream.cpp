@@ -33,11 +33,12 @@ cl_command_queue Stream::queue() const {
 
 Stream::FaultSlot Stream::fault_slot(compute_plugin_fault* target) {
   if (!fault_slots_) {
-    fault_slots_ = device_->make_memory(kFaultSlots * static_cast<int64_t>(sizeof(compute_plugin_fault)));
+    Memory slots = device_->make_memory(kFaultSlots * static_cast<int64_t>(sizeof(compute_plugin_fault)));
     fault_targets_.reserve(kFaultSlots);
     const uint64_t zero = 0;
-    check(api().clEnqueueFillBuffer(queue(), fault_slots_.get(), &zero, sizeof zero, 0, kFaultSlots * sizeof(compute_plugin_fault), 0, nullptr, nullptr),
+    check(api().clEnqueueFillBuffer(queue(), slots.get(), &zero, sizeof zero, 0, kFaultSlots * sizeof(compute_plugin_fault), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
+    fault_slots_ = std::move(slots);
   }
   if (static_cast<int64_t>(fault_targets_.size()) == kFaultSlots) read_faults();
   const auto slot = static_cast<int64_t>(fault_targets_.size());
@@ -54,7 +55,25 @@ void Stream::read_faults() {
   fault_batches_.push_back(std::move(batch));
   fault_targets_.clear();
   const uint64_t zero = 0;
-  check(api().clEnqueueFillBuffer(queue(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr), "clEnqueueFillBuffer");
+  const cl_int status = api().clEnqueueFillBuffer(queue_.get(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr);
+  // Old faults in the slots would be taken for those of later runs.
+  if (status != CL_SUCCESS) throw break_off(error_of(status, "clEnqueueFillBuffer"));
+}
+
+common::Error Stream::break_off(common::Error error) {
+  const bool is_finished = api().clFinish(queue_.get()) == CL_SUCCESS;
+  std::lock_guard lock(mutex_);
+  settle_locked();
+  // An event may become complete a moment after the queue has.
+  while (is_finished && !error_ && !marks_.empty()) {
+    std::this_thread::yield();
+    settle_locked();
+  }
+  if (!error_) {
+    error.message += "; part of the work had been queued";
+    error_ = std::move(error);
+  }
+  return *error_;
 }
 
 void Stream::mark(uint64_t number) {

@@ -39,6 +39,9 @@ class Stream {
   };
   FaultSlot fault_slot(compute_plugin_fault* target);
 
+  // For a command of which only a part was queued: waits until that part touches no memory any more, and fails the stream. Returns the error to be thrown.
+  common::Error break_off(common::Error error);
+
  private:
   static constexpr int64_t kFaultSlots = 64;  // read back together, at marks or when all are taken
 

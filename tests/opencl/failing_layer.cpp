@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#define CL_TARGET_OPENCL_VERSION 300
+#include "failing_layer.hpp"
+
+#include <CL/cl_layer.h>
+
+#include <atomic>
+
+namespace {
+
+const cl_icd_dispatch* target = nullptr;
+std::atomic<int64_t> calls[COMPUTE_LAYER_CALLS];
+std::atomic<int64_t> failing[COMPUTE_LAYER_CALLS];
+
+bool fails(compute_layer_call call) { return ++calls[call] == failing[call]; }
+
+cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint rank, const size_t* offset,
+                                  const size_t* global_size, const size_t* group_size, cl_uint wait_count,
+                                  const cl_event* waits, cl_event* out_event) {
+  if (fails(COMPUTE_LAYER_KERNEL)) return CL_OUT_OF_RESOURCES;
+  return target->clEnqueueNDRangeKernel(queue, kernel, rank, offset, global_size, group_size, wait_count, waits,
+                                        out_event);
+}
+
+cl_int CL_API_CALL enqueue_fill(cl_command_queue queue, cl_mem memory, const void* pattern, size_t pattern_size,
+                                size_t offset, size_t size, cl_uint wait_count, const cl_event* waits,
+                                cl_event* out_event) {
+  if (fails(COMPUTE_LAYER_FILL)) return CL_OUT_OF_RESOURCES;
+  return target->clEnqueueFillBuffer(queue, memory, pattern, pattern_size, offset, size, wait_count, waits, out_event);
+}
+
+}  // namespace
+
+void compute_layer_fail(compute_layer_call call, int64_t nth) {
+  calls[call] = 0;
+  failing[call] = nth;
+}
+
+int64_t compute_layer_calls(compute_layer_call call) { return calls[call]; }
+
+// A layer's two functions, as cl_layer.h declares them.
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void* value,
+                                                                         size_t* out_size) {
+  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+  const char text[] = "calls that fail on demand";
+  const void* source = nullptr;
+  size_t source_size = 0;
+  if (name == CL_LAYER_API_VERSION) {
+    source = &version;
+    source_size = sizeof version;
+  } else if (name == CL_LAYER_NAME) {
+    source = text;
+    source_size = sizeof text;
+  } else {
+    return CL_INVALID_VALUE;
+  }
+  if (value != nullptr) {
+    if (size < source_size) return CL_INVALID_VALUE;
+    __builtin_memcpy(value, source, source_size);
+  }
+  if (out_size != nullptr) *out_size = source_size;
+  return CL_SUCCESS;
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* next,
+                                                                      cl_uint* out_count,
+                                                                      const cl_icd_dispatch** out_dispatch) {
+  constexpr cl_uint kCount = sizeof(cl_icd_dispatch) / sizeof(void*);
+  // The loader's table may be shorter than this header's: what is missing is never called.
+  static cl_icd_dispatch dispatch{};
+  __builtin_memcpy(static_cast<void*>(&dispatch), next, (count < kCount ? count : kCount) * sizeof(void*));
+  target = next;
+  dispatch.clEnqueueNDRangeKernel = &enqueue_kernel;
+  dispatch.clEnqueueFillBuffer = &enqueue_fill;
+  *out_count = kCount;
+  *out_dispatch = &dispatch;
+  return CL_SUCCESS;
+}
