@@ -23,6 +23,7 @@ namespace {
 struct Callee {
   const OpSchema* op = nullptr;
   const Attributes* attributes = nullptr;
+  uint64_t attributes_hash = 0;
   std::span<const RunTimeValue> run_time;
   const ExpressionTemplate* expression = nullptr;
   const char* name = "";
@@ -299,9 +300,7 @@ size_t Call::key_size() const {
 
 uint64_t Call::hash_key() const {
   uint64_t hash = mix_hash(callee_.identity() ^ counts_word(), reinterpret_cast<uint64_t>(device_));
-  if (callee_.attributes != nullptr) {
-    for (const uint64_t word : callee_.attributes->words()) hash = mix_hash(hash, word);
-  }
+  hash = mix_hash(hash, callee_.attributes_hash);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     hash = mix_hash(hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
   }
@@ -650,6 +649,7 @@ CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* 
     : run_time(schema.run_time.size()) {
   if (count > 0) require_not_null(given, "attributes");
   read_attributes(schema, given, count, statics, run_time.data());
+  statics_hash = statics.hash();
   read_scalars(schema);
 }
 
@@ -675,14 +675,23 @@ void CallAttributes::read_scalars(const OpSchema& schema) {
 
 namespace {
 
-Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
+Callee callee_of(const OpSchema& schema, const Attributes& attributes, uint64_t attributes_hash) {
   Callee callee;
   callee.op = &schema;
-  callee.attributes = &attributes.statics;
-  callee.run_time = attributes.run_time;
+  callee.attributes = &attributes;
+  callee.attributes_hash = attributes_hash;
   callee.name = schema.name.c_str();
   return callee;
 }
+
+Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
+  Callee callee = callee_of(schema, attributes.statics, attributes.statics_hash);
+  callee.run_time = attributes.run_time;
+  return callee;
+}
+
+// For a call without attributes.
+Callee callee_by_default(const OpSchema& schema) { return callee_of(schema, *schema.defaults, schema.defaults_hash); }
 
 void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
                     int64_t output_count) {
@@ -701,9 +710,12 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
             compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count) {
   named_call(schema.name.c_str(), stream, [&] {
     check_operands(schema, inputs, input_count, outputs, output_count);
+    const auto run = [&](const Callee& callee) {
+      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+    };
+    if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
     const CallAttributes read(schema, attributes, attribute_count);
-    const Callee callee = callee_of(schema, read);
-    Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+    run(callee_of(schema, read));
   });
 }
 
@@ -734,12 +746,7 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
                                compute_tensor** out, compute_tensor* into) noexcept {
   if (out != nullptr) *out = nullptr;
   return guard([&] {
-    static const Attributes none;
-    const OpSchema& schema = op_schema(id);
-    Callee callee;
-    callee.op = &schema;
-    callee.attributes = &none;
-    callee.name = schema.name.c_str();
+    const Callee callee = callee_by_default(op_schema(id));
     compute_tensor* output = into;
     named_call(callee.name, stream, [&] {
       check_inputs(callee.name, inputs, input_count, nullptr);
@@ -762,16 +769,7 @@ void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::
 }
 
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline) {
-  static const OpSchema& schema = find_op("copy", 0);
-  static const Attributes none = [] {
-    Attributes attributes;
-    read_attributes(schema, nullptr, 0, attributes, nullptr);
-    return attributes;
-  }();
-  Callee callee;
-  callee.op = &schema;
-  callee.attributes = &none;
-  callee.name = "copy";
+  static const Callee callee = callee_by_default(find_op("copy", 0));
   compute_stream stream_view(src.device(), timeline, compute_stream::Borrowed{});
   compute_tensor* output = &dst;
   Tensor* input = &src;

@@ -39,6 +39,7 @@ struct CallAttributes {
   void change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count);
 
   Attributes statics;
+  uint64_t statics_hash = 0;
   SmallVector<RunTimeValue, kMaxRunTimeAttributes> run_time;
 
  private:

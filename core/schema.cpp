@@ -191,6 +191,7 @@ struct Tables {
 #undef COMPUTE_OP
     for (OpSchema& op : ops) {
       op.defaults = defaults_of(op);
+      if (op.defaults) op.defaults_hash = op.defaults->hash();
       op.least_inputs = static_cast<int32_t>(op.inputs.size());
       while (op.least_inputs > 0 && op.optional[static_cast<size_t>(op.least_inputs - 1)]) --op.least_inputs;
       sorted.push_back(&op);

@@ -126,6 +126,7 @@ struct OpSchema {
   int32_t static_count = 0;                  // attributes that are not run-time
   std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
   std::optional<Attributes> defaults;        // a call's without attributes, unless one is required or run-time
+  uint64_t defaults_hash = 0;                // theirs
   std::string inputs_text, attributes_text;  // as in ops.def
   std::string dtype_rule, shape_rule, bound;
 
