@@ -9,7 +9,9 @@
 #define COMPUTE_GEMM_ROWS 8
 #define COMPUTE_GEMM_COMPLEX_ROWS 4
 #endif
+#define COMPUTE_GEMM_VECTORS 2
 #define COMPUTE_GEMM_COMPLEX_VECTORS 1
 #define COMPUTE_GEMM_DEPTH_BYTES 1536
+#define COMPUTE_GEMM_PANEL_BYTES (12 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (128 << 10)
 #include "plugins/cpu/gemm_kernel.inc"

@@ -162,6 +162,7 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   static constexpr Shape kShapes[] = {{100 * kLarge, 97 * kLarge, 70},
                                       {43 * kLarge, 333 * kLarge, 33},
                                       {7, 5, 333},
+                                      {29, 97, 800},  // deeper than a packed block
                                       {1, 1000 * kLarge, 400},
                                       {667 * kLarge, 17, 50}};
   for (const Setting& setting : settings_of(GetParam())) {
