@@ -29,9 +29,12 @@ constexpr int64_t kBlock = 1024;                // elements that an expression i
 constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in a block first
 constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
 constexpr int64_t kRowSegment = 256;            // outputs of a segment in the form `rows`
-constexpr int64_t kColumnBytes = 8192;          // of a segment in the form `columns`
+constexpr int64_t kColumnBytes = 8192;          // of a segment's accumulators in the form `columns`
+constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads
+constexpr int64_t kPassBytes = 256 << 10;       // that it reads in a block: a part of a second-level cache
 constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
 constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
+constexpr int64_t kGroupsPerCall = 64;          // of a kernel, where none are held apart
 constexpr int64_t kSumBlock = 64 << 10;         // points of a block
 constexpr int64_t kManyUnits = 64;              // from this many on there is work for all threads without blocks
 constexpr double kParallelNanoseconds = 4000;   // of work that a thread is worth waking for
@@ -118,9 +121,12 @@ class ColumnTree {
   ColumnTree(const ReduceKernel& combine, char* slots, int64_t slot_bytes, int64_t width, int64_t groups_per_slot)
       : combine_(combine), slots_(slots), slot_bytes_(slot_bytes), width_(width), groups_per_slot_(groups_per_slot) {}
 
+  // The most rows that add() takes at once.
+  int64_t row_limit() const { return kColumnRows * std::min(groups_per_slot_ - groups_, kGroupsPerCall); }
   void add(const ReduceKernel& kernel, const char* rows, int64_t stride_bytes, int64_t row_count) {
     kernel.columns(rows, stride_bytes, row_count, width_, slot(depth_), groups_ > 0);
-    if (++groups_ < groups_per_slot_) return;
+    groups_ += divide_up(row_count, kColumnRows);
+    if (groups_ < groups_per_slot_) return;
     groups_ = 0;
     ++depth_;
     for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
@@ -217,7 +223,7 @@ class ReducePlan final : public Plan {
   int64_t blocks_ = 1, block_points_ = 1;
   int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
   int64_t values_stride_ = 0;  // bytes between rows that were produced
-  int64_t units_ = 1, grain_ = 1, join_units_ = 0;
+  int64_t units_ = 1, grain_ = 1, join_units_ = 0, join_grain_ = 1;
   int64_t partials_bytes_ = 0;
 
   int64_t block_ = kBlock;  // elements of an evaluation
@@ -325,35 +331,40 @@ void ReducePlan::plan_form(const Op& op) {
 void ReducePlan::plan_units() {
   const bool rounds = is_float(accumulator_) && (kind_ == ReduceKind::sum || kind_ == ReduceKind::prod);
   if (!rounds) groups_per_slot_ = join_groups_per_slot_ = INT64_MAX;
+  const int64_t least = kColumnRows * kGroupsPerSlot;  // points of a block are a multiple of it
   if (columns_) {
-    slots_ = ColumnTree::slots_for(divide_up(points_, std::min(kColumnRows + int64_t{0}, inner_points_)), groups_per_slot_);
-    const int64_t fits = kSlotBytes / (slots_ * accumulator_bytes_) / kLine * kLine;
-    segment_ = std::min({kept_inner_, kColumnBytes / accumulator_bytes_, std::max(fits, kLine)});
-    if (!is_direct_) segment_ = std::min(segment_, kBlock);
+    segment_ = std::min({kept_inner_, kColumnBytes / accumulator_bytes_, kRunBytes / source_.element});
+    for (;; segment_ = round_up(segment_ / 2, kLine)) {
+      block_points_ = std::min(round_up(kPassBytes / (segment_ * source_.element), least), points_);
+      blocks_ = divide_up(points_, block_points_);
+      slots_ = ColumnTree::slots_for(divide_up(block_points_, std::min<int64_t>(kColumnRows, inner_points_)), groups_per_slot_);
+      if (blocks_ > 1) slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
+      if (segment_ <= kLine || slots_ * segment_ * accumulator_bytes_ <= kSlotBytes) break;
+    }
   } else {
     segment_ = std::min(kept_inner_, std::clamp<int64_t>(kSumBlock / points_, 1, kRowSegment));
+    block_points_ = points_;
+    if (kept_outer_ * divide_up(kept_inner_, segment_) < kManyUnits && points_ * segment_ >= 2 * kSumBlock) {
+      block_points_ = round_up(std::max(kSumBlock / segment_, least), least);
+      blocks_ = divide_up(points_, block_points_);
+      slots_ = ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_);
+    }
   }
   segments_ = divide_up(kept_inner_, segment_);
   slot_bytes_ = round_up(segment_ * accumulator_bytes_, kLine);
   values_stride_ = round_up(segment_ * source_.element, kLine);
+  units_ = kept_outer_ * segments_ * blocks_;
 
-  block_points_ = points_;
-  const int64_t outputs_units = kept_outer_ * segments_;
-  if (outputs_units < kManyUnits && points_ * segment_ >= 2 * kSumBlock) {
-    const int64_t least = kColumnRows * kGroupsPerSlot;
-    block_points_ = round_up(std::max(kSumBlock / segment_, least), least);
-    blocks_ = divide_up(points_, block_points_);
-  }
+  const double read_cost = 0.05 * static_cast<double>(source_.element) / 4;
+  const auto grain = [this](double cost, int64_t points) {
+    return std::max<int64_t>(static_cast<int64_t>(kParallelNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
+  };
+  grain_ = grain(source_.operand >= 0 ? read_cost : std::max(read_cost, before_.cost() + 0.1), block_points_);
   if (blocks_ > 1) {
-    join_units_ = outputs_units;
+    join_units_ = kept_outer_ * segments_;
+    join_grain_ = grain(read_cost, blocks_);
     partials_bytes_ = join_units_ * blocks_ * slot_bytes_;
-    slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
   }
-  units_ = outputs_units * blocks_;
-
-  const double cost = std::max(0.05 * static_cast<double>(source_.element) / 4, source_.operand >= 0 ? 0.0 : before_.cost() + 0.1);
-  const double unit_cost = cost * static_cast<double>(std::min(block_points_, points_) * segment_) + 20;
-  grain_ = std::max<int64_t>(static_cast<int64_t>(kParallelNanoseconds / unit_cost), 1);
 
   const bool writes_accumulator = after_is_identity_ && outputs_ == 1;
   single_call_ = writes_accumulator && is_direct_ && units_ == 1 && !columns_ && combined_.rank <= 1 &&
@@ -412,7 +423,7 @@ void ReducePlan::run(const compute_plugin_run& run) const {
   for_units(state, units_, grain_,
             [&](int64_t begin, int64_t end, char* frame) { reduce_units(state, begin, end, frame); });
   if (blocks_ == 1) return;
-  for_units(state, join_units_, join_units_,
+  for_units(state, join_units_, join_grain_,
             [&](int64_t begin, int64_t end, char* frame) { join_units(state, begin, end, frame); });
 }
 
@@ -447,11 +458,14 @@ void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame)
   if (source_.operand < 0) before_.begin(run.scalars, frame + program_offset_);
   if (blocks_ == 1 && after_program_offset_ != 0) after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t segment_unit = unit / blocks_, block = unit % blocks_;
+    // The segments of a block of columns follow one another: what the processor fetched beyond the end of one is what the next begins
+    // with, and is still in a cache.
+    const int64_t block = columns_ ? unit / segments_ % blocks_ : unit % blocks_;
+    const int64_t segment_unit = columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;
     enter(run, segment_unit, frame);
     const int64_t width = std::min(segment_, kept_inner_ - segment_unit % segments_ * segment_);
     const int64_t first = block * block_points_, last = std::min(first + block_points_, points_);
-    char* out = blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + unit * slot_bytes_;
+    char* out = blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
     const char* result = out;
     if (columns_) {
       result = reduce_columns(run, frame, width, first, last);
@@ -554,7 +568,7 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
   ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, groups_per_slot_);
   int64_t at = first % inner_points_;
   for (int64_t point = first; point < last;) {
-    const int64_t rows = std::min({inner_points_ - at, last - point, int64_t{kColumnRows}});
+    const int64_t rows = std::min({inner_points_ - at, last - point, is_direct_ ? tree.row_limit() : kColumnRows});
     if (is_direct_) {
       tree.add(source_.kernel, run.data[source_.operand] + offsets[source_.operand],
                inner_stride(combined_, source_.operand), rows);

@@ -17,8 +17,8 @@ struct ReduceKernel {
   void (*rows)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, void* dst);
 
   // dst[j] = the combination of src[i][j] for 0 <= i < rows, and of the old dst[j] if `accumulate`. Rows are stride_bytes
-  // apart, 1 <= rows <= kColumnRows; elements of a row are contiguous. A term passes through at most 3 additions for
-  // kColumnRows rows, and one more to accumulate.
+  // apart, rows >= 1; elements of a row are contiguous. A term passes through at most 3 additions for the kColumnRows rows of
+  // its group, or up to 6 for the fewer rows of the last one, and one more for every group to accumulate.
   void (*columns)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, void* dst, bool accumulate);
 };
 
