@@ -75,6 +75,7 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
       {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
       {"EXP_ABOVE", {"89.0f", "710.0"}},
       {"EXP_BELOW", {"-104.0f", "-746.0"}},
+      {"ROUND", {"0x1.8p23f", "0x1.8p52"}},
       {"LN2_HIGH", {"0x1.62e4p-1f", "0x1.62e42fefa3p-1"}},
       {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
       {"EXP_SERIES",
