@@ -30,7 +30,7 @@ constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in 
 constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
 constexpr int64_t kRowSegment = 256;            // outputs of a segment in the form `rows`
 constexpr int64_t kColumnBytes = 8192;          // of a segment's accumulators in the form `columns`
-constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads
+constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads, where rows are longer than twice that
 constexpr int64_t kPassBytes = 256 << 10;       // that it reads in a block: a part of a second-level cache
 constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
 constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
@@ -333,7 +333,8 @@ void ReducePlan::plan_units() {
   if (!rounds) groups_per_slot_ = join_groups_per_slot_ = INT64_MAX;
   const int64_t least = kColumnRows * kGroupsPerSlot;  // points of a block are a multiple of it
   if (columns_) {
-    segment_ = std::min({kept_inner_, kColumnBytes / accumulator_bytes_, kRunBytes / source_.element});
+    const bool is_whole = kept_inner_ * source_.element <= 2 * kRunBytes;
+    segment_ = std::min(is_whole ? kept_inner_ : kRunBytes / source_.element, kColumnBytes / accumulator_bytes_);
     for (;; segment_ = round_up(segment_ / 2, kLine)) {
       block_points_ = std::min(round_up(kPassBytes / (segment_ * source_.element), least), points_);
       blocks_ = divide_up(points_, block_points_);
