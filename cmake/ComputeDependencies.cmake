@@ -18,6 +18,9 @@ target_compile_definitions(compute_toml INTERFACE TOML_HEADER_ONLY=1)
 add_library(compute_xxhash INTERFACE)
 target_include_directories(compute_xxhash SYSTEM INTERFACE "${COMPUTE_XXHASH_INCLUDE}")
 target_compile_definitions(compute_xxhash INTERFACE XXH_INLINE_ALL)
+if(COMPUTE_SANITIZE)
+  target_compile_definitions(compute_xxhash INTERFACE XXH_NO_INLINE_HINTS=1) # GCC's -Og cannot inline all that it demands
+endif()
 
 add_library(compute_boost_dll INTERFACE)
 target_link_libraries(compute_boost_dll INTERFACE Boost::headers ${CMAKE_DL_LIBS})

@@ -54,6 +54,22 @@ function(compute_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:compute_build_settings>)
 endfunction()
 
+# Where all is compiled at once, compiles the sources of `target` a few in one go: much of the time is spent on headers and templates, which those
+# few then share. `files` at a time leaves work for several processors. A name in an unnamed namespace is then seen by the other files of the go: give
+# one that clashes another name, or its file the property SKIP_UNITY_BUILD_INCLUSION.
+function(compute_join_sources target files)
+  if(COMPUTE_QUICK_TEST_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
+
+# The same for what is not a test's: by the sanitizers' builds alone, so that every other one sees whether a file includes what it uses.
+function(compute_join_sources_to_sanitize target files)
+  if(COMPUTE_SANITIZE)
+    compute_join_sources(${target} ${files})
+  endif()
+endfunction()
+
 # Lets `target` write #include "<room>/file.hpp" for the rooms that are named, and for no others: the source root itself is
 # on nobody's include path, so an include that crosses a border does not resolve.
 function(compute_uses_rooms target)

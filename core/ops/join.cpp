@@ -8,10 +8,6 @@ namespace compute {
 
 namespace {
 
-int32_t axis_of(const OpCall& call, int32_t rank) {
-  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), rank);
-}
-
 [[noreturn]] void refuse_shape(const OpCall& call, size_t index, const std::string& where) {
   refuse(call,
          call.schema.input_name(static_cast<int32_t>(index)) + " has shape " +
@@ -23,7 +19,7 @@ int32_t axis_of(const OpCall& call, int32_t rank) {
 std::vector<OutputDesc> infer_concat(const OpCall& call) {
   const std::span<const int64_t> first = call.inputs[0].extents();
   if (first.empty()) refuse(call, "xs[0] has no axes; stack joins scalars", 0);
-  const int32_t axis = axis_of(call, call.inputs[0].rank);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   std::vector<int64_t> shape(first.begin(), first.end());
   int64_t& joined = shape[static_cast<size_t>(axis)];
   joined = 0;
@@ -47,13 +43,14 @@ std::vector<OutputDesc> infer_stack(const OpCall& call) {
     if (!std::equal(first.begin(), first.end(), other.begin(), other.end())) refuse_shape(call, i, "");
   }
   std::vector<int64_t> shape(first.begin(), first.end());
-  shape.insert(shape.begin() + axis_of(call, call.inputs[0].rank + 1), static_cast<int64_t>(call.inputs.size()));
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank + 1);
+  shape.insert(shape.begin() + axis, static_cast<int64_t>(call.inputs.size()));
   return {{promote_inputs(call), std::move(shape)}};
 }
 
 std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, bool is_stack) {
   Steps steps(call, target);
-  const int32_t axis = axis_of(call, static_cast<int32_t>(target.outputs[0].shape.size()));
+  const int32_t axis = axis_attribute(call, static_cast<int32_t>(target.outputs[0].shape.size()));
   int64_t start = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const OperandDesc& input = call.inputs[i];

@@ -60,6 +60,10 @@ int64_t extent_attribute(const OpCall& call, std::string_view name) {
   return value;
 }
 
+int32_t axis_attribute(const OpCall& call, int32_t rank) {
+  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), rank);
+}
+
 compute_dtype dtype_attribute(const OpCall& call, std::string_view name) {
   return call.attributes.dtype(attribute_index(call, name));
 }

@@ -54,6 +54,8 @@ int32_t run_time_index(const OpCall& call, std::string_view name);
 bool flag_attribute(const OpCall& call, std::string_view name);
 // An int64 attribute that is an extent.
 int64_t extent_attribute(const OpCall& call, std::string_view name);
+// The attribute `axis` of a tensor of that rank, from 0.
+int32_t axis_attribute(const OpCall& call, int32_t rank);
 compute_dtype dtype_attribute(const OpCall& call, std::string_view name);
 // The common dtype of all inputs.
 compute_dtype promote_inputs(const OpCall& call);

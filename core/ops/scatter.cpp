@@ -11,10 +11,6 @@ namespace compute {
 
 namespace {
 
-int32_t axis_of(const OpCall& call) {
-  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), call.inputs[0].rank);
-}
-
 std::string_view checked_reduction(const OpCall& call) {
   const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
   const std::vector<std::string> known{"set", "add", "mul", "min", "max"};
@@ -47,7 +43,7 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
                dtype_name(x.dtype) + "))",
            2);
   }
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   if (indices.rank != x.rank) {
     refuse(call,
            "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
@@ -77,7 +73,7 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   StepOperand output = steps.output();
   if (!target.in_place) steps.copy(steps.input(0), output);
   if (!has_elements(call.inputs[1].extents())) return steps.take();
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   const StepOperand indices = steps.as_indices(steps.input(1));
   const StepOperand updates = steps.as_dtype(steps.input(2, output.dtype), output.dtype);
   for (int32_t i = 0; i < call.inputs[0].rank; ++i) {

@@ -7,10 +7,6 @@ namespace compute {
 
 namespace {
 
-int32_t axis_of(const OpCall& call) {
-  return normalize_axis(call.schema.name, call.attributes.int64(attribute_index(call, "axis")), call.inputs[0].rank);
-}
-
 void check_indices(const OpCall& call) {
   const compute_dtype dtype = call.inputs[1].dtype;
   if (!is_integer(dtype)) {
@@ -30,7 +26,7 @@ void refuse_empty_axis(const OpCall& call, int32_t axis, std::span<const int64_t
 
 std::vector<OutputDesc> infer_take(const OpCall& call) {
   check_indices(call);
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   const std::span<const int64_t> x = call.inputs[0].extents(), indices = call.inputs[1].extents();
   std::vector<int64_t> shape(x.begin(), x.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
@@ -44,7 +40,7 @@ std::vector<OutputDesc> infer_take(const OpCall& call) {
 std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   StepOperand x = steps.input(0), output = steps.output();
   StepOperand indices = steps.as_indices(steps.input(1));
   if (indices.shape.empty()) {
@@ -86,7 +82,7 @@ std::vector<int64_t> along_shape(const OpCall& call, int32_t axis) {
 
 std::vector<OutputDesc> infer_along(const OpCall& call) {
   check_indices(call);
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   std::vector<int64_t> shape = along_shape(call, axis);
   refuse_empty_axis(call, axis, shape);
   return {{call.inputs[0].dtype, std::move(shape)}};
@@ -95,7 +91,7 @@ std::vector<OutputDesc> infer_along(const OpCall& call) {
 std::optional<Lowering> lower_along(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
-  const int32_t axis = axis_of(call);
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   const StepOperand x = steps.input(0), indices = steps.as_indices(steps.input(1)), output = steps.output();
   std::vector<int64_t> source = output.shape;
   source[static_cast<size_t>(axis)] = x.shape[static_cast<size_t>(axis)];

@@ -98,6 +98,8 @@ TEST_P(CpuMatmul, FactorsAddendAndBias) {
   for (const Setting& setting : settings_of(GetParam())) {
     for (const Bytes& alpha_value : values) {
       for (const Bytes& beta_value : values) {
+        // Three pairs have each factor in all its kinds: the nine touch no other memory.
+        if (kSanitizer && (&alpha_value - values + (&beta_value - values)) % 3 != 0) continue;
         // 0: no addend, 1: c itself, 2: another tensor, 3: another one that repeats
         for (int addend = 0; addend < 4; ++addend) {
           for (int bias = 0; bias < 3; ++bias) {
