@@ -138,7 +138,7 @@ TEST_F(OpenclFailure, OfALaterKernelFailsTheStream) {
 TEST_F(OpenclFailure, OfALaterKernelOfClblastFailsTheStream) {
   if (std::string(device_.info().libraries).find("CLBlast, ") == std::string::npos)
     GTEST_SKIP() << "CLBlast is not installed";
-  constexpr int64_t kSize = 1024;
+  constexpr int64_t kSize = 1030;  // no multiple of any tile, so that it makes copies that are
   square_ = device_.full({kSize, kSize}, 1.0f);
   const Tensor product = device_.full({kSize, kSize}, 0.0f);
   const Stream good(device_);
