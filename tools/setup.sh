@@ -9,7 +9,7 @@ packages_to_run=(
   libcli11-dev
   libdnnl-dev
   libfmt-dev
-  libopenblas-serial-dev
+  libopenblas0-openmp
   libspdlog-dev
   libtbb-dev
   libtomlplusplus-dev
@@ -31,6 +31,7 @@ packages_to_test=(
   libbenchmark-dev
   libclblast-dev
   libgtest-dev
+  libopenblas0-serial
   oclgrind
   opencl-headers
   python3-numpy

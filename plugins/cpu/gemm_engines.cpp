@@ -15,19 +15,24 @@ std::atomic<bool> touched{false};
 constexpr const char* kOnednnNames[] = {"libdnnl.so.3", "libdnnl.so.2"};
 
 // Full paths: the serial, OpenMP and pthread builds share one SONAME, and which of them a bare name finds is up to the
-// system's alternatives or to whoever loaded one before.
+// system's alternatives or to whoever loaded one before. The serial one is named so that a report says why it will not
+// do.
 constexpr const char* kOpenblasNames[] = {
 #if defined(__x86_64__)
+    "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
     "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
 #elif defined(__aarch64__)
+    "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
 #elif defined(__riscv) && __riscv_xlen == 64
+    "/usr/lib/riscv64-linux-gnu/openblas-openmp/libopenblas.so.0",
     "/usr/lib/riscv64-linux-gnu/openblas-serial/libopenblas.so.0",
 #elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
+    "/usr/lib/powerpc64le-linux-gnu/openblas-openmp/libopenblas.so.0",
     "/usr/lib/powerpc64le-linux-gnu/openblas-serial/libopenblas.so.0",
 #endif
+    "/usr/lib64/libopenblaso.so.0",
     "/usr/lib64/libopenblas.so.0",
-    "/usr/lib64/libopenblas_serial.so.0",
     "/usr/lib/libopenblas.so.0",
     "/usr/local/lib/libopenblas.so.0",
 };
@@ -38,6 +43,14 @@ bool find(void* library, const char* name, Function& out_function) {
   return out_function != nullptr;
 }
 
+/// The OpenMP among the library's own dependencies, so that it is the one that it runs on.
+bool find_openmp(void* library, Openmp& out_openmp) {
+  return find(library, "omp_get_max_threads", out_openmp.omp_get_max_threads) &&
+         find(library, "omp_set_num_threads", out_openmp.omp_set_num_threads);
+}
+
+constexpr const char* kNoOpenmp = "its OpenMP has no omp_set_num_threads, so that it cannot be kept to one thread";
+
 std::string file_of(const void* symbol) {
   Dl_info info;
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
@@ -45,10 +58,10 @@ std::string file_of(const void* symbol) {
 
 /// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string.
 template <class Accept>
-bool open_first(std::span<const char* const> names, LibraryReport& report, Accept accept) {
+bool open_first(std::span<const char* const> names, int binding, LibraryReport& report, Accept accept) {
   touched.store(true, std::memory_order_relaxed);
   for (const char* name : names) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | binding);
     if (library == nullptr) {
       const char* error = dlerror();
       report.attempts.push_back({name, error != nullptr ? error : "cannot be opened"});
@@ -69,7 +82,7 @@ struct OnednnLibrary {
                        {}};
 
   OnednnLibrary() {
-    usable = open_first(kOnednnNames, report, [this](void* library) -> std::string {
+    usable = open_first(kOnednnNames, 0, report, [this](void* library) -> std::string {
       // The common beginning of dnnl_version_t in versions 2 and 3.
       struct Version {
         int major, minor, patch;
@@ -83,11 +96,7 @@ struct OnednnLibrary {
       if (!find(library, "dnnl_version", version)) return "has no dnnl_version";
       const unsigned runtime = version()->cpu_runtime;
       if (runtime == kOpenmp) {
-        // Found among the library's own dependencies, so that it is the OpenMP that it runs on.
-        if (!find(library, "omp_get_max_threads", functions.omp_get_max_threads) ||
-            !find(library, "omp_set_num_threads", functions.omp_set_num_threads)) {
-          return "its OpenMP has no omp_set_num_threads, so that it cannot be kept to one thread";
-        }
+        if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
       } else if (runtime != kSequential) {
         return "is built on a thread pool of its own (runtime " + std::to_string(runtime) + ")";
       }
@@ -118,14 +127,22 @@ bool suits_this_processor(const char* core) {
 #endif
 }
 
+// A program may have loaded another OpenBLAS for everybody. Every OpenBLAS defines the same names and finds even its own
+// functions by name, so that ours would run on the other's memory, which may have no lock.
+#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#else
+constexpr int kOwnSymbols = 0;  // the sanitizers refuse it, since their own functions are found by name too
+#endif
+
 struct OpenblasLibrary {
   Openblas functions{};
   bool usable = false;
   LibraryReport report{
-      "OpenBLAS (serial)", "float64, complex and small matrix products", "install libopenblas0-serial", {}, {}, {}};
+      "OpenBLAS", "float64, complex and small matrix products", "install libopenblas0-openmp", {}, {}, {}};
 
   OpenblasLibrary() {
-    usable = open_first(kOpenblasNames, report, [this](void* library) -> std::string {
+    usable = open_first(kOpenblasNames, kOwnSymbols, report, [this](void* library) -> std::string {
       int (*parallel)() = nullptr;
       const char* (*config)() = nullptr;
       const char* (*core_name)() = nullptr;
@@ -133,7 +150,11 @@ struct OpenblasLibrary {
           !find(library, "openblas_get_corename", core_name)) {
         return "is not an OpenBLAS";
       }
-      if (parallel() != 0) return "is a threaded build";
+      constexpr int kSerial = 0;
+      constexpr int kOpenmp = 2;
+      if (parallel() == kSerial) return "is a serial build, which may give wrong results to threads that call it at once";
+      if (parallel() != kOpenmp) return "is built on threads of its own";
+      if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
       if (std::strstr(config(), "USE64BITINT") != nullptr) return "has 64-bit integers";
       if (!find(library, "cblas_sgemm", functions.sgemm) || !find(library, "cblas_dgemm", functions.dgemm) ||
           !find(library, "cblas_cgemm", functions.cgemm) || !find(library, "cblas_zgemm", functions.zgemm)) {
@@ -176,12 +197,8 @@ void prepare_engine_environment() {
 
 bool Onednn::sgemm(char a_transposed, char b_transposed, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                    int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) const {
-  // The count belongs to the calling thread and perhaps to the user's own OpenMP code, which gets it back.
-  const int before = omp_get_max_threads != nullptr ? omp_get_max_threads() : 1;
-  if (before != 1) omp_set_num_threads(1);
-  const int status = dnnl_sgemm(a_transposed, b_transposed, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  if (before != 1) omp_set_num_threads(before);
-  return status == 0;
+  const OneOpenmpThread one(openmp);
+  return dnnl_sgemm(a_transposed, b_transposed, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == 0;
 }
 
 const Onednn* onednn() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two matrix libraries that the CPU's products use where they are installed: oneDNN's sgemm and serial OpenBLAS.
-// They are opened at first need, from versioned names, and stay open: OpenMP's threads may not lose their code.
+// The two matrix libraries that the CPU's products use where they are installed: oneDNN's sgemm and OpenBLAS built on
+// OpenMP. They are opened at first need, from versioned names, and stay open: OpenMP's threads may not lose their code.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,48 @@ struct LibraryReport {
 /// newer than it. OpenBLAS looks when it is loaded. Call it once, when the plugin is opened: setenv is not thread-safe.
 void prepare_engine_environment();
 
+/// The thread count of the OpenMP that a library runs on.
+struct Openmp {
+  int (*omp_get_max_threads)() = nullptr;  // both NULL for a library without OpenMP
+  void (*omp_set_num_threads)(int) = nullptr;
+};
+
+/// While it lives, the calling thread's OpenMP thread count is 1. The count belongs to that thread, and perhaps to the
+/// user's own OpenMP code, which gets it back.
+class OneOpenmpThread {
+ public:
+  explicit OneOpenmpThread(const Openmp& openmp)
+      : openmp_(openmp), before_(openmp.omp_get_max_threads != nullptr ? openmp.omp_get_max_threads() : 1) {
+    if (before_ != 1) openmp_.omp_set_num_threads(1);
+  }
+  ~OneOpenmpThread() {
+    if (before_ != 1) openmp_.omp_set_num_threads(before_);
+  }
+  OneOpenmpThread(const OneOpenmpThread&) = delete;
+  OneOpenmpThread& operator=(const OneOpenmpThread&) = delete;
+
+ private:
+  const Openmp& openmp_;
+  const int before_;
+};
+
 /// oneDNN, as far as versions 2 and 3 agree.
 struct Onednn {
-  /// c = alpha · op(a) op(b) + beta · c, row-major; op transposes for 'T'. False if oneDNN ran out of memory.
-  ///
-  /// Runs on the calling thread alone: its OpenMP thread count is 1 for the time of the call.
+  /// c = alpha · op(a) op(b) + beta · c, row-major; op transposes for 'T'. False if oneDNN ran out of memory. Runs on
+  /// the calling thread alone.
   bool sgemm(char a_transposed, char b_transposed, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
              int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) const;
 
   int (*dnnl_sgemm)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,
                     float*, int64_t);
-  int (*omp_get_max_threads)();  // both NULL in a build without OpenMP
-  void (*omp_set_num_threads)(int);
+  Openmp openmp;
 };
 
-/// Serial OpenBLAS with 32-bit integers: extents and leading dimensions have to fit.
+/// OpenBLAS with 32-bit integers: extents and leading dimensions have to fit. Calls are made under a OneOpenmpThread.
+///
+/// Only a build on OpenMP will do. A serial one, as distributions build it, hands out its work memory without a lock:
+/// two threads that multiply at once may get the same, and wrong products. One on threads has a pool of its own, whose
+/// size is the whole process's.
 struct Openblas {
   template <class Scalar, class Pointer, class Output>
   using Gemm = void (*)(int order, int a_transposed, int b_transposed, int m, int n, int k, Scalar alpha, Pointer a,
@@ -50,6 +77,7 @@ struct Openblas {
   Gemm<float, const float*, float*> sgemm;
   Gemm<double, const double*, double*> dgemm;
   Gemm<const void*, const void*, void*> cgemm, zgemm;
+  Openmp openmp;
   bool suits_processor;  // its kernels use the widest vectors that this processor has
 
   static constexpr int kRowMajor = 101;

@@ -631,6 +631,7 @@ bool MatmulPlan::run_library(const Execution& execution, const Tile& tile, const
          static_cast<const T*>(tile.b), static_cast<int>(b.leading), beta_value, static_cast<T*>(tile.c),
          static_cast<int>(ldc));
   };
+  const OneOpenmpThread one(openblas_->openmp);
   switch (dtype_) {
     case COMPUTE_DTYPE_FLOAT32: {
       float* const type = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which engine the CPU's matrix product chooses, and what that does to the process: threads, libraries, environment,
 // memory.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <random>
 #include <thread>
 
 #include "tests/unit/cpu_matmul_oracle.hpp"
@@ -190,13 +192,91 @@ void no_thread_is_started() {
 TEST_F(CpuMatmulProcess, NoThreadIsStarted) { IN_A_NEW_PROCESS(no_thread_is_started()); }
 
 void openmp_count_is_given_back() {
-  if (onednn() == nullptr || onednn()->omp_set_num_threads == nullptr) return;
-  onednn()->omp_set_num_threads(5);
-  EXPECT_EQ(multiply(COMPUTE_DTYPE_FLOAT32, 200, options_of(MatmulEngine::onednn)), MatmulEngine::onednn);
-  EXPECT_EQ(onednn()->omp_get_max_threads(), 5);
+  const auto check = [](const Openmp& openmp, MatmulEngine engine) {
+    if (openmp.omp_set_num_threads == nullptr) return;
+    openmp.omp_set_num_threads(5);
+    EXPECT_EQ(multiply(COMPUTE_DTYPE_FLOAT32, 200, options_of(engine)), engine);
+    EXPECT_EQ(openmp.omp_get_max_threads(), 5);
+  };
+  if (onednn() != nullptr) check(onednn()->openmp, MatmulEngine::onednn);
+  if (openblas() != nullptr) check(openblas()->openmp, MatmulEngine::openblas);
 }
 
 TEST_F(CpuMatmulProcess, OpenmpCountIsGivenBack) { IN_A_NEW_PROCESS(openmp_count_is_given_back()); }
+
+/// The libraries have one table of work memory for all threads; small products meet there most often.
+void threads_at_once_get_the_same_products() {
+  constexpr int kThreads = 8;
+  constexpr int kRuns = 1500;
+  std::mt19937_64 random(7);
+  for (const compute_dtype dtype :
+       {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    for (const Setting& setting : settings_of(dtype)) {
+      SCOPED_TRACE(setting.name + " " + name_of(dtype));
+      Product alone{Operand(dtype, {}, 20, 20, Layout::row_major), Operand(dtype, {}, 20, 20, Layout::transposed),
+                    Operand(dtype, {}, 20, 20, Layout::row_major)};
+      alone.a.fill(random);
+      alone.b.fill(random);
+      const std::vector<std::byte> before = alone.c.bytes;
+      alone.run(setting.options);
+      std::atomic<int> started{0};
+      std::atomic<int> wrong{0};
+      std::vector<std::thread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&] {
+          Product product = alone;
+          MatmulView views[2];
+          const MatmulPlan plan(product.problem(views), setting.options);
+          std::vector<std::byte> workspace(static_cast<size_t>(plan.workspace_bytes() + 64));
+          void* aligned = workspace.data();
+          size_t room = workspace.size();
+          std::align(64, static_cast<size_t>(plan.workspace_bytes()), aligned, room);
+          MatmulRun run{product.a.data(), product.b.data(), product.c.data()};
+          run.workspace = aligned;
+          started.fetch_add(1);
+          while (started.load() < kThreads) std::this_thread::yield();
+          for (int repeat = 0; repeat < kRuns; ++repeat) {
+            product.c.bytes.assign(before.begin(), before.end());
+            plan.run(run);
+            if (product.c.bytes != alone.c.bytes) wrong.fetch_add(1);
+          }
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(wrong.load(), 0) << "of " << kThreads * kRuns;
+    }
+  }
+}
+
+TEST_F(CpuMatmulProcess, ThreadsAtOnceGetTheSameProducts) {
+  IN_A_NEW_PROCESS(threads_at_once_get_the_same_products());
+}
+
+/// A serial OpenBLAS that the program itself has loaded for everybody, and that is not to be called by several threads.
+constexpr const char* kSerialOpenblas = "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0";
+
+void an_openblas_of_the_program_is_not_used() {
+  dlopen(kSerialOpenblas, RTLD_NOW | RTLD_GLOBAL);
+  threads_at_once_get_the_same_products();
+}
+
+TEST_F(CpuMatmulProcess, AnOpenblasOfTheProgramIsNotUsed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers refuse RTLD_DEEPBIND";
+#endif
+  if (!std::filesystem::exists(kSerialOpenblas)) GTEST_SKIP() << "there is no " << kSerialOpenblas;
+  IN_A_NEW_PROCESS(an_openblas_of_the_program_is_not_used());
+}
+
+TEST_F(CpuMatmulProcess, ASerialOpenblasIsRefused) {
+  const LibraryReport report = engine_library_reports()[1];
+  for (const LibraryReport::Attempt& attempt : report.attempts) {
+    if (attempt.name.find("serial") != std::string::npos) {
+      EXPECT_FALSE(attempt.error.empty());
+    }
+  }
+  EXPECT_EQ(report.path.find("serial"), std::string::npos);
+}
 
 std::string openblas_version() { return engine_library_reports()[1].version; }
 

@@ -19,11 +19,11 @@ Function find(std::initializer_list<const char*> libraries, const char* name) {
 template <class Function>
 Function find_openblas(const char* name) {
 #if defined(__x86_64__)
-  constexpr const char* kSerial = "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0";
+  constexpr const char* kOpenmp = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
 #else
-  constexpr const char* kSerial = "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0";
+  constexpr const char* kOpenmp = "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0";
 #endif
-  return find<Function>({kSerial, "/usr/lib64/libopenblas.so.0"}, name);
+  return find<Function>({kOpenmp, "/usr/lib64/libopenblaso.so.0"}, name);
 }
 
 constexpr int kRowMajor = 101, kNoTranspose = 111;
