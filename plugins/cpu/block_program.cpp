@@ -68,6 +68,12 @@ int32_t BlockProgram::unknown_intrinsic(const compute_plugin_expression& express
 BlockProgram::BlockProgram(const compute_plugin_expression& expression, const IsaTable& table)
     : input_count_(expression.input_count) {
   if (!use_row(expression, table)) build(expression, table);
+  if (instructions_.size() != 1 || outputs_.size() != 1 || !outputs_[0].computed_in_place || needs_blocks()) return;
+  const Instruction& only = instructions_[0];
+  for (int k = 0; k < only.operand_count; ++k)
+    if (only.operands[k].place != Place::kOperand) return;
+  for (int64_t i = 0; i < table.streamed_count; ++i)
+    if (table.streamed[i].run == only.run) streamed_ = table.streamed[i].streamed;
 }
 
 bool BlockProgram::use_row(const compute_plugin_expression& expression, const IsaTable& table) {
@@ -279,6 +285,17 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
     const void* source = operand_at(output.source, &step);
     if (source != outputs[k]) copy_function(output.size)(&source, &step, outputs[k], n);
   }
+}
+
+void BlockProgram::stream(const BlockOperand* operands, void* output, int64_t n) const {
+  const Instruction& only = instructions_[0];
+  const void* x[3];
+  int64_t steps[3];
+  for (int k = 0; k < only.operand_count; ++k) {
+    x[k] = operands[only.operands[k].index].data;
+    steps[k] = operands[only.operands[k].index].step;
+  }
+  streamed_(x, steps, output, n);
 }
 
 }  // namespace compute::cpu

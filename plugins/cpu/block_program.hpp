@@ -50,6 +50,8 @@ class BlockProgram {
   bool needs_blocks() const { return temporary_bytes_ != 0; }
   /// Functions that run over each block: one for a compiled row or a single intrinsic.
   int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
+  /// Whether `stream` may be called: for one function that can write around the cache by itself.
+  bool streams() const { return streamed_ != nullptr; }
   /// Memory for evaluate with blocks of up to `block` elements, a multiple of 64; to be aligned to 64 bytes.
   int64_t workspace_bytes(int64_t block) const { return fixed_bytes_ + temporary_bytes_ * block; }
 
@@ -60,6 +62,10 @@ class BlockProgram {
   /// Computes `n` elements, at most `block` if needs_blocks(). Outputs are contiguous. An output may be the memory of a
   /// contiguous operand if both have one dtype; otherwise nothing overlaps.
   void evaluate(const BlockOperand* operands, void* const* outputs, int64_t n, int64_t block, void* workspace) const;
+
+  /// Computes any number of elements of the only output, and writes them around the cache, in the order that the
+  /// table's stream_end makes.
+  void stream(const BlockOperand* operands, void* output, int64_t n) const;
 
  private:
   // A value lies in an operand, at a fixed place, in a temporary of `block` elements, or in an output.
@@ -100,6 +106,7 @@ class BlockProgram {
   std::vector<FixedInstruction> fixed_instructions_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
+  BlockFunction streamed_ = nullptr;  // the only instruction's
   int64_t fixed_bytes_ = 0;
   int64_t temporary_bytes_ = 0;  // per element of a block
   double cost_ = 0;

@@ -173,18 +173,18 @@ void MapPlan::plan_frame() {
   };
   int64_t bytes = 0, output_bytes = 0;
   widest_ = sources_;
-  bool contiguous_outputs = true;
+  bool contiguous_outputs = true, contiguous = true;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (!operands_[i].constant && operands_[i].index_dtype == 0) bytes += operands_[i].size * points_;
     if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
     if (static_cast<int>(i) >= sources_) output_bytes += operands_[i].size * points_;
     if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
+    contiguous &= !packs(static_cast<int>(i));
   }
   // Where little is written, reading at full speed matters more.
   streams_ = bytes >= kStreamBytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
-
-  buffers_ = program_.needs_blocks() || streams_;
-  for (size_t i = 0; i < operands_.size(); ++i) buffers_ |= packs(static_cast<int>(i));
+  streams_directly_ = streams_ && contiguous && program_.streams();
+  buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
   block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;
   stream_piece_ = kStreamPieceBytes / operands_[widest_].size;
   tile_rows_ = 1;
@@ -210,7 +210,7 @@ void MapPlan::plan_frame() {
         offset += tile_rows_ * (block_ * operand.size + kCacheLine);
       else if (packs(static_cast<int>(i)))
         offset += round_up(block_ * operand.size, kCacheLine);
-      else if (streams_ && static_cast<int>(i) >= sources_)
+      else if (streams_ && !streams_directly_ && static_cast<int>(i) >= sources_)
         offset += round_up(stream_piece_ * operand.size, kCacheLine);
     }
     frame_bytes_ = offset;
@@ -354,11 +354,14 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
     for (int k = 0; k < outputs; ++k) {
       const int i = sources_ + k;
       const bool direct = operands_[i].linear || (rows && nest_.strides[i][inner] == operands_[i].size);
-      results[k] =
-          direct && !streams_ ? at(run.data[inputs_ + k], position.offsets[i]) : at(frame, operands_[i].buffer);
+      results[k] = direct && (!streams_ || streams_directly_) ? at(run.data[inputs_ + k], position.offsets[i])
+                                                              : at(frame, operands_[i].buffer);
     }
     if (streams_) {
-      stream_block(run, position, sources, results, n, frame);
+      if (streams_directly_)
+        program_.stream(sources, results[0], n);
+      else
+        stream_block(run, position, sources, results, n, frame);
       point += n;
       if (point < last) position.advance(nest_, n);
       continue;

@@ -71,7 +71,8 @@ class MapPlan {
   int64_t grain_ = 0;     // in units
   bool buffers_ = false;  // blocks are limited by memory in the frame
   bool parallel_ = false;
-  bool streams_ = false;  // operands are so large that outputs are written around the cache
+  bool streams_ = false;           // operands are so large that outputs are written around the cache
+  bool streams_directly_ = false;  // by the function that computes them
   // The frame of a thread: position, sources, results, the program's workspace, then each operand's splat and buffer.
   int64_t sources_offset_ = 0;
   int64_t results_offset_ = 0;

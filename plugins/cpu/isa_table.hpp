@@ -26,6 +26,12 @@ struct CompiledRow {
   BlockFunction run;
 };
 
+/// A block function and the same one writing around the cache, in the order that stream_end makes.
+struct StreamedFunction {
+  BlockFunction run;
+  BlockFunction streamed;
+};
+
 /// Memory that will be read soon, by `data` and 2^scale bytes for every byte copied meanwhile. It need not exist.
 struct FetchAhead {
   uintptr_t data;
@@ -46,6 +52,9 @@ struct IsaTable {
   /// is ordered by stream_end.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();
+  /// Those that write around the cache while they compute; the results of others are copied by stream_copy.
+  const StreamedFunction* streamed;
+  int64_t streamed_count;
   const CompiledRow* rows;
   int64_t row_count;
 };

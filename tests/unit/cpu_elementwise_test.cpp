@@ -386,6 +386,71 @@ TEST(Map, OutputsBeyondTheCache) {
   EXPECT_EQ(out[n + 1], -1.f);
 }
 
+// Long functions take other loops where there is much, and write around the cache where there is more.
+TEST(Map, LongFunctionsOfAnyLength) {
+  for (const int64_t n : {int64_t(8192), int64_t(20011), (int64_t(1) << 22) + 33}) {
+    std::vector<float> x(n), whole(n + 3, -1.f), blocks(n);
+    for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 4099) * 0.01f - 20.f;
+    Expression e;
+    const int exponential = e.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {e.input(0, COMPUTE_DTYPE_FLOAT32)});
+    const compute_plugin_expression& expression = e.view({exponential});
+    for (int64_t i = 0; i < n; i += 1000) {
+      const int64_t count = std::min<int64_t>(1000, n - i);
+      run_map(expression, {count},
+              {{COMPUTE_DTYPE_FLOAT32, {1}, x.data() + i}, {COMPUTE_DTYPE_FLOAT32, {1}, blocks.data() + i}});
+    }
+    run_map(expression, {n}, {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()}, {COMPUTE_DTYPE_FLOAT32, {1}, whole.data() + 1}});
+    EXPECT_EQ(std::memcmp(whole.data() + 1, blocks.data(), n * sizeof(float)), 0) << n;
+    EXPECT_EQ(whole[0], -1.f);
+    EXPECT_EQ(whole[n + 1], -1.f);
+    run_map(expression, {n}, {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()}, {COMPUTE_DTYPE_FLOAT32, {1}, x.data()}});
+    EXPECT_EQ(std::memcmp(x.data(), blocks.data(), n * sizeof(float)), 0) << n << " in place";
+  }
+}
+
+// What is written around the cache is what else would be written, from any element of a line on.
+TEST(IsaTable, StreamsTheSameResults) {
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    const IsaTable& table = *select_isa(isa);
+    EXPECT_EQ(table.streamed_count > 0, std::strcmp(table.name, "avx512") == 0);
+    for (int64_t k = 0; k < table.streamed_count; ++k) {
+      const StreamedFunction& function = table.streamed[k];
+      int size = 0;
+      for (const auto& row : table.calls) {
+        if (row[COMPUTE_DTYPE_FLOAT32] == function.run) size = 4;
+        if (row[COMPUTE_DTYPE_FLOAT64] == function.run) size = 8;
+      }
+      ASSERT_NE(size, 0) << "function " << k << " streams what no intrinsic is";
+      std::vector<double> x(1200);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double value = static_cast<double>(i % 701) * 0.0025 + 0.01;
+        if (size == 8)
+          x[i] = value;
+        else
+          for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float*>(x.data())[2 * i + half] = static_cast<float>(value) + 0.001f * half;
+      }
+      for (const int64_t n : {0, 1, 2, 15, 16, 17, 63, 64, 65, 1000}) {
+        for (const int64_t step : {0, 1}) {
+          for (const int64_t offset : {0, 1, 4, size, 7 * size}) {
+            std::vector<unsigned char> expected(9000, 77), streamed(9000, 77);
+            const int64_t steps[1] = {step};
+            const void* source = x.data() + 1;
+            alignas(64) char splat[kSplatBytes];
+            for (int64_t i = 0; i < kSplatBytes; i += size) std::memcpy(splat + i, &x[5], size);
+            if (step == 0) source = splat;
+            const auto line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(streamed.data()) & 63);
+            function.run(&source, steps, expected.data() + line + offset, n);
+            function.streamed(&source, steps, streamed.data() + line + offset, n);
+            table.stream_end();
+            ASSERT_EQ(expected, streamed) << isa << " function " << k << ", " << n << " from " << offset;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Program, KnowsItsIntrinsics) {
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT32);
