@@ -408,40 +408,61 @@ TEST(Map, LongFunctionsOfAnyLength) {
   }
 }
 
+// The sizes of the elements of a function's result and operands.
+struct Sizes {
+  int64_t result = 0;
+  std::vector<int64_t> operands;
+};
+Sizes sizes_of(const IsaTable& table, BlockFunction function) {
+  Sizes sizes;
+  const auto look = [&](int id, size_t arity) {
+    for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
+      if (table.calls[id][dtype] != function) continue;
+      sizes = {dtype_size(dtype), std::vector<int64_t>(arity, dtype_size(dtype))};
+      if (id == COMPUTE_INTRINSIC_WHERE) sizes.operands[0] = 1;
+    }
+  };
+#define COMPUTE_INTRINSIC(id, name, arity, ...) look(id, arity);
+#include "compute/intrinsics.def"
+#undef COMPUTE_INTRINSIC
+  for (int from = 1; from < kDtypeLimit; ++from)
+    for (int to = 1; to < kDtypeLimit; ++to)
+      if (table.converts[from][to] == function) sizes = {dtype_size(to), {dtype_size(from)}};
+  return sizes;
+}
+
 // What is written around the cache is what else would be written, from any element of a line on.
 TEST(IsaTable, StreamsTheSameResults) {
+  std::mt19937_64 random(11);
+  // The bits of numbers near 1, in float32 and float64, and of truth.
+  std::vector<uint64_t> numbers(1200), truth(1200);
+  for (uint64_t& word : numbers)
+    word = 0x3f80000000000000 | (random() & 0x001fffff00000000) | 0x3f800000 | random() % 0x800000;
+  for (uint64_t& word : truth) word = random() & 0x0101010101010101;
   for (const char* isa : {"baseline", "avx2", "avx512"}) {
     const IsaTable& table = *select_isa(isa);
     EXPECT_EQ(table.streamed_count > 0, std::strcmp(table.name, "avx512") == 0);
     for (int64_t k = 0; k < table.streamed_count; ++k) {
       const StreamedFunction& function = table.streamed[k];
-      int size = 0;
-      for (const auto& row : table.calls) {
-        if (row[COMPUTE_DTYPE_FLOAT32] == function.run) size = 4;
-        if (row[COMPUTE_DTYPE_FLOAT64] == function.run) size = 8;
-      }
-      ASSERT_NE(size, 0) << "function " << k << " streams what no intrinsic is";
-      std::vector<double> x(1200);
-      for (size_t i = 0; i < x.size(); ++i) {
-        const double value = static_cast<double>(i % 701) * 0.0025 + 0.01;
-        if (size == 8)
-          x[i] = value;
-        else
-          for (int half = 0; half < 2; ++half)
-            reinterpret_cast<float*>(x.data())[2 * i + half] = static_cast<float>(value) + 0.001f * half;
-      }
-      for (const int64_t n : {0, 1, 2, 15, 16, 17, 63, 64, 65, 1000}) {
-        for (const int64_t step : {0, 1}) {
-          for (const int64_t offset : {0, 1, 4, size, 7 * size}) {
+      const Sizes sizes = sizes_of(table, function.run);
+      ASSERT_NE(sizes.result, 0) << "function " << k << " streams what nothing else computes";
+      for (const int64_t n : {0, 1, 2, 7, 15, 16, 17, 63, 64, 65, 1000}) {
+        for (const unsigned same : {0, 1, 2}) {  // of which operands there is one value
+          for (const int64_t offset : {int64_t(0), int64_t(1), int64_t(4), sizes.result, 7 * sizes.result}) {
             std::vector<unsigned char> expected(9000, 77), streamed(9000, 77);
-            const int64_t steps[1] = {step};
-            const void* source = x.data() + 1;
-            alignas(64) char splat[kSplatBytes];
-            for (int64_t i = 0; i < kSplatBytes; i += size) std::memcpy(splat + i, &x[5], size);
-            if (step == 0) source = splat;
+            const void* sources[3];
+            int64_t steps[3];
+            alignas(64) char splats[3][kSplatBytes];
+            for (size_t i = 0; i < sizes.operands.size(); ++i) {
+              const std::vector<uint64_t>& words = sizes.operands[i] == 1 ? truth : numbers;
+              steps[i] = (same >> i & 1) == 0;
+              sources[i] = words.data() + 1 + i;
+              splat(words.data() + 5 + i, sizes.operands[i], splats[i]);
+              if (steps[i] == 0) sources[i] = splats[i];
+            }
             const auto line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(streamed.data()) & 63);
-            function.run(&source, steps, expected.data() + line + offset, n);
-            function.streamed(&source, steps, streamed.data() + line + offset, n);
+            function.run(sources, steps, expected.data() + line + offset, n);
+            function.streamed(sources, steps, streamed.data() + line + offset, n);
             table.stream_end();
             ASSERT_EQ(expected, streamed) << isa << " function " << k << ", " << n << " from " << offset;
           }
