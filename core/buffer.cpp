@@ -25,7 +25,7 @@ void collect_accesses(const Buffer& buffer, Accesses& out) {
   for (const Access& read : buffer.more_reads) out.push_back(read);
 }
 
-// Host buffers that have mirrors, for giving their memory back under pressure.
+// Host buffers that have mirrors or had some, for giving their memory back under pressure.
 struct MirroredBuffers {
   std::mutex mutex;
   std::vector<Buffer*> buffers;
@@ -36,10 +36,13 @@ MirroredBuffers& mirrored_buffers() {
   return *immortal;
 }
 
+// Called with the mirror lock held.
 void remember_mirrored(Buffer& host) {
+  if (host.is_in_mirrored_list) return;
   MirroredBuffers& all = mirrored_buffers();
   std::lock_guard guard(all.mutex);
-  if (std::find(all.buffers.begin(), all.buffers.end(), &host) == all.buffers.end()) all.buffers.push_back(&host);
+  all.buffers.push_back(&host);
+  host.is_in_mirrored_list = true;
 }
 
 void forget_mirrored(Buffer& host) noexcept {
@@ -72,7 +75,7 @@ void Buffer::destroy() noexcept {
       // There is nobody left to tell.
     }
   }
-  if (!mirrors.empty()) drop_mirrors_of(*this);
+  if (is_in_mirrored_list) drop_mirrors_of(*this);  // also where pressure has taken its mirrors
   if (promise != 0) forget_wrapped(*this);
   Accesses accesses;
   try {

@@ -53,6 +53,7 @@ struct Buffer : Recycled<Buffer> {
   // memory itself is up to date.
   Lock mirror_lock;
   std::vector<Mirror> mirrors;
+  bool is_in_mirrored_list = false;  // set with the first mirror, and then for ever
   std::atomic<Buffer*> newest{nullptr};
 
   void (*deleter)(void*, void*) = nullptr;

@@ -316,5 +316,32 @@ ISOLATED_TEST(Life, DevicesOpenedInTheChildWork) {
   });
 }
 
+// Under pressure a device gives up its copies of host tensors, and these may go afterwards.
+ISOLATED_TEST(Life, HostTensorsOutliveTheirCopiesOnADevice) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0+mem=1M"), host = open("cpu");
+  const Stream stream = make_stream(device);
+  for (int round = 0; round < 30; ++round) {
+    // A thread's end gives back the storage of what it released.
+    std::thread([&] {
+      std::vector<Tensor> tensors;
+      for (int64_t i = 0; i < 16; ++i) {
+        tensors.push_back(make_full<int64_t>(host, {1000}, i));
+        Tensor copy;
+        ASSERT_OK(run_op("copy", stream, {tensors.back()}, copy.out()));
+        ASSERT_EQ(read<int64_t>(copy), std::vector<int64_t>(1000, i)) << "round " << round;
+      }
+      ASSERT_OK(compute_stream_synchronize(stream));
+      const Tensor large = make_full<int64_t>(device, {120000}, round);  // for which the copies have to go
+      ASSERT_EQ(read<int64_t>(large), std::vector<int64_t>(120000, round));
+      if (round % 2 == 0) return;
+      Tensor copy;  // one is made again
+      ASSERT_OK(run_op("copy", stream, {tensors.front()}, copy.out()));
+      ASSERT_EQ(read<int64_t>(copy), std::vector<int64_t>(1000, 0)) << "round " << round;
+    }).join();
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace robustness
