@@ -133,7 +133,44 @@ Block MemoryPool::allocate(int64_t size_bytes, Timeline* user, MemoryUse use) {
     std::lock_guard guard(lock_);
     if (take_slowly(rounded, user, use, &block)) return block;
   }
+  if (settle_streams(user != nullptr)) {
+    std::lock_guard guard(lock_);
+    if (take_slowly(rounded, user, use, &block)) return block;
+  }
   throw_out_of_memory(size_bytes);
+}
+
+// Free blocks may be of no use only because nobody has asked how far the streams are that used them last.
+bool MemoryPool::settle_streams(bool waits) {
+  std::vector<Access> pending;
+  const auto add = [&](const Access& last) {
+    if (usable_by(last, nullptr)) return;
+    for (Access& known : pending) {
+      if (known.timeline != last.timeline) continue;
+      known.number = std::max(known.number, last.number);
+      return;
+    }
+    pending.push_back(last);
+  };
+  {
+    std::lock_guard guard(blocks_lock_);
+    for (const auto& bin : bins_) {
+      for (const FreeEntry& entry : bin) add(entry.last);
+    }
+    for (const Deferred& entry : deferred_) std::for_each(entry.accesses.begin(), entry.accesses.end(), add);
+  }
+  for (const Access& last : pending) {
+    if (!waits) {
+      last.timeline->poll();
+      continue;
+    }
+    try {
+      last.timeline->wait(last.number, COMPUTE_TIMEOUT_NONE);
+    } catch (const Error&) {
+      // What a failed stream used stays out of use.
+    }
+  }
+  return !pending.empty();
 }
 
 Block MemoryPool::account(Chunk* chunk, MemoryUse use) {

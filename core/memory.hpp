@@ -64,7 +64,8 @@ class MemoryPool {
   ~MemoryPool();
 
   // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of what holds the memory, after giving back what is
-  // cached and calling `reclaim`.
+  // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a `user` it
+  // waits for them. No timeline is locked by the caller.
   Block allocate(int64_t size_bytes, Timeline* user, MemoryUse use);
 
   // `accesses` are the last ones; those that have been reached already may be left out.
@@ -102,6 +103,8 @@ class MemoryPool {
   Block account(Chunk* chunk, MemoryUse use);
   Chunk* take_cached(int64_t rounded, Timeline* user);
   void settle_deferred() noexcept;
+  // Neither held. Whether there were free blocks that work in flight may use.
+  bool settle_streams(bool waits);
   // (L), and (B) not held
   bool take_slowly(int64_t rounded, Timeline* user, MemoryUse use, Block* out_block);
   Chunk* take_best_fit(int64_t rounded);

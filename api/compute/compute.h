@@ -605,7 +605,7 @@ COMPUTE_API compute_error* compute_device_synchronize(compute_device* device);
  * least 64 bytes; a tensor without elements has none.
  *
  * Ownership: *out_tensor is the caller's to release, and keeps `device` alive. `shape` is not kept.
- * Blocks:    for an allocation at most; never for work queued on a stream.
+ * Blocks:    for an allocation at most; for queued work only if what that uses is all the memory there is.
  * Errors:    INVALID_ARGUMENT     a null pointer, a negative extent, a rank outside [0, 32], no dtype
  *            OUT_OF_RANGE         the size in bytes does not fit in int64_t
  *            UNSUPPORTED          the device has no such dtype

@@ -331,7 +331,6 @@ ISOLATED_TEST(Life, HostTensorsOutliveTheirCopiesOnADevice) {
         ASSERT_OK(run_op("copy", stream, {tensors.back()}, copy.out()));
         ASSERT_EQ(read<int64_t>(copy), std::vector<int64_t>(1000, i)) << "round " << round;
       }
-      ASSERT_OK(compute_stream_synchronize(stream));
       const Tensor large = make_full<int64_t>(device, {120000}, round);  // for which the copies have to go
       ASSERT_EQ(read<int64_t>(large), std::vector<int64_t>(120000, round));
       if (round % 2 == 0) return;
@@ -341,6 +340,21 @@ ISOLATED_TEST(Life, HostTensorsOutliveTheirCopiesOnADevice) {
     }).join();
     if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+// No two blocks have one size, and nobody waits for the streams that used them.
+ISOLATED_TEST(Life, MemoryOfFinishedWorkIsFreeAlthoughNobodyAsked) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0+mem=1M");
+  const Stream stream = make_stream(device), other = make_stream(device);
+  Tensor sum;
+  for (int64_t size = 5000; size < 30000; size += 500) {
+    const Tensor x = make_full<int64_t>(device, {size}, size);
+    Tensor copy;
+    ASSERT_OK(run_op("copy", stream, {x}, copy.out())) << size;
+    ASSERT_OK(run_op("add", other, {x, copy}, sum.out())) << size;
+  }
+  EXPECT_EQ(read<int64_t>(sum), std::vector<int64_t>(29500, 59000));
 }
 
 }  // namespace
