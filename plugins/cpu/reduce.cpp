@@ -32,6 +32,7 @@ constexpr int64_t kRowSegment = 256;            // outputs of a segment in the f
 constexpr int64_t kColumnBytes = 8192;          // of a segment's accumulators in the form `columns`
 constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads, where rows are longer than twice that
 constexpr int64_t kPassBytes = 256 << 10;       // that it reads in a block: a part of a second-level cache
+constexpr int64_t kFoldedBytes = 256;           // that narrow rows without gaps are joined to, at the least
 constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
 constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
 constexpr int64_t kGroupsPerCall = 64;          // of a kernel, where none are held apart
@@ -132,7 +133,7 @@ class ColumnTree {
     for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
   }
   // The result.
-  const char* finish() {
+  char* finish() {
     if (groups_ > 0) ++depth_;
     while (depth_ > 1) join();
     return slots_;
@@ -172,6 +173,7 @@ class ReducePlan final : public Plan {
   void plan_form(const Op& op);
   void plan_frame();
   void plan_units();
+  void plan_fold();
 
   template <class F>
   void for_units(const Run& run, int64_t units, int64_t grain, const F& f) const;
@@ -180,6 +182,7 @@ class ReducePlan final : public Plan {
   void enter(const Run& run, int64_t unit, char* frame) const;
   void reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const;
   const char* reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
+  void reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const;
   void produce(const Run& run, char* frame, const int64_t* offsets, int64_t n, char* dst) const;
   void finish(const Run& run, char* frame, const char* accumulators, int64_t width) const;
   BlockOperand index_operand(int operand, int64_t position, int64_t stride, int64_t n, char* frame) const;
@@ -188,6 +191,8 @@ class ReducePlan final : public Plan {
   int64_t* kept_offsets(char* frame) const { return reinterpret_cast<int64_t*>(frame + offsets_offset_); }
   int64_t* walk_offsets(char* frame) const { return kept_offsets(frame) + sizes_.size(); }
 
+  // Between the accumulators of a counter in the form `columns`.
+  int64_t fold_slot_bytes() const { return round_up(fold_ * segment_ * accumulator_bytes_, kLine); }
   bool is_decided(const char* accumulator) const {
     return (kind_ == ReduceKind::any && *accumulator != 0) || (kind_ == ReduceKind::all && *accumulator == 0);
   }
@@ -215,12 +220,13 @@ class ReducePlan final : public Plan {
 
   bool columns_ = false;
   bool is_direct_ = false;      // the innermost loop reads the input where it is
-  bool single_call_ = false;    // the whole reduction is one call of a kernel into the output
+  bool single_call_ = false;    // the whole reduction reads the input and writes the output where they are, on one thread
   int64_t points_ = 1;          // combined per output
   int64_t inner_points_ = 1;    // of the innermost combined loop
   int64_t kept_inner_ = 1, kept_outer_ = 1;
   int64_t segment_ = 1, segments_ = 1;
   int64_t blocks_ = 1, block_points_ = 1;
+  int64_t fold_ = 1;  // rows that the form `columns` takes as one
   int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
   int64_t values_stride_ = 0;  // bytes between rows that were produced
   int64_t units_ = 1, grain_ = 1, join_units_ = 0, join_grain_ = 1;
@@ -342,6 +348,7 @@ void ReducePlan::plan_units() {
       if (blocks_ > 1) slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
       if (segment_ <= kLine || slots_ * segment_ * accumulator_bytes_ <= kSlotBytes) break;
     }
+    plan_fold();
   } else {
     segment_ = std::min(kept_inner_, std::clamp<int64_t>(kSumBlock / points_, 1, kRowSegment));
     block_points_ = points_;
@@ -368,8 +375,20 @@ void ReducePlan::plan_units() {
   }
 
   const bool writes_accumulator = after_is_identity_ && outputs_ == 1;
-  single_call_ = writes_accumulator && is_direct_ && units_ == 1 && !columns_ && combined_.rank <= 1 &&
-                 kept_.rank == 0 && kind_ != ReduceKind::all && kind_ != ReduceKind::any;
+  single_call_ = writes_accumulator && is_direct_ && units_ == 1 && combined_.rank <= 1 &&
+                 (kept_.rank == 0 || (kept_.rank == 1 && inner_stride(kept_, output_first_) == accumulator_bytes_)) &&
+                 (columns_ ? slots_ * fold_slot_bytes() <= kSlotBytes : kind_ != ReduceKind::all && kind_ != ReduceKind::any);
+}
+
+// Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache lines, whose parts are
+// combined in the end.
+void ReducePlan::plan_fold() {
+  const int64_t row_bytes = kept_inner_ * source_.element;
+  if (!is_direct_ || segment_ < kept_inner_ || combined_.rank != 1 || inner_stride(combined_, source_.operand) != row_bytes) return;
+  int64_t fold = 1;
+  while (fold * row_bytes % kLine != 0 || fold * row_bytes < kFoldedBytes) fold *= 2;
+  const int64_t bytes = fold * segment_ * accumulator_bytes_;
+  if (fold * kColumnRows <= block_points_ && bytes <= kColumnBytes && slots_ * bytes <= kSlotBytes) fold_ = fold;
 }
 
 // Lays out what a thread needs; blocks become shorter for expressions with many intermediate values.
@@ -386,7 +405,7 @@ void ReducePlan::plan_frame() {
     offsets_offset_ = take(2 * operands * static_cast<int64_t>(sizeof(int64_t)));
     operands_offset_ = take((operands + 1) * static_cast<int64_t>(sizeof(BlockOperand)));
     accumulators_offset_ = take(segment_ * accumulator_bytes_);
-    slots_offset_ = take(slots_ * slot_bytes_);
+    slots_offset_ = take(slots_ * fold_slot_bytes());
     values_offset_ = take(is_direct_ ? 0 : columns_ ? kColumnRows * values_stride_ : block_ * source_.element);
     pack_offsets_.assign(static_cast<size_t>(operands), 0);
     if (source_.operand < 0) {
@@ -417,8 +436,11 @@ void ReducePlan::run(const compute_plugin_run& run) const {
   for (int32_t i = 0; i < tensor_count; ++i) data[i] = address(run.tensors[i]);
   if (single_call_) {
     const auto input = static_cast<size_t>(source_.operand);
-    return source_.kernel.rows(data[input] + base_[input], 0, 1, points_,
-                               data[inputs_] + base_[static_cast<size_t>(output_first_)]);
+    const char* src = data[input] + base_[input];
+    char* out = data[inputs_] + base_[static_cast<size_t>(output_first_)];
+    if (!columns_) return source_.kernel.rows(src, inner_stride(kept_, source_.operand), kept_inner_, points_, out);
+    alignas(kLine) char slots[kSlotBytes];
+    return reduce_adjacent(src, points_, slots, out);
   }
   Run state{data, run.scalars, address(run.workspace)};
   for_units(state, units_, grain_,
@@ -560,6 +582,12 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
 }
 
 const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const {
+  if (fold_ > 1) {
+    const int i = source_.operand;
+    char* out = frame + accumulators_offset_;
+    reduce_adjacent(run.data[i] + kept_offsets(frame)[i] + first * inner_stride(combined_, i), last - first, frame + slots_offset_, out);
+    return out;
+  }
   int64_t* offsets = walk_offsets(frame);
   char* values = frame + values_offset_;
   for (int i = 0; i < sources_; ++i) {
@@ -590,6 +618,21 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
     }
   }
   return tree.finish();
+}
+
+// The same for rows of one loop, read where they are, fold_ at a time; those that are left over are added where the first ones are.
+void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
+  const int64_t wide_stride = fold_ * inner_stride(combined_, source_.operand), rest = points % fold_;
+  ColumnTree tree(combine_, slots, fold_slot_bytes(), fold_ * segment_, groups_per_slot_);
+  for (int64_t left = points / fold_; left > 0;) {
+    const int64_t rows = std::min(left, tree.row_limit());
+    tree.add(source_.kernel, src, wide_stride, rows);
+    src += rows * wide_stride;
+    left -= rows;
+  }
+  char* wide = tree.finish();
+  if (rest > 0) source_.kernel.columns(src, 0, 1, rest * segment_, wide, true);
+  combine_.columns(wide, segment_ * accumulator_bytes_, fold_, segment_, out, false);
 }
 
 // Positions along an axis, as an operand of a program.
