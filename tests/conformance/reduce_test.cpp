@@ -96,6 +96,11 @@ class Case {
     for (int64_t n : {1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 129, 1023, 1025, 4099}) run({n}, {});
     run({5, 2047}, with_axes({1}));
     run({2047, 5}, with_axes({0}));
+    // Rows that begin within vectors and lines of the cache.
+    for (int64_t n : {65, 79, 101, 203, 510}) {
+      run({11, n}, with_axes({1}));
+      run({101, n}, with_axes({0}));
+    }
   }
 
   void layouts() {
@@ -144,6 +149,11 @@ class Case {
       Array a = array({50});
       a.set(17, Value::of(x));
       run(session_.upload(a), {}, "one special value");
+      // And the rows beside it are as before.
+      Array rows = array({12, 75});
+      rows.set(5 * 75 - 1, Value::of(x));
+      rows.set(7 * 75, Value::of(x));
+      run(session_.upload(rows), with_axes({1}), "two special values");
     }
   }
 
