@@ -2,9 +2,11 @@
 // Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/infer.hpp"
 #include "plugins/cpu/block_program.hpp"
@@ -66,6 +68,32 @@ TEST_P(CpuRows, OthersAreInterpreted) {
   EXPECT_EQ(cpu::BlockProgram(view, *table_).function_count(), 1);
   view.digest[0] ^= 1;
   EXPECT_GT(cpu::BlockProgram(view, *table_).function_count(), 1);
+}
+
+// Rows of much memory go through another loop: its results are those of the short one.
+TEST_P(CpuRows, LongRowsAreShortOnes) {
+  const int64_t n = (int64_t{1} << 19) + 5;
+  std::vector<float> x[3], whole(n), pieces(n);
+  for (int k = 0; k < 3; ++k) {
+    for (int64_t i = 0; i < n; ++i)
+      x[k].push_back(static_cast<float>((i * (7 + k) + k) % 1009) - 500.f * static_cast<float>(1 - k));
+  }
+  const OpSchema* clip = nullptr;
+  for (const OpSchema* op : op_schemas()) {
+    if (op->name == "clip") clip = op;
+  }
+  ASSERT_NE(clip, nullptr);
+  const TypedExpression expression = typed(*clip, COMPUTE_DTYPE_FLOAT32);
+  const cpu::BlockProgram program(expression.plugin_view(), *table_);
+  const auto run = [&](int64_t begin, int64_t count, float* out) {
+    const cpu::BlockOperand operands[] = {{x[0].data() + begin, 1}, {x[1].data() + begin, 1}, {x[2].data() + begin, 1}};
+    void* const outputs[] = {out};
+    program.evaluate(operands, outputs, count, 64, nullptr);
+  };
+  run(0, n, whole.data());
+  for (int64_t i = 0; i < n; i += 1000) run(i, std::min<int64_t>(1000, n - i), pieces.data() + i);
+  EXPECT_EQ(whole, pieces);
+  EXPECT_NE(std::set<float>(whole.begin(), whole.end()).size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, CpuRows, testing::Values("baseline", "avx2", "avx512"));
