@@ -2,11 +2,16 @@
 // Sixteen threads queue random work over shared tensors on eight streams. Updates of one shared tensor commute and keep
 // all of its elements equal, so that its end is known whatever the order, and every copy of it, taken at any moment,
 // must be uniform: a hazard that was missed shows as a torn copy or a lost update. Private chains of each thread, which
-// hop from stream to stream, must equal those of a serial run bit by bit.
+// hop from stream to stream, must equal those of a serial run bit by bit. So must short calls of one op that many threads make
+// at once.
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
+#include <cstddef>
 #include <random>
+#include <string_view>
 #include <thread>
 
 #include "robustness.hpp"
@@ -180,6 +185,113 @@ TEST_P(Stress, RandomWorkOnSharedTensorsEqualsASerialRun) {
   const Outcome outcome = run_in_child(body, 110);
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
   EXPECT_LT(outcome.seconds, kSanitizer ? 60 : 20);
+}
+
+// One call that every thread makes with the same operands, which nobody writes.
+struct SharedCall {
+  std::string op;
+  std::vector<compute_tensor*> inputs;
+  std::vector<compute_attribute> attributes;
+  bool is_long = false;
+};
+
+using Bytes = std::vector<std::byte>;
+
+void run_and_read(const SharedCall& call, compute_stream* stream, Bytes& out) {
+  Tensor result;
+  ASSERT_OK(run_op(call.op.c_str(), stream, call.inputs, result.out(), call.attributes)) << call.op;
+  int64_t size_bytes = compute_tensor_element_count(result);
+  size_bytes *= compute_dtype_size(compute_tensor_dtype(result));
+  out.resize(static_cast<size_t>(size_bytes));
+  ASSERT_OK(compute_tensor_read(result, out.data(), size_bytes));
+}
+
+// Operands of one dtype, and calls of one op after the other, most of them short: what threads share inside the library and
+// inside the libraries that it calls is in use all the time.
+template <class T>
+void add_calls(compute_device* device, std::vector<Tensor>& tensors, std::vector<SharedCall>& calls) {
+  std::mt19937 random(7);
+  const auto tensor = [&](std::vector<int64_t> shape) -> compute_tensor* {
+    const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    std::vector<T> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(static_cast<int>(random() % 2000) - 900) / static_cast<T>(7));
+    tensors.push_back(make_tensor(device, values, std::move(shape)));
+    return tensors.back();
+  };
+  const auto indices = [&](int64_t count, int64_t extent) -> compute_tensor* {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(extent)));
+    tensors.push_back(make_tensor(device, values));
+    return tensors.back();
+  };
+  static constexpr int64_t kFirst[] = {0}, kSecond[] = {1};
+  for (const int64_t size : {1, 20, 33}) {
+    calls.push_back({"matmul", {tensor({size, 20}), tensor({20, size})}, {}, false});
+    calls.push_back({"matmul", {tensor({12, size, 20}), tensor({12, 20, size})}, {}, false});
+    calls.push_back({"sum", {tensor({size, 37})}, {int_attribute("axes", kFirst, 1)}, false});
+    calls.push_back({"prod", {tensor({size, 37})}, {int_attribute("axes", kSecond, 1)}, false});
+  }
+  for (const int64_t size : {5, 300, 20011}) {
+    const size_t before = calls.size();
+    compute_tensor *x = tensor({size}), *y = tensor({size});
+    for (const char* op : {"add", "multiply"}) calls.push_back({op, {x, y}, {}, false});
+    for (const char* op : {"square", "copy", "sum"}) calls.push_back({op, {x}, {}, false});
+    calls.push_back({"take", {x, indices(size, size)}, {}, false});
+    calls.push_back({"scatter", {x, indices(size, size), y}, {int_attribute("deterministic", kSecond, 1)}, false});
+    calls.push_back({"concat", {x, y, x}, {}, false});
+    if constexpr (!std::is_integral_v<T>) {
+      for (const char* op : {"exp", "tanh"}) calls.push_back({op, {x}, {}, false});
+    }
+    for (size_t i = before; i < calls.size(); ++i) calls[i].is_long = size > 1000;
+  }
+}
+
+TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
+  const auto body = [] {
+    use_plugins({"minimal"});
+    const Device device = open(GetParam());
+    const bool is_interpreter = std::string_view(GetParam()) != "cpu";
+    std::vector<Tensor> tensors;
+    std::vector<SharedCall> calls;
+    add_calls<float>(device, tensors, calls);
+    add_calls<std::complex<float>>(device, tensors, calls);
+    if (is_interpreter) {
+      std::erase_if(calls, [](const SharedCall& call) { return call.is_long; });
+    } else {
+      add_calls<double>(device, tensors, calls);
+      add_calls<int32_t>(device, tensors, calls);
+    }
+    // All threads make the same call again and again at once, the short ones more often. First uses meet as well: the calls alone
+    // come last.
+    const int repeats = is_interpreter || kSanitizer ? 2 : 60;
+    constexpr int kCallers = 8;
+    std::barrier together(kCallers);
+    std::vector<std::vector<Bytes>> first(kCallers, std::vector<Bytes>(calls.size()));
+    std::vector<std::thread> threads;
+    for (size_t thread = 0; thread < kCallers; ++thread) {
+      threads.emplace_back([&, thread] {
+        const Stream own = thread % 4 == 3 ? make_stream(device) : Stream();
+        Bytes bytes;
+        for (size_t i = 0; i < calls.size(); ++i) {
+          together.arrive_and_wait();
+          const int times = calls[i].is_long || own != nullptr ? repeats / 10 + 1 : repeats;
+          for (int again = 0; again < times; ++again) {
+            run_and_read(calls[i], own, bytes);
+            if (again == 0) first[thread][i] = bytes;
+            if (bytes != first[thread][i]) ADD_FAILURE() << calls[i].op << ", call " << i << " of thread " << thread << ", again " << again;
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Bytes alone;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      run_and_read(calls[i], nullptr, alone);
+      for (size_t thread = 0; thread < kCallers; ++thread) EXPECT_TRUE(first[thread][i] == alone) << calls[i].op << ", call " << i << " of thread " << thread;
+    }
+  };
+  const Outcome outcome = run_in_child(body, 110);
+  EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
 // Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here those of one caller at a time,
