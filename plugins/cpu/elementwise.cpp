@@ -147,8 +147,7 @@ void MapPlan::plan_loops() {
   for (size_t i = 0; i < operands_.size(); ++i) {
     Operand& operand = operands_[i];
     const auto& strides = nest_.strides[i];
-    operand.linear = operand.index_dtype == 0;
-    operand.constant = true;
+    operand.linear = operand.constant = operand.index_dtype == 0;
     int64_t expected = operand.size;
     for (int axis = nest_.rank - 1; axis >= 0; --axis) {
       operand.linear &= strides[axis] == expected;

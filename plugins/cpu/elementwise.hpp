@@ -35,7 +35,7 @@ class MapPlan {
     int64_t size = 0;
     int32_t index_dtype = 0;  // of an index operand, else 0
     bool linear = false;      // contiguous over the whole nest
-    bool constant = false;    // one element alone
+    bool constant = false;    // one element alone; an index is always packed
     bool tiled = false;       // packed by tiles: it runs along the second loop
     int64_t buffer = 0;       // offset of its packed block in the frame
     int64_t splat = 0;        // offset of its splat in the frame

@@ -61,6 +61,8 @@ void test_eye(Case& c) {
     c.run({{"rows", int64_t{7}}, {"columns", int64_t{11}}, {"k", k}}, "k " + std::to_string(k));
   c.run({{"rows", int64_t{0}}, {"columns", int64_t{3}}}, "no rows");
   c.run({{"rows", int64_t{1}}, {"columns", int64_t{1}}}, "one");
+  c.run({{"rows", int64_t{1}}, {"columns", int64_t{4}}, {"k", int64_t{2}}}, "one row");
+  c.run({{"rows", int64_t{300}}, {"columns", int64_t{1}}, {"k", int64_t{-270}}}, "one column");
 }
 
 void test_fill(Case& c) {

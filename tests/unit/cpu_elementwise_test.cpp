@@ -247,6 +247,30 @@ TEST(Map, IndicesScalarsAndConstants) {
   for (int64_t p = 0; p < points_of(shape); ++p) ASSERT_EQ(out.at(shape, p), p / 1500 * 1000 + p % 300 + 7);
 }
 
+// What earlier calls leave where a map's frame will lie.
+[[gnu::noinline]] void litter_the_stack() {
+  char litter[128 * 1024];
+  std::memset(litter, 0x5a, sizeof litter);
+  asm volatile("" : : "r"(litter) : "memory");
+}
+
+TEST(Map, IndicesOfAxesOfOneElementAreZero) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 4}, {4, 1}, {1, 600}, {1, 1}, {1}}) {
+    const std::vector<int64_t> strides(shape.size(), 1);  // those of axes of one element say nothing
+    for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
+      Laid<int64_t> out(shape, strides);
+      Expression e;
+      const int index = e.index(axis, COMPUTE_DTYPE_INT64), base = e.constant<int64_t>(1000, COMPUTE_DTYPE_INT64);
+      const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {index, base});
+      litter_the_stack();
+      run_map(e.view({sum}), shape, {{COMPUTE_DTYPE_INT64, out.strides, out.origin}});
+      for (int64_t p = 0; p < points_of(shape); ++p) {
+        ASSERT_EQ(out.at(shape, p), 1000 + (shape[axis] == 1 ? 0 : p)) << "axis " << axis << " of " << points_of(shape);
+      }
+    }
+  }
+}
+
 TEST(Map, OutputsOfScalarsAndIndices) {
   const std::vector<int64_t> shape = {1000};
   Laid<float> fill(shape, {1});
