@@ -227,12 +227,9 @@ void threads_at_once_get_the_same_products() {
           Product product = alone;
           MatmulView views[2];
           const MatmulPlan plan(product.problem(views), setting.options);
-          std::vector<std::byte> workspace(static_cast<size_t>(plan.workspace_bytes() + 64));
-          void* aligned = workspace.data();
-          size_t room = workspace.size();
-          std::align(64, static_cast<size_t>(plan.workspace_bytes()), aligned, room);
+          Workspace workspace(plan);
           MatmulRun run{product.a.data(), product.b.data(), product.c.data()};
-          run.workspace = aligned;
+          run.workspace = workspace.data();
           started.fetch_add(1);
           while (started.load() < kThreads) std::this_thread::yield();
           for (int repeat = 0; repeat < kRuns; ++repeat) {
@@ -327,12 +324,9 @@ TEST_F(CpuMatmulProcess, ARunAllocatesNothing) {
                       Operand(dtype, {4}, 30, 30, Layout::strided)};
       MatmulView views[2];
       const MatmulPlan plan(product.problem(views), setting.options);
-      std::vector<std::byte> workspace(static_cast<size_t>(plan.workspace_bytes() + 64));
-      void* aligned = workspace.data();
-      size_t room = workspace.size();
-      std::align(64, static_cast<size_t>(plan.workspace_bytes()), aligned, room);
+      Workspace workspace(plan);
       MatmulRun run{product.a.data(), product.b.data(), product.c.data()};
-      run.workspace = aligned;
+      run.workspace = workspace.data();
       plan.run(run);
       const int64_t before = allocations.load();
       for (int repeat = 0; repeat < 3; ++repeat) plan.run(run);

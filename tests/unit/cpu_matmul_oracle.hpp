@@ -279,6 +279,23 @@ inline std::vector<Setting> settings_of(compute_dtype dtype) {
   return all;
 }
 
+/// What a plan asks for, full of bytes that are no number.
+class Workspace {
+ public:
+  explicit Workspace(const MatmulPlan& plan)
+      : bytes_(static_cast<size_t>(plan.workspace_bytes()) + kAlignment, std::byte{0xff}) {}
+
+  void* data() {
+    void* aligned = bytes_.data();
+    size_t room = bytes_.size();
+    return std::align(kAlignment, room - kAlignment, aligned, room);
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  std::vector<std::byte> bytes_;
+};
+
 struct Product {
   Operand a, b, c;
   Operand* addend = nullptr;
@@ -305,16 +322,13 @@ struct Product {
   MatmulEngine run(const MatmulOptions& options) {
     MatmulView views[2];
     const MatmulPlan plan(problem(views), options);
-    std::vector<std::byte> workspace(static_cast<size_t>(plan.workspace_bytes() + 64), std::byte{0xff});
-    void* aligned = workspace.data();
-    size_t room = workspace.size();
-    std::align(64, static_cast<size_t>(plan.workspace_bytes()), aligned, room);
+    Workspace workspace(plan);
     MatmulRun run{a.data(), b.data(), c.data()};
     if (addend != nullptr) run.addend = addend->data();
     if (bias != nullptr) run.bias = bias->data();
     run.alpha = alpha;
     run.beta = beta;
-    run.workspace = aligned;
+    run.workspace = workspace.data();
     if (options.threads > 1) run.parallel_for = parallel_by_tbb;
     EXPECT_TRUE(plan.run(run));
     return plan.engine();
