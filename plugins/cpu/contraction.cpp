@@ -127,13 +127,12 @@ std::vector<EngineReport> report_engines() {
   }
   for (const LibraryReport& library : engine_library_reports()) {
     EngineReport report{library.library, "", "", "", "without it: " + library.purpose, library.remedy, 2};
+    report.error = library.error();
     for (const LibraryReport::Attempt& attempt : library.attempts) {
       report.tried += (report.tried.empty() ? "" : "\n") + attempt.name;
-      if (!attempt.error.empty()) report.error = attempt.error;
     }
     if (!library.path.empty()) {
       report.found = library.path + " " + library.version;
-      report.error.clear();
       report.remedy.clear();
       report.state = 1;
     }

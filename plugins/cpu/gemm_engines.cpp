@@ -68,7 +68,7 @@ bool open_first(std::span<const char* const> names, int binding, LibraryReport& 
       continue;
     }
     std::string reason = accept(library);
-    report.attempts.push_back({name, reason});
+    report.attempts.push_back({name, reason, !reason.empty()});
     if (reason.empty()) return true;
     // It stays open: a threaded build may have started threads.
   }
@@ -182,6 +182,14 @@ const OpenblasLibrary& openblas_library() {
 }
 
 }  // namespace
+
+std::string LibraryReport::error() const {
+  if (!path.empty() || attempts.empty()) return "";
+  for (const Attempt& attempt : attempts) {
+    if (attempt.refused) return attempt.name + ": " + attempt.error;
+  }
+  return attempts.back().error;
+}
 
 void prepare_engine_environment() {
 #if defined(__x86_64__)

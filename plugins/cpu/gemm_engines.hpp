@@ -13,8 +13,9 @@ namespace compute::cpu {
 /// What became of one library: for the load report.
 struct LibraryReport {
   struct Attempt {
-    std::string name;   // as given to the system
-    std::string error;  // the system's words, or why it was closed again; empty for the one that is used
+    std::string name;      // as given to the system
+    std::string error;     // the system's words, or why it will not do; empty for the one that is used
+    bool refused = false;  // it is there, but will not do
   };
   std::string library;  // "oneDNN", "OpenBLAS"
   std::string purpose;
@@ -22,6 +23,9 @@ struct LibraryReport {
   std::vector<Attempt> attempts;
   std::string path;     // of the file in use; empty if there is none
   std::string version;  // "2.6.3"; for OpenBLAS with the processor that its kernels are made for
+
+  /// Why none is in use: of a file that is there, rather than of one that is not. Empty if one is.
+  std::string error() const;
 };
 
 /// Chooses OpenBLAS's kernels through the environment, unless the user has: its own table misses processors that are

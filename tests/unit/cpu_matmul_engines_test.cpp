@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -112,6 +113,17 @@ TEST(CpuMatmulEngine, ReportsWhatWasTriedAndFound) {
   }
 }
 
+TEST(CpuMatmulEngine, AReportPrefersTheReasonOfAFileThatIsThere) {
+  LibraryReport report;
+  EXPECT_EQ(report.error(), "");
+  report.attempts = {{"libfirst.so", "no such file"}, {"liblast.so", "no such file either"}};
+  EXPECT_EQ(report.error(), "no such file either");
+  report.attempts.insert(report.attempts.begin() + 1, {"libserial.so", "is a serial build", true});
+  EXPECT_EQ(report.error(), "libserial.so: is a serial build");
+  report.path = "/lib/libfirst.so";
+  EXPECT_EQ(report.error(), "");
+}
+
 // ---- The process --------------------------------------------------------------------------------------------------
 
 bool is_mapped(const std::string& part) {
@@ -151,8 +163,14 @@ void libraries_are_opened_at_first_need() {
   EXPECT_FALSE(engines_touched());
   multiply(COMPUTE_DTYPE_FLOAT32, 50, options_of(MatmulEngine::automatic));
   EXPECT_TRUE(engines_touched());
-  EXPECT_EQ(is_mapped("libdnnl"), onednn() != nullptr);
-  EXPECT_EQ(is_mapped("libopenblas"), openblas() != nullptr);
+  // One that was refused stays in memory too.
+  const std::vector<LibraryReport> reports = engine_library_reports();
+  const auto is_there = [](const LibraryReport& report) {
+    return !report.path.empty() || std::any_of(report.attempts.begin(), report.attempts.end(),
+                                               [](const LibraryReport::Attempt& attempt) { return attempt.refused; });
+  };
+  EXPECT_EQ(is_mapped("libdnnl"), is_there(reports[0]));
+  EXPECT_EQ(is_mapped("libopenblas"), is_there(reports[1]));
 }
 
 TEST_F(CpuMatmulProcess, LibrariesAreOpenedAtFirstNeed) { IN_A_NEW_PROCESS(libraries_are_opened_at_first_need()); }
