@@ -20,6 +20,19 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ComputeConfigVer
 install(FILES "${PROJECT_BINARY_DIR}/package/ComputeConfig.cmake" "${PROJECT_BINARY_DIR}/package/ComputeConfigVersion.cmake"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute")
 
+# The documents, with the paths under which headers and programs name them: docs/ops.md and so on.
+set(COMPUTE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/compute")
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
+
+# Programs and a plugin to copy.
+set(examples_dir "${CMAKE_INSTALL_DATADIR}/compute/examples")
+install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c")
+install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
+install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
+install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)
+install(FILES LICENSE DESTINATION "${examples_dir}")
+
 # The prefix is computed from the file's own place, so that an installed tree may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE
            pkgconfig_to_prefix)

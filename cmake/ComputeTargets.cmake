@@ -85,7 +85,8 @@ endfunction()
 
 # A shared object whose symbols are all resolved, and whose exports are those of `map` alone.
 function(compute_seal target map)
-  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,--build-id=sha1)
+  # Threads, exit and fork handlers stay when the program closes its handle.
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,--build-id=sha1 -Wl,-z,nodelete)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
   # clang leaves the sanitizer's symbols to the program.
   if(NOT (COMPUTE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))

@@ -23,12 +23,12 @@ void take_async_report(uint64_t host_device, uint64_t host_stream, uint64_t last
                : reinterpret_cast<uint64_t>(&timeline->device) != host_device) {
       continue;
     }
+    timeline->device.note_error(error->code);
     // What was not submitted yet, or has been reached, cannot have failed, whatever the plugin says.
     const uint64_t submitted = timeline->submitted();
     const uint64_t good = is_one ? std::max(last_good, timeline->reached()) : timeline->reached();
     if (good >= submitted || timeline->failure() != nullptr) continue;
-    timeline->device.note_error(error->code);
-    timeline->fail(good, is_one ? std::min(seen, submitted) : submitted, copy_error(error.get()));
+    timeline->fail(good, is_one ? std::min(seen, submitted) : submitted, copy_error(error.get()), false);
     told = true;
   }
   if (!told) log(COMPUTE_LOG_ERROR, "error", error->message);

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
+#include <optional>
 
+#include "core/host_copy.hpp"
 #include "core/log.hpp"
 #include "core/residency.hpp"
 #include "core/service.hpp"
@@ -62,12 +65,101 @@ void Buffer::record_other_read(Timeline& timeline, uint64_t number) {
       return;
     }
   }
-  std::erase_if(more_reads, [](const Access& read) { return read.timeline->has_reached(read.number); });
+  std::erase_if(more_reads, [](const Access& read) { return read.timeline->has_ended(read.number); });
   more_reads.push_back(last_read);
   last_read = {&timeline, number};
 }
 
+void Buffer::record_untracked_write(Timeline& timeline, uint64_t number) {
+  const auto ended = [&](const Access& access) {
+    return access.timeline == nullptr || access.timeline == &timeline || access.timeline->has_ended(access.number);
+  };
+  std::erase_if(more_reads, ended);
+  more_reads.reserve(more_reads.size() + 2);
+  if (!ended(last_write)) more_reads.push_back(last_write);
+  if (!ended(last_read)) more_reads.push_back(last_read);
+  last_read = {};
+  last_write = {&timeline, number};
+  if (device.is_host) version.fetch_add(1, std::memory_order_relaxed);
+}
+
+// ---- Patterns in memory, for COMPUTE_DEBUG=memory ------------------------------------------------------------------------
+
+namespace {
+
+// The pattern over all of the buffer's memory, in the order of a stream. On the host, at once after what uses it.
+void fill_with(Buffer& buffer, Timeline& timeline, const std::array<uint8_t, 2>& pattern) {
+  Device& device = buffer.device;
+  Use use{&buffer, true, true};
+  Submission submission(timeline, {&use, 1}, "debug fill");
+  if (device.plugin != nullptr) {
+    const compute_plugin_operand place{buffer.handle + (device.is_host ? static_cast<uint64_t>(buffer.base_offset) : 0),
+                                       device.is_host ? 0 : buffer.base_offset};
+    submission.check(device.table.fill(timeline.plugin_stream, place, buffer.block.size_bytes, pattern.data(), 2));
+  } else {
+    fill_bytes(buffer.host_address(), buffer.block.size_bytes, pattern.data(), 2);
+  }
+}
+
+// Whether somebody wrote into the memory after it was released.
+void check_released_pattern(Buffer& buffer, Timeline& timeline) {
+  Device& device = buffer.device;
+  const int64_t bytes = buffer.block.size_bytes;
+  std::vector<uint8_t> copy(static_cast<size_t>(bytes));
+  uint64_t number = 0;
+  {
+    Use use{&buffer, true, true};  // after all that was pending on it
+    Submission submission(timeline, {&use, 1}, "debug read");
+    number = submission.number();
+    if (device.is_host) {
+      std::memcpy(copy.data(), buffer.host_address(), copy.size());
+    } else {
+      const compute_plugin_operand place{buffer.handle, buffer.base_offset};
+      submission.check(device.table.copy_to_host(timeline.plugin_stream, place, copy.data(), bytes));
+    }
+  }
+  timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  for (size_t i = 0; i < copy.size(); ++i) {
+    if (copy[i] == kReleasedPattern[i % 2]) continue;
+    log(COMPUTE_LOG_ERROR, "memory",
+        fmt::format("{}: {} bytes of released memory were written to after their release, first at byte {}", device.name, bytes, i));
+    return;
+  }
+}
+
+// New memory holds a pattern that is no number.
+void mark_new(Buffer& buffer, Timeline* user) noexcept {
+  try {
+    Timeline& own = default_timeline(buffer.device);
+    Timeline& timeline = user != nullptr && !buffer.device.is_host ? *user : own;
+    if (had_released_pattern(buffer.block)) check_released_pattern(buffer, timeline);
+    fill_with(buffer, timeline, kNewPattern);
+    if (user == nullptr) timeline.wait(timeline.submitted(), COMPUTE_TIMEOUT_NONE);
+  } catch (...) {
+    // Without a stream that works there is no pattern.
+  }
+}
+
+void mark_released(Buffer& buffer) noexcept {
+  const InUse in_use;
+  if (is_shut_down() || buffer.device.health.load() != COMPUTE_HEALTH_GOOD) return;
+  try {
+    fill_with(buffer, default_timeline(buffer.device), kReleasedPattern);
+    note_released_pattern(buffer.block);
+  } catch (...) {
+    // As above.
+  }
+}
+
+}  // namespace
+
 void Buffer::destroy() noexcept {
+  const bool is_own = promise == 0 && !is_in_mirrored_list && deleter == nullptr && !imported;
+  if (is_own && !debugs_memory()) [[likely]] {
+    free_memory();
+    return;
+  }
+  const CallerWorld world;
   if (promise != 0 && newest.load(std::memory_order_acquire) != nullptr) {
     try {
       bring_home(*this);  // the memory outlives its tensors
@@ -77,6 +169,12 @@ void Buffer::destroy() noexcept {
   }
   if (is_in_mirrored_list) drop_mirrors_of(*this);  // also where pressure has taken its mirrors
   if (promise != 0) forget_wrapped(*this);
+  if (block && debugs_memory()) mark_released(*this);
+  free_memory();
+}
+
+// Once nobody needs what the buffer holds.
+void Buffer::free_memory() noexcept {
   Accesses accesses;
   try {
     collect_accesses(*this, accesses);
@@ -89,12 +187,12 @@ void Buffer::destroy() noexcept {
     return;
   }
   const auto finish = [this]() noexcept {
-    if (imported) device.table.memory_free(device.plugin_device, -1, handle);
-    if (deleter != nullptr) deleter(deleter_data, deleter_user);
+    if (imported && device.health.load() != COMPUTE_HEALTH_FORKED) device.table.memory_free(-1, handle);
+    if (deleter != nullptr) deleter(nullptr, deleter_user);
     delete this;
   };
   const bool idle = std::all_of(accesses.begin(), accesses.end(),
-                                [](const Access& access) { return access.timeline->has_reached(access.number); });
+                                [](const Access& access) { return access.timeline->has_ended(access.number); });
   if (idle) {
     finish();
     return;
@@ -105,9 +203,9 @@ void Buffer::destroy() noexcept {
       collect_accesses(*this, pending);
       for (const Access& access : pending) {
         try {
-          access.timeline->wait(access.number, COMPUTE_TIMEOUT_NONE);
+          access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
         } catch (const Error&) {
-          // Failed work has ended too.
+          // There is nobody left to tell.
         }
       }
       finish();
@@ -117,13 +215,16 @@ void Buffer::destroy() noexcept {
   }
 }
 
-Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, MemoryUse use) {
+Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding) {
   Block block;
-  if (size_bytes > 0) block = device.memory->allocate(size_bytes, user, use);
+  Access pending;
+  if (size_bytes > 0) block = device.memory->allocate(size_bytes, user, holding).take(pending);
   try {
     auto* buffer = new Buffer(device, block, size_bytes);
     buffer->handle = block.buffer;
     buffer->base_offset = block.offset_bytes;
+    buffer->last_read = pending;
+    if (block && debugs_memory()) mark_new(*buffer, user);
     return buffer;
   } catch (...) {
     if (block) device.memory->free(block, {});
@@ -131,20 +232,52 @@ Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, MemoryUs
   }
 }
 
+void wait_for_inherited(const Buffer& buffer) {
+  const Access before = pending_on(buffer.block);
+  if (before.timeline == nullptr || before.timeline->has_ended(before.number)) return;
+  try {
+    before.timeline->wait_for_end(before.number, COMPUTE_TIMEOUT_NONE);
+  } catch (const Error&) {
+    // The plugin takes no mark: there is nothing to wait for.
+  }
+}
+
 void wait_for_buffer(Buffer& buffer, bool for_writing) {
+  wait_for_inherited(buffer);
+  Accesses accesses;
+  Access last_write;
+  {
+    std::lock_guard guard(buffer.lock);
+    last_write = buffer.last_write;
+    if (for_writing) collect_accesses(buffer, accesses);
+  }
+  for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
+  if (last_write.timeline == nullptr) return;
+  if (last_write.timeline->has_reached(last_write.number) && !any_failure()) return;
+  last_write.timeline->wait(last_write.number, COMPUTE_TIMEOUT_NONE);
+}
+
+void wait_to_overwrite(Buffer& buffer) {
+  wait_for_inherited(buffer);
   Accesses accesses;
   {
     std::lock_guard guard(buffer.lock);
-    if (for_writing) {
-      collect_accesses(buffer, accesses);
-    } else if (buffer.last_write.timeline != nullptr) {
-      accesses.push_back(buffer.last_write);
-    }
+    collect_accesses(buffer, accesses);
   }
-  for (const Access& access : accesses) {
-    if (access.timeline->has_reached(access.number) && !any_failure()) continue;
-    access.timeline->wait(access.number, COMPUTE_TIMEOUT_NONE);
+  for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
+  std::lock_guard guard(buffer.lock);
+  buffer.last_write = {};
+}
+
+void require_values(Buffer& buffer) {
+  if (!any_failure()) return;
+  Access last_write;
+  {
+    std::lock_guard guard(buffer.lock);
+    last_write = buffer.last_write;
   }
+  if (last_write.timeline == nullptr) return;
+  if (const Failure* failure = last_write.timeline->poison(last_write.number)) throw_failure(*failure);
 }
 
 // ---- Mirrors ---------------------------------------------------------------------------------------------------------
@@ -168,6 +301,7 @@ void bring_home_locked(Buffer& host) {
     number = submission.number();
     copy_to_host(submission, {newest->handle, newest->base_offset}, host.host_address() + mirror.begin, bytes);
   }
+  const NotParked not_parked;  // the mirror lock is held
   timeline.wait(number, COMPUTE_TIMEOUT_NONE);
   device.counters.count_transfer(false, mirror.end - mirror.begin, true);
   mirror.version = host.version.load(std::memory_order_relaxed);

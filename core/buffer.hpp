@@ -42,7 +42,7 @@ struct Buffer : Recycled<Buffer> {
   // Hazards. Guarded by `lock`, which is held for look-ups only, never while work is submitted.
   SpinLock lock;
   Access last_write;
-  Access last_read;                // of the timeline that read last
+  Access last_read;                // of the timeline that read last; work of whoever had the memory before counts as a read
   std::vector<Access> more_reads;  // of other timelines
 
   std::atomic<uint64_t> version{0};  // of host memory; rises when a write is submitted
@@ -57,7 +57,6 @@ struct Buffer : Recycled<Buffer> {
   std::atomic<Buffer*> newest{nullptr};
 
   void (*deleter)(void*, void*) = nullptr;
-  void* deleter_data = nullptr;
   void* deleter_user = nullptr;
   bool imported = false;  // freed through memory_free with heap -1
 
@@ -87,22 +86,33 @@ struct Buffer : Recycled<Buffer> {
     more_reads.clear();
     if (device.is_host) version.fetch_add(1, std::memory_order_relaxed);
   }
+  // A write that came after nothing but work of its own timeline: what others are still doing stays on record.
+  void record_untracked_write(Timeline& timeline, uint64_t number);
 
  private:
   void record_other_read(Timeline& timeline, uint64_t number);
   void destroy() noexcept;
+  void free_memory() noexcept;
 };
 
-// New memory for `size_bytes` on a device, for `user` to use first. Releases like any buffer.
-Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, MemoryUse use);
+// New memory for `size_bytes` on a device. Most likely `user` uses it first; NULL: the host does, without asking. Releases like any buffer.
+Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding);
 
 struct BufferRelease {
   void operator()(Buffer* buffer) const noexcept { buffer->release(); }
 };
 using BufferReference = std::unique_ptr<Buffer, BufferRelease>;
 
-// Waits for the work that wrote `buffer` (and with `for_writing` for all that reads it), and throws its failure.
+// Waits for work that may still be touching the memory of `buffer` from before it was made, for whoever is about to use it by other means
+// than a Submission.
+void wait_for_inherited(const Buffer& buffer);
+
+// Waits for the work that wrote `buffer` (and with `for_writing` for all that reads it), and throws what made its contents worthless.
 void wait_for_buffer(Buffer& buffer, bool for_writing);
+// The same for somebody who overwrites all of it: what it held does not matter from now on.
+void wait_to_overwrite(Buffer& buffer);
+// Without waiting: throws what is known to have made the contents worthless.
+void require_values(Buffer& buffer);
 
 // Host memory: brings it up to date if an op wrote a copy of it on another device.
 void bring_home(Buffer& buffer);

@@ -3,31 +3,38 @@
 
 #include <compute/compute.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <mutex>
-#include <sstream>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "core/ascii.hpp"
 #include "core/error.hpp"
+#include "core/in_use.hpp"
+#include "core/log.hpp"
 #include "core/nearest_name.hpp"
+#include "core/plugin_search.hpp"
 #include "core/printable.hpp"
 
 // The only translation unit that sees the header of toml++, which is large.
 #define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 16  // its parser calls itself; what is read has 2
+#define TOML_ASSERT(expression) static_cast<void>(0)  // some fail on files that are merely wrong: "[= 1]"
 #include <toml++/toml.h>
 
 namespace compute {
 namespace {
 
-constexpr uintmax_t kMaxFileBytes = 1 << 20;
+constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr size_t kMaxValueBytes = 1 << 16;
+constexpr size_t kMaxPaths = 1024;
+constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX; a longer name names no file
 
 const Setting kSettings[] = {
 #define COMPUTE_SETTING(id, environment, key, kind, default_text, values, names_files, summary) \
@@ -36,6 +43,9 @@ const Setting kSettings[] = {
 #undef COMPUTE_SETTING
 };
 constexpr size_t kSettingCount = std::size(kSettings);
+
+// Known, so that programs may set them, but read by nobody: their code is still to come.
+constexpr SettingId kNotYet[] = {SettingId::kProfile, SettingId::kPlacement, SettingId::kLeaks};
 
 const Setting& setting_of(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
 
@@ -81,6 +91,30 @@ std::string parse_choice(const std::string& source, std::string_view text, const
   refuse(source, text, "is none of " + list + did_you_mean(word, known));
 }
 
+void check_paths(const std::string& source, const std::vector<std::string>& paths) {
+  if (paths.size() > kMaxPaths) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                source + ": " + std::to_string(paths.size()) + " paths; at most " + std::to_string(kMaxPaths));
+  }
+  for (const std::string& path : paths) {
+    if (path.size() > kMaxPathBytes) refuse(source, path, "is longer than any path");
+  }
+}
+
+// Some of `choices`, separated by commas. 1 stands for the first, `all` for all, 0 for none.
+std::vector<std::string> parse_words(const std::string& source, std::string_view text, const char* choices) {
+  const std::vector<std::string> known = words(choices, ' ');
+  const std::string lower = to_lower(text);
+  if (lower == "all") return known;
+  if (lower == "0" || lower == "false" || lower == "no" || lower == "off") return {};
+  if (lower == "1" || lower == "true" || lower == "yes" || lower == "on") return {known.front()};
+  std::vector<std::string> result;
+  for (const std::string& word : words(text, ',')) {
+    result.push_back(word == "1" ? known.front() : parse_choice(source, word, choices));
+  }
+  return result;
+}
+
 // An empty text stands for the default, whoever gave it.
 SettingValue parse_value(const Setting& setting, Origin origin, const std::string& source, std::string_view given) {
   SettingValue value;
@@ -91,6 +125,10 @@ SettingValue parse_value(const Setting& setting, Origin origin, const std::strin
   if (value.text.empty()) return value;
   if (std::any_of(value.text.begin(), value.text.end(), is_control)) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value holds a control character");
+  }
+  if (value.text.size() > kMaxValueBytes) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value has " + std::to_string(value.text.size()) +
+                                                    " bytes; at most " + std::to_string(kMaxValueBytes));
   }
   switch (setting.kind) {
     case SettingKind::kText:
@@ -112,11 +150,51 @@ SettingValue parse_value(const Setting& setting, Origin origin, const std::strin
     case SettingKind::kChoice:
       value.text = parse_choice(source, value.text, setting.values);
       break;
+    case SettingKind::kWords:
+      value.words = parse_words(source, value.text, setting.values);
+      value.flag = std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
+      break;
     case SettingKind::kPaths:
       value.paths = words(value.text, ':');
+      check_paths(source, value.paths);
       break;
   }
   return value;
+}
+
+// The line of the first character beyond ASCII that is in neither a string nor a comment, where TOML has none; 0 if there is none. toml++ has
+// undefined behaviour on some of them.
+int64_t line_of_foreign_character(std::string_view content) {
+  int64_t line = 1;
+  std::string_view quote;  // of the string that `i` is in
+  bool in_comment = false;
+  for (size_t i = 0; i < content.size(); ++i) {
+    const char c = content[i];
+    if (c == '\n') {
+      ++line;
+      in_comment = false;
+      if (quote.size() == 1) quote = {};  // an error, which the parser names
+    } else if (in_comment) {
+      continue;
+    } else if (!quote.empty()) {
+      if (c == '\\' && quote[0] == '"') {
+        ++i;
+        if (i < content.size() && content[i] == '\n') ++line;
+      } else if (content.substr(i, quote.size()) == quote) {
+        i += quote.size() - 1;
+        quote = {};
+      }
+    } else if (c == '#') {
+      in_comment = true;
+    } else if (c == '"' || c == '\'') {
+      const bool is_long = content.substr(i, 3) == std::string(3, c);
+      quote = content.substr(i, is_long ? 3 : 1);
+      i += quote.size() - 1;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      return line;
+    }
+  }
+  return 0;
 }
 
 // The values of one file, by id.
@@ -127,6 +205,11 @@ class FileReader {
   explicit FileReader(std::string path) : path_(std::move(path)) {}
 
   FileValues read(std::string_view content) {
+    if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
+    if (const int64_t line = line_of_foreign_character(content); line != 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path_, kLongestPath) + ":" + std::to_string(line) +
+                                                      ": a character beyond ASCII outside of a string and a comment");
+    }
     try {
       take_table(toml::parse(content, path_), "");
     } catch (const toml::parse_error& error) {
@@ -163,13 +246,16 @@ class FileReader {
     };
     const auto parse = [&](std::string_view text) { return parse_value(setting, Origin::kFile, source, text); };
     if (const auto* text = node.as_string()) return parse(text->get());
-    if (setting.kind == SettingKind::kFlag) {
+    if (setting.kind == SettingKind::kFlag || setting.kind == SettingKind::kWords) {
       if (const auto* flag = node.as_boolean()) return parse(flag->get() ? "1" : "0");
-      refuse_type("true or false");
+      refuse_type(setting.kind == SettingKind::kFlag ? "true or false" : "a string");
     }
     if (setting.kind == SettingKind::kInteger || setting.kind == SettingKind::kBytes) {
       if (const auto* number = node.as_integer()) return parse(std::to_string(number->get()));
       refuse_type(setting.kind == SettingKind::kBytes ? "a size" : "a number");
+    }
+    if (setting.kind == SettingKind::kChoice && std::string_view(setting.values).starts_with("0 1")) {
+      if (const auto* flag = node.as_boolean()) return parse(flag->get() ? "1" : "0");
     }
     if (setting.kind != SettingKind::kPaths) refuse_type("a string");
     const toml::array* list = node.as_array();
@@ -183,6 +269,7 @@ class FileReader {
       paths.push_back(path->get());
     }
     SettingValue value = parse(joined);
+    check_paths(source, paths);
     value.paths = std::move(paths);  // a path in a list may hold a colon
     return value;
   }
@@ -221,28 +308,6 @@ class FileReader {
   FileValues values_;
 };
 
-// Empty where there is no such file. A file of the user's own that cannot be opened is as good as none: HOME may be
-// that of somebody else.
-std::optional<std::string> content_of(const std::filesystem::path& path, bool required) {
-  std::error_code error;
-  const bool regular_enough = std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!regular_enough || !file) {
-    if (!required) return std::nullopt;
-    const char* why = error ? nullptr : regular_enough ? std::strerror(errno) : "no such file";
-    throw Error(COMPUTE_ERROR_NOT_FOUND,
-                "COMPUTE_CONFIG: cannot read " + printable(path.string(), kLongestPath) + ": " + (why != nullptr ? why : error.message()));
-  }
-  std::string content(kMaxFileBytes + 1, '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<size_t>(file.gcount()));
-  if (content.size() > kMaxFileBytes) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path.string(), kLongestPath) + ": a configuration file of more than 1 MiB");
-  }
-  return content;
-}
-
 }  // namespace
 
 std::string Setting::flag() const {
@@ -268,7 +333,15 @@ bool process_is_privileged() { return getauxval(AT_SECURE) != 0; }
 ConfigInputs ConfigInputs::of_process() {
   ConfigInputs inputs;
   inputs.environment = [](const char* name) -> const char* { return std::getenv(name); };
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    inputs.environment_names.emplace_back(text.substr(0, text.find('=')));
+  }
   inputs.privileged = process_is_privileged();
+  inputs.trust = files::Trust::of_process(inputs.privileged);
+  inputs.trust.base = library_folder();
+  struct stat status {};
+  if (!inputs.trust.base.empty() && ::stat(inputs.trust.base.c_str(), &status) == 0) inputs.trust.neighbour = status.st_uid;
   return inputs;
 }
 
@@ -277,6 +350,7 @@ Config::Config(ConfigInputs inputs) : inputs_(std::move(inputs)), values_(kSetti
     layer(setting.id, Origin::kDefault) = parse_value(setting, Origin::kDefault, "default", "");
   }
   read_environment();
+  find_misspelt();
   read_files();
 }
 
@@ -299,7 +373,7 @@ void Config::set(SettingId id, Origin origin, std::optional<std::string_view> te
     if (origin == Origin::kApi) value->source = "the API";
   }
   std::swap(layer(id, origin), value);
-  if (id != SettingId::kConfig) return;
+  if (id != SettingId::kConfig && id != SettingId::kTrustAll) return;
   try {
     read_files();
   } catch (...) {
@@ -318,6 +392,61 @@ void Config::read_environment() {
     }
     layer(setting.id, Origin::kEnvironment) = parse_value(setting, Origin::kEnvironment, setting.environment, text);
   }
+  ignored_variables_ = ignored_.size();
+}
+
+files::Trust Config::trust() const {
+  files::Trust trust = inputs_.trust;
+  trust.everybody = get(SettingId::kTrustAll).flag;
+  trust.remedy = inputs_.privileged ? "" : "; COMPUTE_TRUST_ALL=1 takes it all the same";
+  return trust;
+}
+
+// The contents of a configuration file; empty where it does not count. A file of the user's own that cannot be opened is as good as none:
+// HOME may be that of somebody else.
+std::optional<std::string> Config::content_of(const std::filesystem::path& path, bool named) {
+  const std::string shown = printable(path.string(), kLongestPath);
+  if (path == "/dev/null") return std::nullopt;  // the usual word for no file
+  files::File file(path);
+  if (!file || !S_ISREG(file.status().st_mode)) {
+    if (file.is_short()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "cannot read " + shown + " now: " + file.problem());
+    if (!named) return std::nullopt;
+    throw Error(COMPUTE_ERROR_NOT_FOUND, "COMPUTE_CONFIG: cannot read " + shown + ": " + file.problem());
+  }
+  if (const std::string reason = trust().why_not(path); !reason.empty()) {
+    if (named) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_CONFIG: " + shown + " is not read: " + reason);
+    ignored_.push_back(shown + " is not read: " + reason);
+    return std::nullopt;
+  }
+  std::optional<std::string> content = file.read(kMaxFileBytes);
+  if (!content) {
+    const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_INVALID_ARGUMENT;
+    throw Error(code, shown + ": a configuration file that is " + file.problem());
+  }
+  return content;
+}
+
+void Config::find_misspelt() {
+  constexpr size_t kMostLetters = 2;
+  std::vector<std::string> known;
+  for (const Setting& setting : kSettings) known.emplace_back(setting.environment);
+  for (const std::string& name : inputs_.environment_names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_name(name, known, kMostLetters);
+    if (nearest.empty()) continue;
+    misspelt_.push_back(in_quotes(name) + " in the environment is no setting; did you mean " + nearest + "?");
+  }
+}
+
+std::vector<std::string> Config::without_effect() const {
+  std::vector<std::string> lines;
+  for (const SettingId id : kNotYet) {
+    const Setting& setting = setting_of(id);
+    const SettingValue& value = get(id);
+    if (!value.is_set() || value.text == setting.default_text) continue;
+    lines.push_back(std::string(setting.environment) + " has no effect: it is not implemented yet in this version");
+  }
+  return lines;
 }
 
 void Config::read_files() {
@@ -336,6 +465,7 @@ void Config::read_files() {
     paths.push_back(inputs_.system_file);
   }
   std::vector<std::optional<SettingValue>> found(kSettingCount);
+  ignored_.resize(ignored_variables_);
   for (const std::filesystem::path& path : paths) {
     const std::optional<std::string> content = content_of(path, named);
     if (!content) continue;
@@ -352,6 +482,9 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
   std::vector<char*> kept;
   bool ended = false;
   for (int32_t i = 0; i < *argc; ++i) {
+    if (argv[i] == nullptr) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "argv[" + std::to_string(i) + "] is NULL, and argc " + std::to_string(*argc));
+    }
     const std::string_view argument = argv[i];
     ended = ended || argument == "--";
     if (i == 0 || ended || !argument.starts_with("--compute-")) {
@@ -360,8 +493,11 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
     }
     const size_t equals = std::min(argument.find('='), argument.size());
     const Setting& setting = find_setting(argument.substr(0, equals));
-    if (equals == argument.size() && setting.kind != SettingKind::kFlag) {
+    if (equals == argument.size() && setting.kind != SettingKind::kFlag && setting.kind != SettingKind::kWords) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " needs a value: " + setting.flag() + "=…");
+    }
+    if (setting.names_files && config.inputs().privileged) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " is refused: the process is privileged");
     }
     changed.set(setting.id, Origin::kFlag, equals == argument.size() ? "1" : argument.substr(equals + 1));
   }
@@ -376,6 +512,7 @@ namespace {
 struct ProcessConfig {
   std::mutex mutex;
   std::optional<Config> config;
+  std::set<std::string> told;  // lines of warn_of_settings
 
   // A configuration that cannot be read is read again at the next call: its error is the answer each time.
   Config& loaded() {
@@ -391,23 +528,60 @@ ProcessConfig& process() {
 
 }  // namespace
 
+void renew_config_lock() noexcept { new (&process().mutex) std::mutex; }
+
 SettingValue setting(SettingId id) {
+  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   return process().loaded().get(id);
 }
 
+bool debug_checks(std::string_view word) noexcept {
+  static const auto* const listed = [] {
+    auto* found = new std::vector<std::string>;  // never destroyed, as the settings
+    try {
+      *found = setting(SettingId::kDebug).words;
+    } catch (const Error&) {
+      // A faulty setting is reported by whoever reads it for work.
+    }
+    return found;
+  }();
+  return std::find(listed->begin(), listed->end(), word) != listed->end();
+}
+
 void set_setting(std::string_view name, Origin origin, std::optional<std::string_view> text) {
   const Setting& row = find_setting(name);
-  const std::lock_guard lock(process().mutex);
-  process().loaded().set(row.id, origin, text);
+  {
+    const Undivided undivided;
+    const std::lock_guard lock(process().mutex);
+    process().loaded().set(row.id, origin, text);
+  }
+  warn_of_settings();
+}
+
+void warn_of_settings() {
+  std::vector<std::string> lines;
+  {
+    const Undivided undivided;
+    const std::lock_guard lock(process().mutex);
+    const Config& config = process().loaded();
+    for (const std::vector<std::string>& some : {config.misspelt(), config.without_effect()}) {
+      for (const std::string& line : some) {
+        if (process().told.insert(line).second) lines.push_back(line);
+      }
+    }
+  }
+  for (const std::string& line : lines) log(COMPUTE_LOG_WARNING, "select", line);
 }
 
 Config process_config() {
+  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   return process().loaded();
 }
 
 void take_process_flags(int32_t* argc, char** argv) {
+  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   take_flags(process().loaded(), argc, argv);
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/selector.hpp"
+#include "files/files.hpp"
 
 namespace compute {
 
@@ -26,7 +27,7 @@ enum class SettingId {
 #undef COMPUTE_SETTING
 };
 
-enum class SettingKind { kText, kFlag, kInteger, kBytes, kChoice, kPath, kPaths };
+enum class SettingKind { kText, kFlag, kInteger, kBytes, kChoice, kWords, kPath, kPaths };
 
 struct Setting {
   SettingId id;
@@ -55,10 +56,11 @@ struct SettingValue {
   Origin origin = Origin::kDefault;
   std::string source;  // `COMPUTE_DEVICE`, `/etc/compute/config.toml:3`, `--compute-device`, `the API`, `default`
 
-  bool flag = false;                // of a kFlag
+  bool flag = false;                // of a kFlag; of kWords whether the first one is among them
   std::optional<int64_t> integer;   // of a kInteger
   std::optional<ByteAmount> bytes;  // of kBytes
   std::vector<std::string> paths;   // of kPaths
+  std::vector<std::string> words;   // of kWords
 
   bool is_set() const { return !text.empty(); }
 };
@@ -66,8 +68,10 @@ struct SettingValue {
 // What a configuration is read from; the defaults are this process's.
 struct ConfigInputs {
   std::function<const char*(const char*)> environment;  // NULL where unset
-  bool privileged = false;  // more rights than its caller: no file that the environment names is read
+  std::vector<std::string> environment_names;           // of all variables
+  bool privileged = false;  // more rights than its caller: no file that environment or arguments name is read
   std::filesystem::path system_file = "/etc/compute/config.toml";
+  files::Trust trust;  // of files; Config::trust() is what the settings make of it
 
   static ConfigInputs of_process();
 };
@@ -89,8 +93,18 @@ class Config {
   // Sets or, with nothing as text, takes back a value of the API or of a flag. INVALID_ARGUMENT leaves all as it was.
   void set(SettingId id, Origin origin, std::optional<std::string_view> text);
 
-  // What the environment said and was not heard, one line each.
+  // What environment and files said and was not heard, one line each.
   const std::vector<std::string>& ignored() const { return ignored_; }
+
+  // Variables that are no settings but nearly called like one, one line each: they differ in at most two letters, so that
+  // settings of plugins that are not there are not taken for mistakes.
+  const std::vector<std::string>& misspelt() const { return misspelt_; }
+
+  // Settings that were set and whose code is still to come, one line each.
+  std::vector<std::string> without_effect() const;
+
+  // Who may have written the files that are read and loaded.
+  files::Trust trust() const;
 
   const ConfigInputs& inputs() const { return inputs_; }
 
@@ -99,28 +113,40 @@ class Config {
   using Layers = std::array<std::optional<SettingValue>, kLayers>;
 
   void read_environment();
+  void find_misspelt();
   void read_files();
+  std::optional<std::string> content_of(const std::filesystem::path& path, bool named);
   std::optional<SettingValue>& layer(SettingId id, Origin origin);
 
   ConfigInputs inputs_;
   std::vector<Layers> values_;  // by id
-  std::vector<std::string> ignored_;
+  std::vector<std::string> ignored_;  // those of the environment first
+  size_t ignored_variables_ = 0;
+  std::vector<std::string> misspelt_;
 };
 
 // Takes the `--compute-…=value` flags out of a program's arguments; the rest keep their order. A kFlag needs no value.
-// What stands behind `--` is the program's. Nothing changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest
-// flag.
+// What stands behind `--` is the program's. In a privileged process a flag that names files is refused: whoever started it wrote it. Nothing
+// changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest flag.
 void take_flags(Config& config, int32_t* argc, char** argv);
 
 // ---- The process's configuration: read at first use, never destroyed, safe from any thread --------------------------
 
 SettingValue setting(SettingId id);
+// Whether COMPUTE_DEBUG lists `word`, as it was when somebody first asked.
+bool debug_checks(std::string_view word) noexcept;
 void set_setting(std::string_view name, Origin origin, std::optional<std::string_view> text);
 
 // A consistent copy, for what reads many settings.
 Config process_config();
 
+// Logs what is misspelt or has no effect, each line once in the process. The configuration must not be in use by the caller.
+void warn_of_settings();
+
 void take_process_flags(int32_t* argc, char** argv);
+
+// In the child of a fork that came while another thread held it.
+void renew_config_lock() noexcept;
 
 }  // namespace compute
 

@@ -14,6 +14,7 @@
 #endif
 
 #include "core/config.hpp"
+#include "core/thread.hpp"
 
 namespace compute {
 namespace {
@@ -74,7 +75,7 @@ class CopyHelpers {
     if (wanted_ == 0 || most <= 0 || !mutex_.try_lock()) return 0;
     while (started_ < std::min(wanted_, most)) {
       try {
-        std::thread([this, &signal = signals_[static_cast<size_t>(started_)].value] { help(signal); }).detach();
+        start_thread([this, &signal = signals_[static_cast<size_t>(started_)].value] { help(signal); });
       } catch (...) {
         break;
       }

@@ -2,20 +2,20 @@
 #include "core/device.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
+#include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "core/buffer.hpp"
 #include "core/config.hpp"
-#include "core/copy_helpers.hpp"
+#include "core/life.hpp"
 #include "core/log.hpp"
 #include "core/plan.hpp"
 #include "core/printable.hpp"
-#include "core/service.hpp"
 #include "core/sized.hpp"
 #include "core/text.hpp"
 #include "core/timeline.hpp"
@@ -23,19 +23,13 @@
 namespace compute {
 namespace {
 
-
 // Memory that the plugin allocates.
 class PluginMemory final : public RawMemory {
  public:
   PluginMemory(Device& device, int32_t heap) : device_(device), heap_(heap) {}
 
   bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
-    compute_plugin_allocation request{};
-    request.struct_size = sizeof request;
-    request.struct_type = COMPUTE_PLUGIN_STRUCT_ALLOCATION;
-    request.heap = heap_;
-    request.size_bytes = size_bytes;
-    compute_error* error = device_.table.memory_allocate(device_.plugin_device, &request, out_buffer);
+    compute_error* error = device_.table.memory_allocate(heap_, size_bytes, out_buffer);
     if (error == nullptr) return true;
     if (error->code == COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY || error->code == COMPUTE_ERROR_OUT_OF_MEMORY) {
       compute_error_free(error);
@@ -45,14 +39,27 @@ class PluginMemory final : public RawMemory {
     return false;
   }
 
+  std::optional<MemoryState> state() noexcept override {
+    if (!device_.table.has_memory_info()) return std::nullopt;
+    MemoryState state;
+    if (compute_error* error = device_.table.memory_info(&state.available, &state.total)) {
+      compute_error_free(error);
+      return std::nullopt;
+    }
+    return state;
+  }
+
   void free(uint64_t buffer, int64_t) noexcept override {
-    device_.table.memory_free(device_.plugin_device, heap_, buffer);
+    const CallerWorld world;
+    device_.table.memory_free(heap_, buffer);
   }
 
  private:
   Device& device_;
   const int32_t heap_;
 };
+
+constexpr int64_t kTensorAlignment = 64;  // as compute.h promises
 
 struct OpenDevices {
   std::mutex mutex;
@@ -84,73 +91,8 @@ MemoryShape shape_of(const compute_plugin_heap& heap) {
   return shape;
 }
 
-// In the child after fork() no device of the parent works, except those whose plugin has rebuilt itself.
-void after_fork_in_child() {
-  forget_background_thread();
-  forget_other_threads();
-  forget_copy_helpers();
-  for (const auto& device : all_devices().devices) {
-    const auto rebuild = device->plugin != nullptr ? device->plugin->table.on_fork_child : nullptr;
-    if (device->plugin == nullptr || (rebuild != nullptr && rebuild() == 1)) continue;
-    device->health.store(COMPUTE_HEALTH_FORKED);
-  }
-}
-
-void shut_down_at_exit();
-
-void prepare_process() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pthread_atfork(nullptr, nullptr, after_fork_in_child);
-    std::atexit(shut_down_at_exit);
-  });
-}
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-Deadline deadline_after(int64_t timeout_ns) noexcept {
-  const auto now = std::chrono::steady_clock::now();
-  return timeout_ns >= std::chrono::nanoseconds(Deadline::max() - now).count() ? Deadline::max()
-                                                                                : now + std::chrono::nanoseconds(timeout_ns);
-}
-
-int64_t left_until(Deadline deadline) noexcept {
-  if (deadline == Deadline::max()) return COMPUTE_TIMEOUT_NONE;
-  return std::max<int64_t>(0, std::chrono::nanoseconds(deadline - std::chrono::steady_clock::now()).count());
-}
-
-bool drain(int64_t timeout_ns) noexcept {
-  const Deadline deadline = deadline_after(timeout_ns);
-  bool drained = true;
-  for (const auto& device : all_devices().devices) {
-    if (device->health.load() != COMPUTE_HEALTH_GOOD) continue;
-    for (Timeline* timeline : timelines_of(*device)) {
-      if (timeline->immediate || timeline->reached() >= timeline->submitted() || timeline->failure() != nullptr) continue;
-      try {
-        drained = timeline->wait(timeline->submitted(), left_until(deadline)) && drained;
-      } catch (...) {
-        // Failed work has ended.
-      }
-    }
-  }
-  return drained;
-}
-
-std::atomic<bool> plugins_closed{false};
-
-void shut_down_at_exit() {
-  if (!is_shut_down()) {
-    const Deadline deadline = deadline_after(int64_t{2'000'000'000});
-    // Callbacks may use what the program destroys next, and may end with calls.
-    if (drain(left_until(deadline)) && !is_background_thread()) drain_background(left_until(deadline));
-    refuse_calls();
-    drain(left_until(deadline));  // what was submitted meanwhile
-  }
-  if (plugins_closed.load()) return;
-  for (Plugin* plugin : Registry::instance().opened_plugins()) {
-    if (plugin->table.on_exit != nullptr) plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
-  }
-}
+// Read without the lock.
+std::atomic<Device*> opened_last{nullptr};
 
 }  // namespace
 
@@ -160,9 +102,8 @@ Device& open_entry(const DeviceSelection& selection) {
   Device* open = find_open(entry);
   if (open != nullptr && !can_be_reopened(*open)) {
     open->require_usable();
-    const bool asks = selection.options.memory_limit || selection.options.streams;
-    if (asks && (open->options.memory_limit != selection.options.memory_limit ||
-                 open->options.streams != selection.options.streams)) {
+    const bool asks = selection.options.memory_limit.has_value();
+    if (asks && open->options.memory_limit != selection.options.memory_limit) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is open already, with other options", entry.info.name));
     }
     return *open;
@@ -173,8 +114,10 @@ Device& open_entry(const DeviceSelection& selection) {
   all_devices().devices.reserve(all_devices().devices.size() + 1);
   auto device = std::make_unique<Device>(entry, selection.options);
   device->strict = selection.strict;
+  device->opened_before = opened_last.load(std::memory_order_relaxed);
+  opened_last.store(device.get(), std::memory_order_release);
   all_devices().devices.push_back(std::move(device));
-  prepare_process();
+  prepare_for_the_end();
   return *all_devices().devices.back();
 }
 
@@ -194,6 +137,8 @@ Device& host_device() {
   return device;
 }
 
+Device* last_opened_device() noexcept { return opened_last.load(std::memory_order_acquire); }
+
 std::vector<Device*> open_devices() {
   std::lock_guard guard(all_devices().mutex);
   std::vector<Device*> devices;
@@ -210,66 +155,11 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
   MemoryShape shape;
   std::unique_ptr<RawMemory> raw;
   if (plugin != nullptr) {
-    compute_plugin_device_options device_options{};
-    device_options.struct_size = sizeof device_options;
-    device_options.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS;
-    device_options.host_device = reinterpret_cast<uint64_t>(this);
-    const compute_plugin_device_table* given = nullptr;
-    check(plugin->table.device_open(entry.id, &device_options, &plugin_device, &given));
-    if (given == nullptr) {
-      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin opened it without a table", name));
-    }
-    table = copy_sized(given, given->table_size);
-    const compute_plugin_caps caps = [&] {
-      const compute_plugin_caps* pointer = table.caps != nullptr ? table.caps(plugin_device) : nullptr;
-      return copy_sized(pointer, pointer != nullptr ? pointer->struct_size : 0);
-    }();
-    if (caps.heap_count < 1 || caps.heaps == nullptr) {
-      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin states no heap", name));
-    }
-    for (int32_t i = 0; i < caps.heap_count; ++i) {
-      const auto* at = reinterpret_cast<const compute_plugin_heap*>(reinterpret_cast<const uint8_t*>(caps.heaps) +
-                                                                    static_cast<size_t>(i) * caps.heaps->struct_size);
-      heaps.push_back(copy_sized(at, caps.heaps->struct_size));
-      if (i > 0 && pinned_heap < 0 && (heaps.back().flags & COMPUTE_HEAP_PINNED) != 0 &&
-          (heaps.back().flags & COMPUTE_HEAP_HOST_SPACE) != 0) {
-        pinned_heap = i;
-      }
-    }
-    for (const compute_plugin_heap& heap : heaps) {
-      const int64_t alignment = heap.offset_alignment;
-      if (alignment < 0 || (alignment & (alignment - 1)) != 0) {
-        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                    fmt::format("{}: the plugin states an offset alignment of {}, no power of two", name, alignment));
-      }
-    }
-    immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
-    is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
-    if (is_host && entry.info.plugin != std::string_view("cpu")) {
-      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
-    }
-    require_complete_table();
-    if (!is_host) {
-      shape = shape_of(heaps[0]);
-      raw = std::make_unique<PluginMemory>(*this, 0);
-    }
-    if (pinned_heap >= 0) {
-      pinned = std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
-                                            shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
-    }
-    if (plugin->table.get_extension != nullptr) {
-      const auto take = [&](const char* extension, auto& copy) {
-        const void* found = plugin->table.get_extension(plugin_device, extension);
-        if (found != nullptr) copy = copy_sized(static_cast<const std::remove_reference_t<decltype(copy)>*>(found), *static_cast<const int64_t*>(found));
-        return found != nullptr ? &copy : nullptr;
-      };
-      graphs = take(COMPUTE_EXT_GRAPH_V1, graph_table);
-      if (graphs != nullptr && (graphs->create == nullptr || graphs->run == nullptr || graphs->release == nullptr)) graphs = nullptr;
-      native = take(COMPUTE_EXT_NATIVE_V1, native_table);
-    }
+    shape = open_in_plugin();
+    if (!is_host) raw = std::make_unique<PluginMemory>(*this, 0);
   } else {
     is_host = immediate = true;
-    no_ops_reason = "the cpu plugin is not there";
+    no_ops_reason = entry.no_ops;
   }
   if (is_host) {
     raw = make_host_memory();
@@ -283,49 +173,82 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
   const int64_t total = entry.info.memory_bytes;
   if (options.memory_limit) {
     memory->set_limit(options.memory_limit->of(total));
-  } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit && !is_host) {
+  } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit) {
     memory->set_limit(limit->of(total));
   }
-  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount && !is_host) memory->preallocate(amount->of(total));
+  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount) memory->preallocate(amount->of(total));
 }
 
-// Devices are destroyed only where opening one failed half-way.
-compute_device::~compute_device() {
-  if (plugin_device != 0 && table.close != nullptr) table.close(plugin_device);
-}
+namespace compute {
+namespace {
 
-// The slots that plugin.h does not call optional. A device without them is no device.
-void compute_device::require_complete_table() const {
-  const char* missing = nullptr;
-  const auto need = [&](const void* slot, const char* slot_name) {
-    if (slot == nullptr && missing == nullptr) missing = slot_name;
+// COMPUTE_DEBUG=plugin: whether a heap is what its flags say, tried with one small allocation.
+void try_heap(Device& device, int32_t index) {
+  constexpr int64_t kBytes = 4096;
+  const compute_plugin_heap& heap = device.heaps[static_cast<size_t>(index)];
+  const auto reject = [&](const std::string& what) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: heap {} of the plugin {}", device.name, index, what));
   };
-#define COMPUTE_NEED(slot) need(reinterpret_cast<const void*>(table.slot), #slot)
-  COMPUTE_NEED(caps);
-  COMPUTE_NEED(close);
-  if (!is_host) {
-    COMPUTE_NEED(memory_allocate);
-    COMPUTE_NEED(memory_free);
+  uint64_t buffer = 0;
+  device.check(device.table.memory_allocate(index, kBytes, &buffer));
+  const auto free_buffer = [&](void*) { device.table.memory_free(index, buffer); };
+  const std::unique_ptr<void, decltype(free_buffer)> owner(&buffer, free_buffer);
+  if ((heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) {
+    const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
+    if (buffer % alignment != 0) reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
+    std::array<char, kBytes> copy;
+    const iovec here{copy.data(), copy.size()}, there{reinterpret_cast<void*>(buffer), copy.size()};
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) {
+      reject(fmt::format("is HOST_SPACE and gave {:#x}, where there is no memory of the host", buffer));
+    }
   }
-  COMPUTE_NEED(stream_create);
-  COMPUTE_NEED(stream_destroy);
-  COMPUTE_NEED(stream_mark);
-  COMPUTE_NEED(stream_wait);
-  COMPUTE_NEED(stream_reached);
-  COMPUTE_NEED(stream_sync);
-  COMPUTE_NEED(copy_from_host);
-  COMPUTE_NEED(copy_to_host);
-  COMPUTE_NEED(copy);
-  COMPUTE_NEED(fill);
-  COMPUTE_NEED(op_query);
-  COMPUTE_NEED(op_prepare);
-  COMPUTE_NEED(op_run);
-  COMPUTE_NEED(op_release);
-#undef COMPUTE_NEED
-  if (missing != nullptr) {
-    throw compute::Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                         fmt::format("{}: plugin {} leaves the required slot {} empty", name, plugin->path, missing));
+  if ((heap.flags & COMPUTE_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) return;
+  if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, and its table has no memory_map");
+  const auto map = [&](int32_t access) {
+    void* data = nullptr;
+    compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &data);
+    if (error != nullptr) reject("is HOST_VISIBLE and cannot be mapped: " + Error::adopt(error).message);
+    return data;
+  };
+  void* data = map(COMPUTE_TENSOR_OUTPUT);
+  std::memset(data, 0xC5, kBytes);
+  device.table.memory_unmap(index, buffer, data);
+  data = map(COMPUTE_TENSOR_INPUT);
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  const bool is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
+  device.table.memory_unmap(index, buffer, data);
+  if (!is_kept) reject("is HOST_VISIBLE and lost what was written through memory_map");
+}
+
+}  // namespace
+}  // namespace compute
+
+compute::MemoryShape compute_device::open_in_plugin() {
+  using namespace compute;
+  DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name);
+  heaps = std::move(caps.heaps);
+  immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
+  is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+  if (is_host && entry.info.plugin != std::string_view("cpu")) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
   }
+  constexpr uint32_t kServesHost = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE;
+  for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {
+    if ((heaps[i].flags & kServesHost) == kServesHost) pinned_heap = static_cast<int32_t>(i);
+  }
+  if (pinned_heap >= 0) {
+    pinned = std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
+                                          shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
+  }
+  if (const int64_t alignment = heaps[0].base_alignment; alignment != 0 && alignment < kTensorAlignment) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment, kTensorAlignment));
+  }
+  table.extensions(plugin->table, graphs, native);
+  if (debug_checks("plugin") && !is_host) {
+    for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
+  }
+  return shape_of(heaps[0]);
 }
 
 void compute_device::throw_unusable() const {
@@ -448,6 +371,7 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
   return guard([&] {
     require_not_null(out_statistics, "out_statistics");
     Device& self = checked(device);
+    const Undivided undivided;
     const MemoryStatistics memory = self.memory->statistics();
     const DeviceCounters& counters = self.counters;
     compute_device_statistics value{};
@@ -456,6 +380,9 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     value.memory_reserved = memory.reserved;
     value.memory_limit = memory.limit;
     value.memory_mirrors = memory.mirrors;
+    const std::optional<MemoryState> state = self.memory->state();
+    value.memory_total = state ? state->total : -1;
+    value.memory_available = state ? state->available : -1;
     value.blocks_live = memory.live_blocks;
     value.allocations = memory.requests;
     value.allocations_from_device = memory.raw_requests;
@@ -503,42 +430,11 @@ compute_error* compute_device_synchronize(compute_device* device) {
     Device& self = checked(device);
     const Running running;
     self.require_usable();
-    for (Timeline* timeline : timelines_of(self)) {
-      const uint64_t number = timeline->submitted();
-      if (number > 0 && timeline->failure() == nullptr) timeline->wait(number, COMPUTE_TIMEOUT_NONE);
-    }
-  });
-}
-
-compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
-  if (out_drained != nullptr) *out_drained = 0;
-  return guard([&] {
-    require_not_null(out_drained, "out_drained");
-    if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
-    const Running running;
-    if (is_background_thread()) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_shutdown: called inside a callback, which it would wait for");
-    }
-    std::lock_guard guard(all_devices().mutex);
-    const auto deadline = deadline_after(timeout_ns);
-    bool drained = drain(timeout_ns) && drain_background(left_until(deadline));
-    drained = refuse_calls_and_wait(left_until(deadline)) && drained;
-    drained = drain(left_until(deadline)) && drained;  // what was submitted meanwhile
-    drained = drained && drain_background(left_until(deadline));
-    *out_drained = drained ? 1 : 0;
-    if (!drained) return;  // work still uses the devices: they stay open until the process ends
-    plugins_closed.store(true);
-    for (const auto& device : all_devices().devices) {
-      if (device->plugin == nullptr || device->health.load() != COMPUTE_HEALTH_GOOD) continue;
-      device->plans->clear();
-      for (Timeline* timeline : timelines_of(*device)) timeline->close();
-      device->memory->give_everything_back();
-      if (device->pinned) device->pinned->give_everything_back();
-      device->table.close(device->plugin_device);
-      device->plugin_device = 0;
-    }
-    for (Plugin* plugin : Registry::instance().opened_plugins()) {
-      if (plugin->table.close != nullptr) plugin->table.close();
+    // All of them first: a failure of one keeps nobody from waiting for the others.
+    const std::vector<Timeline*> timelines = timelines_of(self);
+    for (Timeline* timeline : timelines) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
+    for (Timeline* timeline : timelines) {
+      if (const Failure* failure = timeline->untold()) throw_failure(*failure);
     }
   });
 }

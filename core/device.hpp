@@ -16,6 +16,7 @@
 #include "core/handle.hpp"
 #include "core/memory.hpp"
 #include "core/plugin.hpp"
+#include "core/plugin_table.hpp"
 #include "core/registry.hpp"
 
 namespace compute {
@@ -45,7 +46,6 @@ struct DeviceCounters {
 // Immortal once opened; its handle counts references for the program's sake only.
 struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute_device(const compute::DeviceEntry& entry, compute::DeviceOptions options);
-  ~compute_device();
 
   const compute::DeviceEntry& entry;
   const std::string name;
@@ -55,15 +55,15 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   bool strict = true;      // opened by its name alone
 
   compute::Plugin* plugin = nullptr;  // NULL: `cpu` without its plugin
-  uint64_t plugin_device = 0;
-  compute_plugin_device_table table{};
+  compute::DeviceTable table;
+  compute::GraphTable graphs;
+  compute::NativeTable native;
   std::vector<compute_plugin_heap> heaps;
   int32_t pinned_heap = -1;
-  compute_plugin_graph_table graph_table{};
-  compute_plugin_native_table native_table{};
-  const compute_plugin_graph_table* graphs = nullptr;   // NULL: the plugin has no such extension
-  const compute_plugin_native_table* native = nullptr;
   std::string no_ops_reason;  // why `cpu` has no ops
+
+  compute_device* opened_before = nullptr;  // the one opened before this one: a list of all that needs no lock
+  std::atomic<int64_t> exports{0};          // DLPack exports that are not given back yet
 
   std::unique_ptr<compute::MemoryPool> memory;
   std::unique_ptr<compute::MemoryPool> pinned;  // staging and fault records, host-addressable; NULL if there is no such heap
@@ -80,10 +80,11 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   // What an error of the plugin says about the device's health.
   void note_error(compute_error_code code) noexcept;
 
-  void require_complete_table() const;
-
   // Throws the plugin's error, with the device's name on it.
   void check(compute_error* error);
+
+  // Opens the plugin's side of it; returns the shape of its memory.
+  compute::MemoryShape open_in_plugin();
 
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {
@@ -99,5 +100,7 @@ using Device = ::compute_device;
 Device& open_device(const char* selector);
 Device& host_device();
 std::vector<Device*> open_devices();
+// The head of the list that goes on with opened_before; NULL before the first. Takes no lock.
+Device* last_opened_device() noexcept;
 
 }  // namespace compute

@@ -37,13 +37,9 @@ const char* kind_name(const DeviceRecord& device) {
 }
 
 // `auto` always ends in cpu: another plugin's view of the processor never goes before it, whatever its priority.
-bool is_foreign_cpu(const DeviceRecord& device) {
-  return device.kind == COMPUTE_DEVICE_KIND_CPU && device.plugin != "cpu";
-}
-
 bool ranks_before(const DeviceRecord& x, const DeviceRecord& y) {
   const auto key = [](const DeviceRecord& d) {
-    return std::make_tuple(kind_rank(d), is_foreign_cpu(d), -static_cast<int64_t>(d.priority),
+    return std::make_tuple(!d.runs_ops, kind_rank(d), is_foreign_cpu(d), -static_cast<int64_t>(d.priority),
                            -static_cast<int64_t>(d.score), std::string_view(d.plugin), d.flat_index);
   };
   return key(x) < key(y);
@@ -61,10 +57,16 @@ bool meets(const DeviceCondition& condition, const DeviceRecord& device) {
     case DeviceKey::kName:
       property = device.description;
       break;
+    case DeviceKey::kPlatform:
+      property = device.platform;
+      break;
   }
   property = to_lower(property);
   const std::string wanted = to_lower(condition.value);
-  return condition.part ? property.find(wanted) != std::string::npos : property == wanted;
+  if (condition.part) return property.find(wanted) != std::string::npos;
+  // A platform has several names, one a line.
+  return condition.key == DeviceKey::kPlatform ? ("\n" + property + "\n").find("\n" + wanted + "\n") != std::string::npos
+                                               : property == wanted;
 }
 
 bool has_index(const SelectorItem& item, const DeviceRecord& device) {
@@ -84,7 +86,7 @@ bool matches(const SelectorItem& item, const DeviceRecord& device) {
 }
 
 std::string condition_text(const DeviceCondition& condition) {
-  static constexpr const char* kNames[] = {"PCI address", "UUID", "name"};
+  static constexpr const char* kNames[] = {"PCI address", "UUID", "name", "platform"};
   return std::string(condition.part ? "a " : "the ") + kNames[static_cast<size_t>(condition.key)] +
          (condition.part ? " with " : " ") + in_quotes(condition.value);
 }
@@ -95,12 +97,9 @@ class Chooser {
       : selector_(selector), devices_(devices), problems_(problems) {}
 
   DeviceChoice choose() {
-    static const std::vector<SelectorItem> kAuto = [] {
-      SelectorItem item;
-      item.text = item.name = "auto";
-      return std::vector<SelectorItem>{item};
-    }();
-    const std::vector<SelectorItem>& items = selector_.is_unset() ? kAuto : selector_.items;
+    std::vector<SelectorItem> automatic(1);
+    automatic[0].text = automatic[0].name = "auto";
+    const std::vector<SelectorItem>& items = selector_.is_unset() ? automatic : selector_.items;
     for (const SelectorItem& item : items) {
       if (item.exclude) exclusions_.push_back(&item);
     }
@@ -132,7 +131,8 @@ class Chooser {
     const auto has_platform = [&](const DeviceRecord& device) { return is_its(device) && device.platform_index >= 0; };
     if (std::none_of(devices_.begin(), devices_.end(), is_its)) return;
     if (std::any_of(devices_.begin(), devices_.end(), has_platform)) return;
-    throw_selector_fault(selector_.text, selector_.origin, item.offset + item.text.find(':'),
+    const size_t colon = item.alias.empty() ? item.text.find(':') : 0;
+    throw_selector_fault(selector_.text, selector_.origin, item.offset + colon,
                          item.name + " has no platforms; write " + item.name + std::to_string(*item.first_index));
   }
 
@@ -232,6 +232,7 @@ class Chooser {
 
   std::string why_after(const DeviceRecord& device, const DeviceRecord& chosen) const {
     if (is_same_card(device, chosen)) return "the same card as " + chosen.name + ", which ranks before it";
+    if (!device.runs_ops && kind_rank(device) <= kind_rank(chosen)) return "it runs no ops: its plugin is missing or rejected";
     if (kind_rank(device) != kind_rank(chosen)) {
       return std::string(kind_name(device)) + " ranks after " + kind_name(chosen);
     }
@@ -292,6 +293,10 @@ class Chooser {
 DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecord> devices,
                            std::span<const PluginProblem> problems) {
   return Chooser(selector, devices, problems).choose();
+}
+
+bool is_foreign_cpu(const DeviceRecord& device) {
+  return device.kind == COMPUTE_DEVICE_KIND_CPU && device.plugin != "cpu";
 }
 
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y) {

@@ -27,7 +27,9 @@ struct DeviceRecord {
   std::string pci;              // empty where the device has none
   std::string uuid;
   std::string description;  // `NVIDIA H200`
+  std::string platform;     // the platform's names, one a line
   bool usable = true;
+  bool runs_ops = true;  // false: `cpu` without its plugin, which has memory and copies alone
   std::string problem;   // why it is not usable
   int32_t priority = 0;  // the manifest's; higher is preferred
   int32_t score = 0;     // the plugin's own; higher is preferred
@@ -62,6 +64,9 @@ struct DeviceChoice {
 // none.
 DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecord> devices,
                            std::span<const PluginProblem> problems);
+
+// True iff it is a CPU of another plugin than cpu: another view of the processor.
+bool is_foreign_cpu(const DeviceRecord& device);
 
 // True iff both are one card, by PCI address, that two plugins see. (Parts of one card in one plugin share an address.)
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y);

@@ -11,8 +11,10 @@
 #include "core/ascii.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/host_limits.hpp"
 #include "core/plugin.hpp"
 #include "core/plugin_host.hpp"
+#include "core/sized.hpp"
 
 namespace compute {
 namespace {
@@ -37,23 +39,11 @@ std::vector<std::string> lines_of(compute_string text, std::string_view what) {
   return lines;
 }
 
-template <typename T>
-T checked_copy(const T* given, uint32_t type, size_t floor, const char* what) {
-  if (given == nullptr) throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is NULL");
-  if (given->struct_size < floor || given->struct_type != type) {
-    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " has struct_size " +
-                                                   std::to_string(given->struct_size) + " and struct_type " +
-                                                   std::to_string(given->struct_type));
-  }
-  return copy_sized(given, given->struct_size);
-}
-
 bool covers(uint32_t struct_size, size_t field_end) { return struct_size >= field_end; }
 
 ListedDevice copied(const compute_plugin_device_info* given) {
   using Info = compute_plugin_device_info;
-  const Info info = checked_copy(given, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO,
-                                 offsetof(Info, description) + sizeof(Info::description), "a device");
+  const Info info = read_plugin_struct(given, "a device");
   ListedDevice device;
   device.id = info.id;
   device.description = line_of(info.description, "a device's description");
@@ -64,6 +54,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   device.uuid = line_of(info.uuid, "a device's UUID");
   device.libraries = plugin_text(info.libraries, "a device's list of libraries");
   device.unusable = line_of(info.unusable, "a device's problem");
+  device.platform = plugin_text(info.platform, "a device's platform");
   if (covers(info.struct_size, offsetof(Info, kind))) device.memory_bytes = info.memory_bytes;
   // a kind that is not stated ranks as an accelerator
   device.kind = info.kind > 0 ? info.kind : int32_t{COMPUTE_DEVICE_KIND_ACCELERATOR};
@@ -82,11 +73,8 @@ ListedDevice copied(const compute_plugin_device_info* given) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 "a device has " + std::to_string(info.property_count) + " properties or no list of them");
   }
-  const auto* at = reinterpret_cast<const unsigned char*>(info.properties);
-  for (int32_t i = 0; i < info.property_count; ++i, at += info.properties->struct_size) {
-    const auto property = checked_copy(reinterpret_cast<const compute_plugin_property*>(at),
-                                       COMPUTE_PLUGIN_STRUCT_PROPERTY,
-                                       offsetof(compute_plugin_property, value) + sizeof(compute_string), "a property");
+  for (int32_t i = 0; i < info.property_count; ++i) {
+    const compute_plugin_property property = read_plugin_struct_at(info.properties, i, "a property");
     device.properties.emplace_back(line_of(property.name, "a property's name"),
                                    line_of(property.value, "a property's value"));
   }
@@ -94,9 +82,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
 }
 
 RequirementReport copied(const compute_plugin_requirement* given) {
-  using Info = compute_plugin_requirement;
-  const Info info = checked_copy(given, COMPUTE_PLUGIN_STRUCT_REQUIREMENT, offsetof(Info, name) + sizeof(Info::name),
-                                 "a requirement");
+  const compute_plugin_requirement info = read_plugin_struct(given, "a requirement");
   RequirementReport requirement;
   requirement.name = line_of(info.name, "a requirement's name");
   const bool known = info.state > 0 && info.state <= static_cast<int32_t>(RequirementReport::State::kUnusable);
@@ -114,12 +100,14 @@ RequirementReport copied(const compute_plugin_requirement* given) {
 struct Delivery {
   Listing listing;
   std::string fault;  // the first
+  bool is_short = false;
 
   template <typename Action>
   void take(Action action) noexcept {
     compute_error* error = guard(action);
     if (error == nullptr) return;
     (void)guard([&] {
+      is_short = is_short || error->code == COMPUTE_ERROR_OUT_OF_MEMORY;
       if (fault.empty()) fault = compute_error_message(error);
     });
     compute_error_free(error);
@@ -163,17 +151,14 @@ Listing list_devices(Plugin& plugin) {
   const compute_plugin_sink sink = {sizeof(compute_plugin_sink), &delivery, Delivery::device, Delivery::requirement};
   std::string failure;
   try {
-    const PluginGuard lock(plugin);
-    throw_if(plugin.table.enumerate(&sink));
+    throw_if(plugin.table.enumerate(sink));
   } catch (const Error& error) {
+    delivery.is_short = delivery.is_short || error.code == COMPUTE_ERROR_OUT_OF_MEMORY;
     failure = "enumerate failed: " + error.message;
-  } catch (const std::exception& exception) {
-    failure = std::string("enumerate threw an exception: ") + exception.what();
-  } catch (...) {
-    failure = "enumerate threw an exception";
   }
   if (failure.empty() && !delivery.fault.empty()) failure = "enumerate broke its contract: " + delivery.fault;
   delivery.listing.fault = std::move(failure);
+  delivery.listing.is_short = delivery.is_short;
   return std::move(delivery.listing);
 }
 
@@ -190,6 +175,10 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     };
     return key(x) < key(y);
   });
+  std::map<int32_t, int32_t> platform_numbers;
+  for (const ListedDevice& device : listed) platform_numbers.emplace(device.platform_index, 0);
+  int32_t platform_count = 0;
+  for (auto& [index, number] : platform_numbers) number = platform_count++;
   const bool is_the_cpu = plugin_name == "cpu" && listed.size() == 1 && !has_platforms;
   std::map<int32_t, int32_t> on_platform;
   std::vector<KnownDevice> result;
@@ -197,7 +186,7 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     ListedDevice& device = listed[i];
     DeviceRecord record;
     record.flat_index = static_cast<int32_t>(i);
-    record.platform_index = has_platforms ? device.platform_index : -1;
+    record.platform_index = has_platforms ? platform_numbers[device.platform_index] : -1;
     record.device_index = has_platforms ? on_platform[device.platform_index]++ : record.flat_index;
     record.name = is_the_cpu ? plugin_name
                              : plugin_name + (has_platforms ? std::to_string(record.platform_index) + ":" : "") +
@@ -206,6 +195,7 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     record.kind = device.kind;
     record.pci = device.pci_address;
     record.uuid = device.uuid;
+    record.platform = device.platform;
     record.description = device.description;
     record.usable = device.unusable.empty();
     record.problem = device.unusable;
@@ -226,10 +216,14 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     set(entry->info.driver_version, entry->info.driver_version_size, std::move(device.driver_version));
     set(entry->info.pci_address, entry->info.pci_address_size, std::move(device.pci_address));
     set(entry->info.uuid, entry->info.uuid_size, std::move(device.uuid));
-    set(entry->info.same_as, entry->info.same_as_size, "");
+    // Settled here rather than where the other device is known: `cpu` is always there, and its plugin may be opened later.
+    set(entry->info.same_as, entry->info.same_as_size, is_foreign_cpu(record) ? "cpu" : "");
     set(entry->info.libraries, entry->info.libraries_size, std::move(device.libraries));
     set(entry->info.unusable, entry->info.unusable_size, device.unusable);
     entry->info.memory_bytes = device.memory_bytes;
+    // What a driver says of the host's memory differs from start to start; and neither knows of control groups.
+    const bool is_on_host = record.name == "cpu" || is_foreign_cpu(record);
+    if (is_on_host && host_memory_total() >= 0) entry->info.memory_bytes = host_memory_total();
     entry->info.kind = record.kind;
     entry->info.platform_index = record.platform_index;
     entry->info.device_index = record.device_index;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
 
 #include "core/config.hpp"
 #include "core/fault_records.hpp"
@@ -129,7 +130,7 @@ class Call {
   void run_plan(CallPlan& plan);
   uint64_t counts_word() const { return inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48; }
   template <class Take>
-  void each_key_word(Take&& take) const;
+  bool each_key_word(Take&& take) const;
   size_t key_size() const;
   uint64_t hash_key() const;
   bool is_for(const CallPlan& plan) const;
@@ -258,7 +259,10 @@ void Call::place_outputs(const CallPlan& plan) {
       const OutputDesc& desc = plan.outputs[i];
       Tensor* tensor = make_tensor(*device_, desc.dtype, desc.shape, plan.output_strides[i], timeline_);
       made_.push_back(tensor);
-      if (tensor->element_count > 0) place = {tensor->buffer, 0, true};
+      if (tensor->element_count > 0) {
+        place = {tensor->buffer, 0, true};
+        place.made = true;
+      }
     }
     output_places_.push_back(place);
   }
@@ -270,24 +274,32 @@ int32_t Call::output_alignment(const Tensor* tensor) const {
   return tensor->element_count > 0 && &tensor->buffer->device == device_ ? alignment_at(*tensor->buffer, tensor->offset_bytes) : 1;
 }
 
-// Gives `take` the words of everything that a plan depends on, key_size() of them. One word per operand tells its dtype, rank, kind
-// and alignment; extents and strides follow.
+// Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per operand tells its
+// dtype, rank, kind and alignment; extents and strides follow.
 template <class Take>
-void Call::each_key_word(Take&& take) const {
-  take(callee_.identity());
-  take(reinterpret_cast<uint64_t>(device_));
-  take(counts_word());
+bool Call::each_key_word(Take&& take) const {
+  if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
   if (callee_.attributes != nullptr) {
-    for (const uint64_t word : callee_.attributes->words()) take(word);
+    for (const uint64_t word : callee_.attributes->words()) {
+      if (!take(word)) return false;
+    }
   }
   const auto operand = [&](const Tensor* tensor, int32_t alignment) __attribute__((always_inline)) {
     if (tensor == nullptr) return take(0);
-    take(tensor->key_word | static_cast<uint64_t>(alignment) << 32);
+    if (!take(tensor->key_word | static_cast<uint64_t>(alignment) << 32)) return false;
     const int64_t* dims = tensor->shape();
-    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) take(static_cast<uint64_t>(*dims));
+    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) {
+      if (!take(static_cast<uint64_t>(*dims))) return false;
+    }
+    return true;
   };
-  for (size_t i = 0; i < inputs_.size(); ++i) operand(inputs_[i], input_places_[i].alignment);
-  for (const Tensor* tensor : out_) operand(tensor, output_alignment(tensor));
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!operand(inputs_[i], input_places_[i].alignment)) return false;
+  }
+  for (const Tensor* tensor : out_) {
+    if (!operand(tensor, output_alignment(tensor))) return false;
+  }
+  return true;
 }
 
 size_t Call::key_size() const {
@@ -310,13 +322,10 @@ uint64_t Call::hash_key() const {
   return hash;
 }
 
-// Compares without writing the key down.
+// Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind the end.
 bool Call::is_for(const CallPlan& plan) const {
-  if (plan.key.size() != key_size()) return false;
   const uint64_t* known = plan.key.data();
-  uint64_t difference = 0;
-  each_key_word([&](uint64_t word) { difference |= word ^ *known++; });
-  return difference == 0;
+  return each_key_word([&](uint64_t word) { return word == *known++; });
 }
 
 CallPlan* Call::plan() {
@@ -326,7 +335,10 @@ CallPlan* Call::plan() {
   if (mine != nullptr && mine->hash == hash && is_for(*mine)) return mine;
   CallKey key;
   uint64_t* to = key.extend(key_size());
-  each_key_word([&](uint64_t word) { *to++ = word; });
+  each_key_word([&](uint64_t word) {
+    *to++ = word;
+    return true;
+  });
   CallPlan* found = device_->plans->find(key, hash);
   return found != nullptr ? found : make_plan(key, hash);
 }
@@ -508,6 +520,7 @@ void Call::run_plan(CallPlan& plan) {
   execution.outputs = output_places_;
   execution.operands = inputs_;
   execution.run_time = callee_.run_time;
+  execution.makes_outputs = made_.size() == out_.size();
   if (recording_) {
     record(*timeline_->recording, execution);
   } else if (!plan.steps.empty()) {
@@ -544,12 +557,28 @@ void fill_scalars(const Execution& execution, const PreparedStep& step, compute_
   }
 }
 
+namespace {
+
+// For COMPUTE_DEBUG=memory: temporaries hold no numbers before a step writes them.
+void fill_new(Device& device, const Block& block, Timeline& timeline) {
+  if (device.plugin == nullptr) return;
+  Submission submission(timeline, {}, "debug fill");
+  const compute_plugin_operand place = device.is_host
+                                           ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(block.offset_bytes), 0}
+                                           : compute_plugin_operand{block.buffer, block.offset_bytes};
+  submission.check(device.table.fill(timeline.plugin_stream, place, block.size_bytes, kNewPattern.data(), 2));
+}
+
+}  // namespace
+
 void execute(const Execution& execution) {
   CallPlan& plan = *execution.plan;
   Timeline& timeline = *execution.timeline;
   Device& device = plan.device;
-  Block block;
-  if (plan.block_bytes > 0) block = device.memory->allocate(plan.block_bytes, &timeline, MemoryUse::kTemporary);
+  std::optional<OwnedBlock> owned;
+  if (plan.block_bytes > 0) owned.emplace(*device.memory, plan.block_bytes, timeline, MemoryUse::kTemporary);
+  const Block none, &block = owned ? owned->block() : none;
+  if (owned && debugs_memory()) fill_new(device, block, timeline);
   std::shared_ptr<FaultRecords> faults;
   if (plan.checks_faults) faults = FaultRecords::make(device, 1);
   SmallVector<Use, 16> uses;
@@ -560,13 +589,13 @@ void execute(const Execution& execution) {
     if (place.buffer != nullptr) uses.push_back({place.buffer, true, place.covers});
   }
   uint64_t number = 0;
-  const auto give_back = [&]() noexcept {
-    const Access last{&timeline, number};
-    if (block) device.memory->free(block, {&last, 1});
-  };
   try {
     Submission submission(timeline, uses, plan.name);
     number = submission.number();
+    if (owned) owned->used_by(timeline, number);
+    if (faults) faults->used_by(timeline, number);
+    // Before anything is queued that may write the record.
+    if (faults && !timeline.immediate) timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
     SmallVector<compute_plugin_operand, 8> operands;
     SmallVector<compute_plugin_scalar, 8> scalars;
     for (const PreparedStep& step : plan.steps) {
@@ -600,24 +629,20 @@ void execute(const Execution& execution) {
                                        : compute_plugin_operand{block.buffer, offset};
       }
       if (faults && step.reports_faults) run.fault = faults->operand(0);
-      if (compute_error* error = device.table.op_run(step.plan, &run)) {
-        device.note_error(error->code);
-        throw Error::adopt(error).on_device(device.name);
-      }
+      submission.check(device.table.op_run(step.plan, run), plan.name);
     }
     timeline.count_op();
-    if (faults && timeline.immediate) {
-      if (faults->at(0)->code != COMPUTE_FAULT_NONE) throw fault_error(plan.name, *faults->at(0), device);
-    } else if (faults) {
-      timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
+    if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_FAULT_NONE) {
+      const Error error = fault_error(plan.name, *faults->at(0), device);
+      if (!execution.makes_outputs) submission.spoil(error);
+      throw error;
     }
   } catch (...) {
     // Where part of it was queued the stream has failed; only the plugin knows.
     timeline.poll();
-    give_back();
     throw;
   }
-  give_back();
+  owned.reset();
   plan.runs.fetch_add(1, std::memory_order_relaxed);
   if (waits_after_each_op() && !timeline.immediate) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
 }

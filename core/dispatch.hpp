@@ -74,6 +74,7 @@ struct Execution {
     Buffer* buffer = nullptr;  // NULL: no elements, or given by value
     int64_t offset_bytes = 0;  // of the element with all indices 0, in the buffer
     bool covers = false;       // the tensor is all of its buffer
+    bool made = false;         // by this call
     int32_t alignment = 64;    // bytes, of that element; at most 64
   };
   CallPlan* plan = nullptr;
@@ -82,6 +83,7 @@ struct Execution {
   std::span<const Place> outputs;
   std::span<Tensor* const> operands;  // the inputs' tensors, for scalars; entries may be NULL
   std::span<const RunTimeValue> run_time;
+  bool makes_outputs = false;  // all of them: they go where the call fails
 };
 
 // Submits a plan with at least one step.

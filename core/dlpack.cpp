@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "core/life.hpp"
 #include "core/tensor.hpp"
 
 using namespace compute;
@@ -56,8 +57,13 @@ struct Export {
 void delete_export(DLManagedTensorVersioned* managed) {
   std::unique_ptr<Export> exported(static_cast<Export*>(managed->manager_ctx));
   const InUse in_use;
-  if (!exported->exposes || is_shut_down()) return;
   Buffer& buffer = *exported->tensor->buffer;
+  if (!in_use.may_go_on()) {
+    give_back_export(buffer.device);
+    return;
+  }
+  buffer.device.exports.fetch_sub(1, std::memory_order_acq_rel);
+  if (!exported->exposes) return;
   buffer.version.fetch_add(1, std::memory_order_acq_rel);
   buffer.exposed.fetch_sub(1, std::memory_order_acq_rel);
 }
@@ -93,18 +99,18 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     const int64_t count = checked_shape(kTensor, dtype, given.ndim, given.shape);
     if (count > 0) require_not_null(given.data, "managed->dl_tensor.data");
     const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
-    auto* data = static_cast<uint8_t*>(given.data) + given.byte_offset;
+    auto* data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(given.data) + given.byte_offset);
     const bool read_only = (managed->flags & kDlReadOnly) != 0;
     if (given.device.device_type == kDlCpu || given.device.device_type == kDlCudaHost) {
       *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data, read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
                                      call_deleter, managed);
       return;
     }
-    const auto dense = dense_strides(shape);
-    const auto strides = given.strides != nullptr ? std::span<const int64_t>(given.strides, shape.size()) : std::span(dense.data(), shape.size());
+    const auto settled = settled_strides(shape, given.strides);
+    const std::span<const int64_t> strides(settled.data(), shape.size());
     const Reach reach = checked_reach(kTensor, dtype, shape, strides, data);
     for (Device* device : open_devices()) {
-      if (device->table.memory_import == nullptr) continue;
+      if (!device->table.has_memory_import()) continue;
       compute_plugin_import import{};
       import.struct_size = sizeof import;
       import.struct_type = COMPUTE_PLUGIN_STRUCT_IMPORT;
@@ -113,7 +119,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       import.data = data + reach.low;
       import.size_bytes = reach.high - reach.low;
       uint64_t handle = 0;
-      if (compute_error* refused = device->table.memory_import(device->plugin_device, &import, &handle)) {
+      if (compute_error* refused = device->table.memory_import(import, &handle)) {
         Error error = Error::adopt(refused);
         if (error.code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
         error.message = fmt::format("{}: {} could not import the memory: {}", kFrom, device->name, error.message);
@@ -148,12 +154,12 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
       base = self.buffer->host_address();
     } else {
       device.require_usable();
-      if (device.native == nullptr || device.native->dlpack_device == nullptr || device.native->buffer_handle == nullptr) {
+      if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
         throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} exports no memory; move the tensor to cpu", kTo, device.name));
       }
-      device.check(device.native->dlpack_device(device.plugin_device, &place.device_type, &place.device_id));
+      device.check(device.native.dlpack_device(&place.device_type, &place.device_id));
       uint64_t handle = 0;
-      if (self.element_count > 0) device.check(device.native->buffer_handle(device.plugin_device, self.buffer->handle, &handle));
+      if (self.element_count > 0) device.check(device.native.buffer_handle(self.buffer->handle, &handle));
       base = reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(handle)) + self.buffer->base_offset;
     }
     auto exported = std::make_unique<Export>();
@@ -180,8 +186,14 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     view.strides = exported->dims.data() + COMPUTE_MAX_RANK;
     view.byte_offset = 0;
     // Work of the consumer's stream then comes after all that is pending here, whichever stream that is.
-    if (stream != -1) wait_for_buffer(*self.buffer, true);
+    if (stream != -1) {
+      wait_for_buffer(*self.buffer, true);
+    } else {
+      require_values(*self.buffer);
+      wait_for_inherited(*self.buffer);  // of which the consumer cannot know
+    }
     if (exported->exposes) self.buffer->exposed.fetch_add(1, std::memory_order_acq_rel);
+    device.exports.fetch_add(1, std::memory_order_acq_rel);
     *out_managed = &exported.release()->managed;
   });
 }

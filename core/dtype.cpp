@@ -206,7 +206,7 @@ ScalarBits from_integer(bool negative, uint64_t magnitude, compute_dtype to) noe
 
 bool is_dtype(compute_dtype dtype) noexcept { return dtype > 0 && dtype < kDtypeCount; }
 
-const DtypeInfo& dtype_info(compute_dtype dtype) noexcept { return kTable[is_dtype(dtype) ? dtype : 0]; }
+constexpr std::array<DtypeInfo, kDtypeCount> dtype_table = kTable;
 
 std::string dtype_name(compute_dtype dtype) {
   return is_dtype(dtype) ? kTable[dtype].name : "dtype " + std::to_string(dtype);

@@ -5,6 +5,7 @@
 #include <compute/compute.h>
 #include <compute/plugin.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,9 +24,15 @@ struct DtypeInfo {
 
 inline constexpr compute_dtype kDtypeCount = 16;  // ids 1…15
 
+// By id; entry 0 is all zero.
+extern const std::array<DtypeInfo, kDtypeCount> dtype_table;
+
 bool is_dtype(compute_dtype dtype) noexcept;
 // For a number that is no dtype: all zero.
-const DtypeInfo& dtype_info(compute_dtype dtype) noexcept;
+inline const DtypeInfo& dtype_info(compute_dtype dtype) noexcept {
+  const auto index = static_cast<uint32_t>(dtype);
+  return dtype_table[index < dtype_table.size() ? index : 0];
+}
 inline int64_t dtype_size(compute_dtype dtype) noexcept { return dtype_info(dtype).size_bytes; }
 inline compute_dtype computed_in(compute_dtype dtype) noexcept { return dtype_info(dtype).computed_in; }
 // "float32"; "dtype 99" for a number that is no dtype.

@@ -2,10 +2,8 @@
 #include "core/elf_needed.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include <utility>
 
 #include "core/config.hpp"
+#include "files/files.hpp"
 
 namespace compute {
 namespace {
@@ -159,6 +158,7 @@ class ElfReader {
     if (dynamic->soname) image.soname = text(*dynamic->soname);
     if (dynamic->rpath) image.rpath = split_path(text(*dynamic->rpath));
     if (dynamic->runpath) image.runpath = split_path(text(*dynamic->runpath));
+    image.build_id = read_build_id();
     return image;
   }
 
@@ -208,6 +208,34 @@ class ElfReader {
       return part->p_offset + within;
     }
     return std::nullopt;
+  }
+
+  std::string read_build_id() const {
+    for (size_t i = 0; i < header_.e_phnum; ++i) {
+      const std::optional<ElfW(Phdr)> part = segment(i);
+      if (!part || part->p_type != PT_NOTE || part->p_offset > file_.size()) continue;
+      const uint64_t end = part->p_offset + std::min<uint64_t>(part->p_filesz, file_.size() - part->p_offset);
+      for (uint64_t at = part->p_offset; at < end;) {
+        const std::optional<ElfW(Nhdr)> note = read_at<ElfW(Nhdr)>(file_, at);
+        if (!note) break;
+        const auto aligned = [](uint64_t size) { return (size + 3) / 4 * 4; };
+        const uint64_t name = at + sizeof(*note), id = name + aligned(note->n_namesz);
+        at = id + aligned(note->n_descsz);
+        if (at > end) break;
+        if (note->n_type == NT_GNU_BUILD_ID && string_at(file_, name) == "GNU") return hexadecimal(id, note->n_descsz);
+      }
+    }
+    return "";
+  }
+
+  std::string hexadecimal(uint64_t at, uint64_t size) const {
+    std::string text;
+    for (uint64_t i = at; i < at + size; ++i) {
+      const auto byte = static_cast<unsigned char>(file_[i]);
+      text += "0123456789abcdef"[byte >> 4];
+      text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
   }
 
   std::optional<Dynamic> read_dynamic() {
@@ -275,26 +303,18 @@ class ElfReader {
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) {
-      problem_ = std::strerror(errno);
-      return;
+    const files::File file(path);
+    problem_ = file.problem();
+    is_short_ = file.is_short();
+    if (!file || file.status().st_size <= 0) return;
+    size_ = static_cast<size_t>(file.status().st_size);
+    void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+    if (data == MAP_FAILED) {
+      is_short_ = files::is_shortage(errno);
+      problem_ = std::generic_category().message(errno);
+    } else {
+      data_ = data;
     }
-    struct stat status {};
-    if (::fstat(descriptor, &status) != 0) {
-      problem_ = std::strerror(errno);
-    } else if (!S_ISREG(status.st_mode)) {
-      problem_ = S_ISDIR(status.st_mode) ? "a folder, not a library" : "not a regular file";
-    } else if (status.st_size > 0) {
-      size_ = static_cast<size_t>(status.st_size);
-      void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-      if (data == MAP_FAILED) {
-        problem_ = std::strerror(errno);
-      } else {
-        data_ = data;
-      }
-    }
-    ::close(descriptor);
   }
   ~MappedFile() {
     if (data_ != nullptr) ::munmap(data_, size_);
@@ -303,12 +323,14 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& problem() const { return problem_; }
+  bool is_short() const { return is_short_; }
   Bytes bytes() const { return data_ == nullptr ? Bytes() : Bytes(static_cast<const std::byte*>(data_), size_); }
 
  private:
   void* data_ = nullptr;
   size_t size_ = 0;
   std::string problem_;
+  bool is_short_ = false;
 };
 
 // ld.so's `$ORIGIN`, `$LIB` and `$PLATFORM`; an entry with any other is skipped, as there.
@@ -350,6 +372,7 @@ class Resolver {
     Loaded root{file, read_elf_file(file), 0};
     if (!root.image.problem.empty()) {
       result.problem = root.image.problem;
+      result.is_short = root.image.is_short;
       return result;
     }
     note(root);
@@ -385,6 +408,7 @@ class Resolver {
     MissingLibrary missing{name, objects_[by].file.string(), {}, {}};
     for (const std::string& folder_or_file : places(name, by, missing.tried)) {
       ElfImage image = read_elf_file(folder_or_file);
+      result.is_short = result.is_short || image.is_short;
       if (!image.problem.empty()) {
         if (::access(folder_or_file.c_str(), F_OK) == 0) missing.unfit.push_back(folder_or_file + ": " + image.problem);
         continue;
@@ -472,6 +496,7 @@ ElfImage read_elf_file(const std::filesystem::path& file) {
   if (mapped.problem().empty()) return read_elf(mapped.bytes());
   ElfImage image;
   image.problem = mapped.problem();
+  image.is_short = mapped.is_short();
   return image;
 }
 
@@ -490,6 +515,15 @@ std::vector<std::string> find_in_cache(Bytes cache, std::string_view name) {
     if (string_at(file, entry->name) != name) continue;
     if (std::optional<std::string> path = string_at(file, entry->path)) result.push_back(std::move(*path));
   }
+  return result;
+}
+
+std::vector<std::string> find_library(const std::string& name, const ElfSearch& search) {
+  std::vector<std::string> result;
+  for (const std::string& folder : search.library_path) result.push_back(folder + "/" + name);
+  const MappedFile cache(search.cache);
+  for (std::string& file : find_in_cache(cache.bytes(), name)) result.push_back(std::move(file));
+  for (const std::string& folder : search.standard_folders) result.push_back(folder + "/" + name);
   return result;
 }
 

@@ -18,7 +18,9 @@ namespace compute {
 // What one file says of itself.
 struct ElfImage {
   std::string problem;  // why it is no shared library of this machine; empty where it is one
+  bool is_short = false;  // the problem is a shortage, which passes
   std::string soname;
+  std::string build_id;             // the linker's, as hexadecimal digits; empty without one
   std::vector<std::string> needed;  // in the file's order
   std::vector<std::string> rpath;   // entries as written, `$ORIGIN` included
   std::vector<std::string> runpath;
@@ -41,6 +43,7 @@ struct ElfDependencies {
   std::string problem;             // of the file itself; nothing else is filled in then
   std::vector<std::string> found;  // files, in the order of loading, without the file itself
   std::vector<MissingLibrary> missing;
+  bool is_short = false;  // a shortage, which passes, kept a file from being read: what is missing may be there
 };
 
 // Where the dynamic loader looks.
@@ -52,6 +55,10 @@ struct ElfSearch {
 
   static ElfSearch of_process();
 };
+
+// The files that dlopen(name) may take, in its order: LD_LIBRARY_PATH, the cache, the standard folders. Those of a folder that do not exist are
+// named too.
+std::vector<std::string> find_library(const std::string& name, const ElfSearch& search);
 
 // Follows the needed libraries as ld.so does: RPATH of the file and those that led to it (where it has no RUNPATH),
 // LD_LIBRARY_PATH, its RUNPATH, the cache, the standard folders.

@@ -2,10 +2,13 @@
 #include "core/error.hpp"
 
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "core/lock.hpp"
 #include "core/printable.hpp"
+#include "core/scope.hpp"
 
 namespace compute {
 namespace {
@@ -24,6 +27,16 @@ compute_error& out_of_memory_object() noexcept {
 }
 
 [[maybe_unused]] const compute_error& made_at_load = out_of_memory_object();
+
+// A plugin holds few errors at a time, so a list will do, and needs no memory.
+constinit SpinLock given_lock;
+constinit compute_error* first_given = nullptr;
+// Once: an error that a stream keeps may have one already.
+void add_scope(std::string& message) {
+  constexpr std::string_view kBegin = "\nscope: ";
+  const std::string scope = current_scope();
+  if (!scope.empty() && message.find(kBegin) == std::string::npos) message += std::string(kBegin) + scope;
+}
 
 }  // namespace
 
@@ -71,9 +84,10 @@ compute_error* current_exception_to_error(const char* function) noexcept {
     throw;
   } catch (Error& error) {
     // Other callers of guard() are functions of core.
-    if (error.wants_function && function != nullptr && std::string_view(function).starts_with("compute_")) {
+    if (function != nullptr && std::string_view(function).starts_with("compute_")) {
       try {
-        error.message.insert(0, std::string(function) + ": ");
+        if (error.wants_function) error.message.insert(0, std::string(function) + ": ");
+        add_scope(error.message);
       } catch (const std::bad_alloc&) {
         return &out_of_memory_object();
       }
@@ -96,12 +110,38 @@ compute_error* current_exception_to_error(const char* function) noexcept {
   }
 }
 
+void note_given_error(compute_error* error) noexcept {
+  std::lock_guard guard(given_lock);
+  error->links.after = first_given;
+  if (first_given != nullptr) first_given->links.before = error;
+  first_given = error;
+}
+
+bool take_given_error(compute_error* error) noexcept {
+  if (error == nullptr) return false;
+  if (error == &out_of_memory_object()) return true;
+  std::lock_guard guard(given_lock);
+  compute_error* at = first_given;
+  while (at != nullptr && at != error) at = at->links.after;
+  if (at == nullptr) return false;
+  compute_error* const before = std::exchange(error->links.before, nullptr);
+  compute_error* const after = std::exchange(error->links.after, nullptr);
+  (before != nullptr ? before->links.after : first_given) = after;
+  if (after != nullptr) after->links.before = before;
+  return true;
+}
+
+void forget_given_errors() noexcept {
+  given_lock.unlock();
+  first_given = nullptr;
+}
+
 void throw_if(compute_error* error) {
   if (error != nullptr) throw Error::adopt(error);
 }
 
-void require_not_null(const void* pointer, const char* name) {
-  if (pointer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL").about_parameter();
+void throw_null(const char* name) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(name) + " is NULL").about_parameter();
 }
 
 void require_format(int32_t format) {

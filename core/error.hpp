@@ -12,6 +12,21 @@
 #include <string>
 #include <utility>
 
+#include "core/caller_world.hpp"
+
+namespace compute {
+
+// The place of an error in the list of those that plugins hold. A copy of one is in no list.
+struct GivenLinks {
+  compute_error* before = nullptr;
+  compute_error* after = nullptr;
+  GivenLinks() = default;
+  GivenLinks(const GivenLinks&) noexcept {}
+  GivenLinks& operator=(const GivenLinks&) noexcept { return *this; }
+};
+
+}  // namespace compute
+
 // The object behind the handle. `static_object` marks the shared out-of-memory error, which is never freed.
 struct compute_error {
   compute_error_code code = COMPUTE_ERROR_INTERNAL;
@@ -22,6 +37,7 @@ struct compute_error {
   std::string device;
   compute_error* cause = nullptr;
   bool static_object = false;
+  compute::GivenLinks links;
 };
 
 namespace compute {
@@ -77,9 +93,17 @@ compute_error* copy_error(const compute_error* error) noexcept;
 // Throws Error::adopt(error) unless error is NULL: for results of plugin calls.
 void throw_if(compute_error* error);
 
-// Runs `f` at the edge of the ABI: nothing that it throws gets out.
+// Errors that plugins hold, from error_new until they give them back. take_given_error is false for NULL, and for a pointer that no plugin
+// holds, which is not looked at. The static out-of-memory error may be given back any number of times.
+void note_given_error(compute_error* error) noexcept;
+bool take_given_error(compute_error* error) noexcept;
+// In the child after fork(): a thread that is gone may have held the lock.
+void forget_given_errors() noexcept;
+
+// Runs `f` at the edge of the ABI: nothing that it throws gets out, and the caller's world neither gets in nor is changed.
 template <class F>
 compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
+  const CallerWorld world;
   try {
     f();
     return nullptr;
@@ -89,7 +113,10 @@ compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcep
 }
 
 // Throws INVALID_ARGUMENT naming a parameter that must not be NULL.
-void require_not_null(const void* pointer, const char* name);
+[[noreturn]] void throw_null(const char* name);
+inline void require_not_null(const void* pointer, const char* name) {
+  if (pointer == nullptr) [[unlikely]] throw_null(name);
+}
 // The same for a number that is no COMPUTE_FORMAT_.
 void require_format(int32_t format);
 

@@ -63,15 +63,16 @@ static_assert(ids_are_positions());
 
 // The definitions, parsed once; an empty one for a basic intrinsic.
 const ExpressionTemplate& definition_of(const IntrinsicInfo& info) {
-  static const auto parsed = [] {
-    std::array<ExpressionTemplate, std::size(kIntrinsics)> all;
+  using Definitions = std::array<ExpressionTemplate, std::size(kIntrinsics)>;
+  static const Definitions& parsed = *new Definitions([] {
+    Definitions all;
     const std::string_view names[] = {"x", "y", "z"};
     for (size_t i = 0; i < all.size(); ++i) {
       if (*kIntrinsics[i].definition == '\0') continue;
       all[i] = parse(kIntrinsics[i].definition, std::span(names).first(static_cast<size_t>(kIntrinsics[i].arity)));
     }
     return all;
-  }();
+  }());
   return parsed[static_cast<size_t>(info.id) - 1];
 }
 

@@ -13,19 +13,17 @@ std::shared_ptr<FaultRecords> FaultRecords::make(compute_device& device, size_t 
 }
 
 FaultRecords::FaultRecords(MemoryPool& pool, size_t count)
-    : pool_(pool),
-      block_(pool.allocate(static_cast<int64_t>(count * sizeof(compute_plugin_fault)), nullptr, MemoryUse::kTemporary)) {
+    : owned_(pool, static_cast<int64_t>(count * sizeof(compute_plugin_fault)), MemoryUse::kTemporary) {
   std::fill_n(at(0), count, compute_plugin_fault{});
 }
 
-FaultRecords::~FaultRecords() { pool_.free(block_, {}); }
-
 compute_plugin_fault* FaultRecords::at(size_t i) const noexcept {
-  return reinterpret_cast<compute_plugin_fault*>(block_.buffer + static_cast<uint64_t>(block_.offset_bytes)) + i;
+  const Block& block = owned_.block();
+  return reinterpret_cast<compute_plugin_fault*>(block.buffer + static_cast<uint64_t>(block.offset_bytes)) + i;
 }
 
 compute_plugin_operand FaultRecords::operand(size_t i) const noexcept {
-  return {block_.buffer, block_.offset_bytes + static_cast<int64_t>(i * sizeof(compute_plugin_fault))};
+  return {owned_.block().buffer, owned_.block().offset_bytes + static_cast<int64_t>(i * sizeof(compute_plugin_fault))};
 }
 
 }  // namespace compute

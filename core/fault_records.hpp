@@ -13,7 +13,7 @@ struct compute_device;
 
 namespace compute {
 
-// `count` zeroed records that a device writes and the host reads. The caller makes sure that no work uses them any more when they go.
+// `count` zeroed records that a device writes and the host reads.
 class FaultRecords {
  public:
   // NULL if the device has no memory that both reach: then its plugin reports faults by itself.
@@ -22,14 +22,15 @@ class FaultRecords {
   FaultRecords(MemoryPool& pool, size_t count);
   FaultRecords(const FaultRecords&) = delete;
   FaultRecords& operator=(const FaultRecords&) = delete;
-  ~FaultRecords();
+
+  // Submission `number` of `timeline` is about to be told of them: their memory stays until it has been reached.
+  void used_by(Timeline& timeline, uint64_t number) { owned_.used_by(timeline, number); }
 
   compute_plugin_fault* at(size_t i) const noexcept;
   compute_plugin_operand operand(size_t i) const noexcept;
 
  private:
-  MemoryPool& pool_;
-  Block block_;
+  OwnedBlock owned_;
 };
 
 }  // namespace compute

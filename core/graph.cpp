@@ -16,8 +16,30 @@ namespace compute {
 Recording::~Recording() {
   for (CallPlan* plan : plans) plan->release();
   for (const RecordedSlot& slot : slots) release_handle(slot.tensor);
+  // Outputs that somebody still holds stay without values.
+  if (std::all_of(unfilled.begin(), unfilled.end(), [](const Buffer* made) { return made->references.load() == 1; })) has_values();
   for (const Use& use : uses) use.buffer->release();
   compute_error_free(error);
+}
+
+void Recording::note_unfilled(Timeline& timeline, Buffer& made) {
+  unfilled.reserve(unfilled.size() + 1);
+  if (unfilled_at.timeline == nullptr) {
+    const bool is_idle = timeline.has_reached(timeline.submitted());
+    unfilled_at = {&timeline, timeline.next("graph")};
+    if (is_idle) timeline.reach(unfilled_at.number);
+    timeline.note_unfilled(unfilled_at.number);
+  }
+  unfilled.push_back(&made);
+  std::lock_guard guard(made.lock);
+  const Access before = made.last_write;  // of what used the memory before
+  made.record_write(*unfilled_at.timeline, unfilled_at.number);
+  if (before.timeline != nullptr) made.record_read(*before.timeline, before.number);
+}
+
+void Recording::has_values() noexcept {
+  if (unfilled_at.timeline != nullptr) unfilled_at.timeline->restore(unfilled_at.number);
+  unfilled_at = {};
 }
 
 // A buffer that is read before it is covered stays a read of the graph as a whole.
@@ -96,7 +118,9 @@ void record(Recording& recording, const Execution& execution) {
     if (place.buffer != nullptr) recording.use(*place.buffer, false, false);
   }
   for (const auto& place : execution.outputs) {
-    if (place.buffer != nullptr) recording.use(*place.buffer, true, place.covers);
+    if (place.buffer == nullptr) continue;
+    recording.use(*place.buffer, true, place.covers);
+    if (place.made) recording.note_unfilled(*execution.timeline, *place.buffer);
   }
   plan.runs.fetch_add(1, std::memory_order_relaxed);
 }
@@ -144,8 +168,8 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
 
 // Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
 void make_native(compute_graph& graph) {
-  const compute_plugin_graph_table* table = graph.device.graphs;
-  if (table == nullptr) return;
+  const GraphTable& table = graph.device.graphs;
+  if (!table) return;
   std::vector<compute_plugin_run> runs;
   std::vector<compute_plugin_graph_node> nodes;
   for (const RecordedRun& run : graph.recording->runs) runs.push_back(plugin_run(run, run.scalars.data(), 0));
@@ -158,10 +182,8 @@ void make_native(compute_graph& graph) {
     node.run = &runs[i];
     node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
   }
-  compute_error* error = table->create(graph.device.plugin_device, nodes.data(), static_cast<int64_t>(nodes.size()),
-                                       static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
+  compute_error* error = table.create(nodes, static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
-    graph.native = 0;
     compute_error_free(error);  // replay, then
     return;
   }
@@ -174,11 +196,24 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   if (recording.runs.empty()) return;
   SmallVector<Use, 16> uses;
   uses.append(recording.uses.data(), recording.uses.size());
+  // Runs share the records: of two on two streams it could not be told which one a fault is of.
+  if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
+    graph.last_run.timeline->wait_for_end(graph.last_run.number, COMPUTE_TIMEOUT_NONE);
+  }
   Submission submission(timeline, uses, "graph");
+  if (graph.faults) graph.faults->used_by(timeline, submission.number());
+  graph.last_run = {&timeline, submission.number()};
+  if (graph.faults && !timeline.immediate) {
+    size_t next = 0;
+    for (const RecordedRun& recorded : recording.runs) {
+      if (!recorded.reports_faults) continue;
+      timeline.expect_fault_locked(submission.number(), recorded.op, graph.faults->at(next++), graph.faults);
+    }
+  }
   if (graph.native != 0) {
     SmallVector<compute_plugin_scalar, 8> slots(recording.slots.size());
     for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
-    graph.device.check(graph.device.graphs->run(graph.native, timeline.plugin_stream, slots.data()));
+    submission.check(graph.device.graphs.run(graph.native, timeline.plugin_stream, slots.data()), "graph");
   } else {
     SmallVector<compute_plugin_scalar, 8> scalars;
     for (const RecordedRun& recorded : recording.runs) {
@@ -189,20 +224,20 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
         if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
       }
       const compute_plugin_run run = plugin_run(recorded, scalars.data(), timeline.plugin_stream);
-      graph.device.check(graph.device.table.op_run(recorded.plan, &run));
+      submission.check(graph.device.table.op_run(recorded.plan, run), recorded.op);
     }
   }
-  size_t next = 0;
-  for (const RecordedRun& recorded : recording.runs) {
-    if (!graph.faults || !recorded.reports_faults) continue;
-    compute_plugin_fault& fault = *graph.faults->at(next++);
-    if (!timeline.immediate) {
-      timeline.expect_fault_locked(submission.number(), recorded.op, &fault, graph.faults);
-    } else if (fault.code != COMPUTE_FAULT_NONE) {
-      throw fault_error(recorded.op, std::exchange(fault, {}), graph.device);
+  if (graph.faults && timeline.immediate) {
+    for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
+      if (!recording.runs[i].reports_faults) continue;
+      compute_plugin_fault& fault = *graph.faults->at(next++);
+      if (fault.code == COMPUTE_FAULT_NONE) continue;
+      const Error error = fault_error(recording.runs[i].op, std::exchange(fault, {}), graph.device);
+      submission.spoil(error);
+      throw error;
     }
   }
-  graph.last_run = {&timeline, submission.number()};
+  recording.has_values();
   graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
 }
 
@@ -213,12 +248,12 @@ compute_graph::~compute_graph() {
   if (native == 0 && !faults) return;
   if (last_run.timeline != nullptr) {
     try {
-      last_run.timeline->wait(last_run.number, COMPUTE_TIMEOUT_NONE);
+      last_run.timeline->wait_for_end(last_run.number, COMPUTE_TIMEOUT_NONE);
     } catch (...) {
-      // Failed work has ended too.
+      // The plugin takes no mark: there is nothing to wait for.
     }
   }
-  if (native != 0) device.graphs->release(device.plugin_device, native);
+  if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
 }
 
 using namespace compute;

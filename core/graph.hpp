@@ -46,6 +46,9 @@ struct Recording {
   std::vector<Use> uses;  // merged; buffers retained
   int64_t block_bytes = 0;
   compute_error* error = nullptr;  // the first one
+  // Outputs made while recording: until the first run they were written last by a submission without values.
+  std::vector<Buffer*> unfilled;
+  Access unfilled_at;
 
   Recording() = default;
   Recording(const Recording&) = delete;
@@ -53,6 +56,10 @@ struct Recording {
   ~Recording();
 
   void use(Buffer& buffer, bool write, bool covers);
+  // (L of the recorded timeline)
+  void note_unfilled(Timeline& timeline, Buffer& made);
+  // The graph has been run.
+  void has_values() noexcept;
 };
 
 // Adds a call to the recording of its timeline; throws what cannot be recorded, after noting it.

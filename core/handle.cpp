@@ -35,13 +35,7 @@ void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
 }
 
 bool keeps_released_handles() noexcept {
-  static const bool keeps = [] {
-    try {
-      return setting(SettingId::kDebug).flag;
-    } catch (...) {
-      return false;
-    }
-  }();
+  static const bool keeps = debug_checks("handles");
   return keeps;
 }
 

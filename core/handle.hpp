@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 
 #include "core/error.hpp"
 #include "core/in_use.hpp"
@@ -26,7 +28,7 @@ const char* handle_name(HandleKind kind) noexcept;
 // Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.
 [[noreturn]] void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found);
 
-// True with COMPUTE_DEBUG=1: released handles are kept, so that their use is always found.
+// True with COMPUTE_DEBUG=handles: released handles are kept, so that their use is always found.
 bool keeps_released_handles() noexcept;
 
 template <HandleKind kKind>
@@ -71,8 +73,10 @@ const T& checked(const T* handle) {
 template <class T>
 void release_handle(T* handle) noexcept {
   if (handle == nullptr || !handle->is_alive() || !handle->drop()) return;
+  // The last tensor of a buffer is released too often for it; Buffer::destroy() does it where it leaves the pool.
+  [[maybe_unused]] const std::conditional_t<T::handle_kind == HandleKind::kTensor, std::monostate, CallerWorld> world;
   const InUse in_use;
-  if (is_shut_down()) return;
+  if (!in_use.may_go_on()) return;
   if (keeps_released_handles()) {
     handle->~T();
   } else {

@@ -17,16 +17,16 @@ struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
     if (plugin_kernel == 0) return;
     for (compute::Timeline* timeline : compute::timelines_of(device)) {
       try {
-        if (!timeline->immediate && timeline->submitted() > 0) timeline->wait(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
+        if (!timeline->immediate && timeline->submitted() > 0) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
       } catch (...) {
-        // Failed work has ended too.
+        // The plugin takes no mark: there is nothing to wait for.
       }
     }
-    table.release(device.plugin_device, plugin_kernel);
+    table.release(plugin_kernel);
   }
 
   compute::Device& device;
-  compute_plugin_kernel_table table{};
+  compute::KernelTable table;
   std::string name;  // as messages show it
   compute_plugin_kernel_info info{};
   uint64_t plugin_kernel = 0;
@@ -74,21 +74,15 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     compute_kernel_options given{};
     if (options != nullptr) given = read_sized(options, "options");
     const compute_string compiler_options = string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
-    const compute_plugin_kernel_table* table =
-        self.plugin != nullptr && self.table.kernels != nullptr ? self.table.kernels(self.plugin_device) : nullptr;
-    if (table == nullptr) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
-    }
     struct Release {
       void operator()(compute_kernel* kernel) const { release_handle(kernel); }
     };
     std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
-    kernel->table = copy_sized(table, table->table_size);
+    if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
+    }
     kernel->name = printable(name);
-    kernel->info.struct_size = sizeof kernel->info;
-    kernel->info.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_INFO;
-    kernel->info.argument_count = -1;
     compute_plugin_kernel_source text{};
     text.struct_size = sizeof text;
     text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
@@ -97,7 +91,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.name = string_of(name);
     text.options = compiler_options;
     try {
-      self.check(kernel->table.compile(self.plugin_device, &text, &kernel->plugin_kernel, &kernel->info));
+      self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
     } catch (Error& error) {
       shorten(error.message, name);
       shorten(error.message, language);
@@ -131,6 +125,11 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
       if (__builtin_mul_overflow(items, shape.groups[i], &items) || __builtin_mul_overflow(items, shape.group_size[i], &items)) {
         refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
       }
+    }
+    const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
+    if (self.info.max_group_size > 0 && group_items > self.info.max_group_size) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: group of {}; at most {} here", self.name, group_items, self.info.max_group_size));
     }
     if (shape.local_memory_bytes < 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
@@ -203,7 +202,7 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     order.argument_count = static_cast<int32_t>(values.size());
     Submission submission(timeline, uses, "user kernel");
     order.stream = timeline.plugin_stream;
-    self.device.check(self.table.launch(self.plugin_kernel, &order));
+    submission.check(self.table.launch(self.plugin_kernel, order));
   });
 }
 

@@ -90,6 +90,9 @@ void write_requirement(TextWriter& out, const RequirementReport& requirement) {
 void write_plugin(TextWriter& out, const PluginReport& plugin) {
   const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
   out.row(2, name, status_of(plugin) + ": " + printable(plugin.path, kLongestPath));
+  std::string maker;
+  for (const std::string& part : {plugin.vendor, plugin.license, plugin.url}) maker += (maker.empty() || part.empty() ? "" : ", ") + part;
+  if (!maker.empty()) out.row(4, "by", maker);
   if (!plugin.manifest.empty()) out.row(4, "manifest", printable(plugin.manifest, kLongestPath));
   if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
   if (!plugin.note.empty()) out.row(4, "", plugin.note);
@@ -131,6 +134,8 @@ Json to_json(const PluginReport& plugin) {
           {"version", plugin.version},
           {"build_id", plugin.build_id},
           {"vendor", plugin.vendor},
+          {"license", plugin.license},
+          {"url", plugin.url},
           {"path", plugin.path},
           {"source", plugin.source},
           {"manifest", plugin.manifest},

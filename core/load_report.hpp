@@ -7,7 +7,7 @@
 //
 //   {
 //     "plugins": [{
-//       "name", "version", "build_id", "vendor": strings, "" where unknown
+//       "name", "version", "build_id", "vendor", "license", "url": strings, "" where unknown
 //       "path", "source": where the library is and who named the place
 //       "manifest": its path, "" without one
 //       "state": "found" | "manifest" | "dependencies" | "query" | "interface" | "opened": the last step that succeeded
@@ -66,6 +66,8 @@ struct PluginReport {
   std::string version;
   std::string build_id;
   std::string vendor;
+  std::string license;
+  std::string url;
   std::string path;
   std::string source;
   std::string manifest;

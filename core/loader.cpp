@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
-#include <cstddef>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/ascii.hpp"
@@ -16,6 +18,7 @@
 #include "core/plugin_host.hpp"
 #include "core/printable.hpp"
 #include "core/probe.hpp"
+#include "core/sized.hpp"
 
 // What core was doing in which plugin: for whoever reads a core dump (`p compute_in_plugin`).
 extern "C" char compute_in_plugin[512];
@@ -23,6 +26,8 @@ char compute_in_plugin[512] = "";
 
 namespace compute {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr uint32_t kInterfaceMin = 1;
 constexpr uint32_t kInterfaceMax = COMPUTE_PLUGIN_INTERFACE;
@@ -45,15 +50,33 @@ constexpr std::string_view kArchitecture =
     "";
 #endif
 
+// Tells the debugger and the log what is about to be entered: whoever never comes back has left his name.
 class InPlugin {
  public:
   InPlugin(const std::string& path, const char* step) {
     std::snprintf(compute_in_plugin, sizeof(compute_in_plugin), "%s of %s", step, path.c_str());
+    log(COMPUTE_LOG_DEBUG, "load", std::string("entering ") + step + " of " + printable(path, kLongestPath));
   }
   ~InPlugin() { compute_in_plugin[0] = '\0'; }
 };
 
 [[noreturn]] void reject(const std::string& why) { throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, why); }
+
+// What has run out for now is no verdict: the step is taken again at the next call.
+[[noreturn]] void throw_shortage(const PluginReport& report, const std::string& what) {
+  throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
+              "the plugin " + printable(report.path, kLongestPath) + " cannot be opened now: " + what);
+}
+
+bool is_shortage(const Error& error) { return error.code == COMPUTE_ERROR_OUT_OF_MEMORY; }
+
+// Whether a message of the dynamic loader's tells of one.
+bool tells_shortage(std::string_view message) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
+    if (message.find(std::generic_category().message(error)) != std::string_view::npos) return true;
+  }
+  return false;
+}
 
 // Runs `call`, which enters the plugin; what it throws becomes a rejection that names `function`.
 template <typename Call>
@@ -61,6 +84,8 @@ auto entered(const PluginReport& report, const char* function, Call call) {
   const InPlugin note(report.path, function);
   try {
     return call();
+  } catch (const std::bad_alloc&) {
+    throw_shortage(report, std::string("out of memory in ") + function);
   } catch (const std::exception& exception) {
     reject(std::string(function) + " threw an exception: " + exception.what());
   } catch (...) {
@@ -68,14 +93,16 @@ auto entered(const PluginReport& report, const char* function, Call call) {
   }
 }
 
-// compute_plugin_acme.so suggests acme; so does libacme.so.
-std::string name_of_file(const std::filesystem::path& file) {
-  std::string stem = file.filename().string();
-  stem = stem.substr(0, stem.find('.'));
-  for (const std::string_view prefix : {"compute_plugin_", "lib"}) {
-    if (stem.starts_with(prefix)) stem.erase(0, prefix.size());
-  }
-  return to_lower(stem);
+bool is_name_of_ours(std::string_view name) {
+  const std::string lower = to_lower(name);
+  return lower == "cpu" || lower == "cuda" || lower == "opencl";
+}
+
+// Why a plugin found there must not have that name; empty where it may.
+std::string why_not_ours(const PluginCandidate& found, std::string_view name) {
+  if (found.may_be_ours || !is_name_of_ours(name)) return "";
+  return "it calls itself " + to_lower(name) +
+         ", as a plugin of this library does; to put it in that one's place name it by COMPUTE_PLUGIN_FILES";
 }
 
 std::string range_text(uint32_t least, uint32_t most) {
@@ -92,20 +119,27 @@ void require_common_version(uint32_t least, uint32_t most, const char* who) {
 }  // namespace
 
 struct Loader::Candidate {
+  PluginCandidate found;
   PluginReport report;
   boost::dll::shared_library library;
   compute_plugin_open_function open_function = nullptr;
   uint32_t interface_version = 0;  // negotiated
   std::unique_ptr<Plugin> plugin;  // from the query on
 
-  bool is_good() const { return report.rejected.empty() && plugin != nullptr; }
+  // How far it has come. A step that met a shortage is taken again.
+  bool is_admitted = false;
+  bool is_queried = false;
+  bool has_table = false;
+
+  bool is_good() const { return report.rejected.empty() && is_queried; }
+  bool is_rejected() const { return !report.rejected.empty(); }
 };
 
-Loader::Loader(const PluginPlaces& places, LoaderOptions options) : options_(options) {
+Loader::Loader(const PluginPlaces& places, LoaderOptions options) : prober_(std::move(options.probe)) {
   FoundPlugins found = find_plugins(places);
   report_.refused = std::move(found.refused);
   report_.searched = std::move(found.searched);
-  for (PluginCandidate& candidate : found.candidates) look_at(std::move(candidate));
+  for (PluginCandidate& candidate : found.candidates) take(std::move(candidate));
 }
 
 // Libraries, tables and plugins are for good: vendor threads may still run in them.
@@ -114,68 +148,108 @@ Loader::~Loader() {
   for (std::unique_ptr<Candidate>& candidate : candidates_) immortal->push_back(std::move(candidate));
 }
 
-void Loader::look_at(PluginCandidate found) {
+void Loader::take(PluginCandidate found) {
   candidates_.push_back(std::make_unique<Candidate>());
-  Candidate& candidate = *candidates_.back();
-  PluginReport& report = candidate.report;
-  report.name = found.manifest ? found.manifest->name : name_of_file(found.library);
+  PluginReport& report = candidates_.back()->report;
+  report.name = found.name;
   report.path = found.library.string();
   report.source = found.source;
+  report.note = "it was not asked for";
+  if (found.manifest) {
+    report.manifest = found.manifest->file.string();
+    report.version = found.manifest->version;
+    report.vendor = found.manifest->vendor;
+    report.license = found.manifest->license;
+    report.url = found.manifest->url;
+  }
+  candidates_.back()->found = std::move(found);
+}
+
+// Takes a candidate as far as its query. False where it is rejected.
+bool Loader::ask(Candidate& candidate) {
+  PluginReport& report = candidate.report;
+  if (candidate.is_rejected()) return false;
+  if (candidate.is_queried) return true;
   try {
-    if (found.manifest) {
-      const Manifest& manifest = *found.manifest;
-      report.manifest = manifest.file.string();
-      report.version = manifest.version;
-      report.vendor = manifest.vendor;
-      if (!manifest.arch.empty() && !kArchitecture.empty() && manifest.arch != kArchitecture) {
-        reject("its manifest says that it is for " + manifest.arch + ", not " + std::string(kArchitecture));
-      }
-      if (manifest.interface_max != 0) {
-        require_common_version(manifest.interface_min, manifest.interface_max, "its manifest");
-      }
-      report.step = LoadStep::kManifest;
-    }
-    if (options_.probe) {
-      const std::string crash = probe_plugin(found.library);
-      if (!crash.empty()) reject(crash);
-    }
-    load(candidate, found);
+    if (!candidate.is_admitted) admit(candidate);
+    candidate.is_admitted = true;
+    if (!candidate.library.is_loaded()) load(candidate);
     report.step = LoadStep::kDependencies;
-    query(candidate, found);
+    query(candidate);
     report.step = LoadStep::kQuery;
     negotiate(candidate);
     report.step = LoadStep::kInterface;
-    report.note = "it was not asked for";
+    candidate.is_queried = true;
+    return true;
   } catch (const Error& error) {
-    report.rejected = error.message;
-  }
-  if (!report.rejected.empty()) {
-    // what the manifest says of run-time libraries is all that is known of them now
-    if (found.manifest) {
-      for (ManifestRequirement& requirement : found.manifest->requirements) {
-        RequirementReport row;
-        row.name =
-            requirement.min_version.empty() ? requirement.name : requirement.name + " " + requirement.min_version;
-        row.tried = std::move(requirement.files);
-        row.remedy = std::move(requirement.remedy);
-        report.requirements.push_back(std::move(row));
-      }
-    }
-    log(COMPUTE_LOG_DEBUG, "load", printable(report.path, kLongestPath) + ": rejected: " + report.rejected);
+    if (is_shortage(error)) throw;
+    refuse(candidate, error);
+    return false;
   }
 }
 
-void Loader::load(Candidate& candidate, const PluginCandidate& found) {
-  const InPlugin note(candidate.report.path, "dlopen");
+void Loader::refuse(Candidate& candidate, const Error& error) {
+  PluginReport& report = candidate.report;
+  report.rejected = error.message;
+  report.note.clear();
+  log(COMPUTE_LOG_DEBUG, "load", printable(report.path, kLongestPath) + ": rejected: " + report.rejected);
+  if (!candidate.found.manifest || !report.requirements.empty()) return;
+  // what the manifest says of run-time libraries is all that is known of them now
+  for (const ManifestRequirement& requirement : candidate.found.manifest->requirements) {
+    RequirementReport row;
+    row.name = requirement.min_version.empty() ? requirement.name : requirement.name + " " + requirement.min_version;
+    row.tried = requirement.files;
+    row.remedy = requirement.remedy;
+    report.requirements.push_back(std::move(row));
+  }
+}
+
+// What can be said without entering the file, and its trial in another process.
+void Loader::admit(Candidate& candidate) {
+  if (!candidate.found.distrust.empty()) reject("it is not opened: " + candidate.found.distrust);
+  if (candidate.found.name_is_known) {
+    if (const std::string why = why_not_ours(candidate.found, candidate.found.name); !why.empty()) reject(why);
+    negotiate(candidate);
+  }
+  if (candidate.found.manifest) {
+    const Manifest& manifest = *candidate.found.manifest;
+    if (!manifest.arch.empty() && !kArchitecture.empty() && manifest.arch != kArchitecture) {
+      reject("its manifest says that it is for " + manifest.arch + ", not " + std::string(kArchitecture));
+    }
+    if (manifest.interface_max != 0) {
+      require_common_version(manifest.interface_min, manifest.interface_max, "its manifest");
+    }
+    candidate.report.step = LoadStep::kManifest;
+  }
   // dlopen itself dies of a file that is shorter than its segments
-  if (const std::string problem = read_elf_file(found.library).problem; !problem.empty()) reject(problem);
-  boost::dll::fs::error_code error;
-  candidate.library.load(found.library, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (!error) return;
-  // Boost's code is always EBADF; the loader's own words name a library or symbol, the first that is missing
-  const char* words = ::dlerror();
-  const std::string first = words != nullptr ? words : error.message();
-  ElfDependencies dependencies = find_dependencies(found.library, ElfSearch::of_process());
+  const ElfImage image = read_elf_file(candidate.found.library);
+  if (image.is_short) throw_shortage(candidate.report, image.problem);
+  if (!image.problem.empty()) reject(image.problem);
+  if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) reject(crash);
+}
+
+void Loader::load(Candidate& candidate) {
+  const fs::path& file = candidate.found.library;
+  std::string first;
+  {
+    const InPlugin note(candidate.report.path, "dlopen");
+    boost::dll::fs::error_code error;
+    try {
+      candidate.library.load(file, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    } catch (const std::bad_alloc&) {
+      throw_shortage(candidate.report, "out of memory in dlopen");
+    } catch (...) {
+      // A constructor threw, and the dynamic loader keeps its lock: nothing more can be loaded well. The trial in another process ends here.
+      log(COMPUTE_LOG_ERROR, "load", "dlopen of " + printable(file.string(), kLongestPath) + " threw an exception");
+      reject("dlopen threw an exception: a constructor of the library's does not catch it");
+    }
+    if (!error) return;
+    // Boost's code is always EBADF; the loader's own words name a library or symbol, the first that is missing
+    const char* words = ::dlerror();
+    first = words != nullptr ? words : error.message();
+  }
+  ElfDependencies dependencies = find_dependencies(file, ElfSearch::of_process());
+  if (dependencies.is_short || tells_shortage(first)) throw_shortage(candidate.report, printable(first, kLongestPath));
   if (!dependencies.problem.empty()) reject(dependencies.problem);
   if (dependencies.missing.empty()) reject(printable(first, kLongestPath));
   std::string names;
@@ -185,7 +259,8 @@ void Loader::load(Candidate& candidate, const PluginCandidate& found) {
   reject(std::to_string(count) + (count == 1 ? " library is missing: " : " libraries are missing: ") + names);
 }
 
-void Loader::query(Candidate& candidate, const PluginCandidate& found) {
+void Loader::query(Candidate& candidate) {
+  const PluginCandidate& found = candidate.found;
   PluginReport& report = candidate.report;
   const auto symbol = [&](const char* name) {
     if (!candidate.library.has(name)) reject(std::string("it does not export ") + name);
@@ -194,23 +269,23 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
   const auto query_function = reinterpret_cast<compute_plugin_query_function>(symbol("compute_plugin_query"));
   candidate.open_function = reinterpret_cast<compute_plugin_open_function>(symbol("compute_plugin_open"));
 
-  using Stated = compute_plugin_manifest;
-  const Stated* const given = entered(report, "compute_plugin_query", query_function);
-  if (given == nullptr) reject("compute_plugin_query returned NULL");
-  if (given->struct_type != COMPUTE_PLUGIN_STRUCT_MANIFEST ||
-      given->struct_size < offsetof(Stated, name) + sizeof(Stated::name)) {
-    reject("compute_plugin_query returned struct_type " + std::to_string(given->struct_type) + " of " +
-           std::to_string(given->struct_size) + " bytes, which is no manifest");
-  }
-  const Stated stated = copy_sized(given, given->struct_size);
+  const compute_plugin_manifest stated =
+      read_plugin_struct(entered(report, "compute_plugin_query", query_function), "what compute_plugin_query returned");
   const std::string name = plugin_text(stated.name, "its name");
-  if (!is_plugin_name(name)) reject("its name " + in_quotes(name) + " is not made of letters and \"_\" alone");
+  if (const std::string why = why_no_plugin_name(name); !why.empty()) reject("its name " + in_quotes(name) + " " + why);
+  if (const std::string why = why_not_ours(found, name); !why.empty()) reject(why);
   if (found.manifest && found.manifest->name != to_lower(name)) {
     reject("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
+  }
+  if (found.name_is_known && found.name != to_lower(name)) {
+    reject("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) + "; compute_plugin_" +
+           to_lower(name) + ".so would be its name");
   }
   report.name = to_lower(name);
   report.version = plugin_text(stated.version, "its version");
   report.vendor = plugin_text(stated.vendor, "its vendor");
+  report.license = plugin_text(stated.license, "its license");
+  report.url = plugin_text(stated.url, "its URL");
   report.build_id = plugin_text(stated.build_id, "its build id");
 
   candidate.plugin = std::make_unique<Plugin>();
@@ -219,7 +294,6 @@ void Loader::query(Candidate& candidate, const PluginCandidate& found) {
   plugin.path = report.path;
   plugin.version = report.version;
   plugin.build_id = report.build_id;
-  plugin.flags = stated.flags;
   plugin.priority = found.manifest && found.manifest->priority ? *found.manifest->priority : stated.priority;
 
   const std::string sanitizer = plugin_text(stated.sanitizer, "its sanitizer");
@@ -246,49 +320,90 @@ void Loader::negotiate(Candidate& candidate) const {
 }
 
 bool Loader::open(std::string_view name) {
+  const auto states_it = [&](const std::unique_ptr<Candidate>& candidate) {
+    return candidate->found.name_is_known && candidate->report.name == name;
+  };
+  // a file whose name says nothing may be what nothing else is
+  if (std::none_of(candidates_.begin(), candidates_.end(), states_it)) ask_unnamed();
+  bool opened = false;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) {
-    if (!candidate->is_good() || candidate->report.name != name || candidate->report.is_opened()) continue;
-    try {
-      open(*candidate);
-    } catch (const Error& error) {
-      candidate->report.rejected = error.message;
-      log(COMPUTE_LOG_WARNING, "load", "the plugin " + candidate->report.name + " failed to open: " + error.message);
-    }
-    return true;
+    if (candidate->report.name != name || candidate->report.is_opened() || candidate->is_rejected()) continue;
+    if (!candidate->found.name_is_known && !candidate->is_queried) continue;
+    if (ask(*candidate)) opened = open(*candidate) || opened;
   }
-  return false;
+  return opened;
 }
 
-void Loader::open(Candidate& candidate) {
-  PluginReport& report = candidate.report;
-  Plugin& plugin = *candidate.plugin;
-  report.note.clear();
-  const compute_plugin_table* table = nullptr;
-  compute_error* const error = entered(report, "compute_plugin_open", [&] {
-    const PluginGuard lock(plugin);
-    return candidate.open_function(candidate.interface_version, &plugin_host(), &table);
-  });
-  if (error != nullptr) reject("compute_plugin_open failed: " + Error::adopt(error).message);
-  if (table == nullptr) reject("compute_plugin_open returned no table");
-  plugin.table = copy_sized(table, table->table_size);
-  if (plugin.table.enumerate == nullptr) reject("its table lacks enumerate");
-  if (plugin.table.device_open == nullptr) reject("its table lacks device_open");
-  report.step = LoadStep::kOpened;
-  opened_.push_back(&plugin);
+bool Loader::ask_unnamed() {
+  bool asked = false;
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    if (candidate->found.name_is_known || candidate->is_queried || candidate->is_rejected()) continue;
+    asked = true;
+    ask(*candidate);
+  }
+  return asked;
+}
 
-  Listing listing = entered(report, "enumerate", [&] { return list_devices(plugin); });
+void Loader::open_all() {
+  ask_unnamed();
+  for (const std::string& name : names()) open(name);
+}
+
+// False where it is rejected.
+bool Loader::open(Candidate& candidate) {
+  try {
+    enter(candidate);
+    return true;
+  } catch (const Error& error) {
+    if (is_shortage(error)) throw;
+    refuse(candidate, error);
+    log(COMPUTE_LOG_WARNING, "load", "the plugin " + candidate.report.name + " failed to open: " + error.message);
+    return false;
+  }
+}
+
+void Loader::enter(Candidate& candidate) {
+  PluginReport& report = candidate.report;
+  if (!candidate.has_table) take_table(candidate);
+  Listing listing = entered(report, "enumerate", [&] { return list_devices(*candidate.plugin); });
+  if (listing.is_short) throw_shortage(report, listing.fault);
   report.requirements = std::move(listing.requirements);
+  report.note.clear();
   for (const std::string& note : listing.notes) report.note += (report.note.empty() ? "" : "\n") + note;
+  report.step = LoadStep::kOpened;
   if (!listing.fault.empty()) reject(listing.fault);
-  for (KnownDevice& device : name_devices(plugin.name, &plugin, std::move(listing.devices))) {
+  std::vector<KnownDevice> named =
+      name_devices(candidate.plugin->name, candidate.plugin.get(), std::move(listing.devices));
+  std::vector<DeviceReport> rows;
+  for (KnownDevice& device : named) {
     for (const KnownDevice& other : devices_) {
       if (!is_same_card(device.record, other.record)) continue;
       device.entry->info.same_as = other.entry->info.name;
       device.entry->info.same_as_size = other.entry->info.name_size;
     }
-    report.devices.push_back({device.record.name, device.record.description, device.record.problem});
-    devices_.push_back(std::move(device));
+    rows.push_back({device.record.name, device.record.description, device.record.problem});
   }
+  devices_.reserve(devices_.size() + named.size());
+  report.devices = std::move(rows);
+  for (KnownDevice& device : named) devices_.push_back(std::move(device));
+}
+
+void Loader::take_table(Candidate& candidate) {
+  Plugin& plugin = *candidate.plugin;
+  opened_.reserve(opened_.size() + 1);
+  const compute_plugin_table* table = nullptr;
+  compute_error* const error = entered(candidate.report, "compute_plugin_open", [&] {
+    return candidate.open_function(candidate.interface_version, &plugin_host(), &table);
+  });
+  if (error != nullptr) {
+    const Error failure = Error::adopt(take_plugin_error({plugin.name, ""}, "compute_plugin_open", error));
+    if (is_shortage(failure)) throw_shortage(candidate.report, "compute_plugin_open failed: " + failure.message);
+    reject("compute_plugin_open failed: " + failure.message);
+  }
+  if (table == nullptr) reject("compute_plugin_open returned no table");
+  plugin.table.take(table, plugin.name);
+  opened_.push_back(&plugin);
+  candidate.has_table = true;
 }
 
 std::vector<std::string> Loader::names() const {
@@ -318,9 +433,15 @@ std::vector<PluginProblem> Loader::problems() const {
   return problems;
 }
 
-LoadReport Loader::report() const {
+LoadReport Loader::report(bool refresh) {
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    if (!refresh || !candidate->is_good() || !candidate->report.is_opened()) continue;
+    Listing listing = list_devices(*candidate->plugin);
+    if (listing.fault.empty()) candidate->report.requirements = std::move(listing.requirements);
+  }
   LoadReport report = report_;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) report.plugins.push_back(candidate->report);
+  report.notes.insert(report.notes.end(), prober_.notes().begin(), prober_.notes().end());
   return report;
 }
 

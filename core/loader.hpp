@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads plugins: finds them, asks each what it is, and opens those that are wanted. One bad plugin never hides the
+// Loads plugins: finds them and opens those that are wanted. One bad plugin never hides the
 // others; what became of each is in the report. Plugins stay loaded until the process ends.
 #ifndef COMPUTE_CORE_LOADER_HPP_
 #define COMPUTE_CORE_LOADER_HPP_
@@ -17,28 +17,39 @@
 #include "core/load_report.hpp"
 #include "core/plugin.hpp"
 #include "core/plugin_search.hpp"
+#include "core/probe.hpp"
 
 namespace compute {
 
+class Error;
+
 struct LoaderOptions {
-  bool probe = false;  // try each plugin in a process of its own before it is loaded
+  ProbeOptions probe;  // never, by default
 };
 
 // Not safe from several threads; the registry's lock is around it.
+//
+// What has run out for now (memory, descriptors) is no verdict on a plugin: the call throws OUT_OF_MEMORY, and the next one goes on from there.
 class Loader {
  public:
-  // Looks at every plugin and runs its query. Throws for want of memory only.
+  // Finds the plugins and reads their manifests. No plugin's file is opened.
   Loader(const PluginPlaces& places, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The names of all plugins, of those that were rejected too (what their files are called, at worst).
+  // The names of all plugins, of those that were rejected too: as manifest or file name state it, else what the file's name suggests until it
+  // is asked.
   std::vector<std::string> names() const;
 
   // Opens the plugin of that name and lists its devices, once; does nothing for a name that no good plugin has.
-  // Returns true if it did open it now.
+  // Returns true if it did open it now. Files that state another name are left alone.
   bool open(std::string_view name);
+
+  // Asks those whose file name says nothing what they are. Returns true if there were any that had not been asked.
+  bool ask_unnamed();
+
+  void open_all();
 
   // The devices of the plugins that are open, by plugin in the order of opening.
   const std::vector<KnownDevice>& devices() const { return devices_; }
@@ -47,18 +58,24 @@ class Loader {
   // Why a plugin has no devices, for those that have none.
   std::vector<PluginProblem> problems() const;
 
-  LoadReport report() const;
+  // `refresh` asks opened plugins again for what they look for at run time: they may have looked since they were opened.
+  LoadReport report(bool refresh = false);
 
  private:
   struct Candidate;
 
-  void look_at(PluginCandidate found);
-  void load(Candidate& candidate, const PluginCandidate& found);
-  void query(Candidate& candidate, const PluginCandidate& found);
+  void take(PluginCandidate found);
+  bool ask(Candidate& candidate);
+  void refuse(Candidate& candidate, const Error& error);
+  void admit(Candidate& candidate);
+  void load(Candidate& candidate);
+  void query(Candidate& candidate);
   void negotiate(Candidate& candidate) const;
-  void open(Candidate& candidate);
+  bool open(Candidate& candidate);
+  void enter(Candidate& candidate);
+  void take_table(Candidate& candidate);
 
-  LoaderOptions options_;
+  Prober prober_;
   LoadReport report_;  // without the plugins, which the candidates hold
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::vector<KnownDevice> devices_;

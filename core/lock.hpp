@@ -6,14 +6,20 @@
 #include <cstdint>
 #include <thread>
 
+#include "core/deadline.hpp"
+
 namespace compute {
+
+// Sleeps until `word` is told to have changed, at most until `deadline`, unless it is not `seen` any more. May return early.
+void wait_on_word(const std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) noexcept;
+void wake_one_on_word(const std::atomic<uint32_t>& word) noexcept;
 
 // A mutex: one compare-and-swap when nobody contends, a futex wait when somebody does.
 class Lock {
  public:
   void lock() noexcept {
     uint32_t expected = kFree;
-    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) wait();
+    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) wait(Deadline::max());
   }
 
   bool try_lock() noexcept {
@@ -21,20 +27,25 @@ class Lock {
     return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
+  // False if another thread holds it until then.
+  bool try_lock_until(Deadline deadline) noexcept { return try_lock() || wait(deadline); }
+
   void unlock() noexcept {
-    if (state_.exchange(kFree, std::memory_order_release) == kContended) state_.notify_one();
+    if (state_.exchange(kFree, std::memory_order_release) == kContended) wake_one_on_word(state_);
   }
 
  private:
   static constexpr uint32_t kFree = 0, kHeld = 1, kContended = 2;
 
-  void wait() noexcept {
+  bool wait(Deadline deadline) noexcept {
     for (int spin = 0; spin < 64; ++spin) {
-      if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
+      if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return true;
     }
     while (state_.exchange(kContended, std::memory_order_acquire) != kFree) {
-      state_.wait(kContended, std::memory_order_relaxed);
+      if (is_past(deadline)) return false;
+      wait_on_word(state_, kContended, deadline);
     }
+    return true;
   }
 
   std::atomic<uint32_t> state_{kFree};

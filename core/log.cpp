@@ -9,14 +9,17 @@
 #include <string>
 
 #include "core/config.hpp"
+#include "core/deadline.hpp"
 #include "core/error.hpp"
+#include "core/in_use.hpp"
+#include "core/lock.hpp"
 #include "core/printable.hpp"
 
 namespace compute {
 namespace {
 
 struct Sink {
-  std::mutex mutex;  // held while the callback runs, so that it is never called after it was replaced
+  Lock lock;  // held while the callback runs, so that it is never called after it was replaced
   compute_log_callback callback = nullptr;
   void* user_data = nullptr;
 };
@@ -27,6 +30,12 @@ Sink& sink() {
 }
 
 std::atomic<bool> has_callback{false};
+
+// The callback may make calls that log, and may end the process.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_callback = false;
+
+// What stands behind a callback for longer is lost: a thread in it may be ending the process.
+constexpr int64_t kLockPatience = int64_t{2'000'000'000};
 
 // COMPUTE_LOG in the order of the levels. The default writes the selection line and warnings.
 int32_t level_in_force() noexcept {
@@ -50,12 +59,17 @@ bool log_enabled(int32_t level) noexcept {
 }
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {
+  if (inside_callback) return;
   try {
+    const Undivided undivided;
     const std::string line = printable_lines(std::string(text));
     Sink& target = sink();
-    std::lock_guard guard(target.mutex);
+    if (!target.lock.try_lock_until(deadline_after(kLockPatience))) return;
+    const std::lock_guard guard(target.lock, std::adopt_lock);
     if (target.callback != nullptr) {
+      inside_callback = true;
       target.callback(level, category, line.c_str(), target.user_data);
+      inside_callback = false;
     } else if (level <= level_in_force()) {
       const char* mark = level == COMPUTE_LOG_ERROR ? "error: " : level == COMPUTE_LOG_WARNING ? "warning: " : "";
       std::fprintf(stderr, "compute: %s%s\n", mark, line.c_str());
@@ -65,12 +79,16 @@ void log(int32_t level, const char* category, std::string_view text) noexcept {
   }
 }
 
+void renew_log_lock() noexcept { new (&sink().lock) Lock; }
+
 }  // namespace compute
 
 extern "C" compute_error* compute_log_set_callback(compute_log_callback callback, void* user_data) {
   return compute::guard([&] {
+    const compute::Undivided undivided;
     auto& target = compute::sink();
-    std::lock_guard guard(target.mutex);
+    std::unique_lock guard(target.lock, std::defer_lock);
+    if (!compute::inside_callback) guard.lock();
     target.callback = callback;
     target.user_data = user_data;
     compute::has_callback.store(callback != nullptr, std::memory_order_release);

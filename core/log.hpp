@@ -12,4 +12,7 @@ namespace compute {
 bool log_enabled(int32_t level) noexcept;
 void log(int32_t level, const char* category, std::string_view text) noexcept;
 
+// In the child of a fork that came while another thread held it.
+void renew_log_lock() noexcept;
+
 }  // namespace compute

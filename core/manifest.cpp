@@ -4,15 +4,14 @@
 #include <compute/compute.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "files/files.hpp"
 
 namespace compute {
 namespace {
@@ -21,6 +20,8 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDepth = 16;  // of what is skipped; what is read has 3
+constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxEntries = 256;  // of a list
 
 [[noreturn]] void reject(const std::filesystem::path& file, const std::string& why) {
   throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, printable(file.string(), kLongestPath) + ": " + why);
@@ -70,6 +71,7 @@ class Members {
     const Json* value = find(key);
     if (value == nullptr) return kNone;
     if (!value->is_array()) fail(key, "must be a list");
+    if (value->size() > kMaxEntries) fail(key, "has more than " + std::to_string(kMaxEntries) + " entries");
     return value->get_ref<const Json::array_t&>();
   }
 
@@ -93,6 +95,7 @@ class Members {
     if (!value.is_string()) fail(key, "must be a string");
     const std::string& text = value.get_ref<const std::string&>();
     if (std::any_of(text.begin(), text.end(), is_control)) fail(key, "holds a control character");
+    if (text.size() > kMaxTextBytes) fail(key, "is longer than " + std::to_string(kMaxTextBytes) + " bytes");
     return text;
   }
 
@@ -138,11 +141,16 @@ int32_t device_kind(const Members& members, const std::string& name) {
 
 }  // namespace
 
-bool is_plugin_name(std::string_view name) {
+std::string why_no_plugin_name(std::string_view name) {
   const auto is_name_letter = [](char c) { return is_letter(c) || c == '_'; };
-  return !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter) && to_lower(name) != "auto" &&
-         to_lower(name) != "gpu";
+  if (name.empty()) return "is empty";
+  if (!std::all_of(name.begin(), name.end(), is_name_letter)) return "is not made of letters and \"_\" alone";
+  const std::string lower = to_lower(name);
+  if (lower == "auto" || lower == "gpu") return "is a word of selectors, which would never mean the plugin";
+  return "";
 }
+
+bool is_plugin_name(std::string_view name) { return why_no_plugin_name(name).empty(); }
 
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file) {
   const Json json = parse_json(text, file);
@@ -178,17 +186,14 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
   return manifest;
 }
 
-Manifest read_manifest(const std::filesystem::path& file) {
-  std::error_code error;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || !std::filesystem::is_regular_file(file, error)) {
-    reject(file, error ? "cannot be read: " + error.message() : "cannot be read");
+Manifest read_manifest(const std::filesystem::path& path) {
+  files::File file(path);
+  const std::optional<std::string> text = file.read(kMaxFileBytes);
+  if (!text) {
+    const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_PLUGIN_REJECTED;
+    throw Error(code, printable(path.string(), kLongestPath) + ": cannot be read: " + file.problem());
   }
-  std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (text.size() > kMaxFileBytes) reject(file, "a manifest of more than 1 MiB");
-  return parse_manifest(text, file);
+  return parse_manifest(*text, path);
 }
 
 }  // namespace compute

@@ -53,6 +53,8 @@ struct Manifest {
 
 // True iff `name` can be a plugin's: letters and `_`, not a word that selectors use otherwise.
 bool is_plugin_name(std::string_view name);
+// What is wrong with it, as the end of a sentence; "" if nothing is.
+std::string why_no_plugin_name(std::string_view name);
 
 // Parses the text of the manifest `file`, an absolute path. Throws PLUGIN_REJECTED, `FILE: reason` in one line.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file);

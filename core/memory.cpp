@@ -2,13 +2,20 @@
 #include "core/memory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <mutex>
+#include <utility>
 
+#include "core/config.hpp"
+#include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/host_limits.hpp"
+#include "core/printable.hpp"
 #include "core/timeline.hpp"
 
 namespace compute {
@@ -33,10 +40,11 @@ int bin_of(int64_t rounded) {
 class HostMemory final : public RawMemory {
  public:
   bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+    if (!has_room_for(size_bytes)) return false;
     // Over-allocates by a huge page so that large slabs begin on one, and returns the rest.
     const bool large = size_bytes >= kHugePage;
     const auto total = static_cast<size_t>(size_bytes + (large ? kHugePage : 0));
-    void* raw = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* raw = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) return false;
     auto begin = reinterpret_cast<uintptr_t>(raw);
     if (large) {
@@ -48,16 +56,47 @@ class HostMemory final : public RawMemory {
       madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(size_bytes), MADV_HUGEPAGE);
     }
     *out_buffer = begin;
+    held_.fetch_add(size_bytes, std::memory_order_relaxed);
     return true;
   }
 
   void free(uint64_t buffer, int64_t size_bytes) noexcept override {
+    const CallerWorld world;
     munmap(reinterpret_cast<void*>(buffer), static_cast<size_t>(size_bytes));
+    held_.fetch_sub(size_bytes, std::memory_order_relaxed);
   }
+
+  std::optional<MemoryState> state() noexcept override {
+    try {
+      const HostMemoryState now = host_memory_state();
+      return MemoryState{now.total, now.available, now.limited_by};
+    } catch (...) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  // The system gives memory when it is touched, and ends the process where there is none then. So what was given before and may not have been
+  // touched yet counts as used. Small amounts are looked at together.
+  bool has_room_for(int64_t size_bytes) {
+    unchecked_ += size_bytes;
+    if (unchecked_ < kCheckedFrom) return true;
+    const HostMemoryState now = host_memory_state();
+    const int64_t held = held_.load(std::memory_order_relaxed), resident = resident_bytes();
+    const int64_t touched = resident < 0 ? held : std::min(resident, held);
+    if (now.available >= 0 && size_bytes + (held - touched) > now.available) return false;
+    unchecked_ = 0;
+    return true;
+  }
+
+  static constexpr int64_t kCheckedFrom = int64_t{32} << 20;
+
+  std::atomic<int64_t> held_{0};
+  int64_t unchecked_ = 0;  // the pool asks under its lock
 };
 
-bool usable_by(const Access& last, const Timeline* user) {
-  return last.timeline == nullptr || last.timeline == user || last.timeline->has_reached(last.number);
+[[gnu::always_inline]] inline bool usable_by(const Access& last, const Timeline* user) {
+  return last.timeline == nullptr || last.timeline == user || last.timeline->has_ended(last.number);
 }
 
 }  // namespace
@@ -78,7 +117,20 @@ struct Chunk {
   bool mergeable;   // in free_chunks_
   bool in_use;
   MemoryUse use;
+  Access pending;   // queued work that may touch it, from before it was handed out
+  int32_t dtype = 0;  // of the tensor that it was made for
+  int32_t rank = 0;
+  std::array<int64_t, 4> extents{};  // the first ones
+  std::unique_ptr<std::string> label;
+  bool has_released_pattern = false;
 };
+
+bool memory_is_debugged = false;
+
+void note_released_pattern(const Block& block) noexcept { block.chunk->has_released_pattern = true; }
+bool had_released_pattern(const Block& block) noexcept { return std::exchange(block.chunk->has_released_pattern, false); }
+
+Access pending_on(const Block& block) noexcept { return block ? block.chunk->pending : Access{}; }
 
 bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
   if (a->size_bytes != b->size_bytes) return a->size_bytes < b->size_bytes;
@@ -91,7 +143,10 @@ MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, 
       raw_(std::move(raw)),
       shape_(shape),
       out_of_memory_code_(out_of_memory_code),
-      next_slab_bytes_(kFirstSlab) {}
+      next_slab_bytes_(kFirstSlab) {
+  // Once, before any block is there to be looked at.
+  [[maybe_unused]] static const bool is_known = (memory_is_debugged = debug_checks("memory"), true);
+}
 
 MemoryPool::~MemoryPool() {
   for (Slab* slab : slabs_) {
@@ -112,30 +167,33 @@ int64_t MemoryPool::round_up(int64_t size_bytes) const {
   return round_to(size_bytes, std::max(least, floor / 8));
 }
 
-Block MemoryPool::allocate(int64_t size_bytes, Timeline* user, MemoryUse use) {
+int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const {
+  const int64_t least = std::max<int64_t>(64, shape_.offset_alignment);
+  return std::max<int64_t>(size_bytes / least * least, 1);
+}
+
+Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& holding) {
   if (size_bytes > shape_.max_allocation_bytes) {
     throw Error(out_of_memory_code_, fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
                                                  device_name_, size_bytes, shape_.max_allocation_bytes));
   }
   if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
-  const int64_t rounded = round_up(size_bytes);
+  const int64_t rounded = std::min(round_up(size_bytes), std::max(size_bytes, round_down_to_block(shape_.max_allocation_bytes)));
   {
     std::lock_guard guard(blocks_lock_);
     ++requests_;
-    if (Chunk* chunk = take_cached(rounded, user)) return account(chunk, use);
+    if (Chunk* chunk = take_cached(rounded, user)) return account(chunk, holding);
   }
-  Block block;
-  {
+  const auto take = [&] {
     std::lock_guard guard(lock_);
-    if (take_slowly(rounded, user, use, &block)) return block;
-  }
+    return take_slowly(rounded, user, holding);
+  };
+  if (const auto taken = take()) return *taken;
   if (reclaim && reclaim()) {
-    std::lock_guard guard(lock_);
-    if (take_slowly(rounded, user, use, &block)) return block;
+    if (const auto taken = take()) return *taken;
   }
   if (settle_streams(user != nullptr)) {
-    std::lock_guard guard(lock_);
-    if (take_slowly(rounded, user, use, &block)) return block;
+    if (const auto taken = take()) return *taken;
   }
   throw_out_of_memory(size_bytes);
 }
@@ -165,27 +223,43 @@ bool MemoryPool::settle_streams(bool waits) {
       continue;
     }
     try {
-      last.timeline->wait(last.number, COMPUTE_TIMEOUT_NONE);
+      last.timeline->wait_for_end(last.number, COMPUTE_TIMEOUT_NONE);
     } catch (const Error&) {
-      // What a failed stream used stays out of use.
+      // The plugin takes no mark: there is nothing to wait for.
     }
   }
   return !pending.empty();
 }
 
-Block MemoryPool::account(Chunk* chunk, MemoryUse use) {
+namespace {
+
+// Blocks from this size on are described in the table of an out-of-memory error.
+constexpr int64_t kDescribedFrom = 4096;
+
+void describe(Chunk& chunk, const Holding& holding) noexcept {
+  chunk.dtype = holding.dtype;
+  chunk.rank = static_cast<int32_t>(holding.shape.size());
+  for (size_t i = 0; i < std::min(holding.shape.size(), chunk.extents.size()); ++i) chunk.extents[i] = holding.shape[i];
+}
+
+}  // namespace
+
+inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
   chunk->in_use = true;
-  chunk->use = use;
+  chunk->use = holding.use;
+  if (holding.use == MemoryUse::kTemporary) chunk->has_released_pattern = false;  // it is written without a look
+  chunk->dtype = COMPUTE_DTYPE_NONE;
+  if (chunk->size_bytes >= kDescribedFrom) describe(*chunk, holding);
   used_ += chunk->size_bytes;
   peak_ = std::max(peak_, used_);
-  used_by_[static_cast<size_t>(use)] += chunk->size_bytes;
+  used_by_[static_cast<size_t>(chunk->use)] += chunk->size_bytes;
   ++live_blocks_;
-  return Block{chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk};
+  return Handout({chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk}, chunk->pending);
 }
 
 // In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after giving
 // back all that is cached.
-bool MemoryPool::take_slowly(int64_t rounded, Timeline* user, MemoryUse use, Block* out_block) {
+std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, const Holding& holding) {
   Chunk* chunk = shape_.suballocate ? take_best_fit(rounded) : nullptr;
   if (chunk == nullptr) {
     std::lock_guard guard(blocks_lock_);
@@ -202,10 +276,9 @@ bool MemoryPool::take_slowly(int64_t rounded, Timeline* user, MemoryUse use, Blo
     release_empty_slabs(0);
     chunk = take_from_device(rounded);
   }
-  if (chunk == nullptr) return false;
+  if (chunk == nullptr) return std::nullopt;
   std::lock_guard guard(blocks_lock_);
-  *out_block = account(chunk, use);
-  return true;
+  return account(chunk, holding);
 }
 
 Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
@@ -215,6 +288,8 @@ Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
     const size_t index = bin.size() - 1 - tried;
     if (bin[index].chunk->size_bytes < rounded || !usable_by(bin[index].last, user)) continue;
     Chunk* chunk = bin[index].chunk;
+    const Access& last = bin[index].last;
+    if (last.timeline != nullptr && !last.timeline->has_ended(last.number)) chunk->pending = last;
     if (tried == 0) {
       bin.pop_back();
     } else {
@@ -227,14 +302,14 @@ Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
 }
 
 Chunk* MemoryPool::take_best_fit(int64_t rounded) {
-  Chunk probe{nullptr, 0, rounded, nullptr, nullptr, false, false, MemoryUse::kTensor};
+  Chunk probe{nullptr, 0, rounded, nullptr, nullptr, false, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false};
   auto found = free_chunks_.lower_bound(&probe);
   if (found == free_chunks_.end()) return nullptr;
   Chunk* chunk = *found;
   if (chunk->size_bytes - rounded >= std::max<int64_t>(64, shape_.offset_alignment)) {
     // What can throw comes first; the entry in the set is reused for the rest.
     auto rest = std::make_unique<Chunk>(Chunk{chunk->slab, chunk->offset_bytes + rounded, chunk->size_bytes - rounded, chunk,
-                                              chunk->next, true, false, MemoryUse::kTensor});
+                                              chunk->next, true, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false});
     auto entry = free_chunks_.extract(found);
     if (chunk->next != nullptr) chunk->next->previous = rest.get();
     chunk->next = rest.get();
@@ -278,7 +353,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
   reserved_ += size;
   *slab = {buffer, size, chunk.get()};
-  *chunk = {slab.release(), 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor};
+  *chunk = {slab.release(), 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false};
   Chunk* whole = chunk.release();
   if (size == rounded) return whole;
   merge_free(whole);
@@ -288,15 +363,25 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
 void MemoryPool::free(const Block& block, std::span<const Access> accesses) noexcept {
   Chunk* chunk = block.chunk;
   if (chunk == nullptr) return;
+  std::unique_ptr<std::string> label;  // freed after the lock
   std::lock_guard guard(blocks_lock_);
   chunk->in_use = false;
+  if (chunk->label) label = std::move(chunk->label);
   used_ -= chunk->size_bytes;
   used_by_[static_cast<size_t>(chunk->use)] -= chunk->size_bytes;
   --live_blocks_;
+  const Access before = chunk->pending;
   Access last;
   size_t pending = 0;
+  if (before.timeline != nullptr) {
+    chunk->pending = {};
+    if (!before.timeline->has_ended(before.number)) {
+      last = before;
+      pending = 1;
+    }
+  }
   for (const Access& access : accesses) {
-    if (access.timeline == nullptr || access.timeline->has_reached(access.number)) continue;
+    if (access.timeline == nullptr || access.timeline->has_ended(access.number)) continue;
     if (pending > 0 && access.timeline == last.timeline) {
       last.number = std::max(last.number, access.number);
       continue;
@@ -307,7 +392,9 @@ void MemoryPool::free(const Block& block, std::span<const Access> accesses) noex
   if ((++frees_ & 255) == 0) settle_deferred();
   try {
     if (pending > 1) {
-      deferred_.push_back({chunk, {accesses.begin(), accesses.end()}});
+      std::vector<Access> all(accesses.begin(), accesses.end());
+      all.push_back(before);
+      deferred_.push_back({chunk, std::move(all)});
       return;
     }
     binned_bytes_ += chunk->size_bytes;
@@ -315,6 +402,22 @@ void MemoryPool::free(const Block& block, std::span<const Access> accesses) noex
   } catch (const std::bad_alloc&) {
     // Without memory for a list entry the block stays reserved until the pool is destroyed.
   }
+}
+
+OwnedBlock::~OwnedBlock() {
+  if (block_) pool_->free(block_, uses_.empty() ? std::span<const Access>(&last_, 1) : uses_);
+}
+
+void OwnedBlock::used_by(Timeline& timeline, uint64_t number) {
+  const Access use{&timeline, number};
+  if (uses_.empty() && (last_.timeline == &timeline || usable_by(last_, nullptr))) {
+    last_ = use;
+    return;
+  }
+  std::erase_if(uses_, [](const Access& access) { return usable_by(access, nullptr); });
+  uses_.reserve(uses_.size() + 2);
+  if (uses_.empty()) uses_.push_back(last_);
+  uses_.push_back(use);
 }
 
 void MemoryPool::settle_deferred() noexcept {
@@ -345,6 +448,7 @@ void MemoryPool::flush_bins() noexcept {
 }
 
 void MemoryPool::merge_free(Chunk* chunk) noexcept {
+  chunk->has_released_pattern = false;  // what it is joined with and cut into later has none
   free_bytes_ += chunk->size_bytes;
   const auto absorb_next = [&](Chunk* left) {
     Chunk* right = left->next;
@@ -415,8 +519,13 @@ void MemoryPool::set_limit(int64_t limit_bytes) {
 }
 
 void MemoryPool::preallocate(int64_t size_bytes) {
-  const Block block = allocate(size_bytes, nullptr, MemoryUse::kTemporary);
-  free(block, {});
+  const int64_t most = round_down_to_block(shape_.max_allocation_bytes);
+  std::vector<OwnedBlock> pieces;
+  for (int64_t left = size_bytes; left > 0;) {
+    const int64_t piece = std::min(left, most);
+    pieces.emplace_back(*this, piece, MemoryUse::kTemporary);
+    left -= piece;
+  }
 }
 
 MemoryStatistics MemoryPool::statistics() const {
@@ -434,24 +543,54 @@ MemoryStatistics MemoryPool::statistics() const {
   return result;
 }
 
-void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
-  std::lock_guard guard(lock_);
-  std::lock_guard blocks_guard(blocks_lock_);
-  std::vector<int64_t> sizes;
+void MemoryPool::set_label(const Block& block, const char* label) {
+  auto text = *label != '\0' ? std::make_unique<std::string>(label) : nullptr;
+  std::lock_guard guard(blocks_lock_);
+  block.chunk->label.swap(text);
+}
+
+// One block a line: "4000000 bytes  float32 [1000, 1000]  'weights'".
+std::string MemoryPool::holders() const {
+  constexpr size_t kShown = 10;
+  std::vector<const Chunk*> live;
   for (const Slab* slab : slabs_) {
     for (const Chunk* chunk = slab->first; chunk != nullptr; chunk = chunk->next) {
-      if (chunk->in_use) sizes.push_back(chunk->size_bytes);
+      if (chunk->in_use) live.push_back(chunk);
     }
   }
-  std::sort(sizes.rbegin(), sizes.rend());
+  std::sort(live.begin(), live.end(), [](const Chunk* a, const Chunk* b) { return a->size_bytes > b->size_bytes; });
+  std::string text;
+  if (!live.empty()) text = fmt::format("\n  {} live blocks, the greatest:", live.size());
+  for (size_t i = 0; i < std::min(live.size(), kShown); ++i) {
+    const Chunk& chunk = *live[i];
+    text += fmt::format("\n    {:>14} bytes", chunk.size_bytes);
+    if (chunk.use == MemoryUse::kMirror) text += "  mirror";
+    if (chunk.use == MemoryUse::kTemporary) text += "  temporary";
+    if (chunk.dtype != 0) {
+      const size_t shown = std::min(static_cast<size_t>(chunk.rank), chunk.extents.size());
+      text += fmt::format("  {} [{}{}]", dtype_name(chunk.dtype), fmt::join(chunk.extents.begin(), chunk.extents.begin() + shown, ", "),
+                          static_cast<size_t>(chunk.rank) > shown ? ", …" : "");
+    }
+    if (chunk.label) text += fmt::format("  {}", in_quotes(*chunk.label));
+  }
+  return text;
+}
+
+void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
+  const std::optional<MemoryState> state = raw_->state();
+  std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
   std::string text = fmt::format("{}: out of memory for {} bytes", device_name_, size_bytes);
   if (limit_ >= 0) text += fmt::format(" (limit {} bytes)", limit_);
+  if (state) {
+    text += fmt::format("; {} of {} bytes are available", state->available, state->total);
+    if (!state->limited_by.empty()) text += fmt::format(", limited by {}", state->limited_by);
+  }
   text += fmt::format(
       "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} bytes"
       "\n  reserved    {:>16} bytes in {} allocations",
       used_by_[0], used_by_[1], used_by_[2], binned_bytes_ + free_bytes_, reserved_, slabs_.size());
-  if (!sizes.empty()) text += fmt::format("\n  {} live blocks, the greatest:", sizes.size());
-  for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) text += fmt::format(" {}", sizes[i]);
+  text += holders();
   throw Error(out_of_memory_code_, std::move(text)).on_device(device_name_);
 }
 

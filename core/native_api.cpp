@@ -9,11 +9,9 @@ using namespace compute;
 
 namespace {
 
-// The plugin's function for one kind of handle.
-template <class F>
-F native_function(const Device& device, F compute_plugin_native_table::* slot, const char* what) {
+void require_native(const Device& device, bool is_there, const char* what) {
   device.require_usable();
-  if (device.native != nullptr && device.native->*slot != nullptr) return device.native->*slot;
+  if (is_there) return;
   throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} hands out no native handles of {}{}", device.name, what,
                                                      device.is_host ? "; compute_tensor_map gives addresses" : ""));
 }
@@ -28,7 +26,8 @@ compute_error* compute_device_native_handle(compute_device* device, uint64_t* ou
     require_not_null(out_handle, "out_handle");
     Device& self = checked(device);
     const Running running;
-    self.check(native_function(self, &compute_plugin_native_table::device_handle, "devices")(self.plugin_device, out_handle));
+    require_native(self, self.native.has_device_handle(), "devices");
+    self.check(self.native.device_handle(out_handle));
   });
 }
 
@@ -38,8 +37,9 @@ compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* ou
     require_not_null(out_handle, "out_handle");
     compute_stream& self = checked(stream);
     const Running running;
-    self.device.check(native_function(self.device, &compute_plugin_native_table::stream_handle, "streams")(self.timeline.plugin_stream,
-                                                                                                         out_handle));
+    const NativeTable& native = self.device.native;
+    require_native(self.device, native.has_stream_handle(), "streams");
+    self.device.check(native.stream_handle(self.timeline.plugin_stream, out_handle));
   });
 }
 
@@ -53,9 +53,10 @@ compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* ou
     const Running running;
     if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_native_handle: a scalar has no memory");
     Device& device = self.buffer->device;
-    const auto handle_of = native_function(device, &compute_plugin_native_table::buffer_handle, "memory");
+    require_native(device, device.native.has_buffer_handle(), "memory");
     if (self.element_count == 0) return;  // without elements there is no memory
-    device.check(handle_of(device.plugin_device, self.buffer->handle, out_handle));
+    wait_for_inherited(*self.buffer);
+    device.check(device.native.buffer_handle(self.buffer->handle, out_handle));
     *out_offset_bytes = self.buffer->base_offset + self.offset_bytes;
   });
 }

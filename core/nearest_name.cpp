@@ -34,11 +34,17 @@ size_t edit_distance(std::string_view x, std::string_view y) {
 }  // namespace
 
 std::string nearest_name(std::string_view text, std::span<const std::string> known) {
+  return nearest_name(text, known, std::max<size_t>(1, text.size() / 3));
+}
+
+std::string nearest_name(std::string_view text, std::span<const std::string> known, size_t most) {
   if (text.empty() || text.size() > kMaxLength) return {};
-  size_t best = std::max<size_t>(1, text.size() / 3) + 1;
+  size_t best = most + 1;
   std::string found;
   for (const std::string& name : known) {
     if (name.size() > kMaxLength) continue;
+    const size_t more = std::max(name.size(), text.size()) - std::min(name.size(), text.size());
+    if (more >= best) continue;
     const size_t distance = edit_distance(text, name);
     if (distance < best) {
       best = distance;

@@ -8,17 +8,13 @@
 
 #include "core/config.hpp"
 #include "core/device.hpp"
+#include "core/per_thread.hpp"
 #include "core/plugin_host.hpp"
+#include "core/sized.hpp"
 #include "core/timeline.hpp"
 
 namespace compute {
 namespace {
-
-struct ThreadPlans;
-
-// Where the calling thread's table is, once it has one. A pointer in the static block costs one load, where the table itself
-// would cost a call and a check at every use.
-[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadPlans* my_plans = nullptr;
 
 // The calling thread's own table in front of the shared one: no lock, no sharing.
 struct ThreadPlans {
@@ -26,9 +22,8 @@ struct ThreadPlans {
   std::array<CallPlan*, kEntries> entries{};
 
   ~ThreadPlans() {
-    my_plans = nullptr;
     const InUse in_use;
-    if (is_shut_down()) return;
+    if (!in_use.may_go_on()) return;
     for (CallPlan* plan : entries) {
       if (plan != nullptr) plan->release();
     }
@@ -40,12 +35,7 @@ struct ThreadPlans {
   }
 };
 
-ThreadPlans& thread_plans() {
-  if (my_plans != nullptr) return *my_plans;
-  thread_local ThreadPlans plans;
-  my_plans = &plans;
-  return plans;
-}
+using MyPlans = PerThread<ThreadPlans>;
 
 bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash) noexcept {
   return plan.hash == hash && plan.key.size() == key.size() && std::memcmp(plan.key.data(), key.data(), key.size() * 8) == 0;
@@ -69,7 +59,10 @@ void CallPlan::destroy() noexcept {
   delete this;
 }
 
-CallPlan* PlanCache::of_thread(uint64_t hash) noexcept { return my_plans != nullptr ? my_plans->at(hash) : nullptr; }
+CallPlan* PlanCache::of_thread(uint64_t hash) noexcept {
+  const ThreadPlans* mine = MyPlans::find();
+  return mine != nullptr ? mine->at(hash) : nullptr;
+}
 
 CallPlan* PlanCache::find(std::span<const uint64_t> key, uint64_t hash) {
   CallPlan* found = nullptr;
@@ -83,7 +76,7 @@ CallPlan* PlanCache::find(std::span<const uint64_t> key, uint64_t hash) {
       found->retain();
     }
   }
-  if (found != nullptr) thread_plans().keep(found);
+  if (found != nullptr) MyPlans::get().keep(found);
   return found;
 }
 
@@ -117,7 +110,7 @@ CallPlan* PlanCache::insert(CallPlanReference plan) {
   }
   for (CallPlan* gone : evicted) gone->release();
   CallPlan* kept = plan.release();
-  thread_plans().keep(kept);
+  MyPlans::get().keep(kept);
   return kept;
 }
 
@@ -161,9 +154,9 @@ void PlanCache::dispose(std::vector<uint64_t> plans) noexcept {
 void PlanCache::settle_locked() noexcept {
   std::erase_if(disposed_, [&](const Disposed& entry) {
     for (const Access& access : entry.accesses) {
-      if (!access.timeline->has_reached(access.number) && access.timeline->failure() == nullptr) return false;
+      if (!access.timeline->has_ended(access.number)) return false;
     }
-    device_.table.op_release(device_.plugin_device, entry.plan);
+    if (device_.health.load() != COMPUTE_HEALTH_FORKED) device_.table.op_release(entry.plan);
     return true;
   });
 }
@@ -172,7 +165,7 @@ void PlanCache::clear() noexcept {
   std::lock_guard guard(lock_);
   for (CallPlan* plan : by_age_) {
     for (PreparedStep& step : plan->steps) {
-      device_.table.op_release(device_.plugin_device, step.plan);
+      device_.table.op_release(step.plan);
       step.plan = 0;
     }
   }
@@ -207,20 +200,20 @@ struct Refusal {
   int32_t reason = 0;
   int32_t argument = -1;
   std::string text;
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};  // how it broke the interface
 };
 
 void take_refusal(void* context, const compute_plugin_refusal* given) {
   auto& refusal = *static_cast<Refusal*>(context);
-  if (given == nullptr) return;
-  const compute_plugin_refusal value = copy_sized(given, given->struct_size);
-  refusal.reason = value.reason;
-  refusal.argument = value.argument;
-  try {
+  compute_error* fault = guard([&] {
+    const compute_plugin_refusal value = read_plugin_struct(given, "its refusal");
+    refusal.reason = value.reason;
+    refusal.argument = value.argument;
     refusal.text = plugin_text(value.text, "a refusal's text");
     if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty()) refusal.text += "; " + hint;
-  } catch (...) {
-    // A refusal without its text is still one.
-  }
+  });
+  if (fault == nullptr) return;
+  refusal.fault.reset(fault);
 }
 
 // A step in the form that plugins take. Points into the step.
@@ -327,10 +320,9 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
 
 bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* out_workspace_bytes) {
   compute_plugin_query_info info{};
-  info.struct_size = sizeof info;
-  info.struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
   refusal = {};
-  device.check(device.table.op_query(device.plugin_device, &op.op, &info, take_refusal, &refusal));
+  device.check(device.table.op_query(op.op, &info, take_refusal, &refusal));
+  device.check(refusal.fault.release());
   *out_workspace_bytes = info.workspace_bytes;
   return info.supported != 0;
 }
@@ -342,7 +334,9 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   if (std::string_view(step.name) == "copy") return false;
   if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
   StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
-  if (operand.kind == ValueKind::kTemporary) return false;
+  // What an earlier step made may still be broadcast, but is not packed twice.
+  const bool is_temporary = operand.kind == ValueKind::kTemporary;
+  if (is_temporary && operand.strides == row_major_strides(operand.shape)) return false;
   Temporary temporary;
   temporary.dtype = operand.dtype;
   temporary.size_bytes = dtype_size(operand.dtype);
@@ -435,7 +429,6 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
   }
   const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool, int64_t) {
-    plan.composite = lowering.is_composite;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
     for (const Step& step : lowering.steps) {
@@ -448,30 +441,12 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
       for (const StepOperand& operand : step.inputs) add_operand(operand);
       for (const StepOperand& operand : step.outputs) add_operand(operand);
       prepared.scalars = step.scalars;
-      for (const StepScalar& scalar : step.scalars) {
-        compute_dtype source = COMPUTE_DTYPE_NONE;
-        if (scalar.source == ScalarSource::kOperand) {
-          const auto index = static_cast<size_t>(scalar.index);
-          source = request.map != nullptr ? request.map->operands[index].dtype : request.call->inputs[index].dtype;
-        }
-        prepared.scalar_sources.push_back(source);
-      }
       compute_plugin_plan_info info{};
-      info.struct_size = sizeof info;
-      info.struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
       plan.steps.reserve(plan.steps.size() + 1);
-      device.check(device.table.op_prepare(device.plugin_device, &op.op, &prepared.plan, &info));
-      if (prepared.plan == 0) {
-        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin prepared {} and gave no plan", device.name, step.name));
-      }
+      device.check(device.table.op_prepare(op.op, &prepared.plan, &info));
       prepared.reports_faults = info.reports_faults != 0;
       plan.checks_faults = plan.checks_faults || prepared.reports_faults;
       plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
-      if (info.workspace_bytes < 0) {
-        device.table.op_release(device.plugin_device, prepared.plan);
-        throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                    fmt::format("{}: the plugin wants a workspace of {} bytes for {}", device.name, info.workspace_bytes, step.name));
-      }
       workspace = std::max(workspace, info.workspace_bytes);
       prepared.workspace_bytes = info.workspace_bytes;
       device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);

@@ -40,7 +40,6 @@ struct PreparedStep {
   const char* name = "";
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<StepScalar> scalars;
-  std::vector<compute_dtype> scalar_sources;  // dtype that an operand scalar has in the call
   int64_t workspace_bytes = 0;
   bool reports_faults = false;
 };
@@ -62,7 +61,6 @@ struct CallPlan {
   int64_t workspace_offset = 0;
   int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
   bool capturable = true;
-  bool composite = false;
   bool checks_faults = false;
   std::atomic<int64_t> runs{0};
 

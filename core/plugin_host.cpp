@@ -9,9 +9,9 @@
 
 #include "core/async_report.hpp"
 #include "core/config.hpp"
+#include "core/copy_sized.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "core/plugin.hpp"
 
 namespace compute {
 namespace {
@@ -35,15 +35,23 @@ compute_error* host_error_new(const compute_plugin_error_info* given) {
     error.native_code = info.native_code;
     throw error;
   });
+  compute_error* const cause = take_given_error(info.cause) ? info.cause : nullptr;
   if (made->static_object) {
-    compute_error_free(info.cause);
+    compute_error_free(cause);
   } else {
-    made->cause = info.cause;
+    made->cause = cause;
+    note_given_error(made);
   }
   return made;
 }
 
-void host_error_free(compute_error* error) { compute_error_free(error); }
+void host_error_free(compute_error* error) {
+  if (take_given_error(error)) compute_error_free(error);
+}
+
+void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen, compute_error* error) {
+  if (take_given_error(error)) take_async_report(host_device, host_stream, last_good, seen, error);
+}
 
 compute_error_code host_error_code(const compute_error* error) { return compute_error_get_code(error); }
 
@@ -85,7 +93,7 @@ const compute_plugin_host& plugin_host() noexcept {
       host_error_code,
       host_log,
       host_setting,
-      take_async_report,
+      host_report_async,
   };
   return host;
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <system_error>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
 
@@ -20,12 +20,39 @@ namespace {
 namespace fs = std::filesystem;
 
 const char kPluginFolder[] = "compute/plugins";
+constexpr size_t kMaxMapBytes = 1 << 24;
+constexpr size_t kMaxFiles = 4096;  // of one folder
+
+// What has run out for now is no answer: the search is made again at the next call.
+void throw_if_short(const std::error_code& error, const fs::path& what) {
+  if (error && files::is_shortage(error.value())) {
+    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
+                "cannot look at " + printable(what.string(), kLongestPath) + " now: " + error.message());
+  }
+}
+
+// What the file's name says that it offers: compute_plugin_acme.so is acme. False for any other file, which may offer anything; then the name
+// is the best guess.
+bool read_name(const fs::path& file, std::string& name) {
+  name = file.filename().string();
+  name = to_lower(name.substr(0, name.find('.')));
+  constexpr std::string_view kPrefix = "compute_plugin_";
+  if (name.starts_with(kPrefix)) {
+    name.erase(0, kPrefix.size());
+    return is_plugin_name(name);
+  }
+  if (name.starts_with("lib")) name.erase(0, 3);
+  return false;
+}
 
 // The file that this code is mapped from, as the kernel knows it.
 fs::path mapped_file(const void* address) {
   const auto wanted = reinterpret_cast<uintptr_t>(address);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
+  const std::string maps = files::File("/proc/self/maps").read(kMaxMapBytes).value_or("");
+  for (size_t start = 0; start < maps.size();) {
+    const size_t line_end = std::min(maps.find('\n', start), maps.size());
+    const std::string line = maps.substr(start, line_end - start);
+    start = line_end + 1;
     uintptr_t begin = 0, end = 0;
     int path_at = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path_at) != 2)
@@ -37,14 +64,19 @@ fs::path mapped_file(const void* address) {
 
 class Search {
  public:
+  explicit Search(const files::Trust& trust) : trust_(trust) {}
+
   FoundPlugins run(const PluginPlaces& places) {
     for (const PluginPlaces::Named& named : places.api_folders) named_folder(named);
+    may_be_ours_ = true;
     for (const PluginPlaces::Named& named : places.files) {
       if (is_absolute(named)) entry(named.place, named.source);
     }
     if (!places.files.empty()) return std::move(found_);
+    may_be_ours_ = false;
     for (const PluginPlaces::Named& named : places.folders) named_folder(named);
     for (const PluginPlaces::Folder& standard : places.standard) {
+      may_be_ours_ = !standard.is_users;
       if (searched(standard.folder, standard.source)) folder(standard.folder, standard.source, standard.manifests_only);
     }
     return std::move(found_);
@@ -63,6 +95,7 @@ class Search {
   bool searched(const fs::path& path, const std::string& source) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
+    throw_if_short(error, path);
     const bool is_folder = !error && fs::is_directory(real, error);
     for (const SearchedPlace& place : found_.searched) {
       if (place.place == path) return false;
@@ -89,7 +122,12 @@ class Search {
     for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error)) {
       const fs::path extension = i->path().extension();
       if (extension == ".json" || (extension == ".so" && !manifests_only)) files.push_back(i->path());
+      if (files.size() > kMaxFiles) {
+        refuse(path, "more than " + std::to_string(kMaxFiles) + " plugins and manifests");
+        return;
+      }
     }
+    throw_if_short(error, path);
     if (error) refuse(path, error.message());
     std::sort(files.begin(), files.end(), [](const fs::path& x, const fs::path& y) { return x.native() < y.native(); });
     for (const fs::path& file : files) entry(file, source);
@@ -100,11 +138,13 @@ class Search {
       candidate(file, source, std::nullopt, file);
       return;
     }
+    if (const std::string reason = trust_.why_not(file); !reason.empty()) return refuse(file, reason);
     try {
       Manifest manifest = read_manifest(file);
       const fs::path library = manifest.library;
       candidate(library, source, std::move(manifest), file);
     } catch (const Error& error) {
+      if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
       // the message begins with the file
       refuse(file, error.message.substr(std::min(error.message.size(), printable(file.string(), kLongestPath).size() + 2)));
     }
@@ -115,18 +155,37 @@ class Search {
                  const fs::path& named_in) {
     std::error_code error;
     const fs::path real = fs::canonical(library, error);
+    throw_if_short(error, library);
     const std::string what = manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
     if (error) {
       refuse(named_in, what + error.message());
     } else if (!fs::is_regular_file(real, error)) {
       refuse(named_in, what + "not a regular file");
     } else if (const auto [known, is_new] = libraries_.emplace(real, found_.candidates.size()); is_new) {
-      found_.candidates.push_back({library.lexically_normal(), source, std::move(manifest)});
+      PluginCandidate& candidate = found_.candidates.emplace_back();
+      candidate.library = library.lexically_normal();
+      candidate.real = real;
+      candidate.source = source;
+      candidate.may_be_ours = may_be_ours_;
+      candidate.name_is_known = read_name(library, candidate.name);
+      candidate.distrust = trust_.why_not(real);
+      // the folder where it was found, if that is a link
+      if (candidate.distrust.empty()) candidate.distrust = trust_.why_not(library.parent_path());
+      describe(candidate, std::move(manifest));
     } else if (PluginCandidate& first = found_.candidates[known->second]; manifest && !first.manifest) {
-      first.manifest = std::move(manifest);
+      describe(first, std::move(manifest));
     }
   }
 
+  static void describe(PluginCandidate& candidate, std::optional<Manifest> manifest) {
+    if (!manifest) return;
+    candidate.name = manifest->name;
+    candidate.name_is_known = true;
+    candidate.manifest = std::move(manifest);
+  }
+
+  const files::Trust& trust_;
+  bool may_be_ours_ = false;
   FoundPlugins found_;
   std::map<fs::path, size_t> libraries_;  // real path to candidate
   std::map<fs::path, bool> folders_;      // real paths
@@ -134,7 +193,7 @@ class Search {
 
 }  // namespace
 
-fs::path library_folder() {
+fs::path library_file() {
   static const char kHere = 0;
   Dl_info info{};
   // dladdr gives a program, and a library that was loaded by a relative path, as it was named then: of no use now
@@ -142,8 +201,10 @@ fs::path library_folder() {
   const fs::path file = named ? fs::path(info.dli_fname) : mapped_file(&kHere);
   std::error_code error;
   const fs::path real = fs::canonical(file, error);
-  return (error ? file : real).parent_path();
+  return error ? file : real;
 }
+
+fs::path library_folder() { return library_file().parent_path(); }
 
 PluginPlaces PluginPlaces::of_process(const Config& config) {
   PluginPlaces places;
@@ -156,13 +217,14 @@ PluginPlaces PluginPlaces::of_process(const Config& config) {
 
   const fs::path beside = library_folder();
   if (!beside.empty()) places.standard.push_back({beside / kPluginFolder, "beside libcompute"});
+  places.trust = config.trust();
   const ConfigInputs& inputs = config.inputs();
   const char* data_home = inputs.privileged ? nullptr : inputs.environment("XDG_DATA_HOME");
   const char* home = inputs.privileged ? nullptr : inputs.environment("HOME");
   if (data_home != nullptr && *data_home == '/') {
-    places.standard.push_back({fs::path(data_home) / kPluginFolder, "the user's folder"});
+    places.standard.push_back({fs::path(data_home) / kPluginFolder, "the user's folder", false, true});
   } else if (home != nullptr && *home == '/') {
-    places.standard.push_back({fs::path(home) / ".local/share" / kPluginFolder, "the user's folder"});
+    places.standard.push_back({fs::path(home) / ".local/share" / kPluginFolder, "the user's folder", false, true});
   }
 #ifdef COMPUTE_INSTALL_LIBDIR
   places.standard.push_back({fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder"});
@@ -171,6 +233,6 @@ PluginPlaces PluginPlaces::of_process(const Config& config) {
   return places;
 }
 
-FoundPlugins find_plugins(const PluginPlaces& places) { return Search().run(places); }
+FoundPlugins find_plugins(const PluginPlaces& places) { return Search(places.trust).run(places); }
 
 }  // namespace compute

@@ -25,12 +25,14 @@ struct PluginPlaces {
     std::filesystem::path folder;
     std::string source;  // `beside libcompute`
     bool manifests_only = false;
+    bool is_users = false;
   };
 
   std::vector<Named> api_folders;  // COMPUTE_PLUGIN_PATH, set by the API: always searched
   std::vector<Named> files;        // COMPUTE_PLUGIN_FILES: in place of all that follows
   std::vector<Named> folders;      // COMPUTE_PLUGIN_PATH
   std::vector<Folder> standard;    // those need not exist
+  files::Trust trust;              // who may have written what is found
 
   // Those of this process: beside libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
   // <libdir>/compute/plugins, /etc/compute/plugins.d. The user's folder is left out where the process is privileged.
@@ -39,8 +41,13 @@ struct PluginPlaces {
 
 struct PluginCandidate {
   std::filesystem::path library;  // absolute, as it was found
+  std::filesystem::path real;     // its links resolved
   std::string source;             // the folder, and who named it
+  std::string name;               // of the plugin, as manifest or file name state it; else what the file name suggests
+  bool name_is_known = false;     // manifest or file name do state it: without opening the file it is known what it offers
+  std::string distrust;           // why it must not be opened: others may have written it
   std::optional<Manifest> manifest;
+  bool may_be_ours = false;  // named as a file, or where our own plugins are installed: it may be called cpu, cuda or opencl
 };
 
 struct SearchedPlace {
@@ -62,10 +69,12 @@ struct FoundPlugins {
 };
 
 // Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
-// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used.
+// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws OUT_OF_MEMORY where
+// something has run out, descriptors for one: then nothing is known.
 FoundPlugins find_plugins(const PluginPlaces& places);
 
-// The folder that libcompute was loaded from; empty where that cannot be told.
+// The file that libcompute was loaded from, and its folder; empty where that cannot be told.
+std::filesystem::path library_file();
 std::filesystem::path library_folder();
 
 }  // namespace compute

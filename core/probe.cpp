@@ -12,20 +12,22 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "core/ascii.hpp"
 #include "core/config.hpp"
-#include "core/plugin_search.hpp"
+#include "core/elf_needed.hpp"
+#include "core/log.hpp"
+#include "core/printable.hpp"
 
 extern char** environ;
 
@@ -33,208 +35,421 @@ namespace compute {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kTimeoutMs = 60000;  // the first use of a driver may take many seconds
 constexpr size_t kMaxOutputBytes = 1 << 16;
-constexpr int kStatusFailed = 3;  // the helper's own end where something failed; any other is a crash
+constexpr size_t kMaxSmallFileBytes = 1 << 16;
+constexpr size_t kMaxVerdicts = 64;
+constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has lost its writer
+constexpr int kReportDescriptor = 3;
+constexpr std::string_view kMagic = "compute-verdict 1\n";
 
-std::string contents_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  return std::move(text).str();
-}
+// ---- What a verdict depends on --------------------------------------------------------------------------------------
 
-// What a verdict depends on: a plugin that crashes with one driver may work with the next.
-std::string verdict_key(const fs::path& library) {
-  std::string all = contents_of(library) + "|" + std::to_string(COMPUTE_VERSION_MAJOR) + "." +
-                    std::to_string(COMPUTE_VERSION_MINOR) + "." + std::to_string(COMPUTE_VERSION_PATCH);
-  utsname system{};
-  if (::uname(&system) == 0) all += std::string("|") + system.release + "|" + system.version;
-  for (const char* module : {"nvidia", "amdgpu", "i915", "xe"}) {
-    all += "|" + contents_of(fs::path("/sys/module") / module / "version");
-    all += "|" + contents_of(fs::path("/sys/module") / module / "srcversion");
-  }
-  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
+std::string hexadecimal(std::string_view data) {
+  const XXH128_hash_t hash = XXH3_128bits(data.data(), data.size());
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
                 static_cast<unsigned long long>(hash.low64));
   return text.data();
 }
 
-// Empty where nothing can be remembered.
-fs::path verdict_folder() {
-  const SettingValue cache = setting(SettingId::kCacheDir);
-  if (cache.is_set()) return fs::path(cache.text) / "probe";
-  if (process_is_privileged()) return {};
-  const char* cache_home = std::getenv("XDG_CACHE_HOME");
-  if (cache_home != nullptr && *cache_home == '/') return fs::path(cache_home) / "compute/probe";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? fs::path(home) / ".cache/compute/probe" : fs::path();
+std::string contents_of(const fs::path& file) { return files::File(file).read(kMaxSmallFileBytes).value_or(""); }
+
+// The file behind a name: another one, or a changed one, reads otherwise.
+std::string identity_of(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return file.string() + " absent\n";
+  const auto time = [](const timespec& t) { return std::to_string(t.tv_sec) + "." + std::to_string(t.tv_nsec); };
+  return file.string() + " " + std::to_string(status.st_ino) + " " + std::to_string(status.st_size) + " " +
+         time(status.st_mtim) + " " + time(status.st_ctim) + "\n";
 }
 
-// `passed`, or why the plugin is kept out.
-std::optional<std::string> remembered(const fs::path& file) {
+std::string libraries_of(const std::string& name, const ElfSearch& search) {
+  std::string text = name + ":\n";
+  if (name.starts_with("/")) return text + identity_of(name);
+  for (const std::string& file : find_library(name, search)) text += identity_of(file);
+  return text;
+}
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// The drivers that OpenCL's loader would open.
+std::string vendors_of_opencl(const ElfSearch& search) {
+  const std::string named = variable("OCL_ICD_VENDORS");
+  const fs::path folder = named.empty() ? fs::path("/etc/OpenCL/vendors") : fs::path(named);
+  std::vector<fs::path> list;
   std::error_code error;
-  if (!fs::exists(file, error)) return std::nullopt;
-  const std::string text = contents_of(file);
-  const size_t end = text.find('\n');
-  if (end == std::string::npos || end + 1 != text.size()) return std::nullopt;  // half written or damaged
-  return text.substr(0, end);
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) list.push_back(i->path());
+  std::sort(list.begin(), list.end());
+  std::string text = libraries_of("libOpenCL.so.1", search) + named + "\n";
+  for (const fs::path& file : list) {
+    const std::string contents = contents_of(file);
+    const std::string driver(trimmed(contents.substr(0, contents.find('\n'))));
+    text += identity_of(file) + libraries_of(driver, search);
+  }
+  for (const char* name : {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"}) text += std::string(variable(name)) + "\n";
+  return text;
 }
 
-// Written beside and renamed, so that another process never reads half of it.
-void remember(const fs::path& file, const std::string& verdict) {
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  const fs::path beside = file.string() + "." + std::to_string(::getpid());
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    stream << verdict << '\n';
-    if (!stream.flush()) error = std::make_error_code(std::errc::io_error);
+std::string drivers(const ElfSearch& search) {
+  std::string text;
+  for (const char* module : {"nvidia", "amdgpu", "i915", "xe"}) {
+    for (const char* file : {"version", "srcversion"}) text += contents_of(fs::path("/sys/module") / module / file);
+    text += "|";
   }
-  if (!error) fs::rename(beside, file, error);
-  if (error) fs::remove(beside, error);
+  return text + libraries_of("libcuda.so.1", search) + vendors_of_opencl(search);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void reset() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
+// Those of the environment that are the plugin's own: COMPUTE_ACME, COMPUTE_ACME_….
+std::string settings_of(const std::string& plugin) {
+  std::string prefix = "COMPUTE_" + plugin;
+  std::transform(prefix.begin(), prefix.end(), prefix.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+  std::vector<std::string> found;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view one = *at;
+    if (!one.starts_with(prefix) || one.size() == prefix.size()) continue;
+    if (one[prefix.size()] == '=' || one[prefix.size()] == '_') found.emplace_back(one);
   }
-  int get() const { return value_; }
+  std::sort(found.begin(), found.end());
+  std::string text;
+  for (const std::string& one : found) text += one + "\n";
+  return text;
+}
+
+// ---- Verdicts on disk -----------------------------------------------------------------------------------------------
+
+struct Verdicts {
+  const fs::path& folder;
+  const files::Trust& trust;
+
+  // Why none are kept; empty where they are.
+  std::string problem() const {
+    if (folder.empty()) return "there is no cache folder";
+    const std::string reason = trust.why_not(folder);
+    return reason.empty() ? "" : folder.string() + ": " + reason;
+  }
+
+  // `passed`, or why the plugin is kept out. Nothing that others may have written, nor what is damaged or reached by a link.
+  std::optional<std::string> find(const std::string& key) const {
+    files::File file(folder / hexadecimal(key), files::Links::kRefuse);
+    if (!file || !trust.why_not(file.status()).empty()) return std::nullopt;
+    const std::string text = file.read(kMaxSmallFileBytes).value_or("");
+    const size_t end = text.find('\n', kMagic.size());
+    if (!text.starts_with(kMagic) || end == std::string::npos) return std::nullopt;
+    const std::string verdict = text.substr(kMagic.size(), end - kMagic.size());
+    if (text != framed(key, verdict)) return std::nullopt;
+    return verdict;
+  }
+
+  bool keep(const std::string& key, const std::string& verdict) const {
+    if (!files::make_private_folder(folder) || !problem().empty()) return false;
+    prune();
+    return files::write_whole(folder / hexadecimal(key), framed(key, verdict));
+  }
 
  private:
-  int value_;
-};
+  static std::string framed(const std::string& key, const std::string& verdict) {
+    return std::string(kMagic) + verdict + "\n" + hexadecimal(key + "|" + verdict) + "\n";
+  }
 
-// What the child writes until it closes its end, or until the time is up.
-struct Output {
-  std::string text;
-  bool timed_out = false;
-};
-
-Output read_until(int descriptor, std::chrono::steady_clock::time_point deadline) {
-  Output output;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd waiting = {descriptor, POLLIN, 0};
-    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count())) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) {
-      output.timed_out = true;
-      return output;
+  // Keeps the newest: keys of files that are gone are never asked for again.
+  void prune() const {
+    std::vector<std::pair<int64_t, fs::path>> entries;
+    std::error_code error;
+    const time_t now = ::time(nullptr);
+    for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+      struct stat status {};
+      if (::lstat(i->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+      const bool is_abandoned = i->path().extension() == ".partial" && now - status.st_mtime > kAbandonedAfterSeconds;
+      if (is_abandoned) ::unlink(i->path().c_str());
+      if (i->path().extension().empty()) entries.emplace_back(status.st_mtime, i->path());
     }
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return output;
-    output.text.append(buffer.data(), static_cast<size_t>(count));
-    // of a plugin that prints without end the last part is enough
-    if (output.text.size() > kMaxOutputBytes) output.text.erase(0, output.text.size() - kMaxOutputBytes / 2);
+    if (entries.size() < kMaxVerdicts) return;
+    std::sort(entries.begin(), entries.end());
+    for (size_t i = 0; i + kMaxVerdicts * 3 / 4 < entries.size(); ++i) ::unlink(entries[i].second.c_str());
   }
-}
+};
 
-std::string last_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const size_t begin = text.rfind('\n');
-  return begin == std::string::npos ? text : text.substr(begin + 1);
-}
+// ---- The child ------------------------------------------------------------------------------------------------------
 
-}  // namespace
-
-ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) {
-  ProbeRun run;
-  std::array<int, 2> pipe_ends{};
-  if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
-    run.detail = std::strerror(errno);
-    return run;
+// What the child has reported so far.
+struct Report {
+  std::string text;
+  bool has(std::string_view line) const {
+    return text.starts_with(std::string(line) + "\n") || text.find("\n" + std::string(line) + "\n") != std::string::npos;
   }
-  Descriptor reading(pipe_ends[0]), writing(pipe_ends[1]);
+  // What follows `mark` in the last line that begins with it.
+  std::string last(const std::string& mark) const {
+    size_t at = text.rfind("\n" + mark);
+    if (at == std::string::npos) return "";
+    at += 1 + mark.size();
+    return text.substr(at, text.find('\n', at) - at);
+  }
+};
+
+class Child {
+ public:
+  Child(const std::vector<std::string>& command, std::string* problem);
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  explicit operator bool() const { return pid_ > 0; }
+
+  // Waits until it has ended or `deadline` is past; false then.
+  bool wait(Clock::time_point deadline);
+  // Kills it, with what it has started, if it still runs.
+  void end();
+
+  const Report& report() const { return report_; }
+  // As of waitpid; nothing where the program does not want to know of its children, or somebody else has asked already.
+  const std::optional<int>& status() const { return status_; }
+
+ private:
+  bool has_ended();
+  bool read_some(int wait_ms);
+
+  pid_t pid_ = 0;
+  bool ended_ = false;
+  files::Descriptor output_;
+  Report report_;
+  std::optional<int> status_;
+};
+
+Child::Child(const std::vector<std::string>& command, std::string* problem) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    *problem = std::generic_category().message(errno);
+    return;
+  }
+  output_.reset(ends[0]);
+  const files::Descriptor writing(ends[1]);
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
+  // Nothing of this program reaches it: no descriptor, no signal that is blocked or ignored; and its end does not reach this program's group.
+  posix_spawnattr_t attributes;
   posix_spawn_file_actions_t actions;
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), kReportDescriptor);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int failure = ::posix_spawn(&child, arguments.front(), &actions, nullptr, arguments.data(), environ);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, kReportDescriptor + 1);
+#endif
+  const int failure = ::posix_spawn(&pid_, arguments.front(), &actions, &attributes, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  writing.reset();
+  ::posix_spawnattr_destroy(&attributes);
   if (failure != 0) {
-    run.detail = std::strerror(failure);
+    pid_ = 0;
+    *problem = std::generic_category().message(failure);
+  }
+}
+
+// Asks for this child alone: others are the program's.
+bool Child::has_ended() {
+  if (ended_) return true;
+  int status = 0;
+  pid_t answer = 0;
+  do {
+    answer = ::waitpid(pid_, &status, WNOHANG);
+  } while (answer < 0 && errno == EINTR);
+  if (answer == pid_) status_ = status;
+  ended_ = answer != 0;  // gone without a status where SIGCHLD is ignored
+  return ended_;
+}
+
+// False once nobody has the other end any more.
+bool Child::read_some(int wait_ms) {
+  pollfd waiting = {output_.get(), POLLIN, 0};
+  const int ready = ::poll(&waiting, 1, wait_ms);
+  if (ready <= 0) return true;
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  if (count == 0) return false;
+  if (report_.text.size() < kMaxOutputBytes) report_.text.append(buffer.data(), static_cast<size_t>(count));
+  return true;
+}
+
+bool Child::wait(Clock::time_point deadline) {
+  bool is_open = true;
+  // What it started may live on and keep its end open: its own end counts. Without that the pipe's end is seen at once.
+  while (!has_ended()) {
+    if (Clock::now() >= deadline) return false;
+    if (is_open) {
+      is_open = read_some(50);
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+  for (size_t before = 0; is_open;) {
+    before = report_.text.size();
+    is_open = read_some(0) && report_.text.size() != before;
+  }
+  return true;
+}
+
+void Child::end() {
+  if (pid_ <= 0 || has_ended()) return;
+  ::kill(-pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
+  while (!has_ended()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+std::string signal_text(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+// Signals by which a user or the system ends any process.
+bool comes_from_outside(int number) {
+  return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGXCPU;
+}
+
+}  // namespace
+
+std::string verdict_key(const PluginCandidate& plugin) {
+  std::string key = "compute " + std::to_string(COMPUTE_VERSION_MAJOR) + "." + std::to_string(COMPUTE_VERSION_MINOR) + "." +
+                    std::to_string(COMPUTE_VERSION_PATCH) + "\n" + identity_of(library_file());
+  key += identity_of(plugin.real) + read_elf_file(plugin.real).build_id + "\n";
+  ElfSearch search = ElfSearch::of_process();
+  search.loaded.clear();  // the same for every program
+  const ElfDependencies needed = find_dependencies(plugin.real, search);
+  for (const std::string& file : needed.found) key += identity_of(file);
+  for (const MissingLibrary& library : needed.missing) key += library.name + " absent\n";
+  key += settings_of(plugin.name);
+  utsname system{};
+  if (::uname(&system) == 0) key += std::string(system.release) + "\n";
+  key += std::string(variable("LD_PRELOAD")) + "\n";
+  if (plugin.name == "cpu") return key;
+  if (plugin.manifest) {
+    for (const ManifestRequirement& requirement : plugin.manifest->requirements) {
+      for (const std::string& file : requirement.files) key += libraries_of(file, search);
+    }
+  }
+  return key + drivers(search);
+}
+
+ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) {
+  ProbeRun run;
+  Child child(command, &run.detail);
+  if (!child) return run;
+  const bool in_time = child.wait(Clock::now() + std::chrono::milliseconds(timeout_ms));
+  child.end();
+  const Report& report = child.report();
+  const std::string step = report.last("at ");
+  const std::string where = step.empty() ? "" : " in " + step;
+  const std::optional<int> status = child.status();
+
+  if (!in_time) {
+    run.outcome = ProbeOutcome::kHung;
+    run.detail = std::to_string(timeout_ms / 1000) + " s" + where;
     return run;
   }
-
-  const Output output =
-      read_until(reading.get(), std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms));
-  if (output.timed_out) ::kill(child, SIGKILL);
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = ::waitpid(child, &status, 0);
-  } while (ended < 0 && errno == EINTR);
-
-  run.detail = last_line(output.text);
-  if (output.timed_out) {
-    run.outcome = ProbeOutcome::kHung;
-  } else if (run.detail == "passed") {
-    run.outcome = ProbeOutcome::kPassed;  // what happens to it while exiting does not matter here
-  } else if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kStatusFailed) {
+  std::string end = "ended early";
+  if (status && WIFSIGNALED(*status)) end = signal_text(WTERMSIG(*status));
+  if (status && WIFEXITED(*status)) end = "exit status " + std::to_string(WEXITSTATUS(*status));
+  if (!report.has("ready")) {
+    run.detail = "compute-probe did not start: " + end;
+    return run;
+  }
+  const bool is_clean = !status || (WIFEXITED(*status) && WEXITSTATUS(*status) == 0);
+  const std::string failure = report.last("failed: ");
+  if (is_clean && report.has("passed")) {
+    run.outcome = ProbeOutcome::kPassed;
+  } else if (is_clean && !failure.empty()) {
     run.outcome = ProbeOutcome::kFailed;
+    run.detail = failure;
   } else {
     run.outcome = ProbeOutcome::kCrashed;
-    // without a status (a program may have said that it wants none of its children) the missing last line must do
-    if (ended != child) {
-      run.detail = "ended early";
-    } else if (WIFSIGNALED(status)) {
-      const char* name = ::sigabbrev_np(WTERMSIG(status));
-      run.detail = name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(WTERMSIG(status));
-    } else {
-      run.detail = "exit status " + std::to_string(WEXITSTATUS(status));
-    }
+    const bool at_exit = report.has("passed") || !failure.empty();
+    run.detail = end + (at_exit ? " while the process ended" : where);
+    run.is_lasting = !(status && WIFSIGNALED(*status) && comes_from_outside(WTERMSIG(*status)));
   }
   return run;
 }
 
-std::string probe_plugin(const std::filesystem::path& library) {
-  const fs::path helper = library_folder() / "compute/compute-probe";
-  if (::access(helper.c_str(), X_OK) != 0) return "";
-  const fs::path folder = verdict_folder();
-  const fs::path file = folder.empty() ? folder : folder / verdict_key(library);
-  if (!file.empty()) {
-    if (const std::optional<std::string> verdict = remembered(file)) return *verdict == "passed" ? "" : *verdict;
+ProbeOptions ProbeOptions::of_process(const Config& config) {
+  ProbeOptions options;
+  const std::string& when = config.get(SettingId::kProbe).text;
+  options.when = when == "0" ? ProbeWhen::kNever : when == "always" ? ProbeWhen::kAlways : ProbeWhen::kNew;
+  options.seconds = config.get(SettingId::kProbeSeconds).integer.value_or(options.seconds);
+  options.privileged = config.inputs().privileged;
+  options.trust = config.trust();
+  const std::optional<fs::path> cache = files::cache_folder(config.get(SettingId::kCacheDir).text);
+  if (cache && !options.privileged) options.folder = *cache / "probe";
+  return options;
+}
+
+void Prober::note(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) != notes_.end()) return;
+  log(COMPUTE_LOG_DEBUG, "load", text);
+  notes_.push_back(text);
+}
+
+std::string Prober::reason_against(const PluginCandidate& plugin) {
+  if (options_.when == ProbeWhen::kNever) return "";
+  if (options_.privileged) {
+    // a child with fewer rights would say nothing of this process, and one with as many would hear whoever started us
+    note("Plugins are not tried in a process of their own: the process is privileged");
+    return "";
   }
-  const ProbeRun run = run_probe({helper.string(), library.string()}, kTimeoutMs);
+  const fs::path helper = library_folder() / "compute/compute-probe";
+  if (::access(helper.c_str(), X_OK) != 0) {
+    note("Plugins are not tried in a process of their own: " + printable(helper.string(), kLongestPath) + ": " +
+         std::generic_category().message(errno));
+    return "";
+  }
+  const Verdicts verdicts{options_.folder, options_.trust};
+  const std::string no_verdicts = verdicts.problem();
+  const std::string key = no_verdicts.empty() ? verdict_key(plugin) : "";
+  const bool is_thorough = options_.when == ProbeWhen::kAlways;
+  if (!key.empty() && !is_thorough) {
+    if (const std::optional<std::string> verdict = verdicts.find(key)) return *verdict == "passed" ? "" : *verdict;
+  }
+  log(COMPUTE_LOG_DEBUG, "load", "trying " + plugin.library.string() + " in a process of its own");
+  const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.library;
+  std::vector<std::string> command = {helper.string(), named.string()};
+  if (is_thorough) command.insert(command.begin() + 1, "--run");
+  const ProbeRun run = run_probe(command, options_.seconds * 1000);
   std::string verdict;
   switch (run.outcome) {
     case ProbeOutcome::kNotRun:
+      note("A plugin could not be tried in a process of its own: " + run.detail);
       return "";
     case ProbeOutcome::kPassed:
     case ProbeOutcome::kFailed:
       break;
     case ProbeOutcome::kCrashed:
-      verdict = "it crashed when it was tried in a process of its own (" + run.detail + ")";
+      verdict = "it crashed in its probe: " + run.detail;
       break;
     case ProbeOutcome::kHung:
-      verdict = "it hung when it was tried in a process of its own (for " + std::to_string(kTimeoutMs / 1000) + " s)";
+      verdict = "it hung in its probe for " + run.detail;
       break;
   }
   if (!verdict.empty()) {
-    verdict += "; COMPUTE_PROBE=0 loads it all the same";
-    if (!file.empty()) verdict += ", removing " + file.string() + " has it tried again";
+    verdict = printable(verdict, kLongestPath) + "; compute doctor tries it again, COMPUTE_PROBE=0 loads it all the same";
   }
-  if (!file.empty()) remember(file, verdict.empty() ? "passed" : verdict);
+  if (run.is_lasting && (key.empty() || !verdicts.keep(key, verdict.empty() ? "passed" : verdict))) {
+    note("Plugins are tried at every start: verdicts cannot be kept (" +
+         (no_verdicts.empty() ? options_.folder.string() + " cannot be written" : no_verdicts) + ")");
+  }
   return verdict;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/config.hpp"
 #include "core/device.hpp"
+#include "core/per_thread.hpp"
 #include "core/plan.hpp"
 #include "core/printable.hpp"
 #include "core/registry.hpp"
@@ -22,13 +23,14 @@ using namespace compute;
 namespace compute {
 namespace {
 
-thread_local std::vector<Scope> scopes;
+using Scopes = PerThread<std::vector<Scope>>;
 
 }  // namespace
 
 std::string current_scope() {
   std::string text;
-  for (const Scope& scope : scopes) {
+  if (Scopes::find() == nullptr) return text;
+  for (const Scope& scope : Scopes::get()) {
     if (!text.empty()) text += " > ";
     text += scope.file.empty() ? scope.label : fmt::format("{} ({}:{})", scope.label, scope.file, scope.line);
   }
@@ -167,12 +169,13 @@ compute_error* compute_placement_report(int32_t format, compute_text** out_repor
 compute_error* compute_scope_push(const char* label, const char* file, int32_t line) {
   return guard([&] {
     require_not_null(label, "label");
-    scopes.push_back({label, file != nullptr ? file : "", line});
+    Scopes::get().push_back({label, file != nullptr ? file : "", line});
   });
 }
 
 compute_error* compute_scope_pop(void) {
   return guard([&] {
+    std::vector<Scope>& scopes = Scopes::get();
     if (scopes.empty()) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_scope_pop: no scope is open on this thread");
     scopes.pop_back();
   });

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "core/per_thread.hpp"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COMPUTE_RECYCLES_STORAGE 0  // a sanitizer sees the use of released objects only if they are given back
 #else
@@ -19,7 +21,7 @@ template <class T>
 class Recycled {
  public:
   static void* operator new(size_t size) {
-    List* list = COMPUTE_RECYCLES_STORAGE != 0 ? mine : nullptr;
+    List* list = COMPUTE_RECYCLES_STORAGE != 0 ? PerThread<List>::find() : nullptr;
     if (list == nullptr || list->first == nullptr) return ::operator new(size);
     Free* taken = list->first;
     list->first = taken->next;
@@ -49,20 +51,21 @@ class Recycled {
 
     // What the thread releases after this goes back at once.
     ~List() {
-      mine = nullptr;
       ended = true;
       while (first != nullptr) ::operator delete(std::exchange(first, first->next));
     }
   };
 
   static List* of_thread() noexcept {
+    List* mine = PerThread<List>::find();
     if (mine != nullptr || ended) return mine;
-    thread_local List list;
-    mine = &list;
-    return mine;
+    try {
+      return &PerThread<List>::get();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
-  [[gnu::tls_model("initial-exec")]] static constinit inline thread_local List* mine = nullptr;
   [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool ended = false;
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -27,17 +26,15 @@ namespace {
 struct Request {
   Selector selector;
   std::string chosen_by;
+  bool by_program = false;  // the program names it itself
 };
 
 std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(':');
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return std::string(trimmed(std::string_view(line).substr(colon + 1)));
-    }
-  }
-  return "host processor";
+  const std::string all = files::File("/proc/cpuinfo").read(size_t{1} << 24).value_or("");
+  const size_t begin = all.find("model name");
+  if (begin == std::string::npos) return "host processor";
+  const std::string_view line = std::string_view(all).substr(begin, all.find('\n', begin) - begin);
+  return std::string(trimmed(line.substr(std::min(line.find(':'), line.size() - 1) + 1)));
 }
 
 // `cpu` as core alone provides it: memory and copies, no ops.
@@ -64,17 +61,21 @@ class Catalogue {
   Loader& loader() {
     if (!loader_) {
       const Config config = process_config();
-      loader_.emplace(PluginPlaces::of_process(config), LoaderOptions{.probe = config.get(SettingId::kProbe).flag});
+      loader_.emplace(PluginPlaces::of_process(config), LoaderOptions{ProbeOptions::of_process(config)});
       notes_ = config.ignored();
+      for (const std::vector<std::string>& lines : {config.misspelt(), config.without_effect()}) {
+        notes_.insert(notes_.end(), lines.begin(), lines.end());
+      }
+      warn_of_settings();
     }
     return *loader_;
   }
 
-  void open_all() {
-    for (const std::string& name : loader().names()) loader_->open(name);
-  }
+  void open_all() { loader().open_all(); }
 
+  // Files that the selector cannot match are not touched; `auto` can match all.
   void open_for(const Selector& selector) {
+    if (selector.may_choose_from("")) loader().ask_unnamed();
     for (const std::string& name : loader().names()) {
       if (selector.may_choose_from(name)) loader_->open(name);
     }
@@ -96,9 +97,20 @@ class Catalogue {
       for (const KnownDevice& device : loader_->devices()) {
         if (device.record.name == "cpu") host_ = device;
       }
-      if (host_.entry == nullptr) host_ = name_devices("cpu", nullptr, {bare_cpu()}).front();
+      if (host_.entry == nullptr) {
+        host_ = name_devices("cpu", nullptr, {bare_cpu()}).front();
+        host_.record.runs_ops = false;
+        host_.entry->no_ops = why_no_cpu();
+      }
     }
     return host_;
+  }
+
+  std::string why_no_cpu() const {
+    for (const PluginProblem& row : loader_->problems()) {
+      if (row.plugin == "cpu") return "the cpu plugin was rejected: " + row.problem;
+    }
+    return "the cpu plugin is not there; compute doctor says where it was looked for";
   }
 
   const std::vector<const DeviceEntry*>& all() {
@@ -118,8 +130,8 @@ class Catalogue {
     return *all_;
   }
 
-  LoadReport report() {
-    LoadReport report = loader().report();
+  LoadReport report(bool refresh = false) {
+    LoadReport report = loader().report(refresh);
     report.notes.insert(report.notes.begin(), notes_.begin(), notes_.end());
     return report;
   }
@@ -137,20 +149,28 @@ class Catalogue {
   std::set<const DeviceEntry*> chosen_;
 };
 
-// NULL and an empty text ask for what is configured. A name of COMPUTE_DEVICES stands for its selector.
-Request request_of(const char* text, Catalogue& catalogue) {
+// NULL and an empty text ask for what is configured.
+Request request_among_known(const char* text, Catalogue& catalogue) {
   const std::vector<std::string> plugins = catalogue.loader().names();
+  const SettingValue named = setting(SettingId::kDevices);
+  const std::vector<NamedSelector> aliases = parse_named_selectors(named.text, named.source, plugins);
   if (text == nullptr || trimmed(text).empty()) {
     const SettingValue configured = setting(SettingId::kDevice);
-    Selector selector = parse_selector(configured.text, configured.source, plugins);
+    Selector selector = parse_selector(configured.text, configured.source, plugins, aliases);
     if (!selector.is_unset()) return {std::move(selector), configured.source};
     return {parse_selector("auto", "auto", plugins), "auto"};
   }
-  const SettingValue named = setting(SettingId::kDevices);
-  for (NamedSelector& one : parse_named_selectors(named.text, named.source, plugins)) {
-    if (one.name == trimmed(text)) return {std::move(one.selector), named.source};
+  return {parse_selector(text, "compute_device_open", plugins, aliases), "compute_device_open", true};
+}
+
+// The same. A name that is not known may be that of a plugin whose file says nothing of it.
+Request request_of(const char* text, Catalogue& catalogue) {
+  try {
+    return request_among_known(text, catalogue);
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_INVALID_ARGUMENT || !catalogue.loader().ask_unnamed()) throw;
   }
-  return {parse_selector(text, "compute_device_open", plugins), "compute_device_open"};
+  return request_among_known(text, catalogue);
 }
 
 [[noreturn]] void throw_not_found(const Request& request, const DeviceChoice& choice, Catalogue& catalogue) {
@@ -163,12 +183,23 @@ std::vector<DeviceRecord> records_of(const std::vector<KnownDevice>& devices) {
   return records;
 }
 
+// "COMPUTE_DEVICE", or "COMPUTE_DEVICE as a" where that is a name of COMPUTE_DEVICES.
+std::string chosen_by(const Request& request, const DeviceChoice& choice) {
+  const std::string& alias = request.selector.items[*choice.item].alias;
+  return alias.empty() ? request.chosen_by : request.chosen_by + " as " + alias;
+}
+
+// The program opens `cpu` for its own memory beside the device that it computes on: that is no choice to tell of.
+bool is_host_of_program(const Request& request, const DeviceSelection& selection) {
+  return request.by_program && selection.strict && selection.device->info.name == std::string_view("cpu");
+}
+
 DeviceSelection selection_of(const Request& request, const DeviceChoice& choice,
                              const std::vector<KnownDevice>& devices) {
   DeviceSelection selection;
   selection.device = devices[*choice.device].entry;
   selection.options = request.selector.items[*choice.item].options;
-  selection.chosen_by = request.chosen_by;
+  selection.chosen_by = chosen_by(request, choice);
   selection.strict = request.selector.is_strict();
   selection.fell_through = !choice.warning.empty();
   return selection;
@@ -221,7 +252,7 @@ DeviceSelection Registry::select(const char* text, const std::function<void(cons
       continue;
     }
     const std::lock_guard lock(catalogue.mutex);
-    if (catalogue.note_chosen(selection.device)) {
+    if (!is_host_of_program(request, selection) && catalogue.note_chosen(selection.device)) {
       if (selection.fell_through) log(COMPUTE_LOG_WARNING, "select", choice.warning);
       log(COMPUTE_LOG_INFO, "select", selection_message(records[*choice.device], selection.chosen_by));
     }
@@ -245,7 +276,7 @@ std::string Registry::which(const char* text, int32_t format) {
                                    {"description", chosen.description},
                                    {"pci_address", chosen.pci},
                                    {"uuid", chosen.uuid},
-                                   {"chosen_by", request.chosen_by},
+                                   {"chosen_by", chosen_by(request, choice)},
                                    {"selector", request.selector.text},
                                    {"strict", request.selector.is_strict()},
                                    {"warning", choice.warning},
@@ -254,7 +285,7 @@ std::string Registry::which(const char* text, int32_t format) {
       json["others"].push_back({{"name", other.name}, {"reason", other.reason}});
     return dump_json(json) + "\n";
   }
-  std::string answer = selection_message(chosen, request.chosen_by).substr(std::strlen("using ")) + "\n";
+  std::string answer = selection_message(chosen, chosen_by(request, choice)).substr(std::strlen("using ")) + "\n";
   if (!choice.warning.empty()) answer += "warning: " + choice.warning + "\n";
   for (const Refusal& other : choice.others) answer += "  not " + other.name + ": " + other.reason + "\n";
   return answer;
@@ -263,7 +294,7 @@ std::string Registry::which(const char* text, int32_t format) {
 std::string Registry::load_report(int32_t format) {
   Catalogue& catalogue = Catalogue::instance();
   const std::lock_guard lock(catalogue.mutex);
-  const LoadReport report = catalogue.report();
+  const LoadReport report = catalogue.report(true);
   return format == COMPUTE_FORMAT_JSON ? report.to_json() : report.to_text();
 }
 

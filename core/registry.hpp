@@ -26,6 +26,7 @@ struct DeviceEntry {
   std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
   std::string unusable;      // "", or why it cannot be opened
+  std::string no_ops;        // "", or why it runs none: `cpu` without its plugin
   Plugin* plugin = nullptr;  // NULL: `cpu` without its plugin
   uint64_t id = 0;           // for the plugin's device_open
 };
@@ -47,7 +48,7 @@ class Registry {
   const std::vector<const DeviceEntry*>& devices();
 
   // NULL: COMPUTE_DEVICE, the config file, auto. Opens the plugins that the selector can match, `auto` all of them. Logs the
-  // selection line when a device is chosen for the first time. Throws NOT_FOUND with the load report, INVALID_ARGUMENT.
+  // selection line when a device is chosen for the first time, except where the program itself names `cpu`. Throws NOT_FOUND with the load report, INVALID_ARGUMENT.
   // `open` is called with each candidate in turn and throws where it cannot be opened: a list falls through to the next.
   DeviceSelection select(const char* selector, const std::function<void(const DeviceSelection&)>& open);
 

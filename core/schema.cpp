@@ -23,9 +23,9 @@ constexpr size_t kOpCount = static_cast<size_t>(OpId::kCount);
 constexpr int32_t kMaxAttributes = 16;
 constexpr uint64_t kAbsent = UINT64_MAX;
 
-// The flags as ops.def spells them, so that a row's `HOST|SYNC` is an expression.
+// The flags as ops.def spells them.
 namespace flag {
-[[maybe_unused]] constexpr int32_t NONE = 0, HOST = kOpHost, SYNC = kOpSync, IN_PLACE = kOpInPlace;
+[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace;
 }
 
 DtypeClass class_from_text(std::string_view text) {
@@ -149,7 +149,6 @@ OpSchema other(OpId id, const char* name, int32_t version, const char* inputs, c
     if (attribute.ends_with('!')) op.run_time.push_back(static_cast<int32_t>(op.attributes.size()));
     op.attributes.push_back(parse_attribute(attribute));
   }
-  op.static_count = static_cast<int32_t>(op.attributes.size() - op.run_time.size());
   assert(op.attributes.size() <= kMaxAttributes && op.run_time.size() <= kMaxRunTimeAttributes);
   return op;
 }
@@ -534,7 +533,8 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
-    if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size % alignof(compute_attribute) != 0 ||
+    if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size > kGreatestStruct ||
+        attribute.struct_size % alignof(compute_attribute) != 0 ||
         attribute.struct_size != attributes->struct_size) {
       refuse(schema,
              "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));

@@ -107,7 +107,7 @@ class Attributes {
 enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 
 // compute_op_info.flags and OpSchema::flags.
-enum : int32_t { kOpHost = COMPUTE_OP_HOST, kOpSync = COMPUTE_OP_SYNC, kOpInPlace = COMPUTE_OP_IN_PLACE };
+enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE };
 
 // A row of ops.def. Immutable and immortal: the address is the op's identity.
 struct OpSchema {
@@ -123,7 +123,6 @@ struct OpSchema {
   int32_t least_inputs = 0;         // the optional ones are last
   int32_t output_count = 1;
   std::vector<AttributeSchema> attributes;
-  int32_t static_count = 0;                  // attributes that are not run-time
   std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
   std::optional<Attributes> defaults;        // a call's without attributes, unless one is required or run-time
   uint64_t defaults_hash = 0;                // theirs

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 #include <system_error>
+#include <tuple>
+#include <utility>
 
 #include <compute/compute.h>
 #include "core/ascii.hpp"
@@ -19,9 +21,9 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 4096;  // a longer text is no selector, and would make no message
 constexpr int32_t kMaxIndex = 65535;
-constexpr int32_t kMaxStreams = 1024;
 
 bool is_name_letter(char c) { return is_letter(c) || c == '_'; }
+bool is_alias_letter(char c) { return is_name_letter(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 std::string joined(std::span<const std::string> names) {
@@ -36,9 +38,11 @@ std::string joined(std::span<const std::string> names) {
 // Parses [offset_, end_) of text_; every fault names a byte of text_.
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins)
+  Parser(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
+         std::span<const NamedSelector> aliases)
       : text_(text), origin_(origin), end_(text.size()), known_{"auto", "gpu", "cpu", "cuda", "opencl"} {
     for (const std::string& name : known_plugins) known_.push_back(to_lower(name));
+    for (const NamedSelector& one : aliases) aliases_.push_back({one.name, 0, 0, State::kDone, one.selector});
     std::sort(known_.begin(), known_.end());
     known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
   }
@@ -49,10 +53,11 @@ class Parser {
     Selector result{std::string(text_.substr(begin, end - begin)), std::string(origin_), {}};
     if (trimmed(result.text).empty()) return result;
     for (bool more = true; more;) {
-      result.items.push_back(item());
-      result.items.back().offset -= begin;
+      const size_t first = result.items.size();
+      if (!take_alias(result.items)) result.items.push_back(item());
+      for (size_t i = first; i < result.items.size(); ++i) result.items[i].offset -= begin;
       more = !at_end();
-      if (more) ++offset_;  // the comma: item() stops nowhere else
+      if (more) ++offset_;  // the comma: an item stops nowhere else
     }
     const auto is_pool = [](const SelectorItem& x) { return !x.exclude && (x.is_auto() || x.is_gpu()); };
     if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
@@ -64,16 +69,27 @@ class Parser {
   }
 
   std::vector<NamedSelector> named_selectors() {
-    std::vector<NamedSelector> result;
     for (size_t begin = 0; begin < text_.size();) {
       const size_t end = std::min(text_.find(';', begin), text_.size());
-      if (!trimmed(text_.substr(begin, end - begin)).empty()) result.push_back(named_selector(begin, end, result));
+      if (!trimmed(text_.substr(begin, end - begin)).empty()) take_definition(begin, end);
       begin = end + 1;
     }
+    for (Alias& alias : aliases_) resolve(alias);
+    std::vector<NamedSelector> result;
+    for (Alias& alias : aliases_) result.push_back({std::move(alias.name), std::move(alias.selector)});
     return result;
   }
 
  private:
+  enum class State { kUnread, kReading, kDone };
+
+  struct Alias {
+    std::string name;
+    size_t begin, end;  // of its definition in text_; unused once it is done
+    State state;
+    Selector selector;
+  };
+
   [[noreturn]] void fail(size_t offset, const std::string& what) const {
     throw_selector_fault(text_, origin_, offset, what);
   }
@@ -98,22 +114,79 @@ class Parser {
     return in_quotes(first_character(text_.substr(offset)));
   }
 
-  NamedSelector named_selector(size_t begin, size_t end, std::span<const NamedSelector> earlier) {
+  // `name=selector`; the selector is read by resolve(), for it may name what is defined behind it.
+  void take_definition(size_t begin, size_t end) {
     offset_ = begin;
     end_ = end;
     skip_spaces();
     const size_t name_offset = offset_;
-    const std::string name(take_while([](char c) { return is_name_letter(c) || is_digit(c); }));
+    const std::string name(take_while(is_alias_letter));
     if (name.empty()) fail(offset_, "expected a name, as in a=cuda0, but found " + at(offset_));
     skip_spaces();
     if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
-    for (const NamedSelector& other : earlier) {
-      if (other.name == name) fail(name_offset, in_quotes(name) + " is named twice");
+    if (find_alias(name) != nullptr) fail(name_offset, in_quotes(name) + " is named twice");
+    const std::string letters = to_lower(name.substr(0, name.find_last_not_of("0123456789") + 1));
+    if (std::find(known_.begin(), known_.end(), letters) != known_.end()) {
+      fail(name_offset, in_quotes(name) + " reads like a device; take another name");
     }
-    const size_t equals = offset_;
-    NamedSelector result{name, selector(equals + 1, end)};
-    if (result.selector.is_unset()) fail(equals + 1, "expected a device after \"=\"");
-    return result;
+    aliases_.push_back({name, offset_ + 1, end, State::kUnread, {}});
+  }
+
+  Alias* find_alias(std::string_view name) {
+    const auto found = std::find_if(aliases_.begin(), aliases_.end(), [&](const Alias& alias) { return alias.name == name; });
+    return found == aliases_.end() ? nullptr : &*found;
+  }
+
+  void resolve(Alias& alias) {
+    if (alias.state == State::kDone) return;
+    alias.state = State::kReading;
+    const auto outer = std::make_pair(offset_, end_);
+    alias.selector = selector(alias.begin, alias.end);
+    if (alias.selector.is_unset()) fail(alias.begin, "expected a device after \"=\"");
+    std::tie(offset_, end_) = outer;
+    alias.state = State::kDone;
+  }
+
+  // Takes an item that is an alias, and adds what it stands for. False, with nothing taken, where it is none.
+  bool take_alias(std::vector<SelectorItem>& items) {
+    const size_t begin = offset_;
+    skip_spaces();
+    const size_t start = offset_;
+    const bool exclude = peek() == '-' || peek() == '!';
+    if (exclude) ++offset_;
+    const size_t name_offset = offset_;
+    Alias* const alias = find_alias(take_while(is_alias_letter));
+    if (alias == nullptr) {
+      offset_ = begin;
+      return false;
+    }
+    const size_t name_end = offset_;
+    if (alias->state == State::kReading) fail(name_offset, in_quotes(alias->name) + " stands for itself");
+    skip_spaces();
+    if (!at_end() && peek() != ',') {
+      fail(offset_, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) +
+                        "; conditions and options belong there");
+    }
+    resolve(*alias);
+    for (SelectorItem item : alias->selector.items) {
+      if (exclude && (item.exclude || item.is_auto())) {
+        fail(start, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) + ", which cannot be excluded");
+      }
+      if (exclude) {
+        item.exclude = true;
+        item.options = {};
+        item.text = std::string(text_.substr(start, name_end - start));
+      }
+      item.alias = alias->name;
+      item.offset = start;
+      items.push_back(std::move(item));
+    }
+    return true;
+  }
+
+  std::string_view trimmed_text_of(const Alias& alias) const {
+    const std::string_view read = alias.selector.text;
+    return trimmed(read.empty() ? text_.substr(alias.begin, alias.end - alias.begin) : read);
   }
 
   SelectorItem item() {
@@ -146,15 +219,24 @@ class Parser {
     return result;
   }
 
+  // What an item may begin with.
+  std::vector<std::string> known_names() const {
+    std::vector<std::string> names = known_;
+    for (const Alias& alias : aliases_) names.push_back(alias.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   void take_name(SelectorItem& result) {
     const size_t begin = offset_;
     result.name = to_lower(take_while(is_name_letter));
     if (result.name.empty()) {
-      fail(begin, "expected a device but found " + at(begin) + " (known: " + joined(known_) + ")");
+      fail(begin, "expected a device but found " + at(begin) + " (known: " + joined(known_names()) + ")");
     }
     if (std::find(known_.begin(), known_.end(), result.name) == known_.end()) {
-      fail(begin, "no plugin is called " + in_quotes(result.name) + did_you_mean(result.name, known_) +
-                      " (known: " + joined(known_) + ")");
+      const std::vector<std::string> known = known_names();
+      fail(begin, "no plugin is called " + in_quotes(result.name) + did_you_mean(result.name, known) +
+                      " (known: " + joined(known) + ")");
     }
     if (result.exclude && result.is_auto()) fail(begin, "auto itself cannot be excluded");
   }
@@ -211,7 +293,7 @@ class Parser {
   }
 
   void take_condition(SelectorItem& result) {
-    static const std::array<std::string, 3> kKeys = {"pci", "uuid", "name"};  // in the order of DeviceKey
+    const std::array<std::string, 4> kKeys = {"pci", "uuid", "name", "platform"};  // in the order of DeviceKey
     const std::string name = key("a condition", kKeys);
     DeviceCondition condition;
     condition.key = static_cast<DeviceKey>(std::find(kKeys.begin(), kKeys.end(), name) - kKeys.begin());
@@ -230,27 +312,17 @@ class Parser {
   }
 
   void take_option(SelectorItem& result) {
-    static const std::array<std::string, 2> kOptions = {"mem", "streams"};
+    const std::array<std::string, 1> kOptions = {"mem"};
     const size_t key_offset = offset_ + 1;
     const std::string name = key("an option", kOptions);
     if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
     const size_t begin = ++offset_;
     const std::string_view text = value(name);
-    if (name == "mem") {
-      if (result.options.memory_limit) fail(key_offset, "\"mem\" is given twice");
-      std::string reason;
-      result.options.memory_limit = parse_byte_amount(text, &reason);
-      if (!result.options.memory_limit) fail(begin, reason);
-      if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
-    } else {
-      if (result.options.streams) fail(key_offset, "\"streams\" is given twice");
-      int32_t count = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-      if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMaxStreams) {
-        fail(begin, "\"streams\" must be a number from 1 to " + std::to_string(kMaxStreams) + ", not " + in_quotes(text));
-      }
-      result.options.streams = count;
-    }
+    if (result.options.memory_limit) fail(key_offset, "\"mem\" is given twice");
+    std::string reason;
+    result.options.memory_limit = parse_byte_amount(text, &reason);
+    if (!result.options.memory_limit) fail(begin, reason);
+    if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
   }
 
   std::string_view text_;
@@ -258,6 +330,7 @@ class Parser {
   size_t offset_ = 0;
   size_t end_;
   std::vector<std::string> known_;
+  std::vector<Alias> aliases_;
 };
 
 void check_size(std::string_view text, std::string_view origin) {
@@ -299,6 +372,12 @@ std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* 
       return refuse(" is no size; the units are K, M, G, T and %");
     }
     exponent = 10 * static_cast<int>(place + 1);
+  }
+  const std::string_view digits(text.data(), static_cast<size_t>(rest - text.data()));
+  if (unit.empty() && digits.find('.') != std::string_view::npos) {
+    if (!(number > 0 && number <= 1)) return refuse(" is no part in (0, 1]; bytes are whole numbers");
+    result.fraction = number;
+    return result;
   }
   if (exponent == 0) {
     // read again as an integer: exact beyond 2^53
@@ -356,15 +435,16 @@ bool Selector::may_choose_from(std::string_view plugin) const {
   return pooled && !excluded;
 }
 
-Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins) {
+Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
+                        std::span<const NamedSelector> aliases) {
   check_size(text, origin);
-  return Parser(text, origin, known_plugins).selector(0, text.size());
+  return Parser(text, origin, known_plugins, aliases).selector(0, text.size());
 }
 
 std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
                                                  std::span<const std::string> known_plugins) {
   check_size(text, origin);
-  return Parser(text, origin, known_plugins).named_selectors();
+  return Parser(text, origin, known_plugins, {}).named_selectors();
 }
 
 void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset, const std::string& what) {

@@ -4,11 +4,12 @@
 // What is then chosen is device_choice.hpp's.
 //
 //   list    := item {"," item}                     tried left to right; spaces around items do not matter
-//   item    := ["-" | "!"] name [index] ["@" key ("=" | "~") value] {"+" option "=" value}
+//   item    := ["-" | "!"] (alias | name [index] ["@" key ("=" | "~") value] {"+" option "=" value})
+//   alias   := a name of COMPUTE_DEVICES           stands for its selector
 //   name    := letters and "_"                     a plugin, or `auto`, or `gpu`; case does not matter
 //   index   := digits [":" digits] | ":" digits    `cuda0`; `opencl0:1` platform 0, device 1; `opencl:3` flat index
-//   key     := pci | uuid | name                   "=" is equality, "~" is a part of it
-//   option  := mem | streams                       `+mem=4G`, `+mem=30%`, `+streams=2`
+//   key     := pci | uuid | name | platform        "=" is equality, "~" is a part of it
+//   option  := mem                                 `+mem=4G`, `+mem=30%`
 #ifndef COMPUTE_CORE_SELECTOR_HPP_
 #define COMPUTE_CORE_SELECTOR_HPP_
 
@@ -25,13 +26,13 @@ namespace compute {
 // An amount of memory: bytes, or a part of what the device has in total.
 struct ByteAmount {
   int64_t size_bytes = 0;
-  double fraction = 0;  // in (0, 1] where the text was a percentage; `size_bytes` is 0 then
+  double fraction = 0;  // in (0, 1] where the text was a part; `size_bytes` is 0 then
 
   int64_t of(int64_t total_bytes) const;
   bool operator==(const ByteAmount&) const = default;
 };
 
-// Reads `4096`, `4G`, `1.5GiB` or `30%`; empty, with the reason, where it is none of them.
+// Reads `4096`, `4G`, `1.5GiB`, `30%` or `0.3`, a part since it has a decimal point and no unit; empty, with the reason, where it is none of them.
 //
 // The units K, M, G and T, alone or followed by B or iB, are powers of 1024.
 std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* out_reason);
@@ -39,7 +40,7 @@ std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* 
 // The usual form of a PCI address (`0000:65:00.0`), or nothing. Takes short and long domains, and upper case.
 std::optional<std::string> canonical_pci_address(std::string_view text);
 
-enum class DeviceKey { kPci, kUuid, kName };
+enum class DeviceKey { kPci, kUuid, kName, kPlatform };
 
 struct DeviceCondition {
   DeviceKey key = DeviceKey::kName;
@@ -50,12 +51,12 @@ struct DeviceCondition {
 // What one device is opened with.
 struct DeviceOptions {
   std::optional<ByteAmount> memory_limit;
-  std::optional<int32_t> streams;
 };
 
 struct SelectorItem {
   std::string text;   // as written, for messages
   size_t offset = 0;  // where it stands in the selector's text
+  std::string alias;  // the name of COMPUTE_DEVICES that stands there in its place; empty: none
   bool exclude = false;
   std::string name;                     // lower case
   std::optional<int32_t> first_index;   // `cuda0`: the device; `opencl0`: the platform
@@ -83,8 +84,14 @@ struct Selector {
   bool may_choose_from(std::string_view plugin) const;
 };
 
+// A name of COMPUTE_DEVICES and what it stands for.
+struct NamedSelector {
+  std::string name;
+  Selector selector;
+};
+
 // Parses a selector. `known_plugins` are the names of the plugins that were found, those that failed to load included;
-// `auto`, `gpu`, `cpu`, `cuda` and `opencl` are always known.
+// `auto`, `gpu`, `cpu`, `cuda` and `opencl` are always known. Items that name one of `aliases` are replaced by its items.
 //
 // Throws INVALID_ARGUMENT for a malformed text or an unknown name. The message's first line is complete in itself; the
 // text and a caret under the fault follow on lines of their own:
@@ -92,14 +99,12 @@ struct Selector {
 //   COMPUTE_DEVICE "cpu,cdua0", column 5: no plugin is called "cdua"; did you mean "cuda"? (known: auto, cpu, …)
 //     cpu,cdua0
 //         ^
-Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins);
+Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
+                        std::span<const NamedSelector> aliases = {});
 
-struct NamedSelector {
-  std::string name;
-  Selector selector;
-};
-
-// Parses COMPUTE_DEVICES: `a=cuda0;b=opencl0:0`. Names are letters, digits and `_`. Errors as in parse_selector.
+// Parses COMPUTE_DEVICES: `a=cuda0;b=a,opencl0:0`. Names are letters, digits and `_`, do not read like a device
+// (`cuda0`), and may stand in each other's selectors in any order. Errors as in parse_selector; a name that stands for
+// itself, by whatever way, is one.
 std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
                                                  std::span<const std::string> known_plugins);
 

@@ -6,13 +6,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
-#include <thread>
+
+#include "core/caller_world.hpp"
+#include "core/in_use.hpp"
+#include "core/thread.hpp"
 
 namespace compute {
 namespace {
 
-thread_local bool on_service_thread = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool on_service_thread = false;
 
 struct Service {
   std::mutex mutex;
@@ -30,15 +34,21 @@ struct Service {
       tasks.pop_front();
       busy = true;
       guard.unlock();
-      try {
-        task();
-        task = nullptr;
-      } catch (...) {
-        // Tasks record their own failures; nothing may leave a thread's entry point.
-      }
+      run(task);
       guard.lock();
       busy = false;
       if (tasks.empty()) idle.notify_all();
+    }
+  }
+
+  static void run(std::function<void()>& task) noexcept {
+    const Undivided undivided;  // tasks run during shutdown too
+    try {
+      const CallerWorld world;  // also this thread's own, which a callback may change
+      task();
+      task = nullptr;
+    } catch (...) {
+      // Tasks record their own failures; nothing may leave a thread's entry point.
     }
   }
 };
@@ -54,11 +64,12 @@ Service*& instance() {
 void run_in_background(std::function<void()> task) {
   Service& service = *instance();
   std::lock_guard guard(service.mutex);
-  service.tasks.push_back(std::move(task));
   if (!service.running) {
-    std::thread([&service] { service.loop(); }).detach();
+    // First, so that a task is queued only if somebody will run it.
+    start_thread([&service] { service.loop(); });
     service.running = true;
   }
+  service.tasks.push_back(std::move(task));
   service.work.notify_one();
 }
 
@@ -73,6 +84,9 @@ bool drain_background(int64_t timeout_ns) noexcept {
 
 bool is_background_thread() noexcept { return on_service_thread; }
 
-void forget_background_thread() noexcept { instance() = new Service; }
+void forget_background_thread() noexcept {
+  on_service_thread = false;  // a callback that forks goes on as the child's only thread
+  instance() = new (std::nothrow) Service;
+}
 
 }  // namespace compute

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/copy_helpers.hpp"
 #include "core/device.hpp"
@@ -24,12 +25,11 @@ int64_t chunk_bytes(int64_t size_bytes) noexcept {
 // The pinned chunks of one transfer, as many as there is memory for. A chunk is filled again once the number under which it was used last has been reached.
 class Ring {
  public:
-  Ring(Timeline& timeline, int64_t chunk, int64_t count) : timeline_(timeline), pool_(*timeline.device.pinned) {
+  Ring(Timeline& timeline, int64_t chunk, int64_t count) : timeline_(timeline) {
     const auto wanted = static_cast<size_t>(std::min<int64_t>(count, kSlots));
     try {
       for (; used_ < wanted; ++used_) {
-        Block& block = slots_[used_].block;
-        block = pool_.allocate(chunk, nullptr, MemoryUse::kTemporary);
+        const Block& block = slots_[used_].owned.emplace(*timeline.device.pinned, chunk, MemoryUse::kTemporary).block();
         data_[used_] = reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
       }
     } catch (const Error&) {
@@ -38,21 +38,17 @@ class Ring {
   }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
-  ~Ring() {
-    for (size_t i = 0; i < used_; ++i) {
-      const Access last{&timeline_, slots_[i].number};
-      pool_.free(slots_[i].block, {&last, slots_[i].number != 0 ? size_t{1} : size_t{0}});
-    }
-  }
 
   int64_t size() const noexcept { return static_cast<int64_t>(used_); }
   std::span<void* const> data() const noexcept { return {data_.data(), used_}; }
   void* data(int64_t chunk) const noexcept { return data_[static_cast<size_t>(chunk) % used_]; }
-  // What was queued for this chunk so far carries `number`.
-  void mark(int64_t chunk, uint64_t number) {
+  // What is queued for this chunk next carries `number`.
+  void use(int64_t chunk, uint64_t number) {
+    at(chunk).owned->used_by(timeline_, number);
     at(chunk).number = number;
-    timeline_.mark_at_locked(number);
   }
+  // It has been queued.
+  void mark(int64_t chunk) { timeline_.mark_at_locked(at(chunk).number); }
   void wait(int64_t chunk) {
     if (at(chunk).number != 0) timeline_.wait_locked(at(chunk).number);
   }
@@ -60,13 +56,12 @@ class Ring {
 
  private:
   struct Slot {
-    Block block;
+    std::optional<OwnedBlock> owned;
     uint64_t number = 0;
   };
   Slot& at(int64_t chunk) noexcept { return slots_[static_cast<size_t>(chunk) % used_]; }
 
   Timeline& timeline_;
-  MemoryPool& pool_;
   std::array<Slot, kSlots> slots_;
   std::array<void*, kSlots> data_{};
   size_t used_ = 0;
@@ -88,7 +83,7 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
   Timeline& timeline = submission.timeline();
   compute_device& device = timeline.device;
   const auto plain = [&] {
-    device.check(device.table.copy_from_host(timeline.plugin_stream, src, &dst, size_bytes));
+    submission.check(device.table.copy_from_host(timeline.plugin_stream, src, dst, size_bytes));
     return false;
   };
   if (!uses_ring(device) || size_bytes == 0) return plain();
@@ -110,8 +105,9 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
     const int64_t begin = i * chunk;
     const int64_t bytes = std::min(chunk, size_bytes - begin);
     const compute_plugin_operand part{dst.buffer, dst.offset_bytes + begin};
-    device.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), &part, bytes));
-    ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
+    ring.use(i, submission.first_number() + static_cast<uint64_t>(i));
+    submission.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), part, bytes));
+    ring.mark(i);
   }
   return true;
 }
@@ -120,7 +116,7 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
   Timeline& timeline = submission.timeline();
   compute_device& device = timeline.device;
   const auto plain = [&] {
-    device.check(device.table.copy_to_host(timeline.plugin_stream, &src, dst, size_bytes));
+    submission.check(device.table.copy_to_host(timeline.plugin_stream, src, dst, size_bytes));
     return false;
   };
   if (!uses_ring(device) || size_bytes == 0) return plain();
@@ -132,8 +128,9 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
     const int64_t begin = i * chunk;
     const int64_t bytes = std::min(chunk, size_bytes - begin);
     const compute_plugin_operand part{src.buffer, src.offset_bytes + begin};
-    device.check(device.table.copy_to_host(timeline.plugin_stream, &part, ring.data(i), bytes));
-    ring.mark(i, submission.first_number() + static_cast<uint64_t>(i));
+    ring.use(i, submission.first_number() + static_cast<uint64_t>(i));
+    submission.check(device.table.copy_to_host(timeline.plugin_stream, part, ring.data(i), bytes));
+    ring.mark(i);
   };
   for (int64_t i = 0; i < ring.size(); ++i) queue(i);
   ChunkedCopy copy(ChunkedCopy::Direction::kFromRing, dst, size_bytes, ring.data(), chunk);

@@ -91,7 +91,7 @@ compute_error* compute_stream_synchronize(compute_stream* stream) {
     const Running running;
     compute_stream& self = usable(stream, "compute_stream_synchronize");
     const uint64_t number = self.timeline.submitted();
-    if (number > 0) self.timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+    if (number > 0) self.timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
   });
 }
 
@@ -103,7 +103,7 @@ compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout
     if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
     compute_stream& self = usable(stream, "compute_stream_wait_until");
     const uint64_t number = self.timeline.submitted();
-    *out_reached = number == 0 || self.timeline.wait(number, timeout_ns) ? 1 : 0;
+    *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
   });
 }
 
@@ -115,7 +115,7 @@ compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finishe
     compute_stream& self = usable(stream, "compute_stream_query");
     const uint64_t number = self.timeline.submitted();
     self.timeline.poll();
-    self.timeline.require_healthy();
+    self.timeline.report(number);
     *out_finished = self.timeline.has_reached(number) ? 1 : 0;
   });
 }
@@ -131,9 +131,12 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
     try {
       run_in_background([&timeline, number, callback, user_data, stream] {
         compute_error* error = guard([&] {
-          if (number > 0) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+          if (number > 0) timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
         });
-        callback(error, user_data);
+        {
+          const Parked parked;
+          callback(error, user_data);
+        }
         compute_error_free(error);
         compute_stream_release(stream);
       });
@@ -175,8 +178,9 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     Timeline& own = waiting.timeline;
     Timeline& other = self.timeline;
     if (&own == &other || other.has_reached(self.number)) return;
+    if (other.has_ended(self.number)) other.require_healthy();
     if (other.device.plugin != own.device.plugin || own.plugin_stream == 0) {
-      other.wait(self.number, COMPUTE_TIMEOUT_NONE);
+      other.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
       return;
     }
     Timeline& first = own.id < other.id ? own : other;
@@ -184,7 +188,11 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     std::lock_guard first_guard(first.lock);
     std::lock_guard second_guard(second.lock);
     own.require_healthy();
-    if (other.plugin_stream != 0) own.wait_for_locked(other, self.number, own.submitted() + 1);
+    if (other.plugin_stream == 0) return;
+    own.reserve_sources_locked(1);
+    const uint64_t mark = own.wait_for_locked(other, self.number);
+    // Without tracking the event is all that says what the work behind it depends on.
+    if (own.untracked && mark != 0) own.depend_locked({own.submitted() + 1, &other, self.number, mark, true});
   });
 }
 
@@ -192,7 +200,7 @@ compute_error* compute_event_synchronize(compute_event* event) {
   return guard([&] {
     compute_event& self = checked(event);
     const Running running;
-    if (self.number > 0) self.timeline.wait(self.number, COMPUTE_TIMEOUT_NONE);
+    if (self.number > 0) self.timeline.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
   });
 }
 
@@ -203,9 +211,7 @@ compute_error* compute_event_query(compute_event* event, int32_t* out_finished) 
     compute_event& self = checked(event);
     const Running running;
     self.timeline.poll();
-    if (any_failure()) {
-      if (const Failure* failure = self.timeline.poison(self.number)) throw_failure(*failure);
-    }
+    self.timeline.report(self.number);
     *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
   });
 }

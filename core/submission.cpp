@@ -32,9 +32,7 @@ std::span<Use> merge(std::span<Use> uses) {
 using Dependencies = SmallVector<Access, 8>;
 
 void add(Dependencies& found, const Timeline& own, const Access& access) {
-  if (access.timeline == nullptr || access.timeline == &own || access.timeline->has_reached(access.number)) return;
-  // Failed work has ended; waiting for it would pass its failure on to what overwrites its results.
-  if (const Failure* failure = access.timeline->failure(); failure != nullptr && access.number > failure->last_good) return;
+  if (access.timeline == nullptr || access.timeline == &own || access.timeline->has_ended(access.number)) return;
   for (Access& seen : found) {
     if (seen.timeline == access.timeline) {
       seen.number = std::max(seen.number, access.number);
@@ -44,18 +42,27 @@ void add(Dependencies& found, const Timeline& own, const Access& access) {
   found.push_back(access);
 }
 
-// What a use must come after.
+// What a use must come after. Work on an untracked timeline is ordered by the program, which knows nothing of who had the memory before.
 void collect(Dependencies& found, const Timeline& own, const Use& use) {
+  if (own.untracked) return add(found, own, pending_on(use.buffer->block));
   add(found, own, use.buffer->last_write);
   if (!use.write) return;
   add(found, own, use.buffer->last_read);
   for (const Access& read : use.buffer->more_reads) add(found, own, read);
 }
 
+bool reads(const Use& use) { return !use.write || !use.covers; }
+
+// The last write of what a use reads, if it may yet turn out that there are no values.
+bool is_open(const Access& last, const Timeline& own) {
+  if (last.timeline == nullptr) return false;
+  return last.timeline == &own ? own.is_unsettled(last.number) : !last.timeline->has_reached(last.number);
+}
+
 // True iff the use comes after nothing that another timeline may still be doing, and is recorded without allocating.
 bool is_settled(const Use& use, const Timeline& own) {
   const auto settled = [&](const Access& access) {
-    return access.timeline == &own || access.timeline == nullptr || access.timeline->has_reached(access.number);
+    return access.timeline == &own || access.timeline == nullptr || access.timeline->has_ended(access.number);
   };
   const Buffer& buffer = *use.buffer;
   if (!settled(buffer.last_write)) return false;
@@ -64,7 +71,9 @@ bool is_settled(const Use& use, const Timeline& own) {
 }
 
 void record(const Use& use, Timeline& timeline, uint64_t number) {
-  if (use.write) {
+  if (use.write && timeline.untracked) {
+    use.buffer->record_untracked_write(timeline, number);
+  } else if (use.write) {
     use.buffer->record_write(timeline, number);
   } else {
     use.buffer->record_read(timeline, number);
@@ -82,13 +91,14 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
 // The usual case: one stream, nothing to wait for, nothing failed. Otherwise nothing is locked or recorded on return.
 bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
   timeline_.lock.lock();
-  if (any_failure() || timeline_.must_throttle()) {
+  if (timeline_.must_throttle() || timeline_.has_unsettled()) {
     timeline_.lock.unlock();
     return false;
   }
   for (const Use& use : uses) use.buffer->lock.lock();
   bool settled = true;
   for (const Use& use : uses) settled = settled && is_settled(use, timeline_);
+  settled = settled && !any_failure();  // looked at last: what has been reached may have failed just before
   if (settled) {
     number_ = timeline_.next(op, numbers());
     for (const Use& use : uses) record(use, timeline_, number_);
@@ -98,107 +108,185 @@ bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
   return settled;
 }
 
-void Submission::order_after_others(std::span<const Use> uses, const char* op) {
-  Timeline& timeline = timeline_;
-  SmallVector<Timeline*, 4> others;  // locked as well, in the order of their ids
-  const auto lock_all = [&] {
+namespace {
+
+class BufferLocks {
+ public:
+  explicit BufferLocks(std::span<const Use> uses) : uses_(uses) {
+    for (const Use& use : uses_) use.buffer->lock.lock();
+  }
+  ~BufferLocks() {
+    for (const Use& use : uses_) use.buffer->lock.unlock();
+  }
+  BufferLocks(const BufferLocks&) = delete;
+  BufferLocks& operator=(const BufferLocks&) = delete;
+
+ private:
+  const std::span<const Use> uses_;
+};
+
+// The locks of the timeline that is submitted to and of those that it comes after, taken in the order of their ids.
+class TimelineLocks {
+ public:
+  explicit TimelineLocks(Timeline& own) : own_(own) {}
+  ~TimelineLocks() { unlock(); }
+  TimelineLocks(const TimelineLocks&) = delete;
+  TimelineLocks& operator=(const TimelineLocks&) = delete;
+
+  void lock() noexcept {
+    if (held_) return;
     bool own_locked = false;
-    for (Timeline* other : others) {
-      if (!own_locked && timeline.id < other->id) {
-        timeline.lock.lock();
+    for (Timeline* other : others_) {
+      if (!own_locked && own_.id < other->id) {
+        own_.lock.lock();
         own_locked = true;
       }
       other->lock.lock();
     }
-    if (!own_locked) timeline.lock.lock();
-  };
-  const auto unlock_others = [&] {
-    for (Timeline* other : others) other->lock.unlock();
-  };
-  const auto unlock_buffers = [&] {
-    for (const Use& use : uses) use.buffer->lock.unlock();
-  };
+    if (!own_locked) own_.lock.lock();
+    held_ = true;
+  }
 
+  void unlock() noexcept {
+    if (!held_) return;
+    keep_own();
+    own_.lock.unlock();
+  }
+
+  // Leaves the timeline's own lock to the caller.
+  void keep_own() noexcept {
+    for (Timeline* other : others_) other->lock.unlock();
+    held_ = false;
+  }
+
+  bool cover(const Timeline& other) const noexcept { return std::find(others_.begin(), others_.end(), &other) != others_.end(); }
+
+  // Locked with the others from the next time on.
+  void add(Timeline& other) {
+    unlock();
+    others_.push_back(&other);
+    std::sort(others_.begin(), others_.end(), [](const Timeline* a, const Timeline* b) { return a->id < b->id; });
+  }
+
+ private:
+  Timeline& own_;
+  SmallVector<Timeline*, 4> others_;
+  bool held_ = false;
+};
+
+// The failure that made what a use finds in its buffer worthless; NULL if there is none.
+const Failure* poison_of(const Use& use) {
+  const Access& last = use.buffer->last_write;
+  return last.timeline != nullptr && any_failure() ? last.timeline->poison(last.number) : nullptr;
+}
+
+// What is waited for, with the mark that stands for it.
+struct Ordered {
+  Timeline* timeline = nullptr;
+  uint64_t number = 0;
+  uint64_t mark = 0;
+};
+
+// Whether work of `own` can only come after `access` by waiting on the host: it is another plugin's, or runs as it is called.
+bool is_waited_for_on_host(const Access& access, const Timeline& own) {
+  const Timeline& other = *access.timeline;
+  const bool same_plugin = other.device.plugin == own.device.plugin && other.plugin_stream != 0 && own.plugin_stream != 0;
+  return !same_plugin || own.immediate;
+}
+
+}  // namespace
+
+// What the uses read and it is unknown whether it has values. Throws if it is known that something has none. Called with the buffers locked.
+SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
+  SmallVector<Access, 8> sources;
+  // In this order: what has ended by the first look shows how at the second.
+  for (const Use& use : uses) {
+    const Access last = use.buffer->last_write;
+    if (!is_open(last, timeline_)) continue;
+    if (!reads(use)) {
+      overwrites_open_ = true;
+    } else if (last.timeline == &timeline_ || !timeline_.untracked) {
+      sources.push_back(last);
+    }
+  }
+  for (const Use& use : uses) {
+    const Failure* failure = poison_of(use);
+    if (failure == nullptr) continue;
+    if (reads(use)) throw_failure(*failure);
+    overwrites_open_ = true;
+  }
+  return sources;
+}
+
+// Nothing is recorded before everything that it comes after is in the stream: what a record replaces counts as waited for.
+void Submission::order_after_others(std::span<const Use> uses, const char* op) {
+  TimelineLocks locks(timeline_);
+  SmallVector<Ordered, 8> ordered;  // these are waited for, or will never end
+  const auto order_of = [&](const Access& access) {
+    return std::find_if(ordered.begin(), ordered.end(), [&](const Ordered& before) {
+      return before.timeline == access.timeline && before.number >= access.number;
+    });
+  };
+  const auto is_ordered = [&](const Access& access) { return order_of(access) != ordered.end(); };
   for (;;) {
-    lock_all();
-    try {
-      timeline.require_healthy();
-      if (!timeline.immediate) timeline.throttle_locked();
-    } catch (...) {
-      unlock_others();
-      timeline.lock.unlock();
-      throw;
+    if (timeline_.must_throttle()) {
+      locks.unlock();
+      timeline_.throttle();
     }
-    for (const Use& use : uses) use.buffer->lock.lock();
+    locks.lock();
+    timeline_.require_healthy();
     Dependencies dependencies;
-    try {
-      if (!timeline.untracked) {
-        for (const Use& use : uses) collect(dependencies, timeline, use);
+    {
+      const BufferLocks buffers(uses);
+      for (const Use& use : uses) collect(dependencies, timeline_, use);
+      const SmallVector<Access, 8> sources = look_at_contents(uses);
+      if (std::all_of(dependencies.begin(), dependencies.end(), is_ordered)) {
+        timeline_.reserve_sources_locked(sources.size());
+        const uint64_t number = timeline_.submitted() + static_cast<uint64_t>(numbers());
+        for (const Use& use : uses) record(use, timeline_, number);
+        number_ = timeline_.next(op, numbers());
+        for (const Access& source : sources) {
+          const auto order = order_of(source);
+          const uint64_t mark = order != ordered.end() ? order->mark : 0;
+          timeline_.depend_locked({number_, source.timeline, source.number, mark, false});
+        }
+        locks.keep_own();
+        return;
       }
-    } catch (...) {
-      unlock_buffers();
-      unlock_others();
-      timeline.lock.unlock();
-      throw;
     }
-    Access on_host;                // waited for here without any lock: of another plugin, or this timeline runs work as it is called
+    Access on_host;
     Timeline* unlocked = nullptr;  // one of this plugin that is not locked yet
     for (const Access& access : dependencies) {
-      const bool same_plugin = access.timeline->device.plugin == timeline.device.plugin && access.timeline->plugin_stream != 0 &&
-                               timeline.plugin_stream != 0;
-      if (!same_plugin || timeline.immediate) {
+      if (is_ordered(access)) continue;
+      if (is_waited_for_on_host(access, timeline_)) {
         on_host = access;
-      } else if (std::find(others.begin(), others.end(), access.timeline) == others.end()) {
+      } else if (!locks.cover(*access.timeline)) {
         unlocked = access.timeline;
       }
     }
-    const Failure* poison = nullptr;
-    if (any_failure()) {
-      for (const Use& use : uses) {
-        const Access& last = use.buffer->last_write;
-        if ((use.write && use.covers) || last.timeline == nullptr) continue;
-        poison = last.timeline->poison(last.number);
-        if (poison != nullptr) break;
-      }
-    }
-    if (poison == nullptr && on_host.timeline == nullptr && unlocked == nullptr) {
-      number_ = timeline.next(op, numbers());
-      try {
-        for (const Use& use : uses) record(use, timeline, number_);
-        unlock_buffers();
-      } catch (...) {
-        unlock_buffers();
-        unlock_others();
-        if (timeline.immediate) timeline.reach_immediately();
-        timeline.lock.unlock();
-        throw;
-      }
-      try {
-        for (const Access& access : dependencies) timeline.wait_for_locked(*access.timeline, access.number, number_);
-      } catch (...) {
-        unlock_others();
-        timeline.lock.unlock();
-        throw;
-      }
-      unlock_others();
-      return;
-    }
-    unlock_buffers();
-    unlock_others();
-    timeline.lock.unlock();
-    if (poison != nullptr) throw_failure(*poison);
     if (on_host.timeline != nullptr) {
-      try {
-        on_host.timeline->wait(on_host.number, COMPUTE_TIMEOUT_NONE);
-      } catch (const Error&) {
-        // Failed work has ended; whether its results are needed is looked at again.
-        if (on_host.timeline->failure() == nullptr) throw;
+      locks.unlock();
+      // Whether it failed, and whether that matters here, is looked at again.
+      on_host.timeline->wait_for_end(on_host.number, COMPUTE_TIMEOUT_NONE);
+      ordered.push_back({on_host.timeline, on_host.number, 0});
+    } else if (unlocked != nullptr) {
+      locks.add(*unlocked);
+    } else {
+      for (const Access& access : dependencies) {
+        if (is_ordered(access)) continue;
+        ordered.push_back({access.timeline, access.number, timeline_.wait_for_locked(*access.timeline, access.number)});
       }
-      continue;
     }
-    others.push_back(unlocked);
-    std::sort(others.begin(), others.end(), [](const Timeline* a, const Timeline* b) { return a->id < b->id; });
   }
+}
+
+void Submission::refuse(compute_error* refusal, const char* op) {
+  Device& device = timeline_.device;
+  device.note_error(refusal->code);
+  Error error = Error::adopt(refusal).on_device(device.name);
+  error.with_op(op);
+  if (parts_ > 0 || overwrites_open_) spoil(error);
+  throw error;
 }
 
 Submission::~Submission() {

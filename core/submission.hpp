@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/small_vector.hpp"
 #include "core/timeline.hpp"
 
 namespace compute {
@@ -34,14 +35,28 @@ class Submission {
   uint64_t number() const { return number_; }
   uint64_t first_number() const { return number_ - extra_numbers_; }
 
+  // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error; where part of
+  // the work was queued before it, or it is no longer known how the old contents came about, what was to be written is worthless.
+  // `op` is what the error names if it names none.
+  void check(compute_error* error, const char* op = "") {
+    if (error != nullptr) [[unlikely]] refuse(error, op);
+    ++parts_;
+  }
+  // What this submission wrote is worthless, though the stream goes on.
+  void spoil(const Error& error) noexcept { timeline_.spoil(number_, error); }
+
  private:
   int64_t numbers() const { return static_cast<int64_t>(extra_numbers_) + 1; }
   bool order_at_once(std::span<const Use> uses, const char* op);
   void order_after_others(std::span<const Use> uses, const char* op);
+  SmallVector<Access, 8> look_at_contents(std::span<const Use> uses);
+  [[noreturn]] void refuse(compute_error* error, const char* op);
 
   Timeline& timeline_;
   uint64_t number_ = 0;
   uint64_t extra_numbers_ = 0;
+  int32_t parts_ = 0;             // that are queued
+  bool overwrites_open_ = false;  // results of which it was not known whether they have values
 };
 
 }  // namespace compute

@@ -97,6 +97,9 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
   return count == 0 ? 0 : nonzero;
 }
 
+// More than processors address, and little enough for sums and products of a few such numbers.
+constexpr uint64_t kGreatestReach = uint64_t{1} << 60;
+
 Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data) {
   Reach reach;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
@@ -111,7 +114,7 @@ Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_
   }
   const auto address = reinterpret_cast<uintptr_t>(data);
   const uint64_t below = 0 - static_cast<uint64_t>(reach.low), above = static_cast<uint64_t>(reach.high);
-  if (below > address || above > UINTPTR_MAX - address || below + above > static_cast<uint64_t>(INT64_MAX)) {
+  if (below > address || above > UINTPTR_MAX - address || below > kGreatestReach || above > kGreatestReach) {
     throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space", who, below, above, fmt::ptr(data)));
   }
   return reach;
@@ -144,6 +147,15 @@ std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> sha
   return strides;
 }
 
+std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides) {
+  auto settled = dense_strides(shape);
+  if (strides == nullptr || std::find(shape.begin(), shape.end(), 0) != shape.end()) return settled;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] > 1) settled[i] = strides[i];
+  }
+  return settled;
+}
+
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user) {
   const auto strides = dense_strides(shape);
   return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
@@ -153,7 +165,7 @@ Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t
                     Timeline* user) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
-  BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, MemoryUse::kTensor));
+  BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, {dtype, shape}));
   return new Tensor(std::move(buffer), dtype, shape, strides, 0);
 }
 

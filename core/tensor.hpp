@@ -90,6 +90,10 @@ bool overlaps_itself(const Tensor& tensor);
 
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
 
+// Strides from outside as tensors keep them: dense where they move nothing, along axes of one element and in tensors without elements, so that
+// products of strides and extents fit in 64 bits. NULL: dense. The shape was checked.
+std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
+
 // A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,

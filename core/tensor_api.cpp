@@ -119,8 +119,8 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: data is not aligned to {} bytes", who, alignment));
   }
-  const auto dense = dense_strides(shape);
-  const std::span<const int64_t> used(strides != nullptr ? strides : dense.data(), shape.size());
+  const auto settled = settled_strides(shape, strides);
+  const std::span<const int64_t> used(settled.data(), shape.size());
   const auto [low, high] = checked_reach(who, dtype, shape, used, data);
   const auto address = reinterpret_cast<uintptr_t>(data);
   std::unique_ptr<Deleter> last_use;
@@ -178,7 +178,7 @@ compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, 
       Submission submission(timeline, {&use, 1}, "fill");
       if (self.plugin != nullptr) {
         const compute_plugin_operand place = operand_at(*tensor->buffer, 0);
-        self.check(self.table.fill(timeline.plugin_stream, &place, bytes, value, size));
+        submission.check(self.table.fill(timeline.plugin_stream, place, bytes, value, size));
       } else {
         fill_bytes(tensor->buffer->host_address(), bytes, value, size);
       }
@@ -293,7 +293,9 @@ compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* labe
   return guard([&] {
     Tensor& self = checked(tensor);
     require_not_null(label, "label");
+    const Undivided undivided;
     self.set_label(label);
+    if (self.buffer != nullptr && self.buffer->block) self.buffer->device.memory->set_label(self.buffer->block, label);
   });
 }
 const char* compute_tensor_label(const compute_tensor* tensor) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "core/dispatch.hpp"
@@ -69,9 +70,9 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
 
 void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write) {
   Timeline& timeline = submission.timeline();
-  const compute_plugin_device_table& table = timeline.device.table;
-  timeline.device.check(write ? table.copy_from_host(timeline.plugin_stream, data, &place, size_bytes)
-                              : table.copy_to_host(timeline.plugin_stream, &place, data, size_bytes));
+  const DeviceTable& table = timeline.device.table;
+  submission.check(write ? table.copy_from_host(timeline.plugin_stream, data, place, size_bytes)
+                         : table.copy_to_host(timeline.plugin_stream, place, data, size_bytes));
 }
 
 // Whether host memory is pinned, so that the device reaches it itself, or goes by way of memory that is.
@@ -201,14 +202,14 @@ Tensor* move(Tensor& tensor, Device& device) {
     source.counters.count_transfer(false, bytes, false);
     return made.release();
   }
-  if (source.plugin == device.plugin && device.table.copy_peer != nullptr) {
+  if (source.plugin == device.plugin && device.table.has_copy_peer()) {
     Timeline& target = default_timeline(device);
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
     Submission submission(target, uses, "to_device");
     const compute_plugin_operand src = operand_at(*from.buffer, from.offset_bytes), dst = operand_at(*made->buffer, 0);
-    compute_error* error = device.table.copy_peer(target.plugin_stream, source.plugin_device, &src, &dst, bytes);
+    compute_error* error = device.table.copy_peer(target.plugin_stream, source.table, src, dst, bytes);
     if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) {
-      device.check(error);
+      submission.check(error);
       source.counters.count_transfer(false, bytes, false);
       device.counters.count_transfer(true, bytes, false);
       return made.release();
@@ -225,11 +226,11 @@ Tensor* move(Tensor& tensor, Device& device) {
 // the device.
 class HostCopy {
  public:
-  explicit HostCopy(const Tensor& tensor) : device_(tensor.device()) {
+  explicit HostCopy(const Tensor& tensor) {
     const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
-    if (device_.pinned) {
+    if (tensor.device().pinned) {
       try {
-        block_ = device_.pinned->allocate(bytes, nullptr, MemoryUse::kTemporary);
+        pinned_.emplace(*tensor.device().pinned, bytes, MemoryUse::kTemporary);
         return;
       } catch (const Error&) {
         // The system has no more memory to pin. Pageable memory serves as well.
@@ -239,18 +240,16 @@ class HostCopy {
   }
   HostCopy(const HostCopy&) = delete;
   HostCopy& operator=(const HostCopy&) = delete;
-  ~HostCopy() {
-    if (block_) device_.pinned->free(block_, {});
-  }
 
   void* data() const noexcept {
-    return block_ ? reinterpret_cast<void*>(block_.buffer + static_cast<uint64_t>(block_.offset_bytes)) : buffer_->host_address();
+    if (!pinned_) return buffer_->host_address();
+    const Block& block = pinned_->block();
+    return reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
   }
-  HostSide side() const noexcept { return block_ ? HostSide::kPinned : HostSide::kPageable; }
+  HostSide side() const noexcept { return pinned_ ? HostSide::kPinned : HostSide::kPageable; }
 
  private:
-  Device& device_;
-  Block block_;
+  std::optional<OwnedBlock> pinned_;
   BufferReference buffer_;
 };
 
@@ -262,21 +261,28 @@ struct Mapping {
   void* plugin_map = nullptr;      // what memory_map gave, for memory that only the plugin can make visible
 };
 
+void wait_to_map(Tensor& tensor, int32_t access) {
+  if ((access & COMPUTE_ACCESS_READ) == 0 && is_whole(tensor)) {
+    wait_to_overwrite(*tensor.buffer);
+  } else {
+    wait_for_buffer(*tensor.buffer, (access & COMPUTE_ACCESS_WRITE) != 0);
+  }
+}
+
 // The memory of a tensor that the plugin can make visible to the host, at its first element; NULL where it cannot.
 void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
   if (!buffer.block || (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0) return nullptr;
-  if (device.table.memory_map == nullptr || device.table.memory_unmap == nullptr) return nullptr;
+  if (!device.table.has_memory_map()) return nullptr;
   device.require_usable();
-  wait_for_buffer(buffer, (access & COMPUTE_ACCESS_WRITE) != 0);
+  wait_to_map(tensor, access);
   int64_t begin = 0, end = 0;
   tensor.byte_range(&begin, &end);
   const compute_plugin_operand place = operand_at(buffer, begin);
   const int32_t direction =
       ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) | ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
-  compute_error* error =
-      device.table.memory_map(device.plugin_device, 0, place.buffer, place.offset_bytes, end - begin, direction, &mapping.plugin_map);
+  compute_error* error = device.table.memory_map(0, place, end - begin, direction, &mapping.plugin_map);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);
     return nullptr;
@@ -287,7 +293,7 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
 
 void unmap_in_place(Mapping& mapping) noexcept {
   Buffer& buffer = *mapping.tensor->buffer;
-  buffer.device.table.memory_unmap(buffer.device.plugin_device, 0, buffer.handle, mapping.plugin_map);
+  buffer.device.table.memory_unmap(0, buffer.handle, mapping.plugin_map);
 }
 
 struct Mappings {
@@ -419,7 +425,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     void* data = nullptr;
     if (buffer.device.is_host) {
       bring_home(buffer);
-      wait_for_buffer(buffer, writes);
+      wait_to_map(self, access);
       data = buffer.host_address() + self.offset_bytes;
     } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
       mapping.copy = std::make_unique<HostCopy>(self);

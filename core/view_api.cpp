@@ -268,18 +268,19 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
     if (offset_bytes % alignment != 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment));
     }
+    const auto settled = settled_strides({shape, static_cast<size_t>(rank)}, strides);
     int64_t low = offset_bytes, high = offset_bytes;
     bool inside = offset_bytes >= 0;
     for (int32_t i = 0; count > 0 && inside && i < rank; ++i) {
       int64_t reach = 0;
-      inside = !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) && !__builtin_mul_overflow(reach, size, &reach) &&
+      inside = !__builtin_mul_overflow(shape[i] - 1, settled[static_cast<size_t>(i)], &reach) && !__builtin_mul_overflow(reach, size, &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
     inside = inside && low >= 0 && (count == 0 ? high <= self.buffer->size_bytes : high <= self.buffer->size_bytes - size);
     if (!inside) {
       throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the view leaves the buffer of {} bytes", kName, self.buffer->size_bytes));
     }
-    *out_view = make_view(self, dtype, {shape, static_cast<size_t>(rank)}, {strides, static_cast<size_t>(rank)}, offset_bytes);
+    *out_view = make_view(self, dtype, {shape, static_cast<size_t>(rank)}, as_span(settled, rank), offset_bytes);
   });
 }
 

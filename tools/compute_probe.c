@@ -1,35 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compute-probe FILE: uses one plugin as a program would, so that what crashes does so in this process and not in
- * another.
+ * compute-probe [--run] FILE: uses one plugin as a program would, so that what crashes, exits or hangs does so in this
+ * process and not in another.
  *
- * Lists the plugin's devices, opens each that can be used, runs one small op on it and reads the result. The last line
- * says `passed` (status 0), or what went wrong (status 1). libcompute starts it for COMPUTE_PROBE=1; any other end is a
- * crash.
+ * Loads and opens the plugin and lists its devices; --run opens each that can be used, runs one small op on it and reads
+ * the result. libcompute starts it before it loads a plugin that is new to it, and reads descriptor 3 (stdout where that
+ * is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed` or `failed: REASON`. After
+ * that it ends with status 0; any other end is the plugin's doing.
  */
 #include <compute/compute.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* A crash ends this process by its signal, which libcompute reports, under sanitizers too. */
 #if defined(__SANITIZE_ADDRESS__)
 __attribute__((visibility("default"))) const char* __asan_default_options(void);
-const char* __asan_default_options(void) { return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0"; }
+const char* __asan_default_options(void) {
+  return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:detect_leaks=0";
+}
 #elif defined(__SANITIZE_THREAD__)
 __attribute__((visibility("default"))) const char* __tsan_default_options(void);
-const char* __tsan_default_options(void) { return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0"; }
+const char* __tsan_default_options(void) {
+  return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:exitcode=0";
+}
 #endif
 
 #define MAX_DEVICES 256
-#define STATUS_FAILED 3
+#define MAX_LINE 1024
+#define REPORT_DESCRIPTOR 3
+
+static int report_descriptor = STDOUT_FILENO;
+
+/* One line of the report, whole or not at all: a reader that has gone is no fault. */
+static void report(const char* mark, const char* text) {
+  char line[MAX_LINE];
+  int size = snprintf(line, sizeof line, "%s%.*s\n", mark, (int)strcspn(text, "\n"), text);
+  if (size >= (int)sizeof line) {
+    size = (int)sizeof line;
+    line[size - 1] = '\n';
+  }
+  if (write(report_descriptor, line, (size_t)size) != size) return;
+}
+
+static void take_log(int32_t level, const char* category, const char* text, void* user_data) {
+  static const char kEntering[] = "entering ";
+  (void)user_data;
+  if (level == COMPUTE_LOG_ERROR && strncmp(text, "dlopen of ", 10) == 0) { /* no process goes on well after that */
+    report("at ", "dlopen, which threw an exception");
+    abort();
+  }
+  if (strcmp(category, "load") == 0 && strncmp(text, kEntering, sizeof kEntering - 1) == 0) {
+    char step[MAX_LINE];
+    snprintf(step, sizeof step, "%s", text + sizeof kEntering - 1);
+    char* const of = strstr(step, " of ");
+    if (of != NULL) *of = '\0'; /* which file it is, the reader knows */
+    report("at ", step);
+  }
+}
 
 /* Tells an error, and whether there was one. */
 static int failed(compute_error* error, const char* doing) {
   if (error == NULL) return 0;
   /* the first line of a message is complete in itself; a load report may follow */
   const char* message = compute_error_message(error);
-  printf("%s: %.*s\n", doing, (int)strcspn(message, "\n"), message);
+  char line[MAX_LINE];
+  snprintf(line, sizeof line, "%s: %.*s", doing, (int)strcspn(message, "\n"), message);
+  report("failed: ", line);
   compute_error_free(error);
   return 1;
 }
@@ -50,7 +92,7 @@ static int add_on(compute_device* device, const char* name) {
   }
   for (int i = 0; i < 4 && !bad; ++i) {
     bad = sums[i] != 2 * values[i];
-    if (bad) printf("%s: %g + %g gave %g\n", name, values[i], values[i], sums[i]);
+    if (bad) report("failed: a sum is wrong on ", name);
   }
   compute_tensor_release(y);
   compute_tensor_release(x);
@@ -58,7 +100,10 @@ static int add_on(compute_device* device, const char* name) {
 }
 
 static int try_device(const char* name) {
+  char step[MAX_LINE];
   compute_device* device = NULL;
+  snprintf(step, sizeof step, "the use of %s", name);
+  report("at ", step);
   if (failed(compute_device_open(name, &device), name)) return 1;
   const int bad = add_on(device, name);
   compute_device_release(device);
@@ -66,38 +111,41 @@ static int try_device(const char* name) {
 }
 
 static int configure(const char* file) {
-  const char* const settings[][2] = {{"COMPUTE_PROBE", "0"},
-                                     {"COMPUTE_PLUGIN_PATH", ""},
-                                     {"COMPUTE_DEVICES", ""},
-                                     {"COMPUTE_LOG", "off"},
-                                     {"COMPUTE_PLUGIN_FILES", file}};
+  const char* const settings[][2] = {{"COMPUTE_PROBE", "0"},     {"COMPUTE_TRUST_ALL", "1"}, /* judged by who started it */
+                                     {"COMPUTE_PLUGIN_PATH", ""}, {"COMPUTE_DEVICES", ""},
+                                     {"COMPUTE_PREALLOCATE", ""}, {"COMPUTE_PLUGIN_FILES", file}};
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; ++i) {
     if (failed(compute_config_set(settings[i][0], settings[i][1]), settings[i][0])) return 1;
   }
-  return 0;
+  return failed(compute_log_set_callback(take_log, NULL), "the log");
 }
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    printf("usage: compute-probe FILE\n");
-    return 2;
-  }
-  const struct rlimit no_core = {0, 0};
-  (void)setrlimit(RLIMIT_CORE, &no_core);
-  if (configure(argv[1])) return STATUS_FAILED;
-
+static int try_plugin(int runs) {
   static compute_device_info infos[MAX_DEVICES];
   infos[0].struct_size = sizeof infos[0];
   int64_t count = 0;
-  if (failed(compute_device_list(infos, MAX_DEVICES, &count), "listing")) return STATUS_FAILED;
+  if (failed(compute_device_list(infos, MAX_DEVICES, &count), "listing")) return 1;
   int bad = 0;
-  for (int64_t i = 0; i < count && i < MAX_DEVICES; ++i) {
+  for (int64_t i = 0; runs && i < count && i < MAX_DEVICES; ++i) {
     /* without its plugin cpu runs nothing: that is no fault of the plugin that is tried */
     if (strcmp(infos[i].name, "cpu") != 0 || count == 1) bad |= try_device(infos[i].name);
   }
   int32_t drained = 0;
-  bad |= failed(compute_shutdown(INT64_MAX, &drained), "shutting down");
-  if (!bad) printf("passed\n");
-  fflush(stdout);
-  return bad ? STATUS_FAILED : 0;
+  report("at ", "shutdown");
+  return bad | failed(compute_shutdown(INT64_MAX, &drained), "shutting down");
+}
+
+int main(int argc, char** argv) {
+  const int runs = argc == 3 && strcmp(argv[1], "--run") == 0;
+  if (argc != 2 + runs || argv[1 + runs][0] == '-') {
+    printf("usage: compute-probe [--run] FILE\n");
+    return 2;
+  }
+  const struct rlimit no_core = {0, 0};
+  (void)setrlimit(RLIMIT_CORE, &no_core);
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
+  if (fcntl(REPORT_DESCRIPTOR, F_SETFD, FD_CLOEXEC) == 0) report_descriptor = REPORT_DESCRIPTOR;
+  report("ready", "");
+  if (!configure(argv[1 + runs]) && !try_plugin(runs)) report("passed", "");
+  return 0;
 }

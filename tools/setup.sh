@@ -38,6 +38,12 @@ packages_to_test=(
   valgrind
 )
 
+# What Mesa's OpenCL driver needs beside itself, where these names are known (Debian 12).
+packages_for_drivers=(
+  libclc-15
+  libllvmspirvlib15
+)
+
 say() { printf '\n== %s\n' "$*"; }
 
 # Installs those of the named packages that are missing, in one line, or says what to install and fails.
@@ -71,4 +77,44 @@ install_packages() {
   apt-cache show "${missing[@]}" >/dev/null 2>&1 || "${root[@]}" apt-get update
   echo "${install[*]}"
   "${install[@]}"
+}
+
+# Brings OpenCL drivers other than PoCL into a folder of their own, where nothing but the tests that name them finds them: Intel's for processors, from
+# the Python package index, and Mesa's rusticl. One that cannot be had is left out, with the reason.
+fetch_opencl_drivers() {
+  mkdir -p "$1"
+  fetch_intel_driver "$1/intel" || rm -rf "$1/intel"
+  fetch_rusticl_driver "$1/rusticl" || rm -rf "$1/rusticl"
+}
+
+fetch_intel_driver() {
+  local folder=$1 wheel
+  [[ -e $folder/vendors/intel.icd ]] && return 0
+  rm -rf "$folder"
+  mkdir -p "$folder"/{wheels,unpacked,lib,vendors}
+  python3 -m pip download --quiet --disable-pip-version-check --only-binary=:all: --dest "$folder/wheels" intel-opencl-rt intel-cmplr-lib-rt || {
+    echo "without Intel's OpenCL driver: pip could not bring intel-opencl-rt"
+    return 1
+  }
+  for wheel in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$folder/unpacked"; done
+  cp -l "$folder"/unpacked/*.data/data/lib/* "$folder/lib/" 2>/dev/null
+  rm -rf "$folder/wheels" "$folder"/lib/libOpenCL.so*
+  [[ -e $folder/lib/libintelocl.so ]] || { echo "without Intel's OpenCL driver: the package has no libintelocl.so"; return 1; }
+  echo "$(realpath "$folder")/lib/libintelocl.so" >"$folder/vendors/intel.icd"
+}
+
+fetch_rusticl_driver() {
+  local folder=$1 library
+  [[ -e $folder/vendors/rusticl.icd ]] && return 0
+  rm -rf "$folder"
+  mkdir -p "$folder/vendors"
+  (cd "$folder" && apt-get download mesa-opencl-icd && dpkg-deb -x ./*.deb . && rm ./*.deb) >/dev/null 2>&1 || {
+    echo "without rusticl: apt-get could not bring mesa-opencl-icd"
+    return 1
+  }
+  library=$(find "$folder" -name 'libRusticlOpenCL.so.1')
+  if [[ ! $library ]] || ldd "$library" | grep 'not found'; then echo "without rusticl: libraries that it needs are missing"; return 1; fi
+  [[ -e /usr/lib/clc/spirv64-mesa3d-.spv ]] || { echo "without rusticl: it needs libclc-15"; return 1; }
+  ln -s "$(dirname "$(realpath "$library")")" "$folder/lib"
+  realpath "$library" >"$folder/vendors/rusticl.icd"
 }

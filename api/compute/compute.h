@@ -281,7 +281,7 @@ typedef struct compute_device_info {
   int64_t pci_address_size;
   const char* uuid; /* "" if it has none */
   int64_t uuid_size;
-  const char* same_as; /* canonical name of the same card under another plugin; "" if there is none */
+  const char* same_as; /* canonical name of the same card or processor under another plugin; "" if there is none */
   int64_t same_as_size;
   const char* libraries; /* vendor libraries found, one a line: name, version, path */
   int64_t libraries_size;
@@ -333,6 +333,8 @@ typedef struct compute_device_statistics {
   int64_t transfers_implicit;       /* of these, made for mirrors, exposed operands and device outputs on host tensors */
   int64_t transfers_implicit_bytes;
   int64_t mirror_hits;              /* uses of a host tensor that needed no transfer */
+  int64_t memory_total;             /* of the device, by its driver; on cpu what the machine and its limits allow this process; -1: unknown */
+  int64_t memory_available;         /* of these, bytes that nobody has; -1: unknown */
 } compute_device_statistics;
 
 typedef struct compute_stream_options {
@@ -372,11 +374,7 @@ typedef struct compute_tensor_spec {
 } compute_tensor_spec;
 
 /* compute_op_info.flags. */
-enum {
-  COMPUTE_OP_HOST = 1,    /* runs on the host, whatever the device */
-  COMPUTE_OP_SYNC = 2,    /* waits for its result, whose shape depends on values */
-  COMPUTE_OP_IN_PLACE = 4 /* may write into the identical view of an input */
-};
+enum { COMPUTE_OP_IN_PLACE = 4 /* may write into the identical view of an input */ };
 
 /*
  * An op's schema.
@@ -513,25 +511,34 @@ COMPUTE_API compute_error* compute_config_arguments(int32_t* argc, char** argv);
 COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** out_report);
 
 /*
- * Which op ran on which device, how often, and why not elsewhere; transfers by op. Counts since the process began.
+ * Which op ran on which device, how often, and whether in one step or in several; per device the transfers, and the ops that ran on cpu for
+ * want of support there. Counts since the process began.
  */
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);
 
 /*
- * Waits for all work and callbacks, at most `timeout_ns`, then closes all devices and plugins. `out_drained` is 1 if all had finished; if not,
- * nothing is closed, for the work still uses it, until the process ends.
+ * Refuses further calls, waits for those under way, for all work and for all callbacks, at most `timeout_ns`, then closes all devices and plugins.
+ * `out_drained` is 1 if all had finished; if not, nothing is closed, for the work still uses it, until the process ends or another call of this
+ * function finds it finished. Once all is closed, further calls do nothing and give 1. Of several threads that call it at once, one closes.
  *
- * In both cases every later call that would use a device or work on it reports SHUT_DOWN. What the library answers by itself (ops,
- * dtypes, settings, infos, statistics, views, scopes) goes on, _free too, and _release does nothing. At exit the library waits for up to 2 s by
- * itself if the program did not call this, and tells plugins that the process ends unless they were closed.
+ * From its beginning on every call that would use a device or work on it reports SHUT_DOWN, in callbacks too. What the library answers by itself
+ * (ops, dtypes, settings, infos, statistics, views, scopes) goes on, _free too, and _release does nothing. Memory that was exported by DLPack lives
+ * until it is given back.
  *
- * Errors: INVALID_ARGUMENT  a negative time; a call inside a callback of compute_stream_notify, which it would wait for
- *         SHUT_DOWN         it was called before.
+ * At exit() the library waits for up to 2 s by itself if the program did not call this, and tells plugins that the process ends unless they were
+ * closed; for a kernel that is being compiled it waits longer. Exit handlers and destructors that run before it may make calls, those that run after it
+ * get SHUT_DOWN. The library stays loaded if it is closed by dlclose.
+ *
+ * fork() waits for up to 2 s until no other thread is inside a call; calls that only wait for a device do not count. In the child `cpu` works,
+ * other devices that were open report FORKED; if a call did not end in time, all of them do.
+ *
+ * Errors: INVALID_ARGUMENT  a negative time; a call inside a callback (a notification, a deleter, the log), which it would wait for
  */
 COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained);
 
 /*
- * Where in the user's program the calling thread is, for errors and reports. Strings are copied. Scopes nest.
+ * Where in the user's program the calling thread is. Strings are copied. Scopes nest. An error that a call on this thread returns has them in a
+ * further line of its message: "scope: train (main.py:12) > forward".
  *
  * Threads: scopes belong to the calling thread, the only state that does. Where a runtime moves work between threads, such as
  *          goroutines, pin the thread from _push to _pop (Go: runtime.LockOSThread).
@@ -698,14 +705,15 @@ COMPUTE_API compute_error* compute_tensor_write_async(compute_tensor* tensor, co
 COMPUTE_API compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* device, compute_tensor** out_tensor);
 /*
  * The tensor's memory as a host address: its own where the host can address it, else a copy that _unmap writes back whole if
- * `access` has COMPUTE_ACCESS_WRITE. Without COMPUTE_ACCESS_READ the contents are undefined: what the program does not write has no
+ * `access` has COMPUTE_ACCESS_WRITE. With COMPUTE_ACCESS_READ it reports the failure of the work that wrote the tensor, as _read does.
+ * Without it the contents are undefined: what the program does not write has no
  * value afterwards. *out_data is the element with all indices 0; the strides are the tensor's where the memory is its own
  * (*out_is_copy = 0) and row-major otherwise. Until _unmap the buffer is exposed; work that conflicts with `access` waits for nothing and
  * is the program's fault, except that _map itself waits for the work queued before.
  */
 COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data, int32_t* out_is_copy);
 COMPUTE_API compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data);
-/* Waits for exactly the work that writes the tensor. */
+/* Waits for exactly the work that writes the tensor, and reports its failure. */
 COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
 
 /*
@@ -714,11 +722,35 @@ COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
  * _from_dlpack takes ownership of `managed` on success (its deleter is called later, from any thread) and leaves it to the caller
  * on error. Host memory is wrapped without a copy (as COMPUTE_WRAP_EXPOSED, or IMMUTABLE if it is flagged read-only); device memory needs the plugin's import.
  * _to_dlpack: the caller owns *out_managed and calls its deleter; the buffer is exposed until then. `stream` is the consumer's stream in DLPack's numbering
- * (-1: no synchronisation); else the call waits for pending work, so that the consumer's comes after it.
+ * (-1: no synchronisation, so that only a failure that is known already is reported); else the call waits for pending work, so that the
+ * consumer's comes after it.
  */
 COMPUTE_API compute_error* compute_tensor_from_dlpack(struct DLManagedTensorVersioned* managed, compute_tensor** out_tensor);
 COMPUTE_API compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream,
                                                     struct DLManagedTensorVersioned** out_managed);
+
+/* ---- Failures of queued work ----------------------------------------------------------------------------------------- */
+
+/*
+ * Work that was accepted may fail later. Whoever depends on it is told, each time, with the op that failed; nobody else is.
+ *
+ * Tensors. What failed work was to write has no values, nor has what is computed from that, on any stream. Reading, mapping, synchronizing,
+ * moving or exporting such a tensor, or using it as an operand, is the error of the work that failed (KERNEL_FAILED, STREAM_FAILED,
+ * CONTEXT_LOST, …). Overwriting all of it, by an op, _write or a map without COMPUTE_ACCESS_READ, gives it values. What failed work only
+ * read is as it was.
+ *
+ * Streams. After a checked fault (KERNEL_FAILED: an index out of range) the stream takes no more work; what was queued behind it runs,
+ * and has values where it does not depend on it. After STREAM_FAILED and the severer codes nothing behind the last good submission has values.
+ * Either way compute_stream_synchronize, _wait_until, _query and _notify, compute_event_synchronize and _query, and every attempt to queue work report the
+ * failure as long as the stream lives; a new stream heals, and NULL stands for a new one by itself. A stream that only computed with what
+ * failed elsewhere goes on; the first of those calls after it is known says so once.
+ *
+ * compute_device_synchronize waits for all streams, also released ones, and reports a failure that no other call has reported yet.
+ *
+ * A call that returns an error itself (a submission that a device refuses, any fault on an immediate stream) leaves its outputs as they were if
+ * nothing of it had been queued, and else without values, which those who read them are told. A tensor that is an output of a recorded graph
+ * holds no values before the graph's first run: looking at it is INVALID_ARGUMENT.
+ */
 
 /* ---- Streams and events --------------------------------------------------------------------------------------------- */
 
@@ -737,7 +769,7 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  * Blocks:    yes, without a limit. It spins for at most COMPUTE_SPIN_US, then sleeps.
  * Errors:    INVALID_ARGUMENT  `stream` is NULL
  *            STREAM_FAILED     queued work failed; the stream is failed, make a new one
- *            KERNEL_FAILED     the same, by a checked fault in a kernel; CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED.
+ *            KERNEL_FAILED     the same, by a checked fault in a kernel; CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED. See above.
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
 /* The same for at most `timeout_ns` from now (a duration); a time-out is *out_reached = 0 and no error. */
@@ -851,7 +883,7 @@ COMPUTE_API void compute_kernel_release(compute_kernel* kernel);
 
 /*
  * Records what is queued on `stream` from now on instead of running it. Outputs made meanwhile belong to the caller and hold no values
- * before the first run. Host operands other than scalars, and reading, mapping or waiting on the stream, are errors while
+ * before the first run: until then reading, mapping, moving or exporting them, and using them as operands of work that runs, is INVALID_ARGUMENT. Host operands other than scalars, and reading, mapping or waiting on the stream, are errors while
  * recording; other streams are unaffected.
  */
 COMPUTE_API compute_error* compute_graph_begin(compute_stream* stream);

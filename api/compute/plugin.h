@@ -23,16 +23,21 @@
  *   grow at the end only. An array of structs is stepped by the struct_size of its first element. Structs without a size of
  *   their own ("fixed layout") never change. No struct is passed by value.
  * - What a reader does not know. A `next` entry of an unknown struct_type is skipped, unless the type has the bit
- *   COMPUTE_STRUCT_MUST_UNDERSTAND: then the call is UNSUPPORTED. In flags, unknown bits 0 to 15 are ignored, unknown bits 16 to 31 refused. A
+ *   COMPUTE_STRUCT_MUST_UNDERSTAND: then the call is UNSUPPORTED, and a plugin that hands out such an entry is refused. In flags, unknown bits 0 to 15
+ *   are ignored, unknown bits 16 to 31 refused, in both directions. A
  *   plugin refuses an op that has more tensors, expressions, scalars or attributes than it knows of, or an attribute whose name or value it does not
  *   know; core treats unknown kinds of device as accelerators and unknown error codes as INTERNAL.
  * - A NULL slot means what its comment says. Slots without "optional" must be filled.
- * - Errors. A function returns NULL or an error made by host->error_new. Out-parameters are written on every return. Nothing is thrown, printed, aborted or
- *   exited across the border, callbacks included. "Not supported" is an answer, not an error, where a slot has a way to say it.
+ * - Errors. A function returns NULL or an error made by host->error_new, which changes owner: the same error is never returned twice. Core presets
+ *   out-parameters and ignores them where an error is returned, but for *out_reached. Nothing is thrown, printed, aborted or
+ *   exited across the border, callbacks included; core reports what is thrown as PLUGIN_REJECTED. "Not supported" is an answer, not an error,
+ *   where a slot has a way to say it.
  * - Memory never changes owner. What a plugin hands out is const and valid until close, or passed to an `emit` function and
  *   copied there. What core hands in is valid during the call only, unless stated.
  * - Threads. Core calls the functions of one stream from one thread at a time (stream_reached and stream_sync excepted, which may run beside anything),
- *   everything else from any number of threads at once. A plugin with the flag COMPUTE_PLUGIN_GLOBAL_LOCK is entered by one thread at a time.
+ *   everything else from any number of threads at once.
+ * - The floating-point environment. Core calls in the default one (round to nearest, no traps, subnormals kept), in which threads that a plugin
+ *   starts are born, too. A plugin may leave exceptions raised and errno changed: core gives its caller both back as they were.
  * - The host table is immortal, callable from any thread including a vendor's callbacks, and never calls the plugin back.
  * - First use. compute_plugin_query makes no driver call. compute_plugin_open and enumerate create no context and allocate nothing on a device. op_run initialises,
  *   compiles, allocates and waits for nothing: that is op_prepare's work.
@@ -203,11 +208,7 @@ enum {
   COMPUTE_PLUGIN_STRUCT_GRAPH_NODE = 1023
 };
 
-/* compute_plugin_manifest.flags */
-enum {
-  COMPUTE_PLUGIN_GLOBAL_LOCK = 1, /* core enters the plugin with one thread at a time */
-  COMPUTE_PLUGIN_UNLOADABLE = 2   /* may be unloaded after close: it leaves no thread, no TLS destructor, no exit handler */
-};
+/* compute_plugin_manifest.flags: none yet. */
 
 /* What a plugin says of itself without touching a driver. Static data. */
 typedef struct compute_plugin_manifest {
@@ -260,7 +261,8 @@ typedef struct compute_plugin_host {
   /*
    * Reports that work failed, from any thread, before whatever waits for it is woken. `host_stream` is the value given to
    * stream_create, or 0 for all streams of `host_device`, which then tells no numbers. Numbers up to `last_good` are known to have succeeded; those in
-   * (last_good, seen] may have failed. Consumes `error`. Core asks stream_sync too, so a plugin without callbacks never calls this.
+   * (last_good, seen] may have failed. Consumes `error`. What was queued
+   * may still be running: core asks stream_sync too, so a plugin without callbacks never calls this.
    */
   void (*report_async)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen, compute_error* error);
 } compute_plugin_host;
@@ -291,13 +293,14 @@ typedef struct compute_plugin_device_info {
   int64_t memory_bytes;       /* -1 if unknown */
   int32_t kind;               /* COMPUTE_DEVICE_KIND_ */
   int32_t score;              /* among this plugin's devices for `auto`; greater first */
-  int32_t platform_index;     /* of plugins that number in two levels (opencl0:1); else -1 */
+  int32_t platform_index;     /* of plugins that number in two levels; else -1. Core numbers the platforms that have devices, in its order */
   int32_t property_count;
   const compute_plugin_property* properties;
   const uint32_t* dtypes;     /* by dtype id: COMPUTE_DTYPE_STORAGE | …; what lies beyond dtype_count is not supported */
   int32_t dtype_count;
   int32_t reserved;
   compute_string unusable;    /* "", or why the device can be shown but not opened */
+  compute_string platform;    /* names of the device's platform, one a line, for selectors: opencl@platform~pocl; "" if it has none */
 } compute_plugin_device_info;
 
 /* A library or driver that the plugin looks for at run time, for the load report. */
@@ -348,7 +351,7 @@ typedef struct compute_plugin_heap {
   int64_t size_bytes; /* -1 if unknown */
   int64_t max_allocation_bytes;
   int64_t offset_alignment; /* bytes, a power of two */
-  int64_t base_alignment;   /* alignment of an allocation's first byte */
+  int64_t base_alignment;   /* alignment of an allocation's first byte: at least 64 in the first heap; 0 is taken as 64 */
 } compute_plugin_heap;
 
 /* compute_plugin_allocation.flags: none yet. */
@@ -458,7 +461,8 @@ typedef struct compute_plugin_tensor {
   int32_t dtype;
   int32_t rank;           /* 0 to COMPUTE_PLUGIN_MAX_RANK; -1: an optional input that is absent (dtype 0, shape NULL, buffer 0 in the run) */
   const int64_t* shape;   /* extents, all >= 1: core answers for tensors without elements */
-  const int64_t* strides; /* elements; any sign; 0 repeats. Output strides never make two elements share memory */
+  const int64_t* strides; /* elements; any sign; 0 repeats. Output strides never make two elements share memory. The bytes of any extent times its
+                             stride fit in int64_t */
   int32_t access;         /* COMPUTE_TENSOR_ */
   int32_t alignment;      /* bytes: a power of two up to 64 that divides the address of the first element in every run */
 } compute_plugin_tensor;
@@ -507,7 +511,7 @@ typedef struct compute_plugin_op {
  *           combined over the axes in attribute `axes` (INT64, ascending; may be empty) by attribute `kind` (STRING: sum, prod, min, max, all, any); then
  *           expressions[1] (`after`) over the combined value as input 0. Outputs have the index space's rank with extent 1 at
  *           reduced axes. Attribute `accumulator` (DTYPE) is before's result dtype and that of the sum. min and max give NaN if there is one; integers wrap; all and any are over
- *           bool. Core answers for empty index spaces. Sums of floats must meet |error| <= (log2(n) + 8) u sum|terms|: pairwise or in blocks.
+ *           bool. Core answers for empty index spaces. A sum of -0 alone is -0. Sums of floats must meet |error| <= (log2(n) + 8) u sum|terms|: pairwise or in blocks.
  *           Scalars: the run-time scalars of before, then those of after. INDEX nodes in before are over the index space.
  * gather    out[p] = input 0[p with coordinate `axis` replaced by input 1[p]]; input 1 (int32 or int64) and the output have the index
  *           space's shape, input 0 the same but for its extent along attribute `axis` (INT64). An index i in [-extent, 0) means i + extent; others are a
@@ -515,7 +519,7 @@ typedef struct compute_plugin_op {
  * scatter   output 0 (INPUT | OUTPUT) at p with coordinate `axis` replaced by input 0[p] takes input 1[p]: attribute `reduction` (STRING) set, add, mul,
  *           min or max. Inputs have the index space's shape, the output differs along `axis`. Indices as in gather; one out of range writes
  *           nothing. With the flag DETERMINISTIC duplicates combine in row-major order of p (set: the last one stays); without it in any order
- *           (set: one of them stays). Sums of float16 and bfloat16 may round at each step.
+ *           (set: one of them stays). add and mul of float16 and bfloat16 are not asked for: core accumulates in float32 and converts once.
  *
  * contraction   output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n] + beta * input 2 [batch…, m, n] + input 3;
  *           input 2 and 3 are optional (input_count 2, 3 or 4; an absent one has rank -1). Scalars alpha and beta of the accumulator's dtype if attribute `scaled` (INT64) is 1, else 1 and 0.
@@ -604,7 +608,9 @@ typedef struct compute_plugin_scalar {
 
 /*
  * What a kernel reports of a checked fault: 64 bytes in memory that the host reads after the run. Core zeroes it before the first of the runs that share it;
- * the first fault sets code last, and a record whose code is not 0 is left alone. Aligned to 64 bytes. Fixed layout.
+ * the first fault sets code last, and a record whose code is not 0 is left alone. The record is complete, and core's again, once stream_reached or
+ * stream_sync of the stream that the run was queued on gives the run's number; that another stream which waited for this one has come further
+ * says nothing. Core does not read it before, and keeps it until then. Aligned to 64 bytes. Fixed layout.
  */
 enum { COMPUTE_FAULT_NONE = 0, COMPUTE_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
@@ -733,7 +739,8 @@ typedef struct compute_plugin_stream_options {
  * marks tell the plugin a number: stream_mark(stream, n, flags) says that everything submitted so far carries numbers up to n. Marks ascend and are made only
  * when something outside the stream needs one; the first of a stream may be far above 1. Before the first, stream_reached gives 0. After a failure a
  * stream takes no more work; stream_reached and stream_sync return the error with *out_reached the last number known to be good, and from then on
- * nothing that was queued touches memory: core gives it to others.
+ * nothing that was queued touches memory, fault records included: core gives it to others. While queued work still does, they return no error yet.
+ * What a number depends on by stream_wait ends before it does, but only the stream that it was queued on says how: core asks each one.
  * An error that op_run, a copy, fill or launch returns means that nothing was queued and that the stream is as good as before, unless
  * stream_reached says otherwise.
  * Buffer handles are unique among all heaps of a device.
@@ -862,7 +869,7 @@ typedef struct compute_plugin_native_table {
   compute_error* (*device_handle)(uint64_t device, uint64_t* out_handle);               /* CUcontext, cl_context */
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle);               /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
-  compute_error* (*stream_wrap)(uint64_t device, uint64_t handle, uint64_t host_stream, uint64_t* out_stream);
+  const void* reserved; /* NULL */
   /* DLPack's type and number of the device (kDLCUDA, CUDA's ordinal). NULL: its memory is not exported. Handles of its buffers are addresses then. */
   compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
 } compute_plugin_native_table;

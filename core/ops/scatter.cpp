@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: a copy of x, then the scatter primitive into the part of it that the indices span.
+// scatter: a copy of x, then the scatter primitive into the part of it that the indices span. Sums and products of float16 and bfloat16 are
+// made in a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
 #include "core/nearest_name.hpp"
@@ -71,16 +72,34 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   StepOperand output = steps.output();
-  if (!target.in_place) steps.copy(steps.input(0), output);
-  if (!has_elements(call.inputs[1].extents())) return steps.take();
-  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
-  const StepOperand indices = steps.as_indices(steps.input(1));
-  const StepOperand updates = steps.as_dtype(steps.input(2, output.dtype), output.dtype);
-  for (int32_t i = 0; i < call.inputs[0].rank; ++i) {
-    if (i != axis) output = narrowed(std::move(output), i, 0, indices.shape[static_cast<size_t>(i)]);
+  if (!has_elements(call.inputs[1].extents())) {
+    if (!target.in_place) steps.copy(steps.input(0), output);
+    return steps.take();
   }
-  steps.scatter(indices, broadcast_to(updates, indices.shape), std::move(output), axis, checked_reduction(call),
-                flag_attribute(call, "deterministic"));
+  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
+  const std::string_view reduction = checked_reduction(call);
+  const bool deterministic = flag_attribute(call, "deterministic");
+  const compute_dtype accumulator = reduction == "add" || reduction == "mul" ? computed_in(output.dtype) : output.dtype;
+  const StepOperand indices = steps.as_indices(steps.input(1));
+  const StepOperand updates =
+      broadcast_to(steps.as_dtype(steps.as_dtype(steps.input(2, output.dtype), output.dtype), accumulator), indices.shape);
+  StepOperand source = steps.input(0), destination = output;
+  for (int32_t i = 0; i < call.inputs[0].rank; ++i) {
+    if (i == axis) continue;
+    source = narrowed(std::move(source), i, 0, indices.shape[static_cast<size_t>(i)]);
+    destination = narrowed(std::move(destination), i, 0, indices.shape[static_cast<size_t>(i)]);
+  }
+  if (accumulator == output.dtype) {
+    if (!target.in_place) steps.copy(steps.input(0), output);
+    steps.scatter(indices, updates, std::move(destination), axis, reduction, deterministic);
+    return steps.take();
+  }
+  // Memory of the result's dtype would round at each step.
+  if (!target.in_place && destination.shape != output.shape) steps.copy(steps.input(0), output);
+  const StepOperand sums = steps.temporary(accumulator, source.shape);
+  steps.copy(std::move(source), sums);
+  steps.scatter(indices, updates, sums, axis, reduction, deterministic);
+  steps.copy(sums, std::move(destination));
   return steps.take();
 }
 

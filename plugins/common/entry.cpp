@@ -70,7 +70,7 @@ compute_plugin_manifest make_manifest(std::string_view name, std::string_view ve
 #else
   constexpr std::string_view kSanitizer = "";
 #endif
-  static const std::string build_id = own_build_id();
+  static const std::string& build_id = *new std::string(own_build_id());
   compute_plugin_manifest m{};
   m.struct_size = sizeof m;
   m.struct_type = COMPUTE_PLUGIN_STRUCT_MANIFEST;

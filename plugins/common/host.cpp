@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/common/host.hpp"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -69,6 +71,11 @@ std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int
       std::string(name) + "=" + *text + " is not a number from " + std::to_string(least) + " to " +
           std::to_string(greatest) + " and is ignored");
   return std::nullopt;
+}
+
+std::string reason_against_libraries() {
+  if (getauxval(AT_SECURE) == 0 || setting("COMPUTE_TRUST_ALL") == "1") return "";
+  return "not opened: the process is privileged, and the library takes file names from the environment";
 }
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {

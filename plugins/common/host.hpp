@@ -55,6 +55,10 @@ std::optional<std::string> setting(std::string_view name);
 // The same as a number within [least, greatest]; anything else is reported once in the log and counts as unset.
 std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int64_t greatest);
 
+/// Why a library that takes file names from the environment (OpenCL's loader, NVIDIA's driver, OpenMP) must not be opened: the process has more
+/// rights than whoever wrote its environment. Empty where it may be, also where the program itself says so (COMPUTE_TRUST_ALL by the interface).
+std::string reason_against_libraries();
+
 void log(int32_t level, const char* category, std::string_view text) noexcept;
 
 // Element `index` of an array of sized structs, which is stepped by the size of its first element.

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/common/kernel_cache.hpp"
 
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <vector>
@@ -49,90 +46,60 @@ XXH128_hash_t digest_of(const ProgramKey& key) {
   return XXH3_128bits_digest(&state);
 }
 
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  explicit operator bool() const { return descriptor_ >= 0; }
-  int get() const { return descriptor_; }
-
-  bool read_all(void* data, size_t size) const {
-    for (char* at = static_cast<char*>(data); size > 0;) {
-      const ssize_t got = read(descriptor_, at, size);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      at += got;
-      size -= static_cast<size_t>(got);
-    }
-    return true;
-  }
-
-  bool write_all(const void* data, size_t size) const {
-    for (const char* at = static_cast<const char*>(data); size > 0;) {
-      const ssize_t put = write(descriptor_, at, size);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return false;
-      at += put;
-      size -= static_cast<size_t>(put);
-    }
-    return true;
-  }
-
- private:
-  const int descriptor_;
-};
-
-// A program is code: what somebody else could have written is not run.
-bool is_trusted(const struct stat& status) {
-  return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-// "512M", "2G", "1000000".
-std::optional<int64_t> parse_bytes(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !(number >= 0)) return std::nullopt;
-  int shift = 0;
-  switch (*end) {
-    case 'k': case 'K': shift = 10; break;
-    case 'm': case 'M': shift = 20; break;
-    case 'g': case 'G': shift = 30; break;
-    case 't': case 'T': shift = 40; break;
-    case '\0': break;
-    default: return std::nullopt;
-  }
-  const double bytes = number * static_cast<double>(int64_t{1} << shift);
-  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
-}
-
 bool is_entry(const fs::path& path) { return path.extension() == kSuffix; }
 bool is_temporary(const fs::path& path) { return path.extension() == kTemporarySuffix; }
 
 }  // namespace
 
-std::optional<fs::path> kernel_cache_directory(std::optional<std::string> setting) {
-  if (getauxval(AT_SECURE) != 0) return std::nullopt;
-  if (setting && !setting->empty()) return fs::path(*setting);
-  // The XDG rules ignore paths that are not absolute.
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') return fs::path(cache) / "compute";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return fs::path(home) / ".cache" / "compute";
-  return std::nullopt;
+std::optional<int64_t> parse_cache_limit(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);  // whatever the locale
+  if (error != std::errc() || !(number >= 0)) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  int shift = 0;
+  if (!unit.empty()) {
+    constexpr std::string_view kUnits = "kmgt";
+    const size_t at = kUnits.find(static_cast<char>(unit.front() | 0x20));
+    if (at == std::string_view::npos) return std::nullopt;
+    shift = 10 * (static_cast<int>(at) + 1);
+    unit.remove_prefix(1);
+    if (!unit.empty() && unit != "B" && unit != "iB" && unit != "b" && unit != "ib") return std::nullopt;
+  }
+  const double bytes = number * static_cast<double>(int64_t{1} << shift);
+  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
 }
 
-KernelCache::KernelCache(std::optional<fs::path> directory, int64_t limit_bytes)
-    : directory_(std::move(directory)), limit_bytes_(limit_bytes), unchecked_bytes_(limit_bytes) {}
+std::optional<fs::path> kernel_cache_directory(const std::optional<std::string>& setting, bool privileged) {
+  if (privileged) return std::nullopt;
+  return files::cache_folder(setting.value_or(""));
+}
+
+KernelCache::KernelCache(std::optional<fs::path> directory, int64_t limit_bytes, files::Trust trust)
+    : directory_(std::move(directory)), limit_bytes_(limit_bytes), trust_(std::move(trust)), unchecked_bytes_(limit_bytes) {}
 
 KernelCache& KernelCache::instance() {
   static KernelCache& cache = *[] {
+    const bool privileged = getauxval(AT_SECURE) != 0;
     int64_t limit = kDefaultLimitBytes;
-    if (const auto text = setting("COMPUTE_CACHE_LIMIT")) limit = parse_bytes(*text).value_or(limit);
-    return new KernelCache(limit > 0 ? kernel_cache_directory(setting("COMPUTE_CACHE_DIR")) : std::nullopt, limit);
+    if (const auto text = setting("COMPUTE_CACHE_LIMIT")) limit = parse_cache_limit(*text).value_or(limit);
+    files::Trust trust = files::Trust::of_process(privileged);
+    trust.everybody = setting("COMPUTE_TRUST_ALL") == "1";
+    auto directory = limit > 0 ? kernel_cache_directory(setting("COMPUTE_CACHE_DIR"), privileged) : std::nullopt;
+    return new KernelCache(std::move(directory), limit, std::move(trust));
   }();
   return cache;
+}
+
+// Whether what lies in the folder is ours. Looked at each time: compiling takes a thousand times as long.
+bool KernelCache::is_usable() {
+  if (!directory_) return false;
+  const std::string reason = trust_.why_not(*directory_);
+  if (reason.empty()) return true;
+  if (!has_warned_.exchange(true)) {
+    log(COMPUTE_LOG_WARNING, "cache",
+        "compiled kernels are not kept: " + directory_->string() + ": " + reason + "; COMPUTE_TRUST_ALL=1 takes it all the same");
+  }
+  return false;
 }
 
 fs::path KernelCache::path_of(const ProgramKey& key) const {
@@ -147,55 +114,38 @@ fs::path KernelCache::path_of(const ProgramKey& key) const {
 }
 
 std::optional<std::string> KernelCache::load(const ProgramKey& key) {
-  if (!directory_) return std::nullopt;
-  const fs::path path = path_of(key);
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return std::nullopt;
-  struct stat status{};
-  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || !is_trusted(status)) return std::nullopt;
+  if (!is_usable()) return std::nullopt;
+  const files::File file(path_of(key), files::Links::kRefuse);
+  // A program is code: what somebody else could have written is not run.
+  if (!file || !trust_.why_not(file.status()).empty()) return std::nullopt;
   Header header{};
-  if (!file.read_all(&header, sizeof header) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
+  if (!file.read_exactly(&header, sizeof header) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
       !XXH128_isEqual(header.key, digest_of(key)) || header.program_bytes > static_cast<uint64_t>(kMaxEntryBytes) ||
-      static_cast<uint64_t>(status.st_size) != sizeof header + header.program_bytes) {
+      static_cast<uint64_t>(file.status().st_size) != sizeof header + header.program_bytes) {
     return std::nullopt;
   }
   std::string program(header.program_bytes, '\0');
-  if (!file.read_all(program.data(), program.size()) ||
+  if (!file.read_exactly(program.data(), program.size()) ||
       !XXH128_isEqual(header.checksum, XXH3_128bits(program.data(), program.size()))) {
     return std::nullopt;
   }
-  if (time(nullptr) - status.st_mtime > kTouchAfterSeconds) futimens(file.get(), nullptr);
+  if (time(nullptr) - file.status().st_mtime > kTouchAfterSeconds) futimens(file.descriptor(), nullptr);
   return program;
 }
 
 void KernelCache::store(const ProgramKey& key, std::string_view program) {
-  if (!directory_ || static_cast<int64_t>(program.size()) > std::min(limit_bytes_, kMaxEntryBytes)) return;
-  std::error_code ignored;
-  if (!fs::exists(*directory_, ignored)) {
-    fs::create_directories(directory_->parent_path(), ignored);
-    if (mkdir(directory_->c_str(), S_IRWXU) != 0 && errno != EEXIST) return;
-  }
-  const fs::path path = path_of(key);
-  static std::atomic<uint64_t> counter{0};
-  const fs::path temporary = path.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) +
-                             std::string(kTemporarySuffix);
+  if (!is_usable() || static_cast<int64_t>(program.size()) > std::min(limit_bytes_, kMaxEntryBytes)) return;
+  if (!files::make_private_folder(*directory_)) return;
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key = digest_of(key);
   header.checksum = XXH3_128bits(program.data(), program.size());
   header.program_bytes = program.size();
-  bool written = false;
-  {
-    const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-    if (!file) return;
-    written = file.write_all(&header, sizeof header) && file.write_all(program.data(), program.size());
-  }
-  if (!written || rename(temporary.c_str(), path.c_str()) != 0) {
-    unlink(temporary.c_str());
-    return;
-  }
+  std::string entry(reinterpret_cast<const char*>(&header), sizeof header);
+  entry += program;
+  if (!files::write_whole(path_of(key), entry)) return;
   const std::lock_guard lock(mutex_);
-  unchecked_bytes_ += static_cast<int64_t>(program.size() + sizeof header);
+  unchecked_bytes_ += static_cast<int64_t>(entry.size());
   // Looking at every entry for each that is written would be slow; others write too, so the size is never known for long.
   if (unchecked_bytes_ >= limit_bytes_ / 16) evict();
 }
@@ -232,7 +182,7 @@ void KernelCache::evict() {
 
 int64_t KernelCache::clear() {
   int64_t removed = 0;
-  if (!directory_) return removed;
+  if (!is_usable()) return removed;
   std::error_code failed;
   for (fs::directory_iterator it(*directory_, failed), end; !failed && it != end; it.increment(failed)) {
     if (!is_entry(it->path()) && !is_temporary(it->path())) continue;

@@ -2,12 +2,15 @@
 // Compiled programs on disk (CUDA cubins, OpenCL binaries), so that a second process compiles nothing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "files/files.hpp"
 
 namespace compute::common {
 
@@ -23,7 +26,7 @@ struct ProgramKey {
 ///
 /// An entry is written to a file of its own and then renamed, so a reader sees a whole one or none. Each holds its key's
 /// digest and a checksum: what does not fit is taken for absent and written anew. Files of another user, or that others may
-/// write to, are not read. When the folder outgrows its limit, entries that were not used for longest go first.
+/// write to, are not read, and nothing is where they may write to the folder or one above it; links are not followed. When the folder outgrows its limit, entries that were not used for longest go first.
 ///
 /// The cache never fails: where it cannot read or write, programs are compiled.
 ///
@@ -31,7 +34,8 @@ struct ProgramKey {
 class KernelCache {
  public:
   /// No directory: nothing is found or kept.
-  KernelCache(std::optional<std::filesystem::path> directory, int64_t limit_bytes);
+  KernelCache(std::optional<std::filesystem::path> directory, int64_t limit_bytes,
+              files::Trust trust = files::Trust::of_process(false));
 
   /// Where the settings in force put it: COMPUTE_CACHE_DIR, else $XDG_CACHE_HOME/compute, else ~/.cache/compute, with at
   /// most COMPUTE_CACHE_LIMIT bytes. Without a directory in a privileged process.
@@ -47,15 +51,21 @@ class KernelCache {
 
  private:
   std::filesystem::path path_of(const ProgramKey& key) const;
+  bool is_usable();
   void evict();
 
   const std::optional<std::filesystem::path> directory_;
   const int64_t limit_bytes_;
+  const files::Trust trust_;
+  std::atomic<bool> has_warned_{false};
   std::mutex mutex_;
   int64_t unchecked_bytes_;  // written since the folder's size was last looked at
 };
 
 /// COMPUTE_CACHE_DIR's value, or where the XDG rules put it; nothing if there is no place or the process is privileged.
-std::optional<std::filesystem::path> kernel_cache_directory(std::optional<std::string> setting);
+std::optional<std::filesystem::path> kernel_cache_directory(const std::optional<std::string>& setting, bool privileged = false);
+
+/// COMPUTE_CACHE_LIMIT's value: `512M`, `1.5GiB`, `1000000`; nothing where it is no size. The decimal mark is a point in every locale.
+std::optional<int64_t> parse_cache_limit(std::string_view text);
 
 }  // namespace compute::common

@@ -69,14 +69,6 @@ compute_dtype Op::dtype(std::string_view name) const {
   return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);
 }
 
-std::optional<std::string_view> Op::unknown_attribute(std::span<const std::string_view> known) const {
-  for (int32_t i = 0; i < op_.attribute_count; ++i) {
-    const std::string_view name(attribute(i).name, static_cast<size_t>(attribute(i).name_size));
-    if (std::find(known.begin(), known.end(), name) == known.end()) return name;
-  }
-  return std::nullopt;
-}
-
 const DtypeRow& dtype_row(compute_dtype dtype) { return kDtypes[dtype]; }
 
 std::optional<Refusal> refuse_dtypes(const Op& op) {

@@ -23,7 +23,7 @@
 namespace compute::cpu {
 namespace {
 
-const std::string kProcessors = "/sys/devices/system/cpu/";
+constexpr const char* kProcessors = "/sys/devices/system/cpu/";
 
 std::string trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\n");
@@ -97,7 +97,7 @@ void add_topology(Properties& properties) {
   std::set<std::string> cores, packages;
   int present = 0;
   for (const int cpu : numbered(kProcessors, "cpu")) {
-    const std::string topology = kProcessors + "cpu" + std::to_string(cpu) + "/topology/";
+    const std::string topology = std::string(kProcessors) + "cpu" + std::to_string(cpu) + "/topology/";
     const std::string package = line_of(topology + "physical_package_id");
     if (package.empty()) continue;
     ++present;
@@ -140,7 +140,7 @@ void add_instruction_sets(Properties& properties, const std::map<std::string, st
 }
 
 void add_caches(Properties& properties) {
-  const std::string folder = kProcessors + "cpu0/cache/";
+  const std::string folder = std::string(kProcessors) + "cpu0/cache/";
   for (const int index : numbered(folder, "index")) {
     const std::string cache = folder + "index" + std::to_string(index) + "/";
     const std::string type = line_of(cache + "type");
@@ -161,7 +161,7 @@ void add_frequencies(Properties& properties, const std::map<std::string, std::st
   if (const auto mhz = cpuinfo.find("cpu MHz"); mhz != cpuinfo.end()) {
     add(properties, "frequency_now", std::to_string(std::atoll(mhz->second.c_str())) + " MHz");
   }
-  const std::string folder = kProcessors + "cpu0/cpufreq/";
+  const std::string folder = std::string(kProcessors) + "cpu0/cpufreq/";
   for (const auto& [file, name] : {std::pair{"cpuinfo_min_freq", "frequency_least"}, {"cpuinfo_max_freq", "frequency_greatest"}}) {
     const std::string khz = line_of(folder + file);
     if (!khz.empty()) add(properties, name, std::to_string(std::atoll(khz.c_str()) / 1000) + " MHz");

@@ -8,11 +8,13 @@
 #include <cstring>
 #include <span>
 
+#include "plugins/cpu/thread_frame.hpp"
+
 namespace compute::cpu {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-constexpr int64_t kStackBytes = 64 * 1024;
+constexpr int64_t kStackBytes = kThreadFrameBytes;
 constexpr int64_t kBlock = 1024;         // elements of a block with intermediate values or packed operands
 constexpr int64_t kLongBlock = 8192;     // of one without
 constexpr int64_t kShortRow = 256;       // rows from here on are blocks of their own
@@ -460,8 +462,7 @@ void MapPlan::body(void* user, int64_t begin, int64_t end) {
   const Run& run = *static_cast<const Run*>(user);
   const MapPlan& plan = *run.plan;
   if (plan.workspace_bytes_ == 0) {
-    alignas(kCacheLine) char frame[kStackBytes];
-    plan.run_piece(run, begin, end, frame);
+    plan.run_piece(run, begin, end, thread_frame());
     return;
   }
   for (int64_t piece = begin; piece < end; ++piece) {

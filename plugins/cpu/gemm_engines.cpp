@@ -2,6 +2,7 @@
 #include "plugins/cpu/gemm_engines.hpp"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -60,6 +61,10 @@ std::string file_of(const void* symbol) {
 template <class Accept>
 bool open_first(std::span<const char* const> names, int binding, LibraryReport& report, Accept accept) {
   touched.store(true, std::memory_order_relaxed);
+  if (getauxval(AT_SECURE) != 0) {  // oneDNN and OpenMP take file names from the environment
+    report.attempts.push_back({names.front(), "not opened: the process is privileged", true});
+    return false;
+  }
   for (const char* name : names) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | binding);
     if (library == nullptr) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -209,15 +208,6 @@ int64_t relative_cost(compute_dtype dtype) {
 bool fits_int(int64_t x) { return x <= std::numeric_limits<int>::max(); }
 
 }  // namespace
-
-MatmulEngine matmul_engine_from_environment() {
-  const char* value = std::getenv("COMPUTE_CPU_MATMUL");
-  if (value == nullptr) return MatmulEngine::automatic;
-  if (std::strcmp(value, "onednn") == 0) return MatmulEngine::onednn;
-  if (std::strcmp(value, "openblas") == 0) return MatmulEngine::openblas;
-  if (std::strcmp(value, "own") == 0) return MatmulEngine::own;
-  return MatmulEngine::automatic;
-}
 
 GemmIsa widest_gemm_isa() {
 #if defined(__x86_64__)

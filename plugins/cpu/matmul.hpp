@@ -35,11 +35,8 @@ struct MatmulProblem {
   const MatmulView* bias;    // NULL: none
 };
 
+/// All but `automatic` narrow the choice to that engine and, where it cannot serve a problem, to our own.
 enum class MatmulEngine : int32_t { automatic, onednn, openblas, own };
-
-/// COMPUTE_CPU_MATMUL: "onednn", "openblas" or "own" narrows the choice to that engine and, where it cannot serve a
-/// problem, to our own; anything else, also no such variable, is `automatic`.
-MatmulEngine matmul_engine_from_environment();
 
 /// The best instruction set of this processor.
 GemmIsa widest_gemm_isa();
@@ -47,7 +44,7 @@ GemmIsa widest_gemm_isa();
 struct MatmulOptions {
   int32_t threads = 1;  // that a run may occupy
   GemmIsa isa = widest_gemm_isa();
-  MatmulEngine engine = matmul_engine_from_environment();
+  MatmulEngine engine = MatmulEngine::automatic;
 };
 
 /// Calls body(user, i) once for each 0 <= i < count, on any threads, and returns when all have ended.

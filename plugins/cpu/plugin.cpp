@@ -279,12 +279,15 @@ int32_t on_fork_child() {
   return 1;
 }
 
+void on_exit(int32_t) { threads_ending(); }
+
 constexpr compute_plugin_table plugin_table() {
   compute_plugin_table table{};
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
   table.on_fork_child = on_fork_child;
+  table.on_exit = on_exit;
   return table;
 }
 

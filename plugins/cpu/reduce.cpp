@@ -18,13 +18,14 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/block_program.hpp"
 #include "plugins/cpu/isa.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kStackBytes = 64 << 10;       // of a thread's frame
+constexpr int64_t kStackBytes = kThreadFrameBytes;  // of a thread's frame
 constexpr int64_t kBlock = 1024;                // elements that an expression is evaluated over at a time
 constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in a block first
 constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
@@ -439,7 +440,8 @@ void ReducePlan::run(const compute_plugin_run& run) const {
     const char* src = data[input] + base_[input];
     char* out = data[inputs_] + base_[static_cast<size_t>(output_first_)];
     if (!columns_) return source_.kernel.rows(src, inner_stride(kept_, source_.operand), kept_inner_, points_, out);
-    alignas(kLine) char slots[kSlotBytes];
+    static_assert(kSlotBytes <= kStackBytes);
+    char* const slots = thread_frame();
     return reduce_adjacent(src, points_, slots, out);
   }
   Run state{data, run.scalars, address(run.workspace)};
@@ -454,8 +456,7 @@ template <class F>
 void ReducePlan::for_units(const Run& run, int64_t units, int64_t grain, const F& f) const {
   if (!frame_in_workspace_) {
     parallel_for(units, grain, [&](int64_t begin, int64_t end) {
-      alignas(kLine) char frame[kStackBytes];
-      f(begin, end, frame);
+      f(begin, end, thread_frame());
     });
     return;
   }

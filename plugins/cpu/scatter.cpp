@@ -86,7 +86,7 @@ struct Complex {
   friend Complex operator*(Complex x, Complex y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
 };
 
-// float16 and bfloat16 compute in float32 and round after each step.
+// float16 and bfloat16, which core adds and multiplies in float32.
 template <compute_dtype Dtype, class F>
 struct InFloat32 {
   static uint16_t apply(uint16_t x, uint16_t y) {
@@ -148,10 +148,6 @@ ScatterRow real_row(Combine combine) {
 template <compute_dtype Dtype>
 ScatterRow half_row(Combine combine) {
   switch (combine) {
-    case Combine::add:
-      return scatter_row<uint16_t, InFloat32<Dtype, Add>>;
-    case Combine::mul:
-      return scatter_row<uint16_t, InFloat32<Dtype, Mul>>;
     case Combine::min:
       return scatter_row<uint16_t, InFloat32<Dtype, Min>>;
     case Combine::max:

@@ -9,6 +9,7 @@
 
 #include "plugins/cpu/copy.hpp"
 #include "plugins/cpu/host.hpp"
+#include "plugins/cpu/threads.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -69,6 +70,7 @@ Stream* Stream::make_immediate(Device* device) { return new Stream(device, true,
 Stream* Stream::make_queued(Device* device, int64_t spin_ns) {
   Stream* stream = new Stream(device, false, spin_ns);
   try {
+    const SignalsBlocked blocked;
     stream->worker_ = std::thread([stream] { stream->work(); });
   } catch (const std::system_error& error) {
     stream->release();
@@ -194,6 +196,7 @@ void Stream::work() {
       work_ready_.wait(lock, has_news);
       worker_sleeps_.store(false, std::memory_order_relaxed);
     }
+    stop_if_ending();
     const auto* command = static_cast<const Command*>(queue_.front());
     if (command == nullptr) {
       // Nothing was submitted after `finishing_`, so an empty queue stays empty.

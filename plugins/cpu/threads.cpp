@@ -6,6 +6,8 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -26,6 +28,8 @@ constexpr bool kPlainThreads = true;  // ThreadSanitizer does not understand how
 constexpr bool kPlainThreads = false;
 #endif
 
+std::atomic<bool> is_ending{false};
+
 struct Pool {
   int32_t threads = 1;
   bool plain_threads = kPlainThreads;
@@ -44,6 +48,7 @@ struct Work {
   void* user;
 
   void run(int64_t piece) const {
+    stop_if_ending();
     const int64_t grains = (count + grain - 1) / grain;
     const int64_t share = grains / pieces, rest = grains % pieces;
     const int64_t first = piece * share + std::min(piece, rest);
@@ -57,6 +62,7 @@ void run_on_plain_threads(const Work& work) {
   int64_t next = work.pieces - 1;
   try {
     threads.reserve(static_cast<size_t>(next));
+    const SignalsBlocked blocked;
     for (; next > 0; --next) threads.emplace_back([&work, next] { work.run(next); });
   } catch (const std::exception&) {
     // Without more threads or memory the rest is done here.
@@ -78,6 +84,10 @@ double quota_in(const std::string& folder) {
 }
 
 }  // namespace
+
+void stop_if_ending() {
+  while (is_ending.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::hours(1));
+}
 
 int32_t affinity_count() {
   for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
@@ -134,6 +144,8 @@ void threads_open() {
   }
   p.threads = threads;
 }
+
+void threads_ending() { is_ending.store(true, std::memory_order_relaxed); }
 
 int32_t thread_count() { return pool().threads; }
 

@@ -3,6 +3,7 @@
 // starts foreign work. Nothing in this plugin makes another team of threads.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,28 @@ int32_t thread_count();
 // In the child after fork(): oneTBB's threads are gone and its locks in an unknown state, so work is spread by plain threads
 // from now on.
 void threads_forked();
+
+// The process ends, and with it libraries that work may be in: whoever would begin a piece of work from now on sleeps instead.
+void threads_ending();
+// Never returns once threads_ending() was called.
+void stop_if_ending();
+
+// Threads that are made while it lives take none of the program's signals.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns when all
 // have ended. Pieces begin at multiples of `grain` and are at least that long; which they are depends on count, grain and

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/kernel_cache.hpp"
 #include "plugins/cuda/libraries.hpp"
@@ -149,6 +150,7 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   Program program;
   if (const auto found = cache.load(key); found && unpack(*found, program)) return program;
 
+  const common::Compiling compiling;
   NvrtcProgram compilation(*nvrtc, std::string(text));
   const std::string name(expression);
   compilation.require(nvrtc->api.add_name_expression(compilation.get(), name.c_str()), "naming the kernel");

@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "plugins/common/host.hpp"
+#include "plugins/common/shortage.hpp"
+
 namespace compute::cuda {
 
 DriverApi cu{};
@@ -47,6 +50,11 @@ std::vector<std::string> toolkit_folders(int major) {
 /// Tries `name` in every folder. `accept` returns why a library that was opened is of no use, or "".
 template <class Accept>
 bool open_one(const std::string& name, const std::vector<std::string>& folders, LibraryReport& report, const Accept& accept) {
+  if (const std::string reason = common::reason_against_libraries(); !reason.empty()) {
+    report.error = reason;
+    report.state = 3;
+    return false;
+  }
   for (const std::string& folder : folders) {
     const std::string path = folder + name;
     add_line(report.tried, path);
@@ -55,6 +63,7 @@ bool open_one(const std::string& name, const std::vector<std::string>& folders, 
       // The system's search gives the telling message; a file that lies nowhere else is no news.
       const char* error = dlerror();
       const std::string text = error != nullptr ? error : "cannot be opened";
+      common::throw_if_short(text);
       if (report.error.empty() || text.find("No such file") == std::string::npos) report.error = text;
       continue;
     }

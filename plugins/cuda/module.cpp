@@ -3,11 +3,13 @@
 
 #include <iterator>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/cuda/status.hpp"
 
 namespace compute::cuda {
 
 Kernel load(const Program& program) {
+  const common::Compiling compiling;  // the driver's compiler for PTX
   Kernel kernel;
   kernel.name = program.entry;
   std::string log(8192, '\0');

@@ -298,13 +298,6 @@ compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
   return nullptr;
 }
 
-compute_error* native_wrap(uint64_t device, uint64_t handle, uint64_t, uint64_t* out_stream) {
-  *out_stream = 0;
-  return guard([&] {
-    *out_stream = handle_of(new Stream(object<Device>(device), reinterpret_cast<CUstream>(static_cast<uintptr_t>(handle))));
-  });
-}
-
 compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
   constexpr int32_t kDlCuda = 2;
   *out_type = kDlCuda;
@@ -315,7 +308,7 @@ compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t*
 const void* get_extension(uint64_t, const char* name) {
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run, graph_release};
   static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device, native_stream,
-                                                          native_buffer, native_wrap, native_dlpack_device};
+                                                          native_buffer, nullptr, native_dlpack_device};
   if (std::strcmp(name, COMPUTE_EXT_GRAPH_V1) == 0) return &kGraphs;
   if (std::strcmp(name, COMPUTE_EXT_NATIVE_V1) == 0) return &kNative;
   return nullptr;

@@ -167,6 +167,8 @@ bool Stream::is_settled(uint64_t number, uint64_t* out_reached, compute_error** 
   *out_reached = reached_;
   *out_error = nullptr;
   if (has_failed_.load(std::memory_order_relaxed)) {
+    // After a checked fault the stream's work goes on: until it has ended it touches memory.
+    if (cu.stream_query(handle_) == CUDA_ERROR_NOT_READY) return false;
     *out_error = common::make_error(error_code_, error_message_, error_argument_, error_native_code_);
     return true;
   }

@@ -45,8 +45,8 @@ class Stream {
   void mark(uint64_t number);
   void wait(Stream& other, uint64_t number);
 
-  /// The greatest marked number that has finished. If the stream has failed, that is the last one known to be good; *out_error
-  /// is then the error, else NULL.
+  /// The greatest marked number that has finished. If the stream has failed and nothing that was queued touches memory any more, that
+  /// is the last one known to be good; *out_error is then the error, else NULL.
   uint64_t reached(compute_error** out_error);
   /// The same after waiting, at most timeout_ns, for `number`.
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);

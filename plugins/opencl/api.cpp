@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "plugins/common/host.hpp"
+#include "plugins/common/shortage.hpp"
 
 namespace compute::opencl {
 namespace {
@@ -39,6 +40,7 @@ Loading load() {
 const Api& api() { return functions; }
 
 void* open_library(std::initializer_list<const char*> names, LibraryReport* report) {
+  if (report->error = common::reason_against_libraries(); !report->error.empty()) return nullptr;
   for (const char* name : names) {
     report->tried += (report->tried.empty() ? "" : "\n") + std::string(name);
     if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
@@ -48,6 +50,7 @@ void* open_library(std::initializer_list<const char*> names, LibraryReport* repo
       return library;
     }
     const char* error = dlerror();
+    if (error != nullptr) common::throw_if_short(error);
     // The first name is the one to be missed, but a file that is there and cannot be opened tells more.
     if (error != nullptr && (report->error.empty() || std::strstr(error, "No such file") == nullptr)) report->error = error;
   }
@@ -56,7 +59,7 @@ void* open_library(std::initializer_list<const char*> names, LibraryReport* repo
 
 bool open_api(LibraryReport* report) {
   // The library stays loaded: drivers own threads.
-  static const Loading loading = load();
+  static const Loading& loading = *new Loading(load());
   *report = loading.report;
   return loading.succeeded;
 }

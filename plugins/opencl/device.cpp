@@ -2,8 +2,11 @@
 #include "plugins/opencl/device.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <thread>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/kernel_cache.hpp"
 
@@ -13,7 +16,46 @@ namespace {
 // Byte-sized elements are combined atomically by the aligned word around them, which must be inside the buffer.
 constexpr int64_t kAllocationUnit = 64;
 
+// Drivers compile for a group's size, and for few or many groups.
+uint64_t shape_of(cl_uint rank, const size_t* global_size, const size_t* group_size) {
+  uint64_t shape = rank;
+  size_t most = 0;
+  for (cl_uint axis = 0; axis < rank; ++axis) {
+    shape = shape << 16 ^ shape >> 48 ^ group_size[axis];
+    most = std::max(most, global_size[axis] / group_size[axis]);
+  }
+  return shape << 6 ^ shape >> 58 ^ static_cast<uint64_t>(std::bit_width(most));
+}
+
+void wait_until_started(cl_event event) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    cl_int status = CL_COMPLETE;
+    const cl_int asked = api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    if (asked != CL_SUCCESS || status <= CL_RUNNING) return;
+    const bool is_short = std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1);
+    std::this_thread::sleep_for(std::chrono::microseconds(is_short ? 10 : 200));
+  }
+}
+
 }  // namespace
+
+cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size) {
+  const auto launch = [&](cl_event* out_event) {
+    return api().clEnqueueNDRangeKernel(queue, kernel.get(), rank, nullptr, global_size, group_size, 0, nullptr, out_event);
+  };
+  const uint64_t shape = shape_of(rank, global_size, group_size);
+  if (std::find(started.begin(), started.end(), shape) != started.end()) return launch(nullptr);
+  const common::Compiling compiling;
+  started.reserve(started.size() + 1);
+  cl_event event = nullptr;
+  const cl_int status = launch(&event);
+  if (status != CL_SUCCESS) return status;
+  const Event owned(event);
+  if (api().clFlush(queue) == CL_SUCCESS) wait_until_started(event);
+  started.push_back(shape);
+  return CL_SUCCESS;
+}
 
 Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
   const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(info_.platform), 0};
@@ -39,6 +81,7 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
   caps_.heap_count = 2;
   caps_.heaps = heaps_;
+  options_ = "-w";  // generated code compares what is equal, and compilers say so on stderr
   for (const std::string& option : common::compile_options(dialect())) options_ += (options_.empty() ? "" : " ") + option;
 }
 
@@ -147,6 +190,7 @@ Program Device::build(const std::string& source, const std::string& options, boo
     if (!keeps) {
       *out_compiled = false;
     } else {
+      const common::Compiling compiling;
       const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
       const size_t size = binary->size();
       cl_int loaded = CL_SUCCESS;
@@ -159,6 +203,7 @@ Program Device::build(const std::string& source, const std::string& options, boo
       }
     }
   }
+  const common::Compiling compiling;
   const char* text = source.c_str();
   const size_t length = source.size();
   Program program(api().clCreateProgramWithSource(context(), 1, &text, &length, &status));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "plugins/common/source/generator.hpp"
 #include "plugins/opencl/api.hpp"
@@ -30,6 +31,11 @@ struct CompiledKernel {
   Program program;
   Kernel kernel;
   std::mutex mutex;
+  std::vector<uint64_t> started;  // shapes of launches for which the driver has no work of its own left
+
+  // (mutex) Queues the kernel with the arguments that are set. The first launch of a shape returns when the driver has started it: many compile
+  // only then, on threads of their own, and must not do so while the process ends.
+  cl_int enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size);
 };
 
 class Device {

@@ -192,7 +192,7 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
     group_size[axis] = static_cast<size_t>(launch.group_size[axis]);
     global_size[axis] = static_cast<size_t>(launch.groups[axis]) * group_size[axis];
   }
-  const cl_int status = api().clEnqueueNDRangeKernel(queue, object, 3, nullptr, global_size, group_size, 0, nullptr, nullptr);
+  const cl_int status = kernel.compiled->enqueue(queue, 3, global_size, group_size);
   if (status == -54 || status == -55) {
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "groups of " + std::to_string(group_size[0]) + " x " + std::to_string(group_size[1]) + " x " +
                                                             std::to_string(group_size[2]) + " are more than the device takes: " + status_text(status),

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/matrix_product.hpp"
 #include "plugins/opencl/clblast.hpp"
@@ -108,6 +109,16 @@ class ClblastPlan final : public Plan {
   bool needs_workspace() const { return temporary_bytes_ > 0; }
 
   void run(Stream& stream, const compute_plugin_run& run) const override {
+    if (has_run_.load(std::memory_order_acquire)) return run_now(stream, run);
+    // The driver may compile for these sizes, on threads of its own.
+    const common::Compiling compiling;
+    run_now(stream, run);
+    static_cast<void>(api().clFinish(stream.queue()));  // what went wrong is said by who waits
+    has_run_.store(true, std::memory_order_release);
+  }
+
+ private:
+  void run_now(Stream& stream, const compute_plugin_run& run) const {
     cl_command_queue queue = stream.queue();
     const MatrixProduct& p = product_;
     std::vector<Memory> views;  // commands keep what they use
@@ -169,7 +180,7 @@ class ClblastPlan final : public Plan {
     }
   }
 
- private:
+  mutable std::atomic<bool> has_run_{false};
   static constexpr int64_t size() { return sizeof(Scalar); }
   size_t leading(int i) const { return static_cast<size_t>(product_.placed[i].leading); }
   int64_t stride(int i, int loop) const { return product_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]; }
@@ -195,6 +206,7 @@ cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
   const std::lock_guard lock(clblast_mutex());
   std::optional<cl_int>& known = device.clblast_status[std::string(Routines<Scalar>::kName) + (batched ? " batched" : "")];
   if (known) return *known;
+  const common::Compiling compiling;
   const auto start = std::chrono::steady_clock::now();
   cl_command_queue queue = device.queue();
   const Memory memory = device.make_memory(256);

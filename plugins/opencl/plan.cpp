@@ -86,7 +86,7 @@ class GeneratedPlan final : public Plan {
     check(api().clSetKernelArg(kernel, index, launch.block.size() * sizeof(int64_t), block.data()), "clSetKernelArg");
     const auto group_size = static_cast<size_t>(launch.group_size);
     const size_t global_size = static_cast<size_t>(launch.groups) * group_size;
-    check(api().clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global_size, &group_size, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
+    check(step.kernel->enqueue(queue, 1, &global_size, &group_size), "clEnqueueNDRangeKernel");
   }
 
   static Memory upload(Device& device, const std::vector<int64_t>& words) {

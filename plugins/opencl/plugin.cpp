@@ -8,6 +8,7 @@
 #include <deque>
 #include <vector>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/opencl/clblast.hpp"
@@ -88,11 +89,17 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 void stream_destroy(uint64_t stream) { delete stream_of(stream); }
 
 compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
-  return guard([&] { stream_of(stream)->mark(number); });
+  return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
+    stream_of(stream)->mark(number);
+  });
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-  return guard([&] { stream_of(stream)->wait(stream_of(other), number); });
+  return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
+    stream_of(stream)->wait(stream_of(other), number);
+  });
 }
 
 compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
@@ -111,6 +118,7 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
     check(api().clEnqueueWriteBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
                                      static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
@@ -119,6 +127,7 @@ compute_error* copy_from_host(uint64_t stream, const void* src, const compute_pl
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
   return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
     check(api().clEnqueueReadBuffer(stream_of(stream)->queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
                                     static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
@@ -127,6 +136,7 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
 
 compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
     check(api().clEnqueueCopyBuffer(stream_of(stream)->queue(), memory_of(src->buffer), memory_of(dst->buffer),
                                     static_cast<size_t>(src->offset_bytes), static_cast<size_t>(dst->offset_bytes),
                                     static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
@@ -136,6 +146,7 @@ compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const co
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
   return guard([&] {
+    const Stream::Submitting submitting(*stream_of(stream));
     check(api().clEnqueueFillBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
                                     static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
@@ -181,6 +192,7 @@ compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
     compute_plugin_run full{};
     std::memcpy(static_cast<void*>(&full), run, std::min<size_t>(run->struct_size, sizeof full));
+    const Stream::Submitting submitting(*stream_of(full.stream));
     object_of<const Plan>(plan)->run(*stream_of(full.stream), full);
   });
 }
@@ -205,6 +217,7 @@ compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launc
   return guard([&] {
     compute_plugin_launch full{};
     std::memcpy(static_cast<void*>(&full), launch, std::min<size_t>(launch->struct_size, sizeof full));
+    const Stream::Submitting submitting(*stream_of(full.stream));
     launch_user_kernel(*object_of<UserKernel>(kernel), *stream_of(full.stream), full);
   });
 }
@@ -306,6 +319,8 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   info.kind = kind_of(device);
   info.score = device.dialect.compute_units;
   info.platform_index = device.platform_index;
+  const std::string platform = device.platform_name + "\n" + device.platform_version + "\n" + device.platform_suffix;
+  info.platform = borrow(platform);
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
   std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
@@ -322,6 +337,7 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
 
 compute_error* enumerate(const compute_plugin_sink* sink) {
   return guard([&] {
+    const common::Compiling compiling;  // drivers load their compilers here
     LibraryReport report;
     const bool opened = open_api(&report);
     const auto require = [&](std::string_view name, std::string_view tried, std::string_view found, std::string_view error,
@@ -377,6 +393,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
+    const common::Compiling compiling;
     LibraryReport report;
     if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
     cl_int status = CL_SUCCESS;
@@ -407,18 +424,12 @@ compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
   return nullptr;
 }
 
-compute_error* native_wrap(uint64_t, uint64_t, uint64_t, uint64_t* out_stream) {
-  *out_stream = 0;
-  return common::make_error(COMPUTE_ERROR_UNSUPPORTED, "a cl_command_queue of another owner cannot be a stream: it need not be in order");
-}
-
 constexpr compute_plugin_native_table native_table() {
   compute_plugin_native_table table{};
   table.table_size = sizeof table;
   table.device_handle = native_device;
   table.stream_handle = native_stream;
   table.buffer_handle = native_buffer;
-  table.stream_wrap = native_wrap;
   return table;
 }
 

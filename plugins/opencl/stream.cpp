@@ -73,6 +73,7 @@ common::Error Stream::break_off(common::Error error) {
     error.message += "; part of the work had been queued";
     error_ = std::move(error);
   }
+  is_over_ = is_over_ || is_finished;
   return *error_;
 }
 
@@ -149,10 +150,26 @@ void Stream::settle_locked() {
   }
 }
 
+// After a failure: whether what was queued behind it has ended. A queue goes on after a checked fault, and may after a failed command.
+bool Stream::is_over_locked() {
+  if (is_over_ || submitting_.load(std::memory_order_seq_cst)) return is_over_;
+  if (!end_) {
+    cl_event event = nullptr;
+    if (api().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event) != CL_SUCCESS) {
+      is_over_ = true;  // the queue takes nothing, not even a marker
+      return true;
+    }
+    end_ = Event(event);
+    api().clFlush(queue_.get());
+  }
+  is_over_ = status_of(end_.get()) <= CL_COMPLETE;
+  return is_over_;
+}
+
 uint64_t Stream::reached(compute_error** out_error) {
   std::lock_guard lock(mutex_);
   settle_locked();
-  if (error_) *out_error = common::make_error(error_->code, error_->message, error_->argument, error_->native_code);
+  if (error_ && is_over_locked()) *out_error = common::make_error(error_->code, error_->message, error_->argument, error_->native_code);
   return reached_;
 }
 
@@ -163,12 +180,13 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
     {
       std::lock_guard lock(mutex_);
       settle_locked();
-      if (error_ || reached_ >= number) break;
+      if (reached_ >= number || (error_ && is_over_locked())) break;
       const auto found = std::find_if(marks_.begin(), marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
-      if (found == marks_.end()) break;  // never marked
-      if (api().clRetainEvent(found->event.get()) == CL_SUCCESS) event = Event(found->event.get());
+      if (!error_ && found == marks_.end()) break;  // never marked
+      const cl_event next = error_ ? end_.get() : found->event.get();
+      if (next != nullptr && api().clRetainEvent(next) == CL_SUCCESS) event = Event(next);
     }
-    if (timeout_ns == INT64_MAX) {
+    if (timeout_ns == INT64_MAX && event) {
       const cl_event waited = event.get();
       api().clWaitForEvents(1, &waited);
       // PoCL's events become complete a moment after what waits for them is woken.

@@ -4,6 +4,7 @@
 
 #include <compute/plugin.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -22,12 +23,25 @@ class Stream {
   explicit Stream(Device* device);
 
   Device* device() const { return device_; }
-  // For a command: throws if the stream has failed.
+  // For a command: throws if the stream has failed. Called while a Submitting exists.
   cl_command_queue queue() const;
+
+  // Exists while one of core's calls queues commands.
+  class Submitting {
+   public:
+    explicit Submitting(Stream& stream) : stream_(stream) { stream_.submitting_.store(true, std::memory_order_seq_cst); }
+    Submitting(const Submitting&) = delete;
+    Submitting& operator=(const Submitting&) = delete;
+    ~Submitting() { stream_.submitting_.store(false, std::memory_order_release); }
+
+   private:
+    Stream& stream_;
+  };
 
   void mark(uint64_t number);
   void wait(Stream* other, uint64_t number);
-  // The greatest marked number that has finished, or the last one known to be good; *out_error is then the error.
+  // The greatest marked number that has finished. A failure is reported once nothing that was queued behind it touches memory any more:
+  // *out_error is then the error, and the result the last number known to be good.
   uint64_t reached(compute_error** out_error);
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
@@ -59,6 +73,7 @@ class Stream {
 
   void read_faults();
   void settle_locked();
+  bool is_over_locked();
   void fail_locked(compute_error_code code, std::string message, int32_t argument, int64_t native_code);
 
   Device* const device_;
@@ -71,6 +86,10 @@ class Stream {
   std::deque<Mark> marks_;
   uint64_t reached_ = 0;
   std::optional<common::Error> error_;
+  Event end_;  // behind all that was queued before `error_` was set
+  bool is_over_ = false;
+
+  std::atomic<bool> submitting_{false};
 };
 
 }  // namespace compute::opencl

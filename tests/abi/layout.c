@@ -98,7 +98,7 @@ AT(compute_device_attribute, name_size, 24);
 AT(compute_device_attribute, value, 32);
 AT(compute_device_attribute, value_size, 40);
 
-SIZE(compute_device_statistics, 176);
+SIZE(compute_device_statistics, 192);
 AT(compute_device_statistics, struct_size, 0);
 AT(compute_device_statistics, struct_type, 4);
 AT(compute_device_statistics, next, 8);
@@ -122,6 +122,8 @@ AT(compute_device_statistics, transfers_from_device_bytes, 144);
 AT(compute_device_statistics, transfers_implicit, 152);
 AT(compute_device_statistics, transfers_implicit_bytes, 160);
 AT(compute_device_statistics, mirror_hits, 168);
+AT(compute_device_statistics, memory_total, 176);
+AT(compute_device_statistics, memory_available, 184);
 
 SIZE(compute_stream_options, 24);
 AT(compute_stream_options, struct_size, 0);
@@ -418,7 +420,7 @@ AT(compute_plugin_property, next, 8);
 AT(compute_plugin_property, name, 16);
 AT(compute_plugin_property, value, 32);
 
-SIZE(compute_plugin_device_info, 184);
+SIZE(compute_plugin_device_info, 200);
 AT(compute_plugin_device_info, struct_size, 0);
 AT(compute_plugin_device_info, struct_type, 4);
 AT(compute_plugin_device_info, next, 8);
@@ -439,6 +441,7 @@ AT(compute_plugin_device_info, dtypes, 152);
 AT(compute_plugin_device_info, dtype_count, 160);
 AT(compute_plugin_device_info, reserved, 164);
 AT(compute_plugin_device_info, unusable, 168);
+AT(compute_plugin_device_info, platform, 184);
 
 SIZE(compute_plugin_requirement, 120);
 AT(compute_plugin_requirement, struct_size, 0);
@@ -699,7 +702,7 @@ AT(compute_plugin_native_table, table_size, 0);
 AT(compute_plugin_native_table, device_handle, 8);
 AT(compute_plugin_native_table, stream_handle, 16);
 AT(compute_plugin_native_table, buffer_handle, 24);
-AT(compute_plugin_native_table, stream_wrap, 32);
+AT(compute_plugin_native_table, reserved, 32);
 AT(compute_plugin_native_table, dlpack_device, 40);
 
 SIZE(compute_struct_header, 16);

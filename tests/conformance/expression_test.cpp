@@ -77,6 +77,7 @@ void single_output(const Session& session) {
 }
 
 void several_outputs(const Session& session) {
+  session.need(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC);
   Inputs inputs(52);
   const Expression expression = parse("a + b; a - b; a < b", {"a", "b"});
   const Operand a = session.upload(inputs.uniform(dtype::FLOAT32, {7, 1, 5}, -2, 2)),
@@ -138,6 +139,7 @@ void half_types_round_once(const Session& session) {
 }
 
 void conversions(const Session& session) {
+  session.need(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC);
   Inputs inputs(55);
   const Expression expression = parse("where(x < 0, -x, x) > 2", {"x"});
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {333}, -4, 4));

@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "registry.hpp"
 #include "report.hpp"
+#include "shards.hpp"
 
 namespace compute::conformance {
 
@@ -32,10 +33,12 @@ std::string suite_name(const std::string& device, const std::string& group) {
 
 class ConformanceTest : public testing::Test {
  public:
-  ConformanceTest(Target& target, const conformance::Test& test) : target_(target), test_(test) {}
+  ConformanceTest(Target& target, const conformance::Test& test, ShardLog& log)
+      : target_(target), test_(test), log_(log) {}
 
   void TestBody() override {
     const std::string name = test_.group + "." + test_.name;
+    log_.begin(target_.session->name() + "/" + name);
     const auto expected = target_.known.expected_to_fail(name);
     try {
       if (expected) {
@@ -46,7 +49,7 @@ class ConformanceTest : public testing::Test {
       }
     } catch (const Unsupported& refusal) {
       const auto listed = target_.known.unsupported(name);
-      if (!listed && device_has_dtypes()) {
+      if (!listed && !dynamic_cast<const Lacking*>(&refusal) && missing_dtypes().empty()) {
         ADD_FAILURE() << "refused, which " << target_.session->plugin()
                       << "'s list of what it cannot do does not name: " << refusal.what();
       }
@@ -57,6 +60,7 @@ class ConformanceTest : public testing::Test {
 
  private:
   void run() {
+    target_.session->forget_uses();
     const int64_t before = target_.session->statistics().ops_run;
     try {
       test_.body(*target_.session);
@@ -67,9 +71,11 @@ class ConformanceTest : public testing::Test {
       if (dynamic_cast<const Unsupported*>(&error)) throw;
       ADD_FAILURE() << "the test itself threw: " << error.what();
     }
-    if (test_.runs_ops && target_.session->statistics().ops_run == before) {
-      ADD_FAILURE() << "no op reached " << target_.session->name() << ": the test has shown nothing";
-    }
+    if (HasFailure() || !test_.runs_ops || target_.session->statistics().ops_run != before) return;
+    const std::string missing = missing_dtypes();
+    if (!missing.empty()) throw Lacking(target_.session->name() + " does not state " + missing);
+    if (target_.known.unsupported(test_.group + "." + test_.name)) throw Unsupported("it ran no op");
+    ADD_FAILURE() << "no op reached " << target_.session->name() << ": the test has shown nothing";
   }
 
   void run_expecting_failure(const std::string& reason) {
@@ -90,21 +96,40 @@ class ConformanceTest : public testing::Test {
     }
   }
 
-  bool device_has_dtypes() const {
-    for (Dtype dtype : test_.dtypes) {
-      if (!target_.session->supports(dtype, test_.needs)) return false;
+  // The dtypes that the test is about or used, of which the device does not state what the test needs.
+  std::string missing_dtypes() const {
+    constexpr uint32_t kComputes = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+    const Session& session = *target_.session;
+    std::string missing;
+    for (const oracle::DtypeInfo& info : oracle::kDtypes) {
+      const bool named = std::find(test_.dtypes.begin(), test_.dtypes.end(), info.id) != test_.dtypes.end();
+      const uint32_t needs = named ? static_cast<uint32_t>(test_.needs) : kComputes;
+      if ((!named && !session.was_used(info.id)) || session.states(info.id, needs)) continue;
+      missing += (missing.empty() ? "" : ", ") + std::string(info.name);
     }
-    return true;
+    return missing;
   }
 
   void finish(Ending ending, const std::string& reason) {
     const std::string name = test_.group + "." + test_.name;
     target_.endings[name] = ending;
+    log_.end(ending);
     if (!reason.empty()) target_.reasons[name] = reason;
   }
 
   Target& target_;
   const conformance::Test& test_;
+  ShardLog& log_;
+};
+
+// Tells how many tests there are, once the filter and the shard have been applied.
+class CountTests : public testing::EmptyTestEventListener {
+ public:
+  explicit CountTests(ShardLog& log) : log_(log) {}
+  void OnTestIterationStart(const testing::UnitTest& program, int) override { log_.tests(program.test_to_run_count()); }
+
+ private:
+  ShardLog& log_;
 };
 
 // ---- Which devices -------------------------------------------------------------------------------------------------
@@ -165,11 +190,6 @@ std::vector<Target> open_targets(const Options& options) {
 
 // ---- What is said about it -----------------------------------------------------------------------------------------
 
-struct Totals {
-  int64_t count[4] = {};
-  int64_t of(Ending ending) const { return count[static_cast<int>(ending)]; }
-};
-
 Totals totals_of(const std::vector<Target>& targets) {
   Totals totals;
   for (const Target& target : targets) {
@@ -178,12 +198,34 @@ Totals totals_of(const std::vector<Target>& targets) {
   return totals;
 }
 
+void print_heading(const Options& options, const Registry& registry, const std::vector<Target>& targets) {
+  std::cout << "compute-cts: level " << level_name(options.level) << ", " << registry.tests().size() << " tests on";
+  for (const Target& target : targets) std::cout << " " << target.session->name() << " (" << target.description << ")";
+  std::cout << std::endl;
+}
+
+// True if a device compiled more kernels than a level may cost.
+bool print_statistics(const Options& options, const std::vector<Target>& targets) {
+  bool too_many_kernels = false;
+  for (const Target& target : targets) {
+    const compute_device_statistics s = target.session->statistics();
+    std::cout << target.session->name() << ": " << s.ops_run << " ops run, " << s.plans_prepared << " plans, "
+              << s.kernels_compiled << " kernels compiled, " << s.ops_fallback << " fallbacks\n";
+    if (options.level != Level::QUICK || s.kernels_compiled <= kQuickKernels) continue;
+    too_many_kernels = true;
+    std::cout << target.session->name() << " compiled more than " << kQuickKernels << " kernels\n";
+  }
+  return too_many_kernels;
+}
+
 int run(int argc, char** argv) {
+  std::vector<char*> given(argv, argv + argc);
   Options options = read_options(argc, argv);
   if (options.help) {
     std::cout << kUsage;
     return 0;
   }
+  if (options.jobs > 1 && !options.list) return run_in_shards(options, static_cast<int>(given.size()), given.data());
   if (!options.plugins.empty()) {
     std::string files;
     for (const std::string& file : options.plugins)
@@ -219,40 +261,29 @@ int run(int argc, char** argv) {
 
   std::vector<Target> targets = open_targets(options);
   if (targets.empty()) throw std::runtime_error("no device to test");
-  static constexpr const char* kLevels[] = {"smoke", "quick", "full"};
-  std::cout << "compute-cts: level " << kLevels[static_cast<int>(options.level)] << ", " << registry.tests().size()
-            << " tests on";
-  for (const Target& target : targets) std::cout << " " << target.session->name() << " (" << target.description << ")";
-  std::cout << std::endl;
+  const bool is_shard = !options.shard_log.empty();
+  if (!is_shard) print_heading(options, registry, targets);
+  ShardLog log(options.shard_log);
+  if (is_shard) testing::UnitTest::GetInstance()->listeners().Append(new CountTests(log));
   for (Target& target : targets) {
     for (const Test& test : registry.tests()) {
       testing::RegisterTest(suite_name(target.session->name(), test.group).c_str(), test.name.c_str(), nullptr, nullptr,
                             __FILE__, __LINE__,
-                            [&target, &test]() -> ConformanceTest* { return new ConformanceTest(target, test); });
+                            [&target, &test, &log]() -> ConformanceTest* { return new ConformanceTest(target, test, log); });
     }
   }
   const bool failed = RUN_ALL_TESTS() != 0;
   if (!options.json.empty()) write_matrix(targets, registry.tests(), options.json);
 
+  if (is_shard) {
+    for (const Target& target : targets) log.device(target);
+    log.done();
+    return failed ? 1 : 0;
+  }
+  const bool too_many_kernels = print_statistics(options, targets);
   const Totals totals = totals_of(targets);
-  for (const Target& target : targets) {
-    const compute_device_statistics s = target.session->statistics();
-    std::cout << target.session->name() << ": " << s.ops_run << " ops run, " << s.plans_prepared << " plans, "
-              << s.kernels_compiled << " kernels compiled, " << s.ops_fallback << " fallbacks\n";
-  }
-  std::cout << "PASS " << totals.of(Ending::PASS) << ", FAIL " << totals.of(Ending::FAIL) << ", UNSUPPORTED "
-            << totals.of(Ending::UNSUPPORTED) << ", XFAIL " << totals.of(Ending::XFAIL) << "\n";
-  bool too_many_kernels = false;
-  for (const Target& target : targets) {
-    if (options.level != Level::QUICK || target.session->statistics().kernels_compiled <= kQuickKernels) continue;
-    too_many_kernels = true;
-    std::cout << target.session->name() << " compiled more than " << kQuickKernels << " kernels\n";
-  }
-  const int64_t run_at_all = totals.of(Ending::PASS) + totals.of(Ending::FAIL) + totals.of(Ending::XFAIL);
-  if (run_at_all == 0) std::cout << "no test ran\n";
-  std::cout << totals.of(Ending::PASS) << " passed, " << totals.of(Ending::FAIL) << " failed, "
-            << totals.of(Ending::UNSUPPORTED) + totals.of(Ending::XFAIL) << " skipped" << std::endl;
-  return failed || too_many_kernels || run_at_all == 0 ? 1 : 0;
+  print_totals(totals);
+  return failed || too_many_kernels || totals.run_at_all() == 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <sched.h>
+
+#include <charconv>
 #include <cstdlib>
 #include <functional>
 
@@ -13,7 +16,8 @@ const char* const kUsage =
 
   --device D      a device (cpu, cuda0, opencl0:1); repeated or separated by commas. Default: every visible device, or
                   those that COMPUTE_TEST_DEVICES names
-  --level L       smoke: every op once. quick: every op, one dtype of each kind. full (default): everything
+  --level L       smoke, quick or full (default), see below
+  --jobs N        divides the tests among N processes; 0: one per processor
   --known FILE    what the device cannot do, besides the installed list of its plugin; repeated
   --plugin FILE   a plugin file to load in place of the installed ones; repeated
   --json FILE     writes the support matrix: per device, op and dtype, how it is run and how that ended ("-": stdout)
@@ -21,8 +25,25 @@ const char* const kUsage =
   --verbose       one line per test
   --gtest_...     as every GoogleTest program, --gtest_filter=cpu/elementwise.exp_* among them
 
-The exit status is 0 if at least one device was tested and nothing failed. The last line is
-"N passed, N failed, N skipped"; skipped are tests that the device cannot run or is expected to fail.
+A green run says, about every device that it names:
+  smoke   each op gives right results for one dtype, in contiguous memory. For a first look, and under slow tools.
+  quick   each op for one dtype of each kind (bool, int32, float32, complex64) on special values, contiguous and strided;
+          tensors, streams, graphs, errors and memory behave as compute.h says. No other dtype was looked at.
+  full    each op in every dtype that the device states, in every layout, in place and into views, at the lengths where
+          vectors end, every value of the half types; 100,000 shapes leave memory flat. What a vendor ships with a plugin.
+  A dtype that the device does not state is not tested, and neither is an optional extension that it lacks: both count
+  as UNSUPPORTED. Speed is not judged.
+
+A file for --known has two lists of lines TEST REASON; * in a test's name stands for any text, # begins a comment:
+  [unsupported]         may be refused with UNSUPPORTED, for good (or skipped: "ran no op")
+    matmul.matmul_int*    the matrix unit has no integers
+  [expected to fail]    fails today, is to be mended; a pass is then a failure
+    elementwise.pow_complex64   the driver's log loses the last 3 bits
+A test's name is GROUP.NAME as --list prints it, without the device. Every entry needs its reason.
+
+The exit status is 0 if at least one device was tested and nothing failed, 1 if something did or a process of --jobs
+crashed, 2 if nothing could be tested. The last line is "N passed, N failed, N skipped"; skipped are tests that the
+device cannot run or is expected to fail.
 )";
 
 namespace {
@@ -35,6 +56,19 @@ void add_list(std::vector<std::string>& list, const std::string& text) {
   }
 }
 
+int usable_processors() {
+  cpu_set_t usable;
+  return sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+}
+
+int jobs_of(const std::string& text) {
+  int jobs = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), jobs);
+  if (error != std::errc() || end != text.data() + text.size() || jobs < 0 || jobs > 1024)
+    throw std::runtime_error("--jobs is a number from 0 to 1024, not " + text);
+  return jobs == 0 ? usable_processors() : jobs;
+}
+
 Level level_of(const std::string& text) {
   if (text == "smoke") return Level::SMOKE;
   if (text == "quick") return Level::QUICK;
@@ -43,6 +77,11 @@ Level level_of(const std::string& text) {
 }
 
 }  // namespace
+
+const char* level_name(Level level) {
+  static constexpr const char* kLevels[] = {"smoke", "quick", "full"};
+  return kLevels[static_cast<int>(level)];
+}
 
 Options read_options(int& argc, char** argv) {
   Options options;
@@ -55,6 +94,8 @@ Options read_options(int& argc, char** argv) {
       {"--known", [&](const std::string& value) { options.known_files.push_back(value); }},
       {"--plugin", [&](const std::string& value) { options.plugins.push_back(value); }},
       {"--json", [&](const std::string& value) { options.json = value; }},
+      {"--jobs", [&](const std::string& value) { options.jobs = jobs_of(value); }},
+      {"--shard-log", [&](const std::string& value) { options.shard_log = value; }},
   };
   int kept = 1;
   for (int i = 1; i < argc; ++i) {

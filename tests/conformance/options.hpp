@@ -15,12 +15,15 @@ struct Options {
   std::vector<std::string> plugins;      // plugin files to be loaded in place of the installed ones
   std::string json;
   Level level = Level::FULL;
+  int jobs = 1;           // processes
+  std::string shard_log;  // of a process that another one started: where it says how far it is
   bool list = false;
   bool verbose = false;
   bool help = false;
 };
 
 extern const char* const kUsage;
+const char* level_name(Level level);
 
 /// Takes the program's own options out of argv; those of GoogleTest stay. Throws std::runtime_error for unknown ones.
 Options read_options(int& argc, char** argv);

@@ -247,6 +247,25 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
   EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << op << " of no element: " << error.message();
 }
 
+// A sum of -0 alone is -0: what a device begins with or fills up with must not show.
+void sums_negative_zeros(const Session& session, Dtype dtype) {
+  oracle::Value zero;
+  zero.re = -0.0L;
+  for (const int64_t terms : {1, 2, 5, 17, 300, 5000}) {
+    for (const int64_t axis : {0, 1}) {
+      Array x(dtype, axis == 0 ? Shape{terms, 3} : Shape{3, terms});
+      for (int64_t i = 0; i < x.size(); ++i) x.set(i, zero);
+      const Operand operand = session.upload(x);
+      for (const char* op : {"sum", "mean"}) {
+        const Array result = session.download(session.run(op, with_axes({axis}), std::span(&operand, 1)));
+        for (int64_t i = 0; i < result.size(); ++i) {
+          EXPECT_TRUE(std::signbit(result.at(i).re)) << op << " of " << terms << " terms along axis " << axis << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 // mean, var and std refuse integers, with the cast as a hint.
 void refuses_integers(const Session& session) {
   for (const char* op : {"mean", "var", "std"}) {
@@ -297,6 +316,15 @@ void add_reduce_tests(Registry& registry) {
                     op,
                     {dtype}});
     }
+  }
+  for (Dtype dtype : tested_dtypes(registry.level())) {
+    if (!oracle::is_float(dtype)) continue;
+    registry.add({"reduce",
+                  std::string("negative_zeros_") + oracle::info(dtype).name,
+                  [dtype](const Session& session) { sums_negative_zeros(session, dtype); },
+                  dtype == dtype::FLOAT32 ? Level::QUICK : Level::FULL,
+                  "sum",
+                  {dtype}});
   }
   Test refusal{"refusal", "mean_of_integers", refuses_integers};
   refusal.runs_ops = false;

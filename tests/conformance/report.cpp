@@ -100,12 +100,16 @@ void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& t
     device["tests"] = others;
     root["devices"].push_back(device);
   }
+  write_json(root, path);
+}
+
+void write_json(const nlohmann::ordered_json& json, const std::string& path) {
   if (path == "-") {
-    std::cout << root.dump(1) << "\n";
+    std::cout << json.dump(1) << "\n";
     return;
   }
   std::ofstream file(path);
-  file << root.dump(1) << "\n";
+  file << json.dump(1) << "\n";
   if (!file) throw std::runtime_error("cannot write " + path);
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,17 @@ struct Target {
   std::map<std::string, std::string> reasons;
 };
 
+/// How many tests ended in which way.
+struct Totals {
+  int64_t count[4] = {};
+  int64_t of(Ending ending) const { return count[static_cast<int>(ending)]; }
+  int64_t run_at_all() const { return of(Ending::PASS) + of(Ending::FAIL) + of(Ending::XFAIL); }
+};
+
 /// Writes per device, op and dtype how the device says that it runs it (native, decomposed, host or none, with the
 /// reason) and how its test ended, as JSON; to standard output for "-".
 void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests, const std::string& path);
+
+void write_json(const nlohmann::ordered_json& json, const std::string& path);
 
 }  // namespace compute::conformance

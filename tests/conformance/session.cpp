@@ -214,6 +214,10 @@ Session::Session(Device device, const compute_device_info& info, Level level)
       dtypes_(info.dtypes, info.dtypes + info.dtype_count),
       level_(level) {}
 
+void Session::need(Dtype dtype, uint32_t bits) const {
+  if (!supports(dtype, bits)) throw Lacking(name_ + " does not state " + oracle::info(dtype).name);
+}
+
 compute_device_statistics Session::statistics() const {
   compute_device_statistics statistics{};
   statistics.struct_size = sizeof statistics;
@@ -229,12 +233,14 @@ Stream Session::stream() const {
 }
 
 Tensor Session::empty(Dtype dtype, const Shape& shape) const {
+  use(dtype);
   Tensor tensor;
   check(compute_tensor_empty(device_, dtype, static_cast<int32_t>(shape.size()), shape.data(), tensor.out()));
   return tensor;
 }
 
 Operand Session::upload(const Array& array) const {
+  use(array.dtype());
   const Array contiguous = array.row_major() ? array : array.copy();
   Operand x{contiguous, {}};
   check(compute_tensor_from_host(device_, array.dtype(), array.rank(), array.shape().data(),
@@ -244,6 +250,7 @@ Operand Session::upload(const Array& array) const {
 
 Operand Session::upload(const Array& array, Layout layout) const {
   if (layout == Layout::CONTIGUOUS || array.rank() == 0) return upload(array);
+  use(array.dtype());
   Array memory(array.dtype(), base_shape(layout, array.shape()));
   fill_with_pattern(memory);
   // The view of the memory shares its storage: its elements are written before the memory goes up.
@@ -259,12 +266,14 @@ Array Session::download(compute_tensor* tensor) const {
   const int32_t rank = compute_tensor_rank(tensor);
   const int64_t* extents = compute_tensor_shape(tensor);
   Array array(compute_tensor_dtype(tensor), Shape(extents, extents + rank));
+  use(array.dtype());
   check(compute_tensor_read(tensor, array.size() ? array.data() : nullptr, array.size_bytes()));
   return array;
 }
 
 Error Session::try_run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                        compute_stream* stream, Tensor& output) const {
+  for (const Operand& x : inputs) use(x.array.dtype());
   const AttributeList list(attributes);
   const std::vector<compute_tensor*> tensors = tensors_of(inputs);
   compute_tensor* result = output.get();
@@ -277,6 +286,7 @@ Error Session::try_run(const std::string& op, const Attributes& attributes, std:
 
 Tensor Session::run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                     compute_stream* stream, Tensor output) const {
+  for (const Operand& x : inputs) use(x.array.dtype());
   const AttributeList list(attributes);
   const std::vector<compute_tensor*> tensors = tensors_of(inputs);
   compute_tensor* result = output.get();
@@ -297,6 +307,8 @@ void Session::expect(const std::string& op, const Attributes& attributes, std::s
                      const Bound& bound, const std::string& what, compute_stream* stream, Tensor output) const {
   // The reference first: where input and output are one, running changes the operand.
   const oracle::Result expected = reference(op, attributes, inputs);
+  use(expected.dtype);
+  use(expected.accumulator);
   const std::string text = op + dtypes_text(inputs) + " " + what;
   try {
     judge(run(op, attributes, inputs, stream, std::move(output)), expected, bound, text);
@@ -309,6 +321,7 @@ void Session::expect(const std::string& op, const Attributes& attributes, std::s
 void Session::expect_into(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                           const Bound& bound, const std::string& what, Layout layout) const {
   const oracle::Result expected = reference(op, attributes, inputs);
+  use(expected.accumulator);
   Array memory(expected.dtype, base_shape(layout, expected.shape));
   fill_with_pattern(memory);
   const Operand base = upload(memory);

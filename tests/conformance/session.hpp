@@ -5,6 +5,7 @@
 
 #include <compute/compute.h>
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -36,6 +37,11 @@ enum class Level { SMOKE, QUICK, FULL };
 /// say so.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// The same, and what is missing is optional: no list has to say so.
+struct Lacking : Unsupported {
+  using Unsupported::Unsupported;
 };
 
 /// Any other error where none was expected.
@@ -163,6 +169,17 @@ class Session {
   const std::string& plugin() const { return plugin_; }
   Level level() const { return level_; }
   bool supports(Dtype dtype, uint32_t bits) const {
+    use(dtype);
+    return states(dtype, bits);
+  }
+  /// For what has no use without the dtype. Throws Lacking if the device cannot do that much with it.
+  void need(Dtype dtype, uint32_t bits) const;
+
+  /// What the present test asked about or put on the device, in any thread of it. From this it is known whether a
+  /// refusal, or that nothing was run, comes of a dtype that the device does not state.
+  void forget_uses() const { used_ = 0; }
+  bool was_used(Dtype dtype) const { return (used_ >> dtype & 1) != 0; }
+  bool states(Dtype dtype, uint32_t bits) const {
     return static_cast<size_t>(dtype) < dtypes_.size() && (dtypes_[static_cast<size_t>(dtype)] & bits) == bits;
   }
   compute_device_statistics statistics() const;
@@ -191,9 +208,12 @@ class Session {
   void judge(compute_tensor* actual, const oracle::Result& expected, const Bound& bound, const std::string& what) const;
 
  private:
+  void use(Dtype dtype) const { used_ |= uint32_t{1} << dtype; }
+
   Device device_;
   std::string name_;
   std::string plugin_;
+  mutable std::atomic<uint32_t> used_{0};
   std::vector<uint32_t> dtypes_;
   Level level_;
 };

@@ -112,6 +112,7 @@ void views(const Session& session) {
   }
 
   // The same bytes as another dtype.
+  if (!session.supports(dtype::UINT32, COMPUTE_DTYPE_STORAGE)) return;
   const int64_t shape[] = {6}, strides[] = {2};
   Tensor bits;
   check(compute_tensor_view(x.tensor, COMPUTE_DTYPE_UINT32, 1, shape, strides, 40, bits.out()));
@@ -266,7 +267,16 @@ void labels_and_scopes(const Session& session) {
   check(compute_tensor_set_label(x, "weights"));
   EXPECT_STREQ(compute_tensor_label(x), "weights");
   check(compute_scope_push("training step", "train.py", 42));
+  check(compute_scope_push("forward", nullptr, 0));
+  const auto message = [] {
+    const Error error(compute_tensor_read(nullptr, nullptr, 0));
+    return std::string(compute_error_message(error.get()));
+  };
+  const std::string inside = "\nscope: training step (train.py:42) > forward";
+  EXPECT_TRUE(message().ends_with(inside)) << message();
   check(compute_scope_pop());
+  check(compute_scope_pop());
+  EXPECT_EQ(message().find("scope"), std::string::npos) << message();
   EXPECT_TRUE(Error(compute_scope_pop())) << "nothing left to pop";
 }
 

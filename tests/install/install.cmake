@@ -74,3 +74,121 @@ if(NOT output MATCHES "Used the cpu")
   message(FATAL_ERROR "exp_loop says: ${output}")
 endif()
 run("compute-cts" COMMAND "${prefix}/${BINDIR}/compute-cts" --help)
+run("compute-cts, its lists" COMMAND "${prefix}/${BINDIR}/compute-cts" --device cpu --level smoke --jobs 2 OUTPUT output)
+if(NOT output MATCHES " passed, 0 failed, ")
+  message(FATAL_ERROR "compute-cts says: ${output}")
+endif()
+
+# ---- Every file that users are told about ----
+set(doc "${prefix}/${DOCDIR}")
+foreach(
+  file
+  ${BINDIR}/compute
+  ${BINDIR}/compute-cts
+  ${DOCDIR}/CHANGELOG.md
+  ${DOCDIR}/LICENSE
+  ${DOCDIR}/README.md
+  ${DOCDIR}/docs/building.md
+  ${DOCDIR}/docs/devices/cuda.md
+  ${DOCDIR}/docs/devices/opencl.md
+  ${DOCDIR}/docs/writing-a-plugin.md
+  ${LIBDIR}/compute/compute-probe
+  share/compute/conformance/cpu.txt
+  share/compute/conformance/cuda.txt
+  share/compute/conformance/opencl.txt
+  share/compute/examples/LICENSE
+  share/compute/examples/exp_loop.c
+  share/compute/examples/plugin/CMakeLists.txt
+  share/compute/examples/plugin/minimal.map
+  share/compute/examples/plugin/plugin.cpp)
+  if(NOT EXISTS "${prefix}/${file}")
+    message(SEND_ERROR "${file} is not installed")
+  endif()
+endforeach()
+
+# Documents that headers name, and documents that documents link to.
+file(GLOB headers "${prefix}/include/compute/*")
+foreach(header IN LISTS headers)
+  file(READ "${header}" text)
+  string(REGEX MATCHALL "docs/[A-Za-z0-9_/-]+[.]md" named "${text}")
+  foreach(path IN LISTS named)
+    if(NOT EXISTS "${doc}/${path}")
+      message(SEND_ERROR "${header} names ${path}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
+file(GLOB_RECURSE pages "${doc}/*.md")
+foreach(page IN LISTS pages)
+  file(READ "${page}" text)
+  string(REPLACE "](" "LINK:" text "${text}") # brackets would join list elements
+  string(REGEX MATCHALL "LINK:[A-Za-z0-9_/.-]+[.]md" links "${text}")
+  cmake_path(GET page PARENT_PATH folder)
+  foreach(link IN LISTS links)
+    string(REPLACE "LINK:" "" link "${link}")
+    if(NOT EXISTS "${folder}/${link}")
+      message(SEND_ERROR "${page} links to ${link}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
+
+# ---- Plugins of others ----
+# The page on writing one, followed to the letter: its three files, built outside of this tree.
+file(READ "${doc}/docs/writing-a-plugin.md" page)
+set(acme "${WORK}/acme")
+function(write_block first_line file)
+  string(FIND "${page}" "\n${first_line}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "writing-a-plugin.md has no block that begins with: ${first_line}")
+  endif()
+  string(SUBSTRING "${page}" ${at} -1 block)
+  string(FIND "${block}" "\n```" end)
+  string(SUBSTRING "${block}" 1 ${end} block)
+  file(WRITE "${acme}/${file}" "${block}")
+endfunction()
+write_block("# CMakeLists.txt" CMakeLists.txt)
+write_block("/* acme.map" acme.map)
+write_block("// acme.cpp" acme.cpp)
+function(build_plugin what folder)
+  run("${what}, configure" COMMAND ${CMAKE_COMMAND} -S "${folder}" -B "${folder}/build" -G Ninja "-DCMAKE_PREFIX_PATH=${prefix}"
+                                   "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+  run("${what}, build" COMMAND ${CMAKE_COMMAND} --build "${folder}/build")
+endfunction()
+build_plugin("the page's plugin" "${acme}")
+execute_process(COMMAND ${CMAKE_COMMAND} -E env "COMPUTE_PLUGIN_PATH=${acme}/build" "${prefix}/${BINDIR}/compute" doctor OUTPUT_VARIABLE output)
+if(NOT output MATCHES "acme" OR NOT output MATCHES "install the package acmert")
+  message(SEND_ERROR "compute doctor does not show the page's plugin: ${output}")
+endif()
+string(REGEX MATCHALL "\n{\"name\": \"acme\".*\"license\": \"MIT\"}" manifest "${page}")
+string(JSON library ERROR_VARIABLE problem GET "${manifest}" library)
+if(problem)
+  message(SEND_ERROR "the page's manifest: ${problem}")
+endif()
+
+# The example, from a copy of its folder.
+file(COPY "${prefix}/share/compute/examples/plugin/" DESTINATION "${WORK}/minimal")
+build_plugin("the example plugin" "${WORK}/minimal")
+run("the example plugin, compute-cts" COMMAND "${prefix}/${BINDIR}/compute-cts" --plugin "${WORK}/minimal/build/compute_plugin_minimal.so"
+                                              --device minimal0 --level smoke)
+
+# ---- The release preset ----
+# It has no tests, but the conformance program, where GoogleTest is found.
+function(configure_release build)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/${build}" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCOMPUTE_TESTS=OFF
+            "-DCMAKE_C_COMPILER=${CC}" "-DCMAKE_CXX_COMPILER=${CXX}" ${ARGN}
+    OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(SEND_ERROR "release, configure: ${output}")
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} --build "${WORK}/${build}" --target help OUTPUT_VARIABLE targets)
+  set(output "${output}" PARENT_SCOPE)
+  set(targets "${targets}" PARENT_SCOPE)
+endfunction()
+configure_release(release)
+if(NOT targets MATCHES "compute-cts:")
+  message(SEND_ERROR "the release has no compute-cts: ${output}")
+endif()
+configure_release(release_without -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON)
+if(targets MATCHES "compute-cts:" OR NOT output MATCHES "without    compute-cts .GoogleTest was not found")
+  message(SEND_ERROR "without GoogleTest: ${output}")
+endif()

@@ -107,5 +107,22 @@ TEST_F(OpenclWithoutClblast, SaysSoOnceAndGoesOn) {
   EXPECT_FALSE(log_.holds("CLBlast's")) << text;
 }
 
+// Under COMPUTE_OPENCL_MATMUL=generated.
+TEST(OpenclGenerated, ComputesProductsByItself) {
+  const Device device = Device::open("opencl0:0");
+  int64_t count = 0;
+  check(compute_device_attributes("opencl0:0", nullptr, 0, &count));
+  std::vector<compute_device_attribute> attributes(static_cast<size_t>(count));
+  attributes.at(0).struct_size = sizeof(compute_device_attribute);
+  check(compute_device_attributes("opencl0:0", attributes.data(), count, &count));
+  std::string engine;
+  for (const compute_device_attribute& attribute : attributes) {
+    if (std::string(attribute.name) == "matrix_products") engine = attribute.value;
+  }
+  EXPECT_EQ(engine, "generated: COMPUTE_OPENCL_MATMUL says so");
+  const Tensor x = device.full({8, 8}, 2.f);
+  EXPECT_EQ(matmul(x, x).to_vector<float>(), std::vector<float>(64, 32.f));
+}
+
 }  // namespace
 }  // namespace compute::opencl_tests

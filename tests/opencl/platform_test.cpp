@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL plugin where the loader finds no platform.
+// The OpenCL plugin where the loader finds no platform, and beside one that has no devices.
 #include <gtest/gtest.h>
 
 #include "device.hpp"
@@ -19,6 +19,40 @@ TEST(OpenclWithoutPlatform, ListsNoDeviceAndSaysTheRemedy) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
       EXPECT_NE(std::string(error.what()).find("install an OpenCL driver, e.g. pocl-opencl-icd"), std::string::npos) << error.what();
+    }
+  }
+}
+
+std::string which(const char* selector) {
+  detail::TextFree text;
+  check(compute_device_which(selector, COMPUTE_FORMAT_TEXT, &text.text));
+  return text.str().substr(0, text.str().find(':', text.str().find(':') + 1));
+}
+
+TEST(OpenclPlatforms, WithoutDevicesHaveNoNumber) {
+  int count = 0;
+  for (const compute_device_info& info : Device::list()) {
+    if (std::string(info.plugin) != "opencl") continue;
+    EXPECT_EQ(info.platform_index, 0) << info.name;
+    EXPECT_EQ(info.name, "opencl0:" + std::to_string(count));
+    EXPECT_EQ(info.kind, COMPUTE_DEVICE_KIND_CPU);
+    EXPECT_STREQ(info.same_as, "cpu");
+    ++count;
+  }
+  EXPECT_EQ(count, 2);
+}
+
+TEST(OpenclPlatforms, AreSelectedByName) {
+  for (const char* selector : {"opencl@platform~pocl", "opencl@platform=POCL", "opencl@platform=Portable Computing Language"}) {
+    EXPECT_EQ(which(selector), "opencl0:0") << selector;
+  }
+  EXPECT_EQ(which("opencl0@platform~pocl,cpu"), "opencl0:0");
+  for (const char* selector : {"opencl@platform=EMPTY", "opencl@platform~without devices"}) {
+    try {
+      Device::open(selector);
+      FAIL() << selector << " opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND) << error.what();
     }
   }
 }

@@ -154,8 +154,6 @@ Result reference_scatter(std::span<const Array> inputs, const Attributes& attrib
   const auto found = attributes.find("reduction");
   const std::string reduction = found == attributes.end() ? "set" : found->second.text;
   Result result = unchanged(x.dtype(), x.shape());
-  // The memory holds what was combined so far: each update rounds to x's own dtype.
-  result.accumulator = x.dtype();
   if (reduction == "mul" && is_complex(x.dtype())) result.roundings = 4;  // the bound of the intrinsic mul
   std::vector<int64_t> terms(result.elements.size(), 1);
   for (int64_t i = 0; i < x.size(); ++i) {

@@ -312,6 +312,9 @@ ISOLATED_TEST(BadInput, AttributesThatAreNotKnownOrNotRight) {
   attribute = int_attribute("axes", twice, -1);
   EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
   attribute = int_attribute("axes", twice, 1);
+  attribute.struct_size = 0xfffffff8u;  // what lies behind is not looked at
+  EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "struct_size");
+  attribute = int_attribute("axes", twice, 1);
   EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute, attribute}), kInvalid, "sum", "axes");  // given twice
   attribute.kind = COMPUTE_KIND_FLOAT64;
   attribute.values = &real;
@@ -851,6 +854,31 @@ ISOLATED_TEST(BadInput, SettingsThatAreNotThere) {
   EXPECT_OK(compute_config_get("COMPUTE_SYNC", &text));
   EXPECT_EQ(take_text(text), "1\tthe API");
   EXPECT_FAILS(compute_scope_pop(), kInvalid);
+}
+
+ISOLATED_TEST(BadInput, StructsOfAnotherType) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  compute_stream_options options = {};
+  options.struct_size = sizeof options;
+  Stream stream;
+  for (const uint32_t type : {uint32_t{COMPUTE_STRUCT_NONE}, uint32_t{COMPUTE_STRUCT_STREAM_OPTIONS}}) {
+    options.struct_type = type;
+    EXPECT_OK(compute_stream_create(device, &options, stream.out()));
+  }
+  for (const uint32_t type : {COMPUTE_STRUCT_EVENT_OPTIONS, COMPUTE_STRUCT_TENSOR_SPEC, COMPUTE_STRUCT_KERNEL_ARGUMENT,
+                              COMPUTE_STRUCT_KERNEL_OPTIONS, COMPUTE_STRUCT_LAUNCH, COMPUTE_STRUCT_OP_OPTIONS}) {
+    options.struct_type = type;
+    EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "options.struct_type is " + std::to_string(type));
+  }
+  const Tensor x = make_tensor<float>(device, {1, 2, 3});
+  compute_sum_options sum = {};
+  sum.struct_size = sizeof sum;
+  sum.struct_type = COMPUTE_STRUCT_OP_OPTIONS;
+  Tensor y;
+  EXPECT_OK(compute_sum(nullptr, x, &sum, y.out()));
+  sum.struct_type = COMPUTE_STRUCT_STREAM_OPTIONS;
+  EXPECT_FAILS(compute_sum(nullptr, x, &sum, y.out()), kInvalid, "options.struct_type");
 }
 
 // ---- Sizes that are too large ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -56,6 +57,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::string write(const std::string& name, const std::string& contents) const {
     std::ofstream(path_ / name, std::ios::binary) << contents;
+    chmod((path_ / name).c_str(), 0644);  // whatever the umask
     return (path_ / name).string();
   }
 
@@ -72,6 +74,12 @@ std::string minimal_library() { return plugin_folder("minimal") + "/compute_plug
 
 void use_folder(const TemporaryFolder& folder) {
   setenv("COMPUTE_PLUGIN_PATH", (folder.path().string() + ":" + plugin_folder("minimal")).c_str(), 1);
+  setenv("COMPUTE_PROBE", "0", 0);
+}
+
+void use_verdicts_in(const TemporaryFolder& cache) {
+  setenv("COMPUTE_CACHE_DIR", cache.path().c_str(), 1);
+  setenv("COMPUTE_PROBE", "1", 0);
 }
 
 // ---- Files ----------------------------------------------------------------------------------------------------------
@@ -174,14 +182,19 @@ TEST_P(RejectedPlugins, SayWhyAndHideNobody) {
 INSTANTIATE_TEST_SUITE_P(
     Loader, RejectedPlugins,
     testing::Values(Rejection{"NoManifest", "manifest=null", {"NULL"}},
-                    Rejection{"ManifestOfSizeZero", "manifest=zero", {"0 bytes"}},
+                    Rejection{"ManifestOfSizeZero", "manifest=zero", {"struct_size 0"}},
                     Rejection{"ManifestOfAnotherType", "manifest=type", {"struct_type"}},
                     Rejection{"NewerInterface", "manifest=interface:7", {"7", "1"}},
                     Rejection{"AnotherDraft", "manifest=draft:99", {"draft", "99"}},
                     Rejection{"NameWithADigit", "manifest=name:faulty9", {"faulty9"}},
                     Rejection{"NameOfNothing", "manifest=name:", {"name"}},
                     Rejection{"NameWithBlanks", "manifest=name:fau lty", {"fau lty"}},
-                    Rejection{"NameOfTheHost", "manifest=name:auto", {"auto"}},
+                    Rejection{"NameOfSelectors", "manifest=name:auto", {"auto", "a word of selectors"}},
+                    Rejection{"NameOfOurs", "manifest=name:OpenCL", {"opencl", "COMPUTE_PLUGIN_FILES"}},
+                    Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not skip"}},
+                    Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not skip"}},
+                    Rejection{"DeviceOfSizeZero", "devices=zero", {"struct_size 0"}},
+                    Rejection{"TextWithoutData", "devices=text", {"description", "NULL"}},
                     Rejection{"AnotherSanitizer", "manifest=sanitizer:memory", {"memory"}},
                     Rejection{"QueryThrows", "query=throw", {"throws in query"}},
                     Rejection{"OpenFails", "open=error:INTERNAL", {"open fails as asked"}},
@@ -261,11 +274,66 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"NoFill", "device_table=without:fill", {"faulty0", "fill"}},
                     Rejection{"NoSync", "device_table=without:stream_sync", {"faulty0", "stream_sync"}},
                     Rejection{"NoQuery", "device_table=without:op_query", {"faulty0", "op_query"}},
-                    Rejection{"NoCaps", "caps=null", {"faulty0", "heap"}},
-                    Rejection{"OldCaps", "caps=small", {"faulty0", "heap"}},
+                    Rejection{"NoCaps", "caps=null", {"faulty0", "caps", "NULL"}},
+                    Rejection{"OldCaps", "caps=small", {"faulty0", "caps", "struct_size"}},
+                    Rejection{"CapsNotUnderstood", "caps=next", {"faulty0", "caps", "0x8000004d"}},
+                    Rejection{"FlagsNotUnderstood", "caps=flags:65536", {"faulty0", "caps", "0x10000"}},
+                    Rejection{"HeapNotUnderstood", "caps=heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
+                    Rejection{"HeapFlagsNotUnderstood", "caps=heap_flags:131072", {"faulty0", "caps", "heap", "0x20000"}},
+                    Rejection{"HeapOfSizeZero", "caps=heap_zero", {"faulty0", "caps", "heap", "struct_size 0"}},
+                    Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "gave 0"}},
                     Rejection{"NoHeaps", "caps=no_heaps", {"faulty0", "heap"}},
-                    Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}}),
+                    Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}},
+                    Rejection{"SmallAlignment", "caps=base_alignment", {"faulty0", "aligns allocations to 16 bytes", "64"}}),
     [](const auto& info) { return info.param.name; });
+
+// ---- Files that are not wanted ---------------------------------------------------------------------------------------
+
+ISOLATED_TEST(Loader, FilesThatTheSelectorCannotMatchAreNotOpened) {
+  setenv("COMPUTE_PROBE", "0", 1);
+  setenv("COMPUTE_DEVICE", "minimal0", 1);
+  use_plugins({"faulty", "minimal"});
+  set_faults("load=exit:42");
+  const Device device = open(nullptr);
+  EXPECT_EQ(read<float>(make_full(device, {2}, 3.0f)), std::vector<float>(2, 3.0f));
+  EXPECT_STREQ(compute_device_name(device.get()), "minimal0");
+}
+
+ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("compute_plugin_faulty.so", contents_of(plugin_folder("faulty") + "/compute_plugin_faulty.so"));
+  chmod(file.c_str(), 0777);
+  use_folder(folder);
+  set_faults("load=exit:42");
+  expect_rejected({"compute_plugin_faulty.so", "everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same"});
+}
+
+ISOLATED_TEST(Loader, HeapsThatLieAreFoundWhereThePluginIsChecked) {
+  setenv("COMPUTE_DEBUG", "plugin", 1);
+  use_plugins({"faulty", "minimal"});
+  EXPECT_EQ(read<float>(make_full(open("minimal0"), {4}, 2.0f)), std::vector<float>(4, 2.0f));
+  Device device;
+  set_faults("caps=heap_flags:2");
+  EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "heap 0", "HOST_VISIBLE");
+}
+
+// Whatever the first device of a list does, the next one is tried, with a warning.
+ISOLATED_TEST(Loader, AListGoesOnAfterADeviceThatFailsToOpen) {
+  use_plugins({"faulty", "minimal"});
+  for (const char* fault : {"throw", "error:INVALID_ARGUMENT", "error:OUT_OF_MEMORY", "stale", "lie"}) {
+    set_faults(std::string("device_open=") + fault);
+    Device device;
+    EXPECT_OK(compute_device_open("faulty0,minimal0", device.out()));
+    EXPECT_STREQ(compute_device_name(device), "minimal0") << fault;
+  }
+}
+
+ISOLATED_TEST(Loader, BytesThatAreNoTextAreShownEscaped) {
+  use_plugins({"faulty"});
+  set_faults("devices=bytes");
+  EXPECT_TRUE(has(device_names(), "faulty0"));
+  EXPECT_EQ(load_report().find('\xff'), std::string::npos);
+}
 
 // ---- Crashes --------------------------------------------------------------------------------------------------------
 
@@ -284,14 +352,127 @@ TEST(Loader, ACrashingPluginTakesTheProcessDown) {
 #endif
 
 #if defined(COMPUTE_HAS_PROBE)
-// With COMPUTE_PROBE=1 each plugin is tried in a process of its own first.
-ISOLATED_TEST(Loader, AProbedCrashIsAReason) {
-  const TemporaryFolder cache;  // of the verdicts
-  setenv("COMPUTE_CACHE_DIR", cache.path().c_str(), 1);
-  setenv("COMPUTE_PROBE", "1", 1);
-  use_plugins({"faulty", "minimal"});
-  set_faults("open=crash");
-  expect_rejected({"compute_plugin_faulty.so", "crashed", "SEGV"});
+// A plugin that is new here is tried in a process of its own first, with nothing known of it.
+class ProbedPlugins : public testing::TestWithParam<Rejection> {};
+
+TEST_P(ProbedPlugins, CannotTakeTheProcessDown) {
+  const TemporaryFolder cache;
+  const Outcome outcome = run_in_child([&] {
+    use_verdicts_in(cache);
+    use_plugins({"faulty", "minimal"});
+    set_faults(GetParam().faults);
+    setenv("COMPUTE_PROBE_SECONDS", "1", 1);
+    expect_rejected(GetParam().parts);
+    const Device device = open("minimal0");
+    EXPECT_EQ(read<float>(make_full(device, {2}, 3.0f)), std::vector<float>(2, 3.0f));
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loader, ProbedPlugins,
+    testing::Values(Rejection{"LoadCrashes", "load=crash", {"crashed in its probe: SIGSEGV in dlopen"}},
+                    Rejection{"LoadExits", "load=exit:0", {"crashed in its probe: exit status 0 in dlopen"}},
+                    Rejection{"LoadExitsWith3", "load=exit:3", {"exit status 3 in dlopen"}},
+                    // A sanitizer ends the process before the exception has left dlopen.
+                    Rejection{"LoadThrows", "load=throw",
+                              {kSanitizer ? "crashed in its probe: SIGABRT in dlopen"
+                                          : "crashed in its probe: SIGABRT in dlopen, which threw an exception"}},
+                    Rejection{"LoadHangs", "load=hang:60000", {"hung in its probe for 1 s in dlopen"}},
+                    Rejection{"QueryCrashes", "query=crash", {"SIGSEGV in compute_plugin_query"}},
+                    Rejection{"QueryExits", "query=exit:3", {"exit status 3 in compute_plugin_query"}},
+                    Rejection{"QueryThrows", "query=throw", {"compute_plugin_query threw an exception"}},
+                    Rejection{"OpenCrashes", "open=crash", {"SIGSEGV in compute_plugin_open"}},
+                    Rejection{"OpenExits", "open=exit:0", {"exit status 0 in compute_plugin_open"}},
+                    Rejection{"OpenHangs", "open=hang:60000", {"hung in its probe for 1 s in compute_plugin_open"}},
+                    Rejection{"EnumerateCrashes", "enumerate=crash", {"SIGSEGV in plugin faulty: enumerate"}},
+                    Rejection{"EnumerateExits", "enumerate=exit:1", {"exit status 1 in plugin faulty: enumerate"}}),
+    [](const auto& info) { return info.param.name; });
+
+// The file that is called the minimal plugin is another one each time.
+void install(const TemporaryFolder& folder, const char* plugin) {
+  const std::string target = (folder.path() / "compute_plugin_minimal.so").string();
+  folder.write("new", contents_of(plugin_folder(plugin) + "/compute_plugin_" + plugin + ".so"));
+  std::filesystem::rename(folder.path() / "new", target);
+}
+
+Outcome list_with(const TemporaryFolder& folder, const TemporaryFolder& cache, const char* faults, const char* probe) {
+  return run_in_child([&] {
+    use_verdicts_in(cache);
+    setenv("COMPUTE_PROBE", probe, 1);
+    setenv("COMPUTE_LOG", "debug", 1);
+    setenv("COMPUTE_PLUGIN_FILES", (folder.path() / "compute_plugin_minimal.so").c_str(), 1);
+    set_faults(faults);
+    std::fputs(load_report().c_str(), stdout);
+  });
+}
+
+bool says(const Outcome& outcome, const char* part) { return outcome.output.find(part) != std::string::npos; }
+
+TEST(Loader, AVerdictHoldsUntilThePluginChanges) {
+  const TemporaryFolder folder, cache;
+  const char* const kTrying = "trying ";
+  const char* const kCrashed = "crashed in its probe: SIGSEGV in dlopen";
+  install(folder, "faulty");
+  const Outcome first = list_with(folder, cache, "load=crash", "1");
+  EXPECT_TRUE(first.exited(0) && says(first, kTrying) && says(first, kCrashed)) << first.output;
+  const Outcome again = list_with(folder, cache, "load=crash", "1");
+  EXPECT_TRUE(again.exited(0) && !says(again, kTrying) && says(again, kCrashed)) << again.output;
+
+  install(folder, "minimal");  // repaired
+  const Outcome repaired = list_with(folder, cache, "load=crash", "1");
+  EXPECT_TRUE(repaired.exited(0) && says(repaired, kTrying) && says(repaired, "minimal1")) << repaired.output;
+  const Outcome known = list_with(folder, cache, "load=crash", "1");
+  EXPECT_TRUE(known.exited(0) && !says(known, kTrying) && says(known, "minimal1")) << known.output;
+
+  install(folder, "faulty");  // broken anew, after a good verdict
+  const Outcome broken = list_with(folder, cache, "load=crash", "1");
+  EXPECT_TRUE(broken.exited(0) && says(broken, kTrying) && says(broken, kCrashed)) << broken.output;
+}
+
+// As compute doctor does it: a good verdict of yesterday is no reason to die today.
+TEST(Loader, AlwaysTriesAfresh) {
+  const TemporaryFolder folder, cache;
+  install(folder, "faulty");
+  EXPECT_TRUE(list_with(folder, cache, "", "1").exited(0));  // passed; it is called otherwise than its file, which is no crash
+  const Outcome doctor = list_with(folder, cache, "load=crash", "always");
+  EXPECT_TRUE(doctor.exited(0) && says(doctor, "SIGSEGV in dlopen")) << doctor.output;
+  const Outcome later = list_with(folder, cache, "load=crash", "1");  // what it found holds
+  EXPECT_TRUE(later.exited(0) && says(later, "SIGSEGV in dlopen")) << later.output;
+}
+
+TEST(Loader, AVerdictIsBelievedOnlyWhereNobodyElseMayHaveWrittenIt) {
+  const TemporaryFolder folder, cache;
+  install(folder, "minimal");
+  EXPECT_TRUE(says(list_with(folder, cache, "", "1"), "trying "));
+  const auto verdict = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path() / "probe")) return entry.path();
+    return std::filesystem::path();
+  };
+  const std::filesystem::path file = verdict();
+  const std::string good = contents_of(file);
+  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "trying "));
+  const auto is_tried_again = [&](const char* what) {
+    const Outcome outcome = list_with(folder, cache, "", "1");
+    EXPECT_TRUE(outcome.exited(0) && says(outcome, "trying ") && says(outcome, "minimal1")) << what << "\n" << outcome.output;
+  };
+  chmod(file.c_str(), 0666);
+  is_tried_again("writable by others");
+  std::filesystem::remove(file);
+  mkfifo(file.c_str(), 0600);
+  is_tried_again("a FIFO");
+  std::filesystem::remove(file);
+  std::ofstream(cache.path() / "elsewhere") << good;
+  std::filesystem::create_symlink(cache.path() / "elsewhere", file);
+  is_tried_again("a link");
+  std::filesystem::remove(file);
+  std::ofstream(file) << good.substr(0, good.size() / 2);
+  is_tried_again("half of it");
+  std::ofstream(file) << good << "x";
+  is_tried_again("damaged");
+  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "trying "));
+  chmod((cache.path() / "probe").c_str(), 0777);
+  is_tried_again("a folder that others may write to");
 }
 #endif
 

@@ -23,7 +23,6 @@ namespace robustness {
 struct Outcome {
   int status = 0;      // as of waitpid
   std::string output;  // stdout and stderr
-  double seconds = 0;
 
   bool exited(int code) const;
   bool was_killed_by(int signal) const;

@@ -66,6 +66,52 @@ ISOLATED_TEST(Selectors, AListFallsThroughWithAWarning) {
   EXPECT_NE(lines.find("fails as asked"), std::string::npos) << lines;
 }
 
+ISOLATED_TEST(Selectors, MisspeltAndUnreadSettingsAreWarnedOfOnce) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_DEVISE", "minimal1", 1);
+  setenv("COMPUTE_PROFILE", "1", 1);
+  setenv("COMPUTE_ACME_MODE", "1", 1);  // of a plugin that is not there
+  static std::string lines;
+  ASSERT_OK(compute_log_set_callback(
+      [](int32_t level, const char*, const char* text, void*) {
+        if (level == COMPUTE_LOG_WARNING) lines += std::string(text) + "\n";
+      },
+      nullptr));
+  const Device host = open("cpu"), device = open("minimal0");
+  EXPECT_EQ(lines,
+            "\"COMPUTE_DEVISE\" in the environment is no setting; did you mean COMPUTE_DEVICE?\n"
+            "COMPUTE_PROFILE has no effect: it is not implemented yet in this version\n");
+  lines.clear();
+  ASSERT_OK(compute_config_set("COMPUTE_LEAKS", "1"));
+  ASSERT_OK(compute_config_set("COMPUTE_LEAKS", "1"));
+  EXPECT_EQ(lines, "COMPUTE_LEAKS has no effect: it is not implemented yet in this version\n");
+  compute_text* report = nullptr;
+  ASSERT_OK(compute_load_report(COMPUTE_FORMAT_TEXT, &report));
+  EXPECT_NE(take_text(report).find("COMPUTE_DEVISE"), std::string::npos);
+}
+
+ISOLATED_TEST(Selectors, NamesOfSeveralDevicesAreSelectors) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_DEVICES", "far=near;near=minimal1", 1);
+  setenv("COMPUTE_DEVICE", "far", 1);
+  EXPECT_STREQ(compute_device_name(open(nullptr)), "minimal1");
+  EXPECT_STREQ(compute_device_name(open("near")), "minimal1");
+  ASSERT_OK(compute_config_set("COMPUTE_DEVICES", "far=near;near=far"));
+  Device device;
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), kInvalid, "far", "stands for itself", "^");
+}
+
+ISOLATED_TEST(Selectors, PreallocatedMemoryIsThereAtOnce) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_PREALLOCATE", "3M", 1);
+  const Device device = open("minimal0");
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  ASSERT_OK(compute_device_get_statistics(device, &statistics));
+  EXPECT_GE(statistics.memory_reserved, 3 << 20);
+  EXPECT_EQ(statistics.memory_used, 0);
+}
+
 ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
   use_plugins({"minimal"});
   const Device first = open("minimal0+mem=1M"), again = open("minimal0");

@@ -125,6 +125,70 @@ TEST_P(Graphs, OtherStreamsAreUnaffectedByARecording) {
   compute_graph_release(graph);
 }
 
+// Every way to look at an output of a graph that has not run.
+TEST_P(Graphs, OutputsHoldNoValuesBeforeTheFirstRun) {
+  const Stream recorder(device()), other(device());
+  const Tensor x = device().from_host(iota(10));
+  Tensor y, z;
+  const Graph graph = Graph::record(recorder, [&] { y = compute::add(x, 1.0f, recorder); });
+  float out[10];
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  compute_tensor* made = nullptr;
+  DLManagedTensorVersioned* managed = nullptr;
+  const compute::Device elsewhere = compute::Device::open(GetParam() == std::string("cpu") ? "minimal0" : "cpu");
+  const auto expect_no_values = [&](const char* way, const auto& look) {
+    const Thrown thrown = thrown_by(look);
+    EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT) << way;
+    EXPECT_NE(thrown.message.find("holds no values"), std::string::npos) << way << ": " << thrown.message;
+  };
+  const auto expect_nothing_to_see = [&] {
+    expect_no_values("read", [&] { compute::check(compute_tensor_read(y.get(), out, 40)); });
+    expect_no_values("read_async", [&] { compute::check(compute_tensor_read_async(y.get(), out, 40, other.get())); });
+    expect_no_values("map", [&] { compute::check(compute_tensor_map(y.get(), COMPUTE_ACCESS_READ, &data, &is_copy)); });
+    expect_no_values("synchronize", [&] { compute::check(compute_tensor_synchronize(y.get())); });
+    expect_no_values("to_device", [&] { compute::check(compute_tensor_to_device(y.get(), elsewhere.get(), &made)); });
+    expect_no_values("op on the recorded stream", [&] { compute::negative(y, recorder); });
+    expect_no_values("op on another stream", [&] { compute::negative(y, other); });
+    expect_no_values("op on the default stream", [&] { compute::negative(y); });
+    if (GetParam() == std::string("cpu")) {
+      for (const int64_t consumer : {-1, 0}) {
+        expect_no_values("export", [&] { compute::check(compute_tensor_to_dlpack(y.get(), consumer, &managed)); });
+      }
+    }
+  };
+  expect_nothing_to_see();
+  const Graph second = Graph::record(recorder, [&] { z = compute::multiply(y, y, recorder); });
+  expect_no_values("another graph", [&] { second.run(other); });
+  expect_nothing_to_see();
+  graph.run(other);
+  EXPECT_EQ(y.to_vector<float>()[9], 10.0f);
+  second.run(recorder);
+  EXPECT_EQ(z.to_vector<float>()[9], 100.0f);
+}
+
+TEST_P(Graphs, AnOutputThatIsOverwrittenHoldsValuesBeforeTheFirstRun) {
+  const Stream recorder(device());
+  const Tensor x = device().from_host(iota(10));
+  Tensor written, mapped;
+  const Graph graph = Graph::record(recorder, [&] {
+    written = compute::add(x, 1.0f, recorder);
+    mapped = compute::add(x, 2.0f, recorder);
+  });
+  const std::vector<float> values(10, 5.0f);
+  written.write(values.data(), 40);
+  EXPECT_EQ(written.to_vector<float>(), values);
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  compute::check(compute_tensor_map(mapped.get(), COMPUTE_ACCESS_WRITE, &data, &is_copy));
+  std::copy(values.begin(), values.end(), static_cast<float*>(data));
+  compute::check(compute_tensor_unmap(mapped.get(), data));
+  EXPECT_EQ(mapped.to_vector<float>(), values);
+  graph.run(recorder);
+  EXPECT_EQ(written.to_vector<float>()[9], 10.0f);
+  EXPECT_EQ(mapped.to_vector<float>()[9], 11.0f);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Graphs, ::testing::Values("cpu", "minimal0"), [](const auto& info) { return info.param; });
 
 TEST(GraphsOfTheRemote, HostTensorsAreRefused) {

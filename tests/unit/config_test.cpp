@@ -4,6 +4,8 @@
 #include <compute/compute.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -23,7 +25,7 @@ class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
     std::string pattern = (fs::temp_directory_path() / "compute-config-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
+    root_ = fs::canonical(mkdtemp(pattern.data()));
     variables_["HOME"] = (root_ / "home").string();
   }
   ~ConfigTest() override { fs::remove_all(root_); }
@@ -41,6 +43,7 @@ class ConfigTest : public testing::Test {
       const auto row = variables_.find(name);
       return row == variables_.end() ? nullptr : row->second.c_str();
     };
+    for (const auto& [name, value] : variables_) inputs.environment_names.push_back(name);
     inputs.privileged = privileged;
     inputs.system_file = root_ / "etc/config.toml";
     return Config(inputs);
@@ -153,7 +156,17 @@ TEST_F(ConfigTest, ANamedFileTakesThePlaceOfTheOthers) {
 
   variables_["COMPUTE_CONFIG"] = (root_ / "none.toml").string();
   EXPECT_EQ(refusal(COMPUTE_ERROR_NOT_FOUND),
-            "COMPUTE_CONFIG: cannot read " + (root_ / "none.toml").string() + ": no such file");
+            "COMPUTE_CONFIG: cannot read " + (root_ / "none.toml").string() + ": No such file or directory");
+}
+
+// What the parser of TOML cannot cope with.
+TEST_F(ConfigTest, WhatIsNoTomlAtAllIsRefused) {
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "# \xC3\xA9\n\xC8\x9B" "evice = \"cpu\"\n");
+  EXPECT_NE(refusal().find("mine.toml:2: a character beyond ASCII"), std::string::npos) << refusal();
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "[= 1]\n");
+  EXPECT_NE(refusal().find("mine.toml"), std::string::npos);
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "device = \"\xC3\xA9\" # \xC3\xA9\n");
+  EXPECT_EQ(load().get(SettingId::kDevice).text, "\xC3\xA9");
 }
 
 TEST_F(ConfigTest, TheUsersDirectoryIsTheStandardsOne) {
@@ -217,7 +230,7 @@ TEST_F(ConfigTest, RefusesWhatAFileCannotSayWithItsLine) {
   write("config.toml", "device = \"cpu\"\nsync = \n");
   EXPECT_TRUE(refusal().starts_with(path + ":2:")) << refusal();
   write("config.toml", std::string(1 << 20, '#') + "#");
-  EXPECT_EQ(refusal(), path + ": a configuration file of more than 1 MiB");
+  EXPECT_EQ(refusal(), path + ": a configuration file that is larger than 1048576 bytes");
 }
 
 TEST_F(ConfigTest, RefusesAVariablesValueByTheVariablesName) {
@@ -225,6 +238,7 @@ TEST_F(ConfigTest, RefusesAVariablesValueByTheVariablesName) {
       {"COMPUTE_SYNC", "maybe", R"(COMPUTE_SYNC: "maybe" is neither 1 nor 0)"},
       {"COMPUTE_TRANSFERS", "wran",
        R"(COMPUTE_TRANSFERS: "wran" is none of allow, warn, error, break; did you mean "warn"?)"},
+      {"COMPUTE_DEBUG", "plugin,memroy", R"(COMPUTE_DEBUG: "memroy" is none of handles, plugin, memory; did you mean "memory"?)"},
       {"COMPUTE_SPIN_US", "-1", R"(COMPUTE_SPIN_US: "-1" is no number from 0 to 1000000)"},
       {"COMPUTE_MEMORY_LIMIT", "4X", R"(COMPUTE_MEMORY_LIMIT: "4X" is no size; the units are K, M, G, T and %)"},
   };
@@ -234,24 +248,31 @@ TEST_F(ConfigTest, RefusesAVariablesValueByTheVariablesName) {
   }
 }
 
-TEST_F(ConfigTest, APrivilegedProcessHearsNothingOfFilesFromItsEnvironment) {
-  write("home/.config/compute/config.toml", "device = \"opencl\"\n");
-  write("etc/config.toml", "math = \"fast\"\n");
-  variables_["COMPUTE_CONFIG"] = write("mine.toml", "sync = true\n");
-  variables_["COMPUTE_PLUGIN_PATH"] = "/tmp/plugins";
-  variables_["COMPUTE_PLUGIN_FILES"] = "/tmp/a.so";
-  variables_["COMPUTE_CACHE_DIR"] = "/tmp/cache";
-  variables_["COMPUTE_TRANSFERS"] = "error";
-  const Config config = load(true);
-  EXPECT_FALSE(config.get(SettingId::kSync).flag);
-  EXPECT_FALSE(config.get(SettingId::kDevice).is_set());
-  EXPECT_FALSE(config.get(SettingId::kPluginPath).is_set());
-  EXPECT_FALSE(config.get(SettingId::kPluginFiles).is_set());
-  EXPECT_FALSE(config.get(SettingId::kCacheDir).is_set());
-  EXPECT_EQ(config.get(SettingId::kTransfers).text, "error");
-  EXPECT_EQ(config.get(SettingId::kMath).text, "fast");
-  EXPECT_EQ(config.ignored().size(), 4U);
-  EXPECT_EQ(config.ignored().front(), "COMPUTE_CONFIG is ignored: the process is privileged");
+TEST_F(ConfigTest, TellsOfVariablesThatAreNearlySettings) {
+  variables_["COMPUTE_DEVISE"] = "cuda0";
+  variables_["COMPTUE_DEVICES"] = "";
+  variables_["compute_math"] = "fast";
+  variables_["COMPUTE_SYNC"] = "1";
+  variables_["COMPUTE_ACME_MODE"] = "fast";  // of a plugin that is not there
+  variables_["COMPUTE_DEVI_CES_S"] = "";     // three letters from COMPUTE_DEVICES
+  EXPECT_EQ(load().misspelt(),
+            (std::vector<std::string>{"\"COMPTUE_DEVICES\" in the environment is no setting; did you mean COMPUTE_DEVICES?",
+                                      "\"COMPUTE_DEVISE\" in the environment is no setting; did you mean COMPUTE_DEVICE?",
+                                      "\"compute_math\" in the environment is no setting; did you mean COMPUTE_MATH?"}));
+}
+
+TEST_F(ConfigTest, TellsOfSettingsThatNothingReadsYet) {
+  EXPECT_TRUE(load().without_effect().empty());
+  variables_["COMPUTE_PROFILE"] = "0";
+  variables_["COMPUTE_LEAKS"] = "1";
+  EXPECT_EQ(load().without_effect(),
+            std::vector<std::string>{"COMPUTE_LEAKS has no effect: it is not implemented yet in this version"});
+}
+
+TEST_F(ConfigTest, RefusesAnEngineThatThereIsNot) {
+  variables_["COMPUTE_CPU_MATMUL"] = "openblass";
+  EXPECT_EQ(refusal(),
+            R"(COMPUTE_CPU_MATMUL: "openblass" is none of auto, onednn, openblas, own; did you mean "openblas"?)");
 }
 
 class Arguments {
@@ -271,6 +292,125 @@ class Arguments {
   int32_t count_ = 0;
 };
 
+
+TEST_F(ConfigTest, APrivilegedProcessHearsNothingOfFilesFromItsEnvironment) {
+  write("home/.config/compute/config.toml", "device = \"opencl\"\n");
+  write("etc/config.toml", "math = \"fast\"\n");
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "sync = true\n");
+  variables_["COMPUTE_PLUGIN_PATH"] = "/tmp/plugins";
+  variables_["COMPUTE_PLUGIN_FILES"] = "/tmp/a.so";
+  variables_["COMPUTE_CACHE_DIR"] = "/tmp/cache";
+  variables_["COMPUTE_TRUST_ALL"] = "1";
+  variables_["COMPUTE_TRANSFERS"] = "error";
+  Config config = load(true);
+  EXPECT_FALSE(config.get(SettingId::kSync).flag);
+  EXPECT_FALSE(config.get(SettingId::kDevice).is_set());
+  EXPECT_FALSE(config.get(SettingId::kPluginPath).is_set());
+  EXPECT_FALSE(config.get(SettingId::kPluginFiles).is_set());
+  EXPECT_FALSE(config.get(SettingId::kCacheDir).is_set());
+  EXPECT_EQ(config.get(SettingId::kTransfers).text, "error");
+  EXPECT_EQ(config.get(SettingId::kMath).text, "fast");
+  EXPECT_EQ(config.ignored().size(), 5U);
+  EXPECT_EQ(config.ignored().front(), "COMPUTE_CONFIG is ignored: the process is privileged");
+  EXPECT_FALSE(config.trust().everybody);
+  config.set(SettingId::kTrustAll, Origin::kApi, "1");  // the program's own word
+  EXPECT_TRUE(config.trust().everybody);
+}
+
+TEST_F(ConfigTest, APrivilegedProcessTakesNoFilesFromItsArguments) {
+  for (const Setting& setting : all_settings()) {
+    Config config = load(true);
+    Arguments arguments({"program", setting.flag() + "=" + (setting.kind == SettingKind::kFlag ? "1" : "")});
+    compute_error_code code = 0;
+    try {
+      take_flags(config, arguments.count(), arguments.pointers());
+    } catch (const Error& error) {
+      code = error.code;
+      EXPECT_EQ(error.message, setting.flag() + " is refused: the process is privileged");
+    }
+    EXPECT_EQ(code, setting.names_files ? COMPUTE_ERROR_INVALID_ARGUMENT : 0) << setting.environment;
+    EXPECT_EQ(setting.names_files, setting.kind == SettingKind::kPath || setting.kind == SettingKind::kPaths ||
+                                       setting.id == SettingId::kTrustAll)
+        << setting.environment;
+  }
+}
+
+TEST_F(ConfigTest, AFileThatOthersMayWriteToIsNotRead) {
+  const std::string file = write("home/.config/compute/config.toml", "math = \"fast\"\n");
+  EXPECT_EQ(load().get(SettingId::kMath).text, "fast");
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  const Config config = load();
+  EXPECT_EQ(config.get(SettingId::kMath).text, "strict");
+  ASSERT_EQ(config.ignored().size(), 1U);
+  EXPECT_EQ(config.ignored()[0],
+            file + " is not read: everybody may write to it (mode 0666); COMPUTE_TRUST_ALL=1 takes it all the same");
+  variables_["COMPUTE_CONFIG"] = file;
+  EXPECT_THROW(load(), Error);  // it was asked for by name
+  variables_["COMPUTE_TRUST_ALL"] = "1";
+  EXPECT_EQ(load().get(SettingId::kMath).text, "fast");
+}
+
+TEST_F(ConfigTest, OnlyARegularFileIsOpened) {
+  write("home/x", "");
+  const std::string fifo = (root_ / "home/fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& file : {fifo, root_.string(), std::string("/dev/zero")}) {
+    variables_["COMPUTE_CONFIG"] = file;
+    try {
+      load();
+      ADD_FAILURE() << file;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, COMPUTE_ERROR_NOT_FOUND) << error.message;
+      EXPECT_TRUE(error.message.ends_with("a FIFO, not a regular file") || error.message.ends_with("a folder, not a file") ||
+                  error.message.ends_with("a device, not a regular file"))
+          << error.message;
+    }
+  }
+  variables_["COMPUTE_CONFIG"] = "/dev/null";
+  EXPECT_EQ(load().get(SettingId::kMath).text, "strict");
+}
+
+TEST_F(ConfigTest, AShortageIsNoConfiguration) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs file descriptors of its own";
+#endif
+  write("home/.config/compute/config.toml", "math = \"fast\"\n");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  compute_error_code code = 0;
+  try {
+    load();
+  } catch (const Error& error) {
+    code = error.code;
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(code, COMPUTE_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(ConfigTest, LimitsWhatAFileMayHold) {
+  const auto message = [&](const std::string& content) -> std::string {
+    variables_["COMPUTE_CONFIG"] = write("limits.toml", content);
+    try {
+      load();
+    } catch (const Error& error) {
+      return error.message;
+    }
+    return "";
+  };
+  const auto repeated = [](const std::string& text, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  EXPECT_NE(message(std::string((1 << 20) + 1, '#')).find("larger than 1048576 bytes"), std::string::npos);
+  EXPECT_NE(message("x = " + repeated("[", 100000)), "");  // its parser calls itself
+  EXPECT_NE(message("[plugins]\npath = [" + repeated("\"/p\",", 2000) + "]\n").find("2000 paths; at most 1024"), std::string::npos);
+  EXPECT_NE(message("[plugins]\npath = [\"/" + std::string(5000, 'p') + "\"]\n").find("longer than any path"), std::string::npos);
+  EXPECT_NE(message("device = \"" + std::string(70000, 'c') + "\"\n").find("70000 bytes; at most 65536"), std::string::npos);
+}
+
 TEST_F(ConfigTest, TakesItsFlagsOutOfTheArguments) {
   Config config = load();
   Arguments arguments({"program", "-v", "--compute-device=cuda0+mem=4G", "file", "--compute-sync",
@@ -281,6 +421,27 @@ TEST_F(ConfigTest, TakesItsFlagsOutOfTheArguments) {
   EXPECT_EQ(config.get(SettingId::kDevice).origin, Origin::kFlag);
   EXPECT_TRUE(config.get(SettingId::kSync).flag);
   EXPECT_EQ(config.get(SettingId::kMemoryLimit).bytes->of(1000), 300);
+}
+
+TEST_F(ConfigTest, AListOfWordsTakesOneNoneAndAll) {
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<const char*, Words>> rows = {{"1", {"handles"}},          {"0", {}},
+                                                           {"", {}},                    {"plugin, Memory", {"plugin", "memory"}},
+                                                           {"1,plugin", {"handles", "plugin"}}, {"all", {"handles", "plugin", "memory"}}};
+  for (const auto& [text, words] : rows) {
+    variables_ = {{"COMPUTE_DEBUG", text}};
+    EXPECT_EQ(load().get(SettingId::kDebug).words, words) << text;
+  }
+}
+
+TEST_F(ConfigTest, ANullAmongTheArgumentsIsAnError) {
+  Config config = load();
+  char program[] = "program", flag[] = "--compute-sync";
+  char* arguments[] = {program, nullptr, flag, nullptr};
+  int32_t count = 3;
+  EXPECT_THROW(take_flags(config, &count, arguments), Error);
+  EXPECT_EQ(count, 3);
+  EXPECT_FALSE(config.get(SettingId::kSync).flag);
 }
 
 TEST_F(ConfigTest, LeavesArgumentsAloneWhereAFlagIsWrong) {

@@ -81,19 +81,6 @@ TEST(CpuMatmulEngine, DoesNotDependOnThreads) {
   }
 }
 
-TEST(CpuMatmulEngine, EnvironmentNarrows) {
-  const auto engine_with = [](const char* value) {
-    setenv("COMPUTE_CPU_MATMUL", value, 1);
-    return matmul_engine_from_environment();
-  };
-  EXPECT_EQ(engine_with("onednn"), MatmulEngine::onednn);
-  EXPECT_EQ(engine_with("openblas"), MatmulEngine::openblas);
-  EXPECT_EQ(engine_with("own"), MatmulEngine::own);
-  EXPECT_EQ(engine_with("auto"), MatmulEngine::automatic);
-  unsetenv("COMPUTE_CPU_MATMUL");
-  EXPECT_EQ(matmul_engine_from_environment(), MatmulEngine::automatic);
-}
-
 TEST(CpuMatmulEngine, ReportsWhatWasTriedAndFound) {
   const std::vector<LibraryReport> reports = engine_library_reports();
   ASSERT_EQ(reports.size(), 2u);

@@ -35,6 +35,7 @@ std::vector<DeviceRecord> machine() {
   };
   devices[1].description = "pthread-skylake-avx512";
   devices[1].priority = 900;
+  devices[1].platform = "Portable Computing Language\nOpenCL 3.0 PoCL 3.1\nPOCL";
   devices[2].description = "Intel(R) Iris(R) Xe";
   devices[3].description = "NVIDIA H200";
   devices[3].pci = "0000:65:00.0";
@@ -74,6 +75,19 @@ std::string reason(const DeviceChoice& choice, const std::string& name) {
   return "not listed";
 }
 
+TEST(DeviceChoice, AutoTakesACpuWithoutItsPluginLast) {
+  std::vector<DeviceRecord> devices = {device("cpu", COMPUTE_DEVICE_KIND_CPU, 0),
+                                       device("opencl0:0", COMPUTE_DEVICE_KIND_CPU, 0, 0, 0)};
+  EXPECT_EQ(chosen("auto", devices), "cpu");
+  devices[0].runs_ops = false;
+  const DeviceChoice choice = choose("auto", devices);
+  EXPECT_EQ(devices[choice.device.value()].name, "opencl0:0");
+  EXPECT_EQ(choice.others.at(0).reason, "it runs no ops: its plugin is missing or rejected");
+  EXPECT_EQ(chosen("cpu", devices), "cpu");  // who names it has its memory
+  devices[1].usable = false;
+  EXPECT_EQ(chosen("auto", devices), "cpu");
+}
+
 TEST(DeviceChoice, TakesTheNamedDevice) {
   const std::vector<DeviceRecord> devices = machine();
   const std::vector<std::pair<const char*, const char*>> rows = {
@@ -93,6 +107,11 @@ TEST(DeviceChoice, TakesTheNamedDevice) {
       {"cuda@pci~c1:", "cuda1"},
       {"cuda@uuid=gpu-BB", "cuda1"},
       {"opencl@name~iris", "opencl1:0"},
+      {"opencl@platform~pocl 3", "opencl0:0"},
+      {"opencl@platform=pocl", "opencl0:0"},
+      {"opencl@platform=portable computing language", "opencl0:0"},
+      {"opencl@platform=portable", "none"},
+      {"opencl@platform~nvidia", "none"},
       {"opencl@name=nvidia h200", "opencl1:1"},
       {"cuda1@name~l4", "cuda1"},
       {"cuda3,opencl1,cpu", "opencl1:0"},

@@ -88,7 +88,7 @@ void run(Entry entry, std::vector<std::string> seeds) {
 }
 
 TEST(Fuzz, Selector) {
-  run(fuzz_selector, {"cuda0", "opencl0:1,cpu", "auto,-opencl", "cuda@pci=0000:65:00.0+mem=4G+streams=2",
+  run(fuzz_selector, {"cuda0", "opencl0:1,cpu", "auto,-opencl", "cuda@pci=0000:65:00.0+mem=4G",
                       "opencl@name~radeon rx", "a=cuda0;b=opencl:3", "gpu,!acme", "größe@uuid=GPU-1+mem=30%", ""});
 }
 

@@ -95,6 +95,46 @@ TEST_F(KernelCacheTest, WhatOthersMayWriteToIsNotRead) {
   EXPECT_EQ(cache.load(kKey), "program");
 }
 
+TEST_F(KernelCacheTest, AFolderThatOthersMayWriteToIsNotUsed) {
+  KernelCache cache(directory_, 1 << 20);
+  cache.store(kKey, "program");
+  for (const fs::path& folder : {directory_, root_}) {
+    ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+    EXPECT_EQ(cache.load(kKey), std::nullopt) << folder;
+    EXPECT_EQ(cache.clear(), 0) << folder;
+    files::Trust everybody;
+    everybody.everybody = true;
+    EXPECT_EQ(KernelCache(directory_, 1 << 20, everybody).load(kKey), "program") << folder;
+    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+  }
+  if (geteuid() == 0) {  // as under sudo, with the HOME of somebody else
+    ASSERT_EQ(chown(root_.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(cache.load(kKey), std::nullopt);
+    ASSERT_EQ(chown(root_.c_str(), 0, 0), 0);
+  }
+  EXPECT_EQ(cache.load(kKey), "program");
+}
+
+TEST_F(KernelCacheTest, LinksAndFifosAreNoEntries) {
+  KernelCache cache(directory_, 1 << 20);
+  cache.store(kKey, "program");
+  const fs::path entry = entries().at(0);
+  fs::rename(entry, root_ / "elsewhere");
+  fs::create_symlink(root_ / "elsewhere", entry);
+  EXPECT_EQ(cache.load(kKey), std::nullopt);
+  fs::remove(entry);
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+  EXPECT_EQ(cache.load(kKey), std::nullopt);
+}
+
+TEST(KernelCacheLimit, ReadsSizesTheSameInEveryLocale) {
+  EXPECT_EQ(parse_cache_limit("1000000"), 1000000);
+  EXPECT_EQ(parse_cache_limit("1.5G"), int64_t{3} << 29);
+  EXPECT_EQ(parse_cache_limit("512MiB"), int64_t{512} << 20);
+  EXPECT_EQ(parse_cache_limit("2KB"), 2048);
+  for (const char* text : {"", "G", "1,5G", "-1", "1Q", "1GBs", "nan"}) EXPECT_EQ(parse_cache_limit(text), std::nullopt) << text;
+}
+
 TEST_F(KernelCacheTest, TheLeastRecentlyUsedGoFirst) {
   KernelCache cache(directory_, 64 << 10);
   const std::string program(4 << 10, 'p');
@@ -177,6 +217,7 @@ TEST(KernelCacheDirectory, FollowsTheSettingThenXdg) {
   setenv("XDG_CACHE_HOME", "relative", 1);
   setenv("HOME", "/home/somebody", 1);
   EXPECT_EQ(kernel_cache_directory(std::nullopt), "/home/somebody/.cache/compute");
+  EXPECT_EQ(kernel_cache_directory("/some/where", true), std::nullopt);  // privileged
   unsetenv("HOME");
   EXPECT_EQ(kernel_cache_directory(std::nullopt), std::nullopt);
 }

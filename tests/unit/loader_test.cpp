@@ -6,6 +6,9 @@
 #include <compute/compute.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/plugin_host.hpp"
 
 namespace compute {
@@ -72,7 +76,7 @@ class LoaderTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(LoaderTest, AsksEveryPluginAndOpensThoseThatAreWanted) {
+TEST_F(LoaderTest, OpensThoseThatAreWantedAlone) {
   const std::unique_ptr<Loader> loader = load({plugin_file("minimal"), plugin_file("faulty")});
   EXPECT_EQ(loader->names(), (Names{"minimal", "faulty"}));
   EXPECT_TRUE(loader->devices().empty());
@@ -93,14 +97,13 @@ TEST_F(LoaderTest, AsksEveryPluginAndOpensThoseThatAreWanted) {
   const Plugin& plugin = *loader->opened_plugins()[0];
   EXPECT_EQ(&plugin, device.entry->plugin);
   EXPECT_EQ(plugin.name, "minimal");
-  EXPECT_EQ(plugin.table.table_size, static_cast<int64_t>(sizeof(compute_plugin_table)));
-  EXPECT_EQ(plugin.table.get_extension, nullptr);
+  EXPECT_EQ(plugin.table.place().plugin, "minimal");
 
   const LoadReport report = loader->report();
   EXPECT_EQ(report.plugins[0].step, LoadStep::kOpened);
   EXPECT_EQ(report.plugins[0].version, "1.0.0");
   EXPECT_EQ(report.plugins[0].note, "");
-  EXPECT_EQ(report.plugins[1].step, LoadStep::kInterface);
+  EXPECT_EQ(report.plugins[1].step, LoadStep::kFound);
   EXPECT_EQ(report.plugins[1].note, "it was not asked for");
   EXPECT_EQ(loader->problems().size(), 1U);
 }
@@ -120,6 +123,7 @@ TEST_F(LoaderTest, RejectsWhatIsNoLibraryOfThisMachine) {
       plugin_file("minimal"),
   };
   const std::unique_ptr<Loader> loader = load(files);
+  loader->open_all();
   const LoadReport report = loader->report();
   ASSERT_EQ(report.plugins.size(), files.size());
   const auto rejected = [&](size_t i) { return report.plugins[i].rejected; };
@@ -136,20 +140,19 @@ TEST_F(LoaderTest, RejectsWhatIsNoLibraryOfThisMachine) {
   EXPECT_EQ(rejected(8), "");
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(report.plugins[i].step, LoadStep::kFound) << i;
   EXPECT_EQ(report.plugins[6].step, LoadStep::kDependencies);
-  EXPECT_TRUE(loader->open("minimal"));
   EXPECT_EQ(loader->devices().size(), 2U);
 }
 
 TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
   EXPECT_EQ(rejection("query=throw", LoadStep::kDependencies),
             "compute_plugin_query threw an exception: the faulty plugin throws in query");
-  EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "compute_plugin_query returned NULL");
-  EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "compute_plugin_query returned NULL");
+  EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
+  EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
   EXPECT_EQ(rejection("manifest=zero", LoadStep::kDependencies),
-            "compute_plugin_query returned struct_type 1001 of 0 bytes, which is no manifest");
-  EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies), "compute_plugin_query returned struct_type 1007 of " +
-                                                                     std::to_string(sizeof(compute_plugin_manifest)) +
-                                                                     " bytes, which is no manifest");
+            "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 48 and 1001 are wanted");
+  EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies),
+            "what compute_plugin_query returned has struct_size " + std::to_string(sizeof(compute_plugin_manifest)) +
+                " and struct_type 1007; at least 48 and 1001 are wanted");
   EXPECT_EQ(rejection("manifest=interface:7", LoadStep::kDependencies),
             "it states interface version 7, this library has version 1");
   EXPECT_EQ(rejection("manifest=interface:0", LoadStep::kDependencies),
@@ -175,7 +178,7 @@ TEST_F(LoaderTest, TakesSmallerAndLargerStructs) {
 }
 
 TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
-  EXPECT_EQ(rejection("open=error:OUT_OF_MEMORY", LoadStep::kInterface),
+  EXPECT_EQ(rejection("open=error:INTERNAL", LoadStep::kInterface),
             "compute_plugin_open failed: faulty: open fails as asked");
   EXPECT_EQ(rejection("open=throw", LoadStep::kInterface),
             "compute_plugin_open threw an exception: the faulty plugin throws in open");
@@ -188,10 +191,10 @@ TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
   EXPECT_EQ(rejection("enumerate=error:DEVICE_LOST", LoadStep::kOpened),
             "enumerate failed: faulty: enumerate fails as asked");
   EXPECT_EQ(rejection("enumerate=throw", LoadStep::kOpened),
-            "enumerate threw an exception: the faulty plugin throws in enumerate");
+            "enumerate failed: plugin faulty: enumerate threw an exception: the faulty plugin throws in enumerate");
   EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
   EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
-            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003");
+            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 40 and 1003 are wanted");
 }
 
 TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
@@ -223,7 +226,7 @@ TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
 }
 
 TEST_F(LoaderTest, TheFirstOfANameWins) {
-  const std::string copy = (root_ / "compute_plugin_copy.so").string();
+  const std::string copy = (root_ / "compute_plugin_minimal.so").string();
   fs::copy_file(plugin_file("minimal"), copy);
   const std::unique_ptr<Loader> loader = load({copy, plugin_file("minimal")});
   loader->open("minimal");
@@ -234,13 +237,93 @@ TEST_F(LoaderTest, TheFirstOfANameWins) {
   EXPECT_EQ(loader->names(), Names{"minimal"});
 }
 
+TEST_F(LoaderTest, AFilesNameSaysWhatItOffers) {
+  const std::string other = (root_ / "compute_plugin_other.so").string(), any = (root_ / "libany.so").string();
+  fs::copy_file(plugin_file("minimal"), other);
+  fs::copy_file(plugin_file("minimal"), any);
+  const std::unique_ptr<Loader> liar = load({other});
+  EXPECT_EQ(liar->names(), Names{"other"});
+  EXPECT_FALSE(liar->open("minimal"));
+  EXPECT_EQ(liar->report().plugins[0].step, LoadStep::kFound);  // it was not touched
+  EXPECT_FALSE(liar->open("other"));
+  EXPECT_EQ(liar->report().plugins[0].rejected, "its file's name says that it is other, it calls itself minimal; "
+                                                "compute_plugin_minimal.so would be its name");
+
+  // a name that says nothing is no word of the plugin's: it is asked once nothing else has the name
+  const std::unique_ptr<Loader> loader = load({any, plugin_file("faulty")});
+  EXPECT_TRUE(loader->open("faulty"));
+  EXPECT_EQ(loader->report().plugins[0].step, LoadStep::kFound);
+  EXPECT_TRUE(loader->open("minimal"));
+  EXPECT_EQ(loader->names(), (Names{"minimal", "faulty"}));
+  EXPECT_FALSE(loader->ask_unnamed());
+}
+
+TEST_F(LoaderTest, WhatOthersMayWriteToIsNotOpened) {
+  const std::string file = (root_ / "compute_plugin_minimal.so").string();
+  fs::copy_file(plugin_file("minimal"), file);
+  const auto rejected = [&](bool trust_all) {
+    PluginPlaces places;
+    places.standard = {{root_, "here"}};
+    places.trust = files::Trust::of_process(false);
+    places.trust.everybody = trust_all;
+    Loader loader(places, {});
+    loader.open("minimal");
+    return loader.report().plugins.at(0).rejected;
+  };
+  const std::string mine = rejected(false);
+  EXPECT_EQ(mine, "");
+  ::chmod(file.c_str(), 0777);
+  EXPECT_EQ(rejected(false), "it is not opened: everybody may write to it (mode 0777)");
+  EXPECT_EQ(rejected(true), "");
+  ::chmod(file.c_str(), 0755);
+  ::chmod(root_.c_str(), 0757);
+  EXPECT_EQ(rejected(false), "it is not opened: everybody may write to " + root_.string() + " (mode 0757)");
+  ::chmod(root_.c_str(), 0700);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(rejected(false), "it is not opened: it belongs to user 65534");
+  }
+}
+
+TEST_F(LoaderTest, AShortageIsNoVerdict) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs file descriptors of its own";
+#endif
+  const std::unique_ptr<Loader> loader = load({plugin_file("minimal")});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  compute_error_code code = 0;
+  try {
+    loader->open("minimal");
+  } catch (const Error& error) {
+    code = error.code;
+  }
+  PluginPlaces places;
+  places.standard = {{root_, "here"}};
+  EXPECT_THROW(Loader(places, {}), Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(code, COMPUTE_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(loader->open("minimal"));
+  EXPECT_EQ(loader->devices().size(), 2U);
+  for (const char* fault : {"open@1=error:OUT_OF_MEMORY", "enumerate@1=error:OUT_OF_MEMORY"}) {
+    ::setenv("COMPUTE_FAULTY", fault, 1);
+    const std::unique_ptr<Loader> faulty = load({plugin_file("faulty")});
+    EXPECT_THROW(faulty->open("faulty"), Error) << fault;
+    EXPECT_TRUE(faulty->open("faulty")) << fault;
+    EXPECT_EQ(faulty->devices().size(), 2U) << fault;
+    EXPECT_EQ(faulty->opened_plugins().size(), 1U) << fault;
+  }
+}
+
 TEST_F(LoaderTest, AManifestIsHeardBeforeTheLibrary) {
   const auto manifest = [&](const std::string& file, const std::string& rest) {
     return write(file, R"({"library": ")" + plugin_file("minimal") + "\", " + rest + "}");
   };
   const auto report = [&](const std::string& file) {
     const std::unique_ptr<Loader> loader = load({file});
-    loader->open("minimal");
+    loader->open_all();
     return loader->report().plugins.at(0);
   };
   const PluginReport other_arch = report(manifest("a.json", R"("name": "minimal", "arch": "vax",
@@ -284,10 +367,19 @@ TEST(DeviceNumbers, FollowPciAddressesWithinEachPlatform) {
             "acme0=3,0 acme1=1,1 acme2=2,2 ");
   EXPECT_EQ(numbered("opencl",
                      {listed(1, "", 1), listed(2, "0000:02:00.0", 0), listed(3, "0000:01:00.0", 0), listed(4, "", 4)}),
-            "opencl0:0=3,0 opencl0:1=2,1 opencl1:0=1,2 opencl4:0=4,3 ");
+            "opencl0:0=3,0 opencl0:1=2,1 opencl1:0=1,2 opencl2:0=4,3 ");
   EXPECT_EQ(numbered("cpu", {listed(5, "")}), "cpu=5,0 ");
   EXPECT_EQ(numbered("cpu", {listed(5, ""), listed(6, "")}), "cpu0=5,0 cpu1=6,1 ");
   EXPECT_EQ(numbered("cuda", {}), "");
+}
+
+TEST(DeviceNumbers, ACpuOfAnotherPluginIsTheSameAsCpu) {
+  ListedDevice processor = listed(1, "");
+  processor.kind = COMPUTE_DEVICE_KIND_CPU;
+  EXPECT_STREQ(name_devices("opencl", nullptr, {processor}).front().entry->info.same_as, "cpu");
+  EXPECT_STREQ(name_devices("cpu", nullptr, {processor}).front().entry->info.same_as, "");
+  processor.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
+  EXPECT_STREQ(name_devices("opencl", nullptr, {processor}).front().entry->info.same_as, "");
 }
 
 compute_string view(const std::string& text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -324,6 +416,12 @@ TEST(PluginHost, MakesErrorsOfAnything) {
   EXPECT_STREQ(compute_error_message(error), "the plugin gives no reason");
   host.error_free(error);
   host.error_free(nullptr);
+}
+
+TEST(PluginHost, TellsVersions) {
+  const compute_plugin_host& host = plugin_host();
+  EXPECT_EQ(host.interface_newest, COMPUTE_PLUGIN_INTERFACE);
+  EXPECT_EQ(host.core_version, (COMPUTE_VERSION_MAJOR << 16 | COMPUTE_VERSION_MINOR << 8 | COMPUTE_VERSION_PATCH));
 }
 
 TEST(PluginHost, TellsSettings) {

@@ -268,6 +268,7 @@ class LoweringEvaluator {
   // ---- Operands ----
 
   uint8_t* address(const StepOperand& operand, std::span<const int64_t> index) {
+    EXPECT_LE(operand.shape.size(), size_t{COMPUTE_PLUGIN_MAX_RANK});
     int64_t at = operand.offset;
     for (size_t i = 0; i < index.size(); ++i) at += index[i] * operand.strides[i];
     at *= dtype_size(operand.dtype);

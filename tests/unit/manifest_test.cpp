@@ -55,7 +55,10 @@ TEST(Manifest, ReadsEveryKeyAndSkipsUnknownOnes) {
   EXPECT_EQ(manifest.requirements[0].min_version, "2.1");
   EXPECT_EQ(manifest.requirements[0].remedy, "install acmert");
   EXPECT_EQ(manifest.requirements[1].name, "acmeblas");
+  EXPECT_EQ(manifest.version, "1.4");
   EXPECT_EQ(manifest.vendor, "Acme GmbH & Söhne");
+  EXPECT_EQ(manifest.license, "MIT");
+  EXPECT_EQ(manifest.url, "https://acme.example");
 }
 
 TEST(Manifest, NeedsANameAndALibrary) {
@@ -105,6 +108,15 @@ TEST(Manifest, IsRejectedWhereItIsNestedTooDeep) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_EQ(rejection("{\"name\": \"a\", \"library\": \"x\", \"y\": " + deep + "}"),
             std::string(kFile) + ": nested more than 16 deep");
+}
+
+TEST(Manifest, HoldsNoMoreThanAnybodyNeeds) {
+  const std::string start = R"({"name": "acme", "library": "a.so", )";
+  EXPECT_EQ(rejection(start + R"("vendor": ")" + std::string(5000, 'v') + "\"}"),
+            std::string(kFile) + ": \"vendor\" is longer than 4096 bytes");
+  std::string kinds = "\"cpu\"";
+  for (int i = 0; i < 256; ++i) kinds += ", \"cpu\"";
+  EXPECT_EQ(rejection(start + "\"devices\": [" + kinds + "]}"), std::string(kFile) + ": \"devices\" has more than 256 entries");
 }
 
 TEST(Manifest, OfAFileThatCannotBeReadIsRejected) {

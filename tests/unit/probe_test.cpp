@@ -1,39 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/probe.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace compute {
 namespace {
 
+namespace fs = std::filesystem;
+
 ProbeRun run(const std::string& script, int64_t timeout_ms = 20000) {
-  return run_probe({"/bin/sh", "-c", script}, timeout_ms);
+  return run_probe({"/bin/sh", "-c", "r() { echo \"$*\" >&3; }; " + script}, timeout_ms);
 }
 
 TEST(ProbeRun, TellsHowTheHelperEnded) {
-  EXPECT_EQ(run("echo one; echo passed").outcome, ProbeOutcome::kPassed);
-  EXPECT_EQ(run("echo passed; kill -SEGV $$").outcome, ProbeOutcome::kPassed);
+  EXPECT_EQ(run("r ready; r at dlopen; r passed").outcome, ProbeOutcome::kPassed);
+  EXPECT_EQ(run("echo passed; r ready").outcome, ProbeOutcome::kCrashed);  // a plugin's own words count for nothing
 
-  const ProbeRun failed = run("echo one; echo no device; exit 3");
+  const ProbeRun failed = run("r ready; r failed: no device");
   EXPECT_EQ(failed.outcome, ProbeOutcome::kFailed);
   EXPECT_EQ(failed.detail, "no device");
 
-  const ProbeRun crashed = run("echo one; kill -SEGV $$");
+  const ProbeRun crashed = run("r ready; r at dlopen; r at compute_plugin_query; kill -SEGV $$");
   EXPECT_EQ(crashed.outcome, ProbeOutcome::kCrashed);
-  EXPECT_EQ(crashed.detail, "SIGSEGV");
-  EXPECT_EQ(run("exit 1").outcome, ProbeOutcome::kCrashed);  // as a sanitizer ends a process
-  EXPECT_EQ(run("exit 127").detail, "exit status 127");
-  EXPECT_EQ(run("exit 0").outcome, ProbeOutcome::kCrashed);  // a plugin called exit
+  EXPECT_EQ(crashed.detail, "SIGSEGV in compute_plugin_query");
+  for (const char* status : {"0", "1", "3", "127"}) {  // a plugin called exit; 1 is a sanitizer's way, too
+    const ProbeRun exited = run(std::string("r ready; r at dlopen; exit ") + status);
+    EXPECT_EQ(exited.outcome, ProbeOutcome::kCrashed) << status;
+    EXPECT_EQ(exited.detail, std::string("exit status ") + status + " in dlopen");
+  }
+  EXPECT_EQ(run("r ready; r passed; kill -SEGV $$").detail, "SIGSEGV while the process ended");
+  EXPECT_TRUE(run("r ready; kill -SEGV $$").is_lasting);
+  EXPECT_FALSE(run("r ready; kill -KILL $$").is_lasting);  // the system, for want of memory, or the user
 
-  EXPECT_EQ(run("exec sleep 60", 200).outcome, ProbeOutcome::kHung);
-  EXPECT_EQ(run("while :; do echo noise; done", 200).outcome, ProbeOutcome::kHung);
+  const ProbeRun hung = run("r ready; r at enumerate; exec sleep 60", 200);
+  EXPECT_EQ(hung.outcome, ProbeOutcome::kHung);
+  EXPECT_EQ(hung.detail, "0 s in enumerate");
+  EXPECT_EQ(run("r ready; while :; do r noise; done", 200).outcome, ProbeOutcome::kHung);
 }
 
 TEST(ProbeRun, WithoutAHelperTellsNothing) {
   EXPECT_EQ(run_probe({"/no/such/helper"}, 1000).outcome, ProbeOutcome::kNotRun);
+  EXPECT_EQ(run("exit 127").detail, "compute-probe did not start: exit status 127");
 }
 
 TEST(ProbeRun, NeedsNoStatusOfItsChild) {
@@ -41,9 +58,100 @@ TEST(ProbeRun, NeedsNoStatusOfItsChild) {
   }, before{};
   ignore.sa_handler = SIG_IGN;
   ASSERT_EQ(::sigaction(SIGCHLD, &ignore, &before), 0);
-  EXPECT_EQ(run("echo passed").outcome, ProbeOutcome::kPassed);
-  EXPECT_EQ(run("kill -SEGV $$").outcome, ProbeOutcome::kCrashed);
+  EXPECT_EQ(run("r ready; r passed").outcome, ProbeOutcome::kPassed);
+  EXPECT_EQ(run("r ready; kill -SEGV $$").outcome, ProbeOutcome::kCrashed);
+  EXPECT_EQ(run("r ready; exec sleep 60", 200).outcome, ProbeOutcome::kHung);
   ::sigaction(SIGCHLD, &before, nullptr);
+}
+
+TEST(ProbeRun, LeavesTheProgramsChildrenAlone) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(7);
+  ::usleep(50000);
+  EXPECT_EQ(run("r ready; r passed").outcome, ProbeOutcome::kPassed);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+// What it left running keeps no descriptor of ours and no one waits for it.
+TEST(ProbeRun, InheritsNothingAndWaitsForItselfAlone) {
+  const int open_file = ::fcntl(STDIN_FILENO, F_DUPFD, 10);  // without O_CLOEXEC
+  ASSERT_GE(open_file, 10);
+  EXPECT_EQ(run("r ready; test -e /proc/self/fd/" + std::to_string(open_file) + " || r passed").outcome, ProbeOutcome::kPassed);
+  ::close(open_file);
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
+  EXPECT_EQ(run("r ready; kill -TERM $$; r passed").detail, "SIGTERM");
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(run("r ready; r passed; sleep 1 & exit 0").outcome, ProbeOutcome::kPassed);
+}
+
+TEST(Prober, WithoutAHelperSaysSo) {
+  ProbeOptions options;
+  options.when = ProbeWhen::kNew;
+  Prober prober(options);  // beside this test there is none
+  EXPECT_EQ(prober.reason_against({}), "");
+  EXPECT_EQ(prober.reason_against({}), "");
+  ASSERT_EQ(prober.notes().size(), 1U);
+  EXPECT_TRUE(prober.notes()[0].starts_with("Plugins are not tried in a process of their own: /")) << prober.notes()[0];
+
+  options.privileged = true;
+  Prober privileged(options);
+  EXPECT_EQ(privileged.reason_against({}), "");
+  EXPECT_EQ(privileged.notes().at(0), "Plugins are not tried in a process of their own: the process is privileged");
+}
+
+// ---- Verdicts -------------------------------------------------------------------------------------------------------
+
+class VerdictKey : public testing::Test {
+ protected:
+  VerdictKey() {
+    std::string pattern = (fs::temp_directory_path() / "compute-verdict-XXXXXX").string();
+    root_ = fs::canonical(mkdtemp(pattern.data()));
+    plugin_.library = plugin_.real = root_ / "compute_plugin_acme.so";
+    plugin_.name = "acme";
+    fs::copy_file(std::string(COMPUTE_TEST_PLUGIN_DIR) + "/minimal/compute_plugin_minimal.so", plugin_.real);
+    ::setenv("OCL_ICD_VENDORS", root_.c_str(), 1);
+  }
+  ~VerdictKey() override {
+    ::unsetenv("OCL_ICD_VENDORS");
+    ::unsetenv("COMPUTE_ACME_MODE");
+    fs::remove_all(root_);
+  }
+
+  fs::path root_;
+  PluginCandidate plugin_;
+};
+
+TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
+  const std::string first = verdict_key(plugin_);
+  EXPECT_EQ(verdict_key(plugin_), first);
+  std::ofstream(root_ / "acme.icd") << "libacme_driver.so\n";
+  const std::string vendor = verdict_key(plugin_);
+  EXPECT_NE(vendor, first);
+  ::setenv("COMPUTE_ACME_MODE", "fast", 1);
+  const std::string setting = verdict_key(plugin_);
+  EXPECT_NE(setting, vendor);
+  ::setenv("COMPUTE_ACMES", "1", 1);  // another plugin's
+  EXPECT_EQ(verdict_key(plugin_), setting);
+  ::unsetenv("COMPUTE_ACMES");
+  // the same bytes and the same time in another file: a package that was installed anew
+  const auto time = fs::last_write_time(plugin_.real);
+  fs::copy_file(plugin_.real, root_ / "new");
+  fs::rename(root_ / "new", plugin_.real);
+  fs::last_write_time(plugin_.real, time);
+  EXPECT_NE(verdict_key(plugin_), setting);
+}
+
+TEST_F(VerdictKey, OfTheProcessorsPluginKnowsNoDrivers) {
+  plugin_.name = "cpu";
+  const std::string first = verdict_key(plugin_);
+  std::ofstream(root_ / "acme.icd") << "libacme_driver.so\n";
+  EXPECT_EQ(verdict_key(plugin_), first);
+  EXPECT_NE(first.find("libstdc++.so.6"), std::string::npos) << first;
 }
 
 }  // namespace

@@ -108,15 +108,17 @@ TEST(Registry, SaysWhoChose) {
     EXPECT_EQ(by("minimal1"), "minimal1 by compute_device_open, strict");
     EXPECT_EQ(by("minimal7,cpu"), "cpu by compute_device_open, fell through");
     set_setting("COMPUTE_DEVICES", Origin::kApi, "a=minimal1;b=cpu,minimal");
-    EXPECT_EQ(by("a"), "minimal1 by the API, strict");
-    EXPECT_EQ(by(" b "), "cpu by the API");
+    EXPECT_EQ(by("a"), "minimal1 by compute_device_open as a, strict");
+    EXPECT_EQ(by(" b "), "cpu by compute_device_open as b");
+    EXPECT_EQ(by("minimal7,a"), "minimal1 by compute_device_open as a, fell through");
+    set_setting("COMPUTE_DEVICE", Origin::kFlag, "a");
+    EXPECT_EQ(by(nullptr), "minimal1 by --compute-device as a, strict");
     set_setting("COMPUTE_DEVICE", Origin::kFlag, "minimal1");
     EXPECT_EQ(by(nullptr), "minimal1 by --compute-device, strict");
     set_setting("COMPUTE_DEVICE", Origin::kApi, "cpu");
     EXPECT_EQ(by(nullptr), "cpu by the API, strict");
-    const DeviceSelection selection = registry.select("minimal0+mem=1G+streams=2", [](const DeviceSelection&) {});
+    const DeviceSelection selection = registry.select("minimal0+mem=1G", [](const DeviceSelection&) {});
     EXPECT_EQ(selection.options.memory_limit->size_bytes, 1 << 30);
-    EXPECT_EQ(selection.options.streams, 2);
   });
 }
 
@@ -128,6 +130,26 @@ std::string refusal(Registry& registry, const char* selector, int32_t code) {
     return error.message;
   }
   return "nothing was refused";
+}
+
+TEST(Registry, TellsOnceWhichDeviceWasChosen) {
+  in_child({"minimal"}, [](Registry& registry) {
+    static std::string lines;
+    ASSERT_EQ(compute_log_set_callback([](int32_t level, const char*, const char* text, void*) {
+                if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
+              }, nullptr), nullptr);
+    selected(registry, "cpu");  // memory of the program's own
+    EXPECT_EQ(lines, "");
+    selected(registry, nullptr);
+    selected(registry, nullptr);
+    selected(registry, "cpu");
+    EXPECT_EQ(lines, "using minimal0: Minimal device 0, chosen by auto\n");
+    // What a user chooses is told, also if the program has opened it for itself before.
+    lines.clear();
+    set_setting("COMPUTE_DEVICE", Origin::kFlag, "cpu");
+    selected(registry, nullptr);
+    EXPECT_TRUE(lines.starts_with("using cpu") && lines.ends_with(", chosen by --compute-device\n")) << lines;
+  });
 }
 
 TEST(Registry, RefusesADeviceThatIsNotThereWithTheLoadReport) {

@@ -23,14 +23,13 @@ std::string spelled(const SelectorItem& item) {
   if (item.second_index) text += " second " + std::to_string(*item.second_index);
   if (item.flat_index) text += " flat " + std::to_string(*item.flat_index);
   if (item.condition) {
-    static const char* const kKeys[] = {"pci", "uuid", "name"};
+    static const char* const kKeys[] = {"pci", "uuid", "name", "platform"};
     text += std::string(" ") + kKeys[static_cast<size_t>(item.condition->key)];
     text += (item.condition->part ? " has " : " is ") + item.condition->value;
   }
   if (const auto& memory = item.options.memory_limit) {
     text += " mem " + (memory->fraction > 0 ? std::to_string(memory->fraction) : std::to_string(memory->size_bytes));
   }
-  if (item.options.streams) text += " streams " + std::to_string(*item.options.streams);
   return text;
 }
 
@@ -86,10 +85,12 @@ const Good kGood[] = {
     {"auto@name~h200", "auto name has h200"},
     {"gpu@name=NVIDIA H200+mem=50%", "gpu name is NVIDIA H200 mem 0.500000"},
     {"opencl1@name~arc", "opencl first 1 name has arc"},
+    {"opencl@platform~pocl", "opencl platform has pocl"},
+    {"auto,-opencl@Platform=Intel(R) OpenCL", "auto | -opencl platform is Intel(R) OpenCL"},
     {"cuda0+mem=4G", "cuda first 0 mem 4294967296"},
-    {"cuda0+mem=4GiB+streams=2", "cuda first 0 mem 4294967296 streams 2"},
-    {"cuda+streams=8+mem=512M", "cuda mem 536870912 streams 8"},
+    {"cuda+mem=512M", "cuda mem 536870912"},
     {"cuda+MEM=30%", "cuda mem 0.300000"},
+    {"cuda+mem=0.3", "cuda mem 0.300000"},
     {"cuda+mem=1.5g", "cuda mem 1610612736"},
     {"cuda+mem=65536", "cuda mem 65536"},
     {"cuda0@uuid=GPU-1+mem=2T,cpu", "cuda first 0 uuid is GPU-1 mem 2199023255552 | cpu"},
@@ -142,9 +143,9 @@ const Bad kBad[] = {
     {"auto,--opencl", 7, R"(expected a device but found "-")" KNOWN},
     {"auto,-", 7, "expected a device but found the end" KNOWN},
     {"auto,-opencl+mem=4G", 13, "a device that is excluded takes no options"},
-    {"cuda@", 6, "expected a condition but found the end (known: pci, uuid, name)"},
+    {"cuda@", 6, "expected a condition but found the end (known: pci, uuid, name, platform)"},
     {"cuda@pci", 9, R"(expected "=" or "~" after "pci" but found the end)"},
-    {"cuda@pic=0000:65:00.0", 6, R"("pic" is not a condition; did you mean "pci"? (known: pci, uuid, name))"},
+    {"cuda@pic=0000:65:00.0", 6, R"("pic" is not a condition; did you mean "pci"? (known: pci, uuid, name, platform))"},
     {"cuda@pci=", 10, "expected a value for pci but found the end"},
     {"cuda@pci=zz", 10, R"("zz" is no PCI address; they look like 0000:65:00.0)"},
     {"cuda@pci=0000:65:00.9", 10, R"("0000:65:00.9" is no PCI address; they look like 0000:65:00.0)"},
@@ -153,9 +154,9 @@ const Bad kBad[] = {
     {"cuda@uuid=GPU-1@name~x", 16,
      R"(unexpected "@" after "cuda@uuid=GPU-1"; a device takes one condition, before the options)"},
     {"cuda@name~", 11, "expected a value for name but found the end"},
-    {"cuda@serial=4", 6, R"("serial" is not a condition (known: pci, uuid, name))"},
-    {"cuda@=x", 6, R"(expected a condition but found "=" (known: pci, uuid, name))"},
-    {"cuda+", 6, "expected an option but found the end (known: mem, streams)"},
+    {"cuda@serial=4", 6, R"("serial" is not a condition (known: pci, uuid, name, platform))"},
+    {"cuda@=x", 6, R"(expected a condition but found "=" (known: pci, uuid, name, platform))"},
+    {"cuda+", 6, "expected an option but found the end (known: mem)"},
     {"cuda+mem", 9, R"(expected "=" after "mem" but found the end)"},
     {"cuda+mem=", 10, "expected a value for mem but found the end"},
     {"cuda+mem=0", 10, R"("mem" must be more than nothing)"},
@@ -163,18 +164,14 @@ const Bad kBad[] = {
     {"cuda+mem=4Gi", 10, R"("4Gi" is no size; the units are K, M, G, T and %)"},
     {"cuda+mem=four", 10, R"("four" is no size; sizes look like 4G, 512M or 30%)"},
     {"cuda+mem=-1", 10, R"("-1" is no size; sizes look like 4G, 512M or 30%)"},
-    {"cuda+mem=1.5", 10, R"("1.5" is no whole number of bytes)"},
+    {"cuda+mem=1.5", 10, R"("1.5" is no part in (0, 1]; bytes are whole numbers)"},
     {"cuda+mem=0%", 10, R"("0%" is not in (0%, 100%])"},
     {"cuda+mem=101%", 10, R"("101%" is not in (0%, 100%])"},
     {"cuda+mem=99999999999999999999", 10, R"("99999999999999999999" is too large)"},
     {"cuda+mem=9999999999T", 10, R"("9999999999T" is too large)"},
-    {"cuda+mme=4G", 6, R"("mme" is not an option; did you mean "mem"? (known: mem, streams))"},
-    {"cuda+memory=4G", 6, R"("memory" is not an option (known: mem, streams))"},
+    {"cuda+mme=4G", 6, R"("mme" is not an option; did you mean "mem"? (known: mem))"},
+    {"cuda+memory=4G", 6, R"("memory" is not an option (known: mem))"},
     {"cuda+mem=4G+mem=4G", 13, R"("mem" is given twice)"},
-    {"cuda+streams=0", 14, R"("streams" must be a number from 1 to 1024, not "0")"},
-    {"cuda+streams=two", 14, R"("streams" must be a number from 1 to 1024, not "two")"},
-    {"cuda+streams=2+streams=2", 16, R"("streams" is given twice)"},
-    {"cuda+streams=99999", 14, R"("streams" must be a number from 1 to 1024, not "99999")"},
     {"cuda+mem=4G@name~x", 12,
      R"(unexpected "@" after "cuda+mem=4G"; a device takes one condition, before the options)"},
     {"cuda0 cpu", 7, R"(unexpected "c" after "cuda0")"},
@@ -271,6 +268,25 @@ TEST(NamedSelectors, AreReadInOrder) {
   EXPECT_TRUE(parse_named_selectors(" ", "COMPUTE_DEVICES", {}).empty());
 }
 
+TEST(NamedSelectors, StandForTheirDevicesWhereverASelectorIs) {
+  const std::vector<NamedSelector> named =
+      parse_named_selectors("all=big,host; big=cuda0+mem=4G,big_1;big_1=opencl@name~RX;host=cpu", "COMPUTE_DEVICES", {});
+  ASSERT_EQ(named.size(), 4U);
+  EXPECT_EQ(spelled(named[0].selector), "cuda first 0 mem 4294967296 | opencl name has RX | cpu");
+  const auto read = [&](std::string_view text) { return parse_selector(text, "COMPUTE_DEVICE", {}, named); };
+  EXPECT_EQ(spelled(read("big_1")), "opencl name has RX");
+  EXPECT_TRUE(read(" big_1 ").is_strict());
+  EXPECT_FALSE(read("big").is_strict());
+  EXPECT_EQ(read("cuda,big_1").items[1].alias, "big_1");
+  EXPECT_EQ(read("cuda,big_1").items[1].offset, 5U);
+  EXPECT_EQ(read("cuda,big_1").items[0].alias, "");
+  EXPECT_EQ(spelled(read("cuda1, host")), "cuda first 1 | cpu");
+  EXPECT_EQ(spelled(read("auto,-big")), "auto | -cuda first 0 | -opencl name has RX");
+  EXPECT_TRUE(read("big_1").may_choose_from("opencl"));
+  EXPECT_FALSE(read("big_1").may_choose_from("cuda"));
+  EXPECT_THROW(read("big_2"), Error);
+}
+
 TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
   const Bad bad[] = {
       {"a", 2, R"(expected "=" after "a" but found the end)"},
@@ -282,7 +298,15 @@ TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
       {"a b=cpu", 3, R"(expected "=" after "a" but found "b")"},
       {"a=cuda0;b=opencl0:x", 19, R"(expected a device index but found "x")"},
       {"a=cuda0;b=cpu,cdua", 15,
-       R"(no plugin is called "cdua"; did you mean "cuda"? (known: auto, cpu, cuda, gpu, opencl))"},
+       R"(no plugin is called "cdua"; did you mean "cuda"? (known: a, auto, b, cpu, cuda, gpu, opencl))"},
+      {"cuda1=cuda0", 1, R"("cuda1" reads like a device; take another name)"},
+      {"Auto=cuda0", 1, R"("Auto" reads like a device; take another name)"},
+      {"a=a", 3, R"("a" stands for itself)"},
+      {"a=b;b=cpu,c;c=auto,-a", 21, R"("a" stands for itself)"},
+      {"a=cuda0;b=a+mem=1G", 12, R"("a" stands for "cuda0"; conditions and options belong there)"},
+      {"a=cuda0;b=a@name~x", 12, R"("a" stands for "cuda0"; conditions and options belong there)"},
+      {"a=auto;b=auto,-a", 15, R"("a" stands for "auto", which cannot be excluded)"},
+      {"a=cuda0;b=cpu,-a", 15, R"("-a" excludes from auto, and there is no auto in the list)"},
   };
   for (const Bad& row : bad) {
     try {
@@ -299,6 +323,10 @@ TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
 TEST(ByteAmount, OfAPercentageIsAPartOfTheTotal) {
   std::string reason;
   EXPECT_EQ(parse_byte_amount("30%", &reason)->of(1000), 300);
+  EXPECT_EQ(parse_byte_amount("0.3", &reason)->of(1000), 300);
+  EXPECT_EQ(parse_byte_amount("1.0", &reason)->of(1000), 1000);
+  EXPECT_EQ(parse_byte_amount("1", &reason)->of(1000), 1);
+  for (const char* text : {"0.0", "1.5", "2."}) EXPECT_FALSE(parse_byte_amount(text, &reason)) << text;
   EXPECT_EQ(parse_byte_amount("100%", &reason)->of(int64_t{1} << 40), int64_t{1} << 40);
   EXPECT_EQ(parse_byte_amount("4K", &reason)->of(1000), 4096);
   EXPECT_EQ(parse_byte_amount("0", &reason)->of(1000), 0);

@@ -136,7 +136,7 @@ int show_devices(bool json, bool verbose) {
     fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description, kind_text(info.kind),
                info.pci_address[0] != 0 ? info.pci_address : "-", bytes_text(info.memory_bytes),
                dtypes.size() <= 10 ? dtypes : "some", names.empty() ? "-" : names,
-               info.same_as[0] != 0 ? fmt::format("  (the same card as {})", info.same_as) : "");
+               info.same_as[0] != 0 ? fmt::format("  (the same as {})", info.same_as) : "");
     if (!verbose) continue;
     fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor, info.driver_version[0] != 0 ? info.driver_version : "-",
                info.uuid[0] != 0 ? info.uuid : "-", dtypes);
@@ -167,7 +167,7 @@ int show_info(const std::string& selector) {
   row("driver version", info.driver_version);
   row("PCI address", info.pci_address);
   row("UUID", info.uuid);
-  row("same card as", info.same_as);
+  row("same as", info.same_as);
   row("memory", info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
   row("dtypes with arithmetic (stored only)", dtypes_text(info));
   for (const std::string& line : lines_of(info.libraries)) row("library", line);
@@ -177,6 +177,7 @@ int show_info(const std::string& selector) {
     row(name, attribute.value);
   }
   const compute_device_statistics statistics = device.statistics();
+  row("memory available", statistics.memory_available >= 0 ? bytes_text(statistics.memory_available) : "");
   row("memory limit", statistics.memory_limit >= 0 ? bytes_text(statistics.memory_limit) : "none");
 
   // An allocation, a copy there, a kernel and a copy back, checked.
@@ -192,8 +193,8 @@ int show_info(const std::string& selector) {
 }
 
 int show_doctor(bool environment) {
-  // Each plugin is tried in a process of its own first: one that crashes shows up as a line of the report.
-  check(compute_config_set("COMPUTE_PROBE", "1"));
+  // Each plugin is tried in a process of its own first, whatever was found before: one that crashes shows up as a line of the report.
+  check(compute_config_set("COMPUTE_PROBE", "always"));
   fmt::print("{}", text_of(compute_load_report, COMPUTE_FORMAT_TEXT));
   if (environment) fmt::print("\n{}", settings_text());
   return 0;

@@ -22,8 +22,6 @@ std::string flags_text(int32_t flags) {
   const auto add = [&](int32_t bit, const char* name) {
     if (flags & bit) text += (text.empty() ? "" : ", ") + std::string(name);
   };
-  add(kOpHost, "HOST");
-  add(kOpSync, "SYNC");
   add(kOpInPlace, "IN_PLACE");
   return text;
 }
@@ -89,7 +87,7 @@ Bounds of ops that add terms are functions of the number n of terms: |error| <= 
 the accumulator (float32 for float16 and bfloat16). `n` is n, `log2` is log2(n) + 8. `exact` is exact or correctly rounded, `ulp:N`
 is N units in the last place.
 
-Flags: HOST runs on the host, SYNC waits for a value that the device computes, IN_PLACE may write into its first input.
+Flags: IN_PLACE may write into its first input.
 
 ### Dtype rules
 

@@ -24,16 +24,19 @@ Kind kind_of(std::string_view name) {
 }
 
 std::string identity_text(Kind kind, compute_dtype dtype) {
-  const auto bits = [&](uint64_t word) {
+  const auto bits = [&](uint64_t word, uint64_t second = 0) {
     uint8_t bytes[16] = {};
-    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(word >> (8 * i));
+    for (int i = 0; i < 16; ++i) bytes[i] = static_cast<uint8_t>((i < 8 ? word : second) >> (8 * (i % 8)));
     return constant_text(dtype, bytes);
   };
   const int size = dtype_size(dtype) * 8;
   const uint64_t all = size == 64 ? ~uint64_t{0} : (uint64_t{1} << size) - 1, top = uint64_t{1} << (size - 1);
   const bool is_double = dtype == COMPUTE_DTYPE_FLOAT64;
   switch (kind) {
-    case Kind::sum:
+    case Kind::sum:  // -0 changes nothing, +0 would change -0
+      if (part_of(dtype) == COMPUTE_DTYPE_FLOAT64) return bits(uint64_t{1} << 63, uint64_t{1} << 63);
+      if (is_float(part_of(dtype))) return bits(uint64_t{1} << 31 | (is_complex(dtype) ? uint64_t{1} << 63 : 0));
+      return bits(0);
     case Kind::any:
       return bits(0);
     case Kind::prod:

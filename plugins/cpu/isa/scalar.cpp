@@ -88,9 +88,26 @@ using Complex = std::complex<T>;
 using Wide = std::complex<double>;
 using Widest = std::complex<long double>;
 
+// long double is computed in x87, whose modes and flags are the thread's: round to nearest in all 64 bits here, and as it was afterwards.
+class ExtendedPrecision {
+#if defined(__x86_64__)
+ public:
+  ExtendedPrecision() { asm volatile("fnstenv %0\n\tfninit" : "=m"(state_) : : "memory"); }
+  ExtendedPrecision(const ExtendedPrecision&) = delete;
+  ExtendedPrecision& operator=(const ExtendedPrecision&) = delete;
+  ~ExtendedPrecision() { asm volatile("fldenv %0" : : "m"(state_) : "memory"); }
+
+ private:
+  struct {
+    uint32_t words[7];
+  } state_;
+#endif
+};
+
 // complex64 is computed in complex128 and rounded once.
 template <typename T, Wide (*function)(Wide)>
 void complex_unary(const void* const* x, const int64_t* steps, void* out, int64_t n) {
+  [[maybe_unused]] const ExtendedPrecision precision;
   const Complex<T>* a = static_cast<const Complex<T>*>(x[0]);
   Complex<T>* o = static_cast<Complex<T>*>(out);
   for (int64_t i = 0; i < n; ++i) o[i] = Complex<T>(function(Wide(a[i * steps[0]])));
@@ -154,6 +171,7 @@ Wide sign_of(Wide z) {
 
 template <typename T>
 void complex_pow(const void* const* x, const int64_t* steps, void* out, int64_t n) {
+  [[maybe_unused]] const ExtendedPrecision precision;
   const Complex<T>* a = static_cast<const Complex<T>*>(x[0]);
   const Complex<T>* b = static_cast<const Complex<T>*>(x[1]);
   Complex<T>* o = static_cast<Complex<T>*>(out);

@@ -58,9 +58,20 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error) 
     *out_error = make_error(fault.argument, place);
     return true;
   }
+  if (fault.is("stale")) {
+    *out_error = make_error("INTERNAL", place);
+    host->error_free(*out_error);  // and is given away nevertheless
+    return true;
+  }
+  if (fault.is("bogus")) {
+    static uint64_t no_error[32] = {};
+    *out_error = reinterpret_cast<compute_error*>(no_error);
+    return true;
+  }
   if (fault.is("lie")) return true;
   if (fault.is("throw")) throw std::runtime_error("the faulty plugin throws in " + std::string(place));
   if (fault.is("crash")) std::raise(SIGSEGV);
+  if (fault.is("exit")) std::exit(static_cast<int>(fault.number()));
   if (fault.is("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(fault.number()));
   if (fault.is("async")) {
     std::thread([error = make_error(fault.argument, place)] {

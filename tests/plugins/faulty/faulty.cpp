@@ -49,14 +49,18 @@ const T* resized(Padded<T>& object, Size T::*size, const std::optional<Fault>& f
 
 // ---- Slots ----------------------------------------------------------------------------------------------------------
 
+// What core does not know and may not skip.
+const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77, nullptr};
+
 compute_plugin_table real_table = {};
 compute_plugin_device_table real_device_table = {};
 const compute_plugin_table& real(const compute_plugin_table*) { return real_table; }
 const compute_plugin_device_table& real(const compute_plugin_device_table*) { return real_device_table; }
 
 template <Name kName>
-constexpr bool kAsksStream = std::string_view(kName.data) == "stream_sync" || std::string_view(kName.data) ==
-                                                                                  "stream_reached";
+constexpr bool kAsksStream =
+    std::string_view(kName.data) == "stream_sync" || std::string_view(kName.data) == "stream_reached" ||
+    std::string_view(kName.data) == "stream_mark";
 void settle(uint64_t stream, auto...) { minimal::from_handle<minimal::Stream>(stream).settle(); }
 
 template <class Table, class Slot, Slot Table::*kSlot, Name kName>
@@ -65,16 +69,35 @@ template <class Table, class R, class... Arguments, R (*Table::*kSlot)(Arguments
 struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
   static R call(Arguments... arguments) {
     compute_error* error = nullptr;
-    const bool struck = strike(kName.data, &error);
+    const std::optional<Fault> fault = next_fault(kName.data);
     // The interface: nothing of a stream touches memory once it is known to have failed.
     if constexpr (kAsksStream<kName>) {
-      if (struck) settle(arguments...);
+      if (fault && !fault->is("hang")) settle(arguments...);
     }
+    const bool struck = fault && act(*fault, kName.data, &error);
     if constexpr (std::is_same_v<R, compute_error*>) {
       if (struck) return error;
+      error = (real(static_cast<const Table*>(nullptr)).*kSlot)(arguments...);
+      if (fault && error == nullptr) spoil(*fault, arguments...);
+      return error;
+    } else {
+      return (real(static_cast<const Table*>(nullptr)).*kSlot)(arguments...);
     }
-    return (real(static_cast<const Table*>(nullptr)).*kSlot)(arguments...);
   }
+
+  // What the slot has written last becomes 0, or a number that nobody marked.
+  template <class Last>
+  static void spoil(const Fault& fault, Last last) {
+    if constexpr (std::is_same_v<Last, uint64_t*> || std::is_same_v<Last, void**>) {
+      if (fault.is("zero")) *last = {};
+    }
+    if constexpr (std::is_same_v<Last, uint64_t*>) {
+      if (fault.is("beyond")) *last += 1000;
+    }
+  }
+  template <class First, class... Rest>
+  static void spoil(const Fault& fault, First, Rest... rest) requires(sizeof...(Rest) > 0) { spoil(fault, rest...); }
+  static void spoil(const Fault&) {}
 };
 
 // Puts the layer before a slot, or nothing at all if a rule for `place` says that the table is without it.
@@ -94,13 +117,24 @@ const compute_plugin_caps* caps(uint64_t device) {
   const std::optional<Fault> fault = next_fault("caps");
   const compute_plugin_caps* real_caps = real_device_table.caps(device);
   if (!fault) return real_caps;
+  compute_error* error = nullptr;
+  act(*fault, "caps", &error);
   static Padded<compute_plugin_caps> caps;
   static compute_plugin_heap heap;
   caps = padded(*real_caps);
   heap = real_caps->heaps[0];
+  caps.value.next = fault->is("next") ? &must_be_understood : nullptr;
+  if (fault->is("flags")) caps.value.flags |= static_cast<uint32_t>(fault->number());
+  if (fault->is("heap_next") || fault->is("heap_flags") || fault->is("heap_zero")) {
+    if (fault->is("heap_next")) heap.next = &must_be_understood;
+    if (fault->is("heap_flags")) heap.flags |= static_cast<uint32_t>(fault->number());
+    if (fault->is("heap_zero")) heap.struct_size = 0;
+    caps.value.heaps = &heap;
+    caps.value.heap_count = 1;
+  }
   if (fault->is("no_heaps")) caps.value.heap_count = 0;
-  if (fault->is("alignment")) {
-    heap.offset_alignment = 3;
+  if (fault->is("alignment") || fault->is("base_alignment")) {
+    (fault->is("alignment") ? heap.offset_alignment : heap.base_alignment) = fault->is("alignment") ? 3 : 16;
     caps.value.heaps = &heap;
     caps.value.heap_count = 1;
   }
@@ -134,6 +168,8 @@ compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t
   error = real_device_table.op_prepare(device, op, out_plan, out_info);
   const std::optional<Fault> fault = error ? std::nullopt : next_fault("plan");
   if (fault && fault->is("workspace")) out_info->workspace_bytes = fault->number();
+  if (fault && fault->is("flags")) out_info->flags |= static_cast<uint32_t>(fault->number());
+  if (fault && fault->is("next")) out_info->next = &must_be_understood;
   if (fault && fault->is("not_capturable")) out_info->flags |= COMPUTE_PLAN_NOT_CAPTURABLE;
   if (fault && fault->is("zero")) {
     real_device_table.op_release(device, *out_plan);
@@ -151,13 +187,23 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   error = real_table.device_open(id, options, out_device, &inner);
   if (error != nullptr) return error;
   real_device_table = *inner;
+  real_device_table.memory_import = [](uint64_t, const compute_plugin_import*, uint64_t*) { return make_error("UNSUPPORTED", "memory_import"); };
+  real_device_table.copy_peer = [](uint64_t, uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) {
+    return make_error("UNSUPPORTED", "copy_peer");
+  };
+  real_device_table.kernels = [](uint64_t) -> const compute_plugin_kernel_table* { return nullptr; };
 
   static Padded<compute_plugin_device_table> table;
+  if (next_fault("device_handle")) *out_device = 0;
   const std::optional<Fault> fault = next_fault("device_table");
   table = padded(*inner);
   COVER(table.value, fault, close);
   COVER(table.value, fault, memory_allocate);
   COVER(table.value, fault, memory_free);
+  COVER(table.value, fault, memory_info);
+  COVER(table.value, fault, memory_import);
+  COVER(table.value, fault, copy_peer);
+  COVER(table.value, fault, kernels);
   COVER(table.value, fault, memory_map);
   COVER(table.value, fault, memory_unmap);
   COVER(table.value, fault, stream_create);
@@ -191,6 +237,9 @@ void deliver(void* context, const compute_plugin_device_info* info) {
   if (fault && fault->is("none")) return;
   Padded<compute_plugin_device_info> changed = padded(*info);
   static constexpr std::string_view kWhy = "the faulty driver is too old";
+  if (fault && fault->is("next")) changed.value.next = &must_be_understood;
+  if (fault && fault->is("text")) changed.value.description = {nullptr, 5};
+  if (fault && fault->is("bytes")) changed.value.description = {"\xff\xfe\x80", 3};
   if (fault && fault->is("unusable")) changed.value.unusable = {kWhy.data(), static_cast<int64_t>(kWhy.size())};
   sink.device(sink.context, resized(changed, &compute_plugin_device_info::struct_size, fault,
                                     offsetof(compute_plugin_device_info, memory_bytes)));
@@ -228,6 +277,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   sanitizer.assign(manifest.value.sanitizer.data, manifest.value.sanitizer.size);
   const std::optional<Fault> fault = next_fault("manifest");
   if (fault) {
+    manifest.value.next = fault->is("next") ? &must_be_understood : nullptr;
     if (fault->is("type")) manifest.value.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
     if (fault->is("interface")) manifest.value.interface_min = manifest.value.interface_max = fault->number();
     if (fault->is("draft")) manifest.value.draft = static_cast<uint32_t>(fault->number());
@@ -249,12 +299,20 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   error = minimal_plugin_open(interface_version, given, &inner);
   if (error != nullptr) return error;
   real_table = *inner;
+  if (real_table.on_fork_child == nullptr) real_table.on_fork_child = [] { return int32_t{0}; };
+  if (real_table.on_exit == nullptr) real_table.on_exit = [](int32_t) {};
+  if (real_table.close == nullptr) real_table.close = [] {};
+  if (real_table.get_extension == nullptr) real_table.get_extension = [](uint64_t, const char*) -> const void* { return nullptr; };
 
   static Padded<compute_plugin_table> table;
   const std::optional<Fault> fault = next_fault("table");
   table = padded(*inner);
   COVER(table.value, fault, enumerate);
   COVER(table.value, fault, device_open);
+  COVER(table.value, fault, on_fork_child);
+  COVER(table.value, fault, on_exit);
+  COVER(table.value, fault, close);
+  COVER(table.value, fault, get_extension);
   if (table.value.enumerate != nullptr) table.value.enumerate = enumerate;
   if (table.value.device_open != nullptr) table.value.device_open = device_open;
   *out_table = resized(table, &compute_plugin_table::table_size, fault, offsetof(compute_plugin_table, device_open));

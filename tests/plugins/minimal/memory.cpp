@@ -93,6 +93,7 @@ std::byte* Memory::resolve(compute_plugin_operand operand, int64_t first, int64_
 void fill_memory_slots(compute_plugin_device_table& table) {
   table.memory_allocate = memory_allocate;
   table.memory_free = memory_free;
+  if (lacks("map")) return;
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;
 }

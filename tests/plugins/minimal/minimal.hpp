@@ -79,6 +79,18 @@ const T& element(const T* array, int64_t index) {
   return *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(array) + index * array->struct_size);
 }
 
+// ---- What a device can be without -----------------------------------------------------------------------------------
+
+// COMPUTE_MINIMAL_WITHOUT: a list of what the devices lack, for tests of what is optional: dtypes (see plugin.cpp), and
+//   pinned       the heap that the host sees
+//   map          memory_map and memory_unmap
+//   offset       allocations that tensors share
+//   wait         waiting for another stream
+//   strides      operands that are not contiguous
+//   intrinsics   all that have a definition in others
+bool lacks(std::string_view capability, std::string_view suffix = {});
+uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
+
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
 enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };

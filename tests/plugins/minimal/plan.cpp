@@ -13,6 +13,7 @@ Tensor::Tensor(const compute_plugin_tensor& tensor)
       shape(tensor.shape, tensor.shape + tensor.rank),
       strides(tensor.strides, tensor.strides + tensor.rank) {
   if (!is_dtype(dtype)) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
+  if (level_of(dtype) == 0) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
   element_bytes = element_size(dtype);
   end_byte = element_bytes;
   for (int64_t axis = 0; axis < rank(); ++axis) {
@@ -25,6 +26,39 @@ int64_t Tensor::offset(const int64_t* position) const {
   return std::inner_product(strides.begin(), strides.end(), position, int64_t{0});
 }
 
+bool Tensor::row_major() const {
+  int64_t expected = element_bytes;
+  for (int64_t axis = rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] != 1 && strides[axis] != expected) return false;
+    expected *= shape[axis];
+  }
+  return true;
+}
+
+namespace {
+
+// As a device would whose kernels know no strides. Core then packs the operand.
+void refuse_strides(const Plan& plan) {
+  for (int64_t i = 0; i < plan.input_count; ++i) {
+    if (plan.tensors[i].row_major()) continue;
+    throw Refused{COMPUTE_REFUSE_LAYOUT, static_cast<int32_t>(i), "the device was told to take row-major operands alone"};
+  }
+}
+
+void require_level(const Plan& plan, uint32_t level) {
+  for (const Tensor& tensor : plan.tensors) {
+    if (!(level_of(tensor.dtype) & level)) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "more than the device does with the dtype"};
+  }
+}
+
+void require_levels(const Plan& plan) {
+  const std::string_view name = plan.primitive->name;
+  if (name == "map" || name == "reduce") require_level(plan, COMPUTE_DTYPE_ARITHMETIC);
+  if (name == "copy" && plan.tensors[0].dtype != plan.tensors[1].dtype) require_level(plan, COMPUTE_DTYPE_CONVERT);
+}
+
+}  // namespace
+
 Plan::Plan(const compute_plugin_op& op)
     : primitive(find_primitive({op.name.data, static_cast<size_t>(op.name.size)})),
       input_count(op.input_count),
@@ -33,10 +67,13 @@ Plan::Plan(const compute_plugin_op& op)
     throw Refused{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
   }
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) tensors.emplace_back(element(op.tensors, i));
+  if (lacks("strides") && primitive->name != "copy") refuse_strides(*this);
+  require_levels(*this);
   for (int32_t i = 0; i < op.expression_count; ++i) programs.emplace_back(*op.expressions[i]);
   kept.resize(tensors[0].shape.size());
   std::iota(kept.begin(), kept.end(), 0);
   primitive->prepare(*this, op);
+  if (primitive->name == "scatter" && combine != nullptr) require_level(*this, COMPUTE_DTYPE_ARITHMETIC);
 }
 
 namespace {

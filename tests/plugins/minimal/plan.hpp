@@ -14,6 +14,7 @@ struct Tensor {
   explicit Tensor(const compute_plugin_tensor& tensor);  // throws Refused
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
+  bool row_major() const;
   // Bytes from the first element to the one at `position`; repeated axes have stride 0.
   int64_t offset(const int64_t* position) const;
 

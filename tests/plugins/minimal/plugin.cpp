@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions, the manifest, and the devices.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <iterator>
@@ -11,15 +12,6 @@ namespace minimal {
 const compute_plugin_host* host = nullptr;
 
 namespace {
-
-// By dtype id: all of every dtype.
-constexpr std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> kDtypeLevels = [] {
-  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
-  for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < levels.size(); ++dtype) {
-    levels[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-  }
-  return levels;
-}();
 
 constexpr std::string_view kSanitizer =
 #if defined(__SANITIZE_ADDRESS__)
@@ -33,7 +25,7 @@ constexpr std::string_view kSanitizer =
 // ---- Settings, all from the environment -----------------------------------------------------------------------------
 
 std::string setting(std::string_view name) {
-  char buffer[64];
+  char buffer[256];
   const int64_t size = host->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
   return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
 }
@@ -47,7 +39,28 @@ int64_t memory_bytes() {
 }
 
 // COMPUTE_MINIMAL_NO_PINNED=1: a device without any memory that the host can see. Then faults come through stream_sync.
-bool has_pinned_heap() { return setting("COMPUTE_MINIMAL_NO_PINNED") != "1"; }
+bool has_pinned_heap() { return setting("COMPUTE_MINIMAL_NO_PINNED") != "1" && !lacks("pinned"); }
+
+// By dtype id: all of every dtype, but for what COMPUTE_MINIMAL_WITHOUT names: "float16" altogether, or one of
+// "float16-matmul", "float16-arithmetic" and "float16-convert", each with those before it.
+const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1>& dtype_levels() {
+  static const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels = [] {
+    constexpr std::string_view kNames[] = {"",       "bool",   "int8",    "int16",    "int32",   "int64",     "uint8",     "uint16",
+                                           "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+    std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> all{};
+    for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < all.size(); ++dtype) {
+      const std::string_view name = kNames[dtype];
+      uint32_t level = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+      if (lacks(name, "-matmul")) level &= ~uint32_t{COMPUTE_DTYPE_MATMUL};
+      if (lacks(name, "-arithmetic")) level = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT;
+      if (lacks(name, "-convert")) level = COMPUTE_DTYPE_STORAGE;
+      if (lacks(name)) level = 0;
+      all[dtype] = level;
+    }
+    return all;
+  }();
+  return levels;
+}
 
 // ---- Devices --------------------------------------------------------------------------------------------------------
 
@@ -58,7 +71,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
   heap.struct_size = sizeof heap;
   heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
   heap.flags = flags;
-  heap.suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+  heap.suballocation = lacks("offset") ? COMPUTE_SUBALLOCATE_NONE : COMPUTE_SUBALLOCATE_OFFSET;
   heap.size_bytes = size_bytes;
   heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
   heap.offset_alignment = 16;
@@ -81,16 +94,19 @@ const compute_plugin_caps* caps(uint64_t) {
 void close(uint64_t device) { delete &from_handle<Device>(device); }  // joins the threads of its streams
 
 // What is optional stays NULL: memory_info, memory_import, copy_peer, kernels. Only memory_map is there.
-const compute_plugin_device_table kDeviceTable = [] {
-  compute_plugin_device_table table = {};
-  table.table_size = sizeof table;
-  table.caps = caps;
-  table.close = close;
-  fill_memory_slots(table);
-  fill_stream_slots(table);
-  fill_op_slots(table);
-  return table;
-}();
+const compute_plugin_device_table& device_table() {
+  static const compute_plugin_device_table device_table = [] {
+    compute_plugin_device_table table = {};
+    table.table_size = sizeof table;
+    table.caps = caps;
+    table.close = close;
+    fill_memory_slots(table);
+    fill_stream_slots(table);
+    fill_op_slots(table);
+    return table;
+  }();
+  return device_table;
+}
 
 compute_error* device_open(uint64_t, const compute_plugin_device_options*, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
@@ -98,7 +114,7 @@ compute_error* device_open(uint64_t, const compute_plugin_device_options*, uint6
   *out_table = nullptr;
   return guard([&] {
     *out_device = to_handle(new Device(memory_bytes()));
-    *out_table = &kDeviceTable;
+    *out_table = &device_table();
   });
 }
 
@@ -115,8 +131,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       info.memory_bytes = memory_bytes();
       info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
       info.platform_index = -1;
-      info.dtypes = kDtypeLevels.data();
-      info.dtype_count = static_cast<int32_t>(kDtypeLevels.size());
+      info.dtypes = dtype_levels().data();
+      info.dtype_count = static_cast<int32_t>(dtype_levels().size());
       sink->device(sink->context, &info);
     }
   });
@@ -139,7 +155,6 @@ const compute_plugin_manifest kManifest = [] {
   manifest.interface_min = COMPUTE_PLUGIN_INTERFACE;
   manifest.interface_max = COMPUTE_PLUGIN_INTERFACE;
   manifest.draft = COMPUTE_PLUGIN_DRAFT;
-  manifest.flags = COMPUTE_PLUGIN_UNLOADABLE;
   manifest.name = text("minimal");
   manifest.version = text("1.0.0");
   manifest.vendor = text("Compute");
@@ -152,6 +167,29 @@ const compute_plugin_manifest kManifest = [] {
 }  // namespace
 
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
+
+// Allocates nothing: it is called where a failed allocation is tested.
+bool lacks(std::string_view capability, std::string_view suffix) {
+  static const struct List {
+    List() {
+      constexpr std::string_view kName = "COMPUTE_MINIMAL_WITHOUT";
+      const int64_t size = host->setting(kName.data(), std::ssize(kName), text, sizeof text);
+      if (size > 0 && size <= std::ssize(text)) view = {text, static_cast<size_t>(size)};
+    }
+    char text[256];
+    std::string_view view;
+  } list;
+  for (std::string_view rest = list.view; !rest.empty();) {
+    std::string_view entry = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+    if (!entry.starts_with(capability)) continue;
+    entry.remove_prefix(capability.size());
+    if (entry == suffix) return true;
+  }
+  return false;
+}
+
+uint32_t level_of(int32_t dtype) { return dtype_levels()[static_cast<size_t>(dtype)]; }
 
 }  // namespace minimal
 

@@ -5,7 +5,16 @@
 
 #include <algorithm>
 
+#include "minimal.hpp"
+
 namespace minimal {
+
+namespace {
+
+// From here on intrinsics have definitions in older ones.
+constexpr int32_t kFirstDefinedIntrinsic = COMPUTE_INTRINSIC_ARG;
+
+}  // namespace
 
 Program::Program(const compute_plugin_expression& expression)
     : outputs_(expression.outputs, expression.outputs + expression.output_count) {
@@ -21,6 +30,7 @@ Program::Program(const compute_plugin_expression& expression)
       const int32_t* operands = expression.operands + node.first_operand;
       std::copy_n(operands, std::min<int64_t>(node.operand_count, step.operands.size()), step.operands.begin());
       step.function = find_function(node.value, expression.nodes[operands[0]].dtype, node.dtype);
+      if (node.value >= kFirstDefinedIntrinsic && lacks("intrinsics")) step.function = nullptr;
       // Core puts the intrinsic's definition in its place and asks again.
       if (step.function == nullptr)
         throw Refused{COMPUTE_REFUSE_INTRINSIC, node.value, "the plugin has no such intrinsic"};

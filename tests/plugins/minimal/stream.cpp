@@ -128,6 +128,7 @@ compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
 // Goes on also where the other stream fails: what that means for our work is core's to say.
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
   return guard([&] {
+    if (lacks("wait")) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: streams do not wait for each other");
     from_handle<Stream>(stream).submit(
         [timeline = from_handle<Stream>(other).timeline, number] { timeline->wait(number, INT64_MAX); });
   });

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory the process may have: what the machine, its control groups and its resource limits allow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace compute {
+
+struct HostMemoryState {
+  int64_t total = -1;      // the least of the machine's memory and all limits; -1: unknown
+  int64_t available = -1;  // what could be had now
+  std::string limited_by;  // "the machine", "control group /a/b", "RLIMIT_AS": what makes `available` as small as it is
+};
+
+// Read anew each time, in some 100 us. `root` is where /proc and /sys are.
+HostMemoryState host_memory_state(const std::string& root = "");
+
+// HostMemoryState::total, asked for once.
+int64_t host_memory_total();
+
+// Anonymous memory of this process that is in use, not merely reserved; -1: unknown.
+int64_t resident_bytes();
+
+}  // namespace compute

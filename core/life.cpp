@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/life.hpp"
+
+#include <compute/compute.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <mutex>
+
+#include "core/config.hpp"
+#include "core/copy_helpers.hpp"
+#include "core/deadline.hpp"
+#include "core/device.hpp"
+#include "core/in_use.hpp"
+#include "core/lock.hpp"
+#include "core/log.hpp"
+#include "core/plan.hpp"
+#include "core/registry.hpp"
+#include "core/service.hpp"
+#include "core/timeline.hpp"
+
+namespace compute {
+namespace {
+
+// What exit, and a fork beside calls of other threads, may take.
+constexpr int64_t kPatience = int64_t{2'000'000'000};
+
+// Held by the thread that shuts down.
+Lock shutting_down;
+std::atomic<const ThreadUse*> shutting_thread{nullptr};
+bool devices_closed = false;     // (shutting_down)
+bool process_is_ending = false;  // (shutting_down) plugins were told: nothing is closed any more
+
+// Waits for queued work. Takes no lock without a limit: exit() may come at any point of another call, of this thread too.
+bool drain(Deadline deadline) noexcept {
+  bool drained = true;
+  for (Timeline* timeline = last_timeline_made(); timeline != nullptr; timeline = timeline->made_before) {
+    if (timeline->device.health.load() != COMPUTE_HEALTH_GOOD || timeline->immediate) continue;
+    const uint64_t number = timeline->submitted();
+    if (timeline->has_ended(number)) continue;
+    try {
+      drained = timeline->wait_for_end(number, left_until(deadline)) && drained;
+    } catch (...) {
+      // What takes no mark cannot be waited for: unless its stream has failed, it may still run.
+      drained = drained && timeline->failure() != nullptr;
+    }
+  }
+  return drained;
+}
+
+// ---- Exit -----------------------------------------------------------------------------------------------------------
+
+bool is_first_of_its_plugin(const Device& device) noexcept {
+  for (const Device* other = device.opened_before; other != nullptr; other = other->opened_before) {
+    if (other->plugin == device.plugin) return false;
+  }
+  return true;
+}
+
+void tell_plugins_of_exit() noexcept {
+  for (const Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
+    if (device->plugin == nullptr || device->health.load() == COMPUTE_HEALTH_FORKED || !is_first_of_its_plugin(*device)) continue;
+    device->plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
+  }
+}
+
+// Runs in the midst of exit(), on any thread: from main, inside a callback, or inside a call that holds locks.
+void end_with_process(int, void*) noexcept {
+  const Deadline deadline = deadline_after(kPatience);
+  if (!is_shut_down()) {
+    // Callbacks may use what the program destroys next, and may end with calls.
+    if (drain(deadline) && !is_background_thread()) drain_background(left_until(deadline));
+  }
+  refuse_calls_and_wait(left_until(deadline));
+  drain(deadline);  // what was submitted meanwhile
+  // Another thread that shuts down is left to finish, and does not begin any more.
+  const bool is_own = shutting_thread.load() != nullptr && shutting_thread.load() == own_use;
+  if (!is_own && !shutting_down.try_lock_until(deadline)) return;
+  if (!devices_closed && !process_is_ending) tell_plugins_of_exit();
+  process_is_ending = true;
+  if (!is_own) shutting_down.unlock();
+}
+
+// ---- Fork -----------------------------------------------------------------------------------------------------------
+
+// The handlers are registered twice, so that they run before and after those of the libraries that plugins load.
+[[gnu::tls_model("initial-exec")]] constinit thread_local int fork_depth = 0;
+bool all_were_outside = true;  // of the fork under way
+
+void before_fork() {
+  if (fork_depth++ == 0) all_were_outside = hold_calls_for_fork(kPatience);
+}
+
+void after_fork_in_parent() {
+  if (--fork_depth == 0) go_on_after_fork();
+}
+
+// No device of the parent works, except those whose plugin has rebuilt itself.
+void after_fork_in_child() {
+  if (--fork_depth != 0) return;
+  const bool is_whole = all_were_outside;
+  if (!is_whole) {
+    renew_config_lock();
+    renew_log_lock();
+  }
+  forget_given_errors();
+  forget_background_thread();
+  forget_copy_helpers();
+  new (&shutting_down) Lock;
+  shutting_thread.store(nullptr);
+  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
+    const bool works = is_whole && (device->plugin == nullptr || device->plugin->table.on_fork_child());
+    if (!works) device->health.store(COMPUTE_HEALTH_FORKED);
+  }
+  go_on_in_forked_child(is_whole);
+}
+
+void watch_forks() noexcept { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
+
+[[gnu::constructor]] void watch_forks_from_the_start() { watch_forks(); }
+
+// ---- Shutdown -------------------------------------------------------------------------------------------------------
+
+// Nobody is inside any more, and nothing is queued.
+void close_devices() {
+  bool all_closed = true;
+  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
+    const bool is_exported = device->exports.load() > 0;
+    if (device->plugin == nullptr) {
+      if (!is_exported) device->memory->give_everything_back();
+      continue;
+    }
+    if (device->health.load() != COMPUTE_HEALTH_GOOD) continue;
+    if (is_exported && !device->is_host) {
+      all_closed = false;  // its memory is the plugin's
+      continue;
+    }
+    device->plans->clear();
+    for (Timeline* timeline : timelines_of(*device)) timeline->close();
+    if (!is_exported) device->memory->give_everything_back();
+    if (device->pinned) device->pinned->give_everything_back();
+    device->table.close();
+  }
+  for (Plugin* plugin : Registry::instance().opened_plugins()) {
+    if (all_closed) plugin->table.close();
+  }
+}
+
+bool shut_down(Deadline deadline) {
+  if (devices_closed) return true;
+  if (process_is_ending) return false;
+  // Refused first: who goes on calling would otherwise hold this up for ever.
+  bool drained = refuse_calls_and_wait(left_until(deadline));
+  drained = drain(deadline) && drained;
+  drained = drain_background(left_until(deadline)) && drained;
+  if (!drained) return false;  // work still uses the devices: they stay open until the process ends
+  devices_closed = true;
+  close_devices();
+  return true;
+}
+
+}  // namespace
+
+void prepare_for_the_end() noexcept {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    watch_forks();
+    // Not atexit, which leaves a name of the object in the library that tests look for.
+    on_exit(end_with_process, nullptr);
+  });
+}
+
+void give_back_export(compute_device& device) noexcept {
+  // Behind a shutdown that waits for something else the memory stays with the process.
+  if (!shutting_down.try_lock_until(deadline_after(kPatience))) return;
+  const std::lock_guard guard(shutting_down, std::adopt_lock);
+  if (device.exports.fetch_sub(1) == 1 && devices_closed && device.is_host) device.memory->give_everything_back();
+}
+
+}  // namespace compute
+
+using namespace compute;
+
+extern "C" compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
+  if (out_drained != nullptr) *out_drained = 0;
+  return guard([&] {
+    require_not_null(out_drained, "out_drained");
+    if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+    if (own_depth() > 0 || is_background_thread()) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_shutdown: called inside a callback, which it would wait for");
+    }
+    if ((attention.load() & kForkedInCall) != 0) throw_refused();
+    const Deadline deadline = deadline_after(timeout_ns);
+    // Not counted as a call: of several threads that shut down, each would wait for the others.
+    if (!shutting_down.try_lock_until(deadline)) return;
+    const std::lock_guard guard(shutting_down, std::adopt_lock);
+    shutting_thread.store(&this_thread_use());
+    *out_drained = shut_down(deadline) ? 1 : 0;
+    shutting_thread.store(nullptr);
+  });
+}

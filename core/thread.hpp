@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of core's own.
+#pragma once
+
+#include <csignal>
+#include <thread>
+#include <utility>
+
+namespace compute {
+
+// Runs `f` on a thread of its own, which lives as long as the process and takes none of the program's signals. Throws
+// std::system_error if there is none to be had.
+template <class F>
+void start_thread(F&& f) {
+  sigset_t all, before;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits it
+  struct Restore {
+    const sigset_t& mask;
+    ~Restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+  } const restore{before};
+  std::thread(std::forward<F>(f)).detach();
+}
+
+}  // namespace compute

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/compiling.hpp"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "plugins/common/host.hpp"
+
+namespace compute::common {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of a compiler that does not come back, as of a device.
+constexpr auto kPatience = std::chrono::seconds(10);
+
+constinit thread_local int own_depth = 0;
+
+// exit() runs handlers in the reverse order of their registration. So ours is registered again after each compilation, and every
+// millisecond during the first few seconds of them: whatever a compiler has registered by then runs after it.
+class Gate {
+ public:
+  static Gate& instance() {
+    static Gate& immortal = *new Gate;
+    return immortal;
+  }
+
+  void enter() {
+    compiling_.fetch_add(1);
+    if (is_ending_.load()) {
+      compiling_.fetch_sub(1);
+      throw Error(COMPUTE_ERROR_SHUT_DOWN, "the process is ending: no kernel is compiled any more");
+    }
+    if (own_depth++ == 0) watch();
+  }
+
+  void leave() {
+    --own_depth;
+    compiling_.fetch_sub(1);
+    register_handler();
+  }
+
+ private:
+  static constexpr int kMostTicks = 5000;
+
+  void register_handler() {
+    on_exit([](int, void* gate) { static_cast<Gate*>(gate)->close(); }, this);
+  }
+
+  void close() {
+    is_ending_.store(true);
+    if (process_ != getpid()) return;  // the child of a fork has no other threads
+    const auto end = Clock::now() + kPatience;
+    while (compiling_.load() > own_depth && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  void watch() {
+    std::lock_guard guard(mutex_);
+    if (!has_watch_) {
+      register_handler();
+      sigset_t all, before;
+      sigfillset(&all);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      try {
+        std::thread([this] { tick(); }).detach();
+        has_watch_ = true;
+      } catch (const std::system_error&) {
+        // What is registered before and after has to do.
+      }
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    work_.notify_one();
+  }
+
+  void tick() {
+    for (int ticks = 0; ticks < kMostTicks; ++ticks) {
+      {
+        std::unique_lock guard(mutex_);
+        work_.wait(guard, [this] { return compiling_.load() > 0; });
+      }
+      if (is_ending_.load()) return;
+      register_handler();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  const pid_t process_ = getpid();
+  std::atomic<int> compiling_{0};
+  std::atomic<bool> is_ending_{false};
+  std::mutex mutex_;
+  std::condition_variable work_;
+  bool has_watch_ = false;
+};
+
+}  // namespace
+
+Compiling::Compiling() { Gate::instance().enter(); }
+Compiling::~Compiling() { Gate::instance().leave(); }
+
+}  // namespace compute::common

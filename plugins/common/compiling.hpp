@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compilers inside the process, and its end. A driver's compiler registers destructors of its static objects when it is first used; were they to run
+// while it still compiles on another thread, the process would crash.
+#pragma once
+
+namespace compute::common {
+
+// While it lives the calling thread has the driver compile, load its compiler, or wait for it. exit() waits for that before it
+// destroys anything of the compiler's. Throws SHUT_DOWN when the process is ending already.
+class Compiling {
+ public:
+  Compiling();
+  Compiling(const Compiling&) = delete;
+  Compiling& operator=(const Compiling&) = delete;
+  ~Compiling();
+};
+
+}  // namespace compute::common

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every command and option of `compute` does what its help says, on the device cpu.
+set(ENV{COMPUTE_DEVICE} cpu)
+set(ENV{COMPUTE_CONFIG} /dev/null)
+set(ENV{COMPUTE_CACHE_DIR} "${WORK}")
+set(ENV{COMPUTE_LOG} error)
+set(ENV{COMPUTE_MATH} tf32)
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+
+# expect("arguments" expression…): the program ends well and prints what each expression, whose brackets are balanced, matches.
+function(expect arguments)
+  separate_arguments(list UNIX_COMMAND "${arguments}")
+  execute_process(COMMAND "${PROGRAM}" ${list} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(SEND_ERROR "compute ${arguments} ends with ${result}:\n${output}${errors}")
+    return()
+  endif()
+  foreach(expression IN LISTS ARGN)
+    if(NOT output MATCHES "${expression}")
+      message(SEND_ERROR "compute ${arguments} does not print ${expression}:\n${output}${errors}")
+    endif()
+  endforeach()
+endfunction()
+
+expect("devices" "name +description" "\ncpu ")
+expect("devices --json" "\"name\": \"cpu\"" "\"same_as\"")
+expect("devices --verbose" "\n    dtypes all 15" "\nPlugins\n")
+expect("which" "^cpu: " "chosen by COMPUTE_DEVICE")
+expect("which auto,-cuda" "chosen by compute_device_open") # selector
+expect("which cpu --json" "\"device\": \"cpu\"" "\"strict\": true")
+expect("info" "^Device cpu: " "Result = PASS")
+expect("info cpu" "\n  plugin +cpu\n") # device
+expect("ops --device cpu" "matmul")
+expect("ops --device cpu --json" "\"op\": \"matmul\"")
+expect("doctor" "^Plugins\n" "compute_plugin_cpu")
+expect("doctor --env" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n")
+set(ENV{COMPUTE_CPU_ISA} baseline)
+expect("info" "\n  isa +baseline\n" "Result = PASS")
+set(ENV{COMPUTE_CPU_ISA} avx512) # the widest that is there
+expect("info" "\n  isa +[a-z0-9]+\n" "Result = PASS")
+unset(ENV{COMPUTE_CPU_ISA})
+expect("config" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n" "COMPUTE_CPU_MATMUL +auto +default")
+expect("cache" "${WORK}")
+expect("cache clear")
+expect("version" "^compute [0-9]+\\.[0-9]+\\.[0-9]+ ")

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way in which a process may end, on every device that is there: with work in flight, graphs running and kernels being compiled, with
+// empty and filled caches. COMPUTE_TEST_ROUNDS repeats each case; COMPUTE_TEST_DEVICES narrows the devices.
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "tests/dlpack/dlpack.hpp"
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr int kNoSuchDevice = 77;
+constexpr const char* kKept = "what stdio had not written yet";
+
+int rounds() {
+  const char* text = std::getenv("COMPUTE_TEST_ROUNDS");
+  return text != nullptr ? std::max(1, std::atoi(text)) : 1;
+}
+
+// A folder of its own for what drivers and plugins keep; gone with the object.
+class CacheFolder {
+ public:
+  CacheFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "compute-ends-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~CacheFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  CacheFolder(const CacheFolder&) = delete;
+  CacheFolder& operator=(const CacheFolder&) = delete;
+
+  void use() const {
+    for (const char* name : {"COMPUTE_CACHE_DIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH"}) setenv(name, path_.c_str(), 1);
+  }
+
+ private:
+  std::string path_;
+};
+
+// What a process does before it ends: never released, as in a program that just returns.
+struct Workload {
+  compute_device* device = nullptr;
+  compute_stream* stream = nullptr;
+  compute_tensor* x = nullptr;
+
+  explicit Workload(const char* name) {
+    std::printf("%s", kKept);
+    if (code_of(compute_device_open(name, &device)) != COMPUTE_OK) _exit(kNoSuchDevice);
+    stream = make_stream(device).release();
+    x = make_full(device, {20000}, 0.5f).release();
+  }
+
+  void run(const char* op, compute_stream* on) const {
+    compute_tensor* y = nullptr;
+    // Refused when another thread ends the process.
+    const compute_error_code code = code_of(run_op(op, on, {x}, &y));
+    EXPECT_TRUE(code == COMPUTE_OK || code == COMPUTE_ERROR_SHUT_DOWN) << op << ": " << code;
+  }
+  // Ops that need a kernel each.
+  void queue(int count) const {
+    for (int i = 0; i < count; ++i) run(kOps[static_cast<size_t>(i) % std::size(kOps)], stream);
+  }
+  void queue_graph(int runs) const {
+    compute_graph* graph = nullptr;
+    EXPECT_OK(compute_graph_begin(stream));
+    compute_tensor *y = nullptr, *z = nullptr;
+    EXPECT_OK(run_op("exp", stream, {x}, &y));
+    EXPECT_OK(run_op("sqrt", stream, {y}, &z));
+    EXPECT_OK(compute_graph_end(stream, &graph));
+    for (int i = 0; i < runs; ++i) EXPECT_OK(compute_graph_run(graph, stream));
+  }
+
+  static constexpr const char* kOps[] = {"exp", "sin", "cos", "tanh", "sqrt", "log", "erf", "sinh"};
+};
+
+// A different moment in each round.
+void sleep_before_the_end(int round, int most_ms = 60) { std::this_thread::sleep_for(std::chrono::milliseconds(round * 7 % most_ms)); }
+
+enum class Stdio { kKept, kLost };
+
+class Ends : public testing::TestWithParam<const char*> {
+ protected:
+  // Runs `body(device name, round)` in a process of its own, which ends with its return or in its midst.
+  void expect_clean_end(const std::function<void(const char*, int)>& body, Stdio stdio = Stdio::kKept, int cases = rounds(), bool cold = true) {
+    double longest = 0;
+    CacheFolder kept;
+    for (int round = 0; round < cases; ++round) {
+      const CacheFolder own;
+      const auto begin = std::chrono::steady_clock::now();
+      const Outcome outcome = run_in_child(
+          [&] {
+            (cold ? own : kept).use();
+            body(GetParam(), round);
+          },
+          kSanitizer ? 60 : 20);
+      if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == kNoSuchDevice) GTEST_SKIP() << "there is no " << GetParam();
+      ASSERT_TRUE(outcome.exited(0)) << "round " << round << ", status " << outcome.status << "\n" << outcome.output;
+      const bool is_kept = outcome.output.find(kKept) != std::string::npos;
+      ASSERT_TRUE(is_kept || stdio == Stdio::kLost) << "round " << round << ": what stdio held was lost";
+      longest = std::max(longest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    if (cases > 1) std::printf("%d rounds, the longest of %.2f s\n", cases, longest);
+  }
+
+  void SetUp() override {
+    use_plugins({"minimal"});
+    const char* wanted = std::getenv("COMPUTE_TEST_DEVICES");
+    if (wanted != nullptr && ("," + std::string(wanted) + ",").find("," + std::string(GetParam()) + ",") == std::string::npos) {
+      GTEST_SKIP() << "COMPUTE_TEST_DEVICES does not name " << GetParam();
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, Ends, testing::Values("cpu", "minimal0", "opencl0:0", "cuda0"), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+});
+
+// ---- From where -----------------------------------------------------------------------------------------------------
+
+TEST_P(Ends, ReturnFromMainWithWorkInFlight) {
+  expect_clean_end([](const char* name, int round) {
+    const Workload work(name);
+    work.queue(1 + round % 4);
+    if (round % 2 == 1) sleep_before_the_end(round);
+  });
+}
+
+TEST_P(Ends, ReturnFromMainWithFilledCaches) {
+  expect_clean_end(
+      [](const char* name, int round) {
+        const Workload work(name);
+        work.queue(4);
+        if (round % 2 == 0) {
+          EXPECT_OK(compute_stream_synchronize(work.stream));
+        }
+      },
+      Stdio::kKept, rounds() + 1, false);
+}
+
+TEST_P(Ends, ReturnFromMainWithAGraphRunning) {
+  expect_clean_end([](const char* name, int) { Workload(name).queue_graph(20); });
+}
+
+// The thread that ends the process has never called the library, and another one is in the midst of a call.
+TEST_P(Ends, ExitFromAStrangersThread) {
+  expect_clean_end([](const char* name, int round) {
+    static std::atomic<bool> is_open = false;
+    std::thread([round] {
+      is_open.wait(false);
+      sleep_before_the_end(round, 400);
+      std::exit(testing::Test::HasFailure() ? 1 : 0);
+    }).detach();
+    const Workload work(name);
+    is_open = true;
+    is_open.notify_all();
+    for (;;) work.queue(static_cast<int>(std::size(Workload::kOps)));
+  });
+}
+
+TEST_P(Ends, ReturnFromMainWhileOthersCompileAndRun) {
+  expect_clean_end([](const char* name, int round) {
+    static const Workload* work;
+    work = new Workload(name);
+    for (int i = 0; i < 3; ++i) {
+      std::thread([i] {
+        for (int n = i;; ++n) work->run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)], i == 0 ? nullptr : work->stream);
+      }).detach();
+    }
+    sleep_before_the_end(round + 3, 400);
+  });
+}
+
+TEST_P(Ends, ExitInANotification) {
+  expect_clean_end([](const char* name, int) {
+    const Workload work(name);
+    work.queue(1);
+    EXPECT_OK(compute_stream_notify(
+        work.stream, [](const compute_error*, void*) { std::exit(testing::Test::HasFailure() ? 1 : 0); }, nullptr));
+    work.queue(2);
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  });
+}
+
+TEST_P(Ends, ExitInTheLogCallback) {
+  expect_clean_end([](const char* name, int round) {
+    // A device opened beside the one under test, so that a line comes while work is in flight.
+    const Workload work(name);
+    work.queue(2);
+    static int left;
+    left = round % 3;
+    EXPECT_OK(compute_log_set_callback(
+        [](int32_t, const char*, const char*, void*) {
+          if (left-- == 0) std::exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        nullptr));
+    Device other;
+    for (const char* selector : {"minimal0", "minimal1", "cpu"}) {
+      EXPECT_OK(compute_device_open(selector, other.out()));
+      work.queue(3);
+    }
+  });
+}
+
+TEST_P(Ends, ExitInADeleter) {
+  expect_clean_end([](const char* name, int) {
+    const Workload work(name);
+    static float memory[1000];
+    const int64_t shape[] = {1000};
+    Tensor wrapped, y;
+    EXPECT_OK(compute_tensor_wrap_host(
+        COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, memory, COMPUTE_WRAP_IMMUTABLE,
+        [](void*, void*) { std::exit(testing::Test::HasFailure() ? 1 : 0); }, nullptr, wrapped.out()));
+    EXPECT_OK(run_op("exp", work.stream, {wrapped}, y.out()));
+    wrapped.reset();
+    work.queue(2);
+    std::this_thread::sleep_for(std::chrono::seconds(60));  // the deleter may come on the library's thread
+  });
+}
+
+TEST_P(Ends, QuickExits) {
+  expect_clean_end(
+      [](const char* name, int round) {
+        const Workload work(name);
+        work.queue(1);
+        sleep_before_the_end(round);
+        if (round % 2 == 0) std::quick_exit(testing::Test::HasFailure() ? 1 : 0);
+        _exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      Stdio::kLost, std::max(2, rounds()));
+}
+
+// The caches that a killed process leaves serve the next one.
+TEST_P(Ends, KilledAtAnyMoment) {
+  const CacheFolder cache;
+  const auto body = [&](bool waits) {
+    cache.use();
+    const Workload work(GetParam());
+    work.queue(2);
+    if (!waits) std::this_thread::sleep_for(std::chrono::seconds(60));
+    EXPECT_OK(compute_stream_synchronize(work.stream));
+  };
+  for (int round = 0; round < rounds(); ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::freopen("/dev/null", "w", stdout);
+      body(false);
+    }
+    ASSERT_GT(child, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30 + round * 37 % 900));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status)) GTEST_SKIP() << "there is no " << GetParam();
+    if (round % 10 != 0) continue;
+    const Outcome next = run_in_child([&] { body(true); }, 60);
+    if (WIFEXITED(next.status) && WEXITSTATUS(next.status) == kNoSuchDevice) GTEST_SKIP() << "there is no " << GetParam();
+    ASSERT_TRUE(next.exited(0)) << "round " << round << ", status " << next.status << "\n" << next.output;
+  }
+}
+
+// ---- What comes after -----------------------------------------------------------------------------------------------
+
+const Workload* at_the_end = nullptr;
+
+// An op and a read while the process ends: they work, or are refused.
+void use_device_at_the_end() {
+  Tensor y;
+  const compute_error_code code = code_of(run_op("exp", nullptr, {at_the_end->x}, y.out()));
+  if (code == COMPUTE_ERROR_SHUT_DOWN) return;
+  if (code != COMPUTE_OK) _exit(3);
+  float values[20000];
+  const compute_error_code read = code_of(compute_tensor_read(y, values, sizeof values));
+  if (read == COMPUTE_ERROR_SHUT_DOWN) return;
+  if (read != COMPUTE_OK || values[19999] < 1.6f || values[19999] > 1.7f) _exit(4);
+}
+
+struct UsesDeviceWhenDestroyed {
+  bool armed = false;
+  ~UsesDeviceWhenDestroyed() {
+    if (armed) use_device_at_the_end();
+  }
+};
+
+TEST_P(Ends, OpsInExitHandlersAndDestructors) {
+  expect_clean_end([](const char* name, int round) {
+    std::atexit(use_device_at_the_end);  // registered before the library's own handler
+    static UsesDeviceWhenDestroyed early;
+    thread_local UsesDeviceWhenDestroyed of_thread;
+    of_thread.armed = early.armed = true;
+    const Workload* work = at_the_end = new Workload(name);
+    std::atexit(use_device_at_the_end);  // and after it
+    static UsesDeviceWhenDestroyed late;
+    late.armed = true;
+    std::thread([] {
+      thread_local UsesDeviceWhenDestroyed of_other;  // made before the library's own for this thread
+      of_other.armed = true;
+      use_device_at_the_end();
+    }).join();
+    work->run("exp", nullptr);
+    if (round % 2 == 1) work->queue(2);
+  });
+}
+
+// ---- Shutdown -------------------------------------------------------------------------------------------------------
+
+TEST_P(Ends, ShutdownBesideEveryOtherCall) {
+  expect_clean_end([](const char* name, int round) {
+    const Workload work(name);
+    static std::atomic<bool> is_over;
+    is_over = false;
+    const auto repeat = [&](auto call) {
+      return std::thread([call] {
+        while (!is_over) {
+          const compute_error_code code = call();
+          if (code != COMPUTE_OK && code != COMPUTE_ERROR_SHUT_DOWN) _exit(3);
+        }
+      });
+    };
+    std::vector<std::thread> threads;
+    threads.push_back(repeat([name] {
+      Device device;
+      return code_of(compute_device_open(name, device.out()));
+    }));
+    threads.push_back(repeat([] {
+      compute_text* text = nullptr;
+      const compute_error_code code = code_of(compute_placement_report(COMPUTE_FORMAT_JSON, &text));
+      compute_text_free(text);
+      return code;
+    }));
+    threads.push_back(repeat([&work] {
+      Stream stream;
+      const compute_error_code code = code_of(compute_stream_create(work.device, nullptr, stream.out()));
+      Tensor y;
+      return code != COMPUTE_OK ? code : code_of(run_op("exp", stream, {work.x}, y.out()));
+    }));
+    threads.push_back(repeat([&work] { return code_of(compute_device_synchronize(work.device)); }));
+    threads.push_back(repeat([&work] { return code_of(compute_stream_notify(work.stream, [](const compute_error*, void*) {}, nullptr)); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + round % 5 * 10));
+    std::vector<std::thread> enders;
+    std::atomic<int> closed = 0;
+    for (int i = 0; i < 8; ++i) {
+      enders.emplace_back([&] {
+        int32_t drained = -1;
+        EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+        closed += drained;
+      });
+    }
+    for (std::thread& ender : enders) ender.join();
+    EXPECT_EQ(closed, 8);
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+// ---- Fork -----------------------------------------------------------------------------------------------------------
+
+// What a child of the workload's process finds: an exit code, 0 if all is as promised. The cpu works there, other devices say FORKED.
+int use_device_in_child(const char* name, const Workload& work) {
+  const bool works = std::string_view(name) == "cpu";
+  const compute_error_code wanted = works ? compute_error_code{COMPUTE_OK} : compute_error_code{COMPUTE_ERROR_FORKED};
+  Tensor x, y, z;
+  float values[20000] = {};
+  const std::vector<float> halves(20000, 0.5f);
+  const int64_t shape[] = {20000};
+  if (code_of(compute_tensor_from_host(work.device, COMPUTE_DTYPE_FLOAT32, 1, shape, halves.data(), x.out())) != wanted) return 10;
+  if (code_of(run_op("exp", nullptr, {work.x}, y.out())) != wanted) return 11;
+  if (code_of(compute_tensor_read(work.x, values, sizeof values)) != wanted) return 12;
+  Device again;
+  if (code_of(compute_device_open(name, again.out())) != wanted) return 13;
+  compute_text* text = nullptr;
+  if (code_of(compute_config_get(nullptr, &text)) != COMPUTE_OK) return 14;
+  compute_text_free(text);
+  if (!works) return 0;
+  Stream stream;
+  if (code_of(compute_stream_create(work.device, nullptr, stream.out())) != COMPUTE_OK) return 15;
+  if (code_of(run_op("exp", stream, {y}, z.out())) != COMPUTE_OK) return 16;
+  if (code_of(compute_tensor_read(z, values, sizeof values)) != COMPUTE_OK) return 17;
+  return values[19999] > 5.1f && values[19999] < 5.3f ? 0 : 18;
+}
+
+TEST_P(Ends, ForkBesideEveryOtherCall) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's allocator may stay locked in the child of a process with threads";
+  expect_clean_end([](const char* name, int) {
+    static const char* device_name;
+    device_name = name;
+    const Workload work(name);
+    work.run("exp", nullptr);
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        for (int n = i; !is_over; ++n) {
+          Stream stream = make_stream(work.device);
+          work.run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)], i % 2 == 0 ? nullptr : stream.get());
+          EXPECT_OK(compute_tensor_set_label(work.x, "a label"));
+          Device again;
+          EXPECT_OK(compute_device_open(device_name, again.out()));
+          EXPECT_OK(compute_stream_notify(stream, [](const compute_error*, void*) {}, nullptr));
+          compute_text* text = nullptr;
+          EXPECT_OK(compute_config_get(nullptr, &text));
+          compute_text_free(text);
+        }
+      });
+    }
+    std::fflush(nullptr);
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1 + i * 3));
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(10);
+        const int code = use_device_in_child(name, work);
+        // oneTBB's allocator may wait in its destructor for a lock that one of its own threads held.
+        if (std::string_view(name) == "cpu" || i % 2 == 0) _exit(code);
+        std::exit(code);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "fork " << i << ", status " << status;
+    }
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+// From the first call on, while devices are opened.
+TEST_P(Ends, ForkWhileTheDeviceIsOpened) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's allocator may stay locked in the child of a process with threads";
+  expect_clean_end([](const char* name, int round) {
+    std::printf("%s", kKept);
+    std::fflush(nullptr);
+    compute_error_code opened = COMPUTE_OK;
+    std::thread opener([&] {
+      Device device;
+      opened = code_of(compute_device_open(name, device.out()));
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * (round % 100)));
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      Device device;
+      const compute_error_code code = code_of(compute_device_open(name, device.out()));
+      _exit(code == COMPUTE_OK || code == COMPUTE_ERROR_FORKED || code == COMPUTE_ERROR_NOT_FOUND ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+    opener.join();
+    if (opened == COMPUTE_ERROR_NOT_FOUND) _exit(kNoSuchDevice);
+  });
+}
+
+// ---- The library by itself ------------------------------------------------------------------------------------------
+
+ISOLATED_TEST(EndsOfCalls, ANotificationWithoutAThreadIsRefusedWhole) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  Stream stream = make_stream(device);
+  static std::atomic<int> calls = 0;
+  const auto count = [](const compute_error*, void*) { ++calls; };
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  Error refused(compute_stream_notify(stream, count, nullptr));
+  EXPECT_NE(refused, nullptr);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_OK(compute_stream_notify(stream, count, nullptr));  // that of before is not called with it
+  stream.reset();
+  int32_t drained = 0;
+  EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+  EXPECT_EQ(drained, 1);
+  EXPECT_EQ(calls, 1);
+}
+
+// A thread that is held back at the greatest number of submissions keeps nobody else.
+ISOLATED_TEST(EndsOfCalls, LimitsOfTimeHoldBesideAThreadThatIsHeldBack) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer takes too long for as many submissions";
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  const Tensor x = make_full(device, {2000, 200}, 1.0f);
+  std::atomic<int64_t> submitted = 0;
+  std::thread feeder([&] {
+    Tensor y;
+    EXPECT_OK(run_op("erf", stream, {x}, y.out()));
+    compute_tensor* into = y;
+    while (code_of(run_op("erf", stream, {x}, &into)) == COMPUTE_OK) ++submitted;
+  });
+  while (submitted < 4090) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  int32_t reached = -1;
+  EXPECT_OK(compute_stream_wait_until(stream, 1'000'000, &reached));
+  EXPECT_EQ(reached, 0);  // it came back long before the work was done
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(1'000'000, &drained));
+  EXPECT_EQ(drained, 0);
+  std::fflush(nullptr);
+  _exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+ISOLATED_TEST(EndsOfCalls, ExportedMemoryOutlivesShutdown) {
+  for (const char* name : devices_with_ops()) {
+    if (std::string_view(name) != "cpu") continue;
+    const Device device = open(name);
+    Tensor x = make_full(device, {1 << 20}, 3.0f);
+    DLManagedTensorVersioned* managed = nullptr;
+    ASSERT_OK(compute_tensor_to_dlpack(x, -1, &managed));
+    x.reset();
+    int32_t drained = 0;
+    EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+    EXPECT_EQ(drained, 1);
+    float* values = static_cast<float*>(managed->dl_tensor.data);
+    EXPECT_EQ(values[0] + values[(1 << 20) - 1], 6.0f);
+    values[5] = 1;
+    managed->deleter(managed);
+  }
+}
+
+ISOLATED_TEST(EndsOfCalls, ShutdownAgainSaysTheSame) {
+  use_plugins({"minimal"});
+  const Workload work("minimal0");
+  work.queue(2);
+  int32_t drained = -1;
+  EXPECT_OK(compute_shutdown(0, &drained));
+  EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+  EXPECT_EQ(drained, 1);
+  EXPECT_OK(compute_shutdown(0, &drained));
+  EXPECT_EQ(drained, 1);
+}
+
+ISOLATED_TEST(EndsOfCalls, ShutdownInADeleterIsRefused) {
+  use_plugins({"minimal"});
+  static float memory[10];
+  const int64_t shape[] = {10};
+  static compute_error_code code = COMPUTE_OK;
+  Tensor wrapped;
+  EXPECT_OK(compute_tensor_wrap_host(
+      COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, memory, COMPUTE_WRAP_IMMUTABLE,
+      [](void*, void*) {
+        int32_t drained = 0;
+        code = code_of(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+      },
+      nullptr, wrapped.out()));
+  wrapped.reset();
+  EXPECT_EQ(code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+// Threads of the library take no signals, and the program's threads keep their masks.
+ISOLATED_TEST(EndsOfCalls, SignalsAreTheProgramsOwn) {
+  use_plugins({"minimal"});
+  sigset_t before, after;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  for (const char* name : devices_with_ops()) {
+    const Device device = open(name);
+    const Stream stream = make_stream(device);
+    const Tensor x = make_full(device, {300000}, 1.0f);
+    Tensor y, z;
+    EXPECT_OK(run_op("exp", stream, {x}, y.out()));
+    EXPECT_OK(run_op("exp", nullptr, {x}, z.out()));
+    static sigset_t in_callback;
+    static std::atomic<bool> called;
+    called = false;
+    EXPECT_OK(compute_stream_notify(
+        stream,
+        [](const compute_error*, void*) {
+          pthread_sigmask(SIG_SETMASK, nullptr, &in_callback);
+          called = true;
+          called.notify_all();
+        },
+        nullptr));
+    called.wait(false);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) EXPECT_EQ(sigismember(&in_callback, signal), 1) << signal;
+    EXPECT_OK(compute_stream_synchronize(stream));
+  }
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
+  for (int signal = 1; signal < NSIG; ++signal) EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queued work fails, and every way to look at it is tried: all that depends on the failed work must report it, with the
+// op's name, and nothing else may. A table of ways, devices and kinds of failure; each cell is run many times, with
+// other timing each time.
+//
+//   fault_table [--device NAME]... [--way NAME] [--rounds N] [--between PLUGIN]
+//
+// With --between (minimal, cpu, opencl or cuda) the test plugin `between` stands before that plugin, and has the other
+// kinds of failure, too. Without --device: cpu, minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS
+// stands for --rounds.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "robustness.hpp"
+#include "tests/dlpack/dlpack.hpp"
+
+namespace robustness {
+namespace {
+
+// How the op fails: by an index out of range, or as tests/plugins/between does it.
+enum class Kind { kIndex = 0, kSubmit = 1, kLater = 2, kCallback = 3 };
+
+constexpr const char* name_of(Kind kind) {
+  constexpr const char* kNames[] = {"index", "submit", "later", "callback"};
+  return kNames[static_cast<int>(kind)];
+}
+
+// What those who depend on it get. A submission that fails leaves everything as it was.
+constexpr compute_error_code code_of(Kind kind) {
+  constexpr compute_error_code kCodes[] = {COMPUTE_ERROR_KERNEL_FAILED, COMPUTE_OK, COMPUTE_ERROR_STREAM_FAILED,
+                                           COMPUTE_ERROR_STREAM_FAILED};
+  return kCodes[static_cast<int>(kind)];
+}
+
+// The kind by which `between` strikes the next submission; 0 lets it go.
+std::atomic<int> armed{0};
+
+constexpr float kBefore = 5;  // what the failed op was to overwrite
+
+// ---- The world of one device ----------------------------------------------------------------------------------------
+
+struct World {
+  World(Device opened, int64_t extent) : device(std::move(opened)), count(static_cast<size_t>(extent)) {
+    const bool is_cpu = std::strcmp(compute_device_name(device), "cpu") == 0;
+    elsewhere = robustness::open(is_cpu ? "minimal0" : "cpu");
+    for (size_t i = 0; i < count; ++i) {
+      as_read.push_back(static_cast<float>(i % 251) + 0.25f);
+      in_range.push_back(static_cast<int64_t>(i));
+    }
+    for (const float value : as_read) negated.push_back(-value);
+    values = make_tensor(device, as_read);
+    const Stream stream = make_stream(device);
+    for (int i = 0; i < 4; ++i) chain.push_back(chained(stream, i, {}));
+    DLManagedTensorVersioned* managed = nullptr;
+    exports = robustness::code_of(compute_tensor_to_dlpack(values, 1, &managed)) == COMPUTE_OK;
+    if (managed != nullptr) managed->deleter(managed);
+  }
+
+  Tensor make_indices(bool out_of_range) const {
+    std::vector<int64_t> indices = in_range;
+    if (out_of_range) indices.back() = static_cast<int64_t>(count);
+    return make_tensor(device, indices);
+  }
+
+  // Rounding everywhere, so that a torn or lost step shows. Starts from `x`, or from the values.
+  Tensor step(compute_stream* stream, int which, compute_tensor* x) const {
+    Tensor y, z;
+    const float factor = 1.1f + 0.1f * static_cast<float>(which);
+    Tensor scalar;
+    EXPECT_OK(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, &factor, 0, scalar.out()));
+    EXPECT_OK(run_op("multiply", stream, {x, scalar}, y.out()));
+    EXPECT_OK(run_op("add", stream, {y, values}, z.out()));
+    return z;
+  }
+
+  // The bits after two steps.
+  std::vector<float> chained(compute_stream* stream, int which, Tensor first) const {
+    if (first.get() == nullptr) first = step(stream, which, values);
+    return read<float>(step(stream, which, first));
+  }
+
+  Device device;
+  Device elsewhere;
+  size_t count;
+  std::vector<float> as_read, negated;
+  std::vector<int64_t> in_range;
+  Tensor values;
+  std::vector<std::vector<float>> chain;  // what work beside the failure must give
+  bool exports = false;                   // whether the device hands memory out by DLPack
+};
+
+// ---- One run --------------------------------------------------------------------------------------------------------
+
+struct Report {
+  static Report of(const compute_error* error) {
+    if (error == nullptr) return {};
+    return {compute_error_get_code(error), compute_error_op(error), compute_error_device(error),
+            compute_error_message(error)};
+  }
+  static Report take(compute_error* error) {
+    const Error owner(error);
+    return of(error);
+  }
+
+  compute_error_code code = COMPUTE_OK;
+  std::string op, device, message;
+};
+
+// A failed op, and what is found wrong in how it is reported.
+class Case {
+ public:
+  Case(const World& in_world, Kind kind, uint64_t seed)
+      : world(in_world), kind_(kind), random_(seed), bad(make_stream(world.device)) {
+    y = make_full(world.device, {static_cast<int64_t>(world.count)}, kBefore);
+    // What is still to be written when a submission fails is not known to have values, and loses them.
+    if (!fails_later()) succeeds(compute_tensor_synchronize(y), "tensor_synchronize of what is to be overwritten");
+    for (int i = 0; i < 2; ++i) {
+      beside_.push_back(make_stream(world.device));
+      steps_.push_back(world.step(beside_.back(), i, world.values));
+    }
+  }
+
+  const Device& device() const { return world.device; }
+  bool fails_later() const { return kind_ != Kind::kSubmit; }
+  bool fails_in_the_kernel() const { return kind_ == Kind::kIndex; }
+  size_t count() const { return world.count; }
+  int64_t size_bytes() const { return static_cast<int64_t>(count() * sizeof(float)); }
+  const std::string& wrong() const { return wrong_; }
+
+  // Work on the stream before what fails: of another length each time.
+  void work_ahead() {
+    for (uint64_t i = random_() % 4; i > 0; --i) {
+      ahead_.emplace_back();
+      succeeds(run_op("negative", bad, {world.values}, ahead_.back().out()), "op ahead");
+    }
+  }
+
+  // Queues the op that fails, with `y` for its output. Now and then it has failed before anybody looks.
+  void fault() {
+    work_ahead();
+    const Tensor indices = world.make_indices(fails_in_the_kernel());
+    compute_tensor* output = y;
+    strikes([&] { return run_op("take", bad, {world.values, indices}, &output); }, "take");
+  }
+
+  // The call that queues what fails.
+  template <class F>
+  void strikes(const F& call, const char* what) {
+    armed = static_cast<int>(kind_);
+    const Report report = Report::take(call());
+    if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL)) complain(what, report);
+    if (armed.exchange(0) != 0 && !fails_in_the_kernel()) complain("nothing was struck", report);
+    if (const uint64_t which = random_() % 4; which > 1)
+      std::this_thread::sleep_for(std::chrono::microseconds(which == 2 ? 30 : 500));
+  }
+
+  // Gives `y` values.
+  void heal() { succeeds(compute_tensor_write(y, world.as_read.data(), size_bytes()), "write of what failed"); }
+
+  // The call reports the failure.
+  void fails(const Report& report, const char* what) {
+    // Of a stream that fails later it is known in which submissions: the message names the first and the last. A graph
+    // is one.
+    const bool names_it =
+        report.op == "take" || (!fails_in_the_kernel() &&
+                                (report.op == "graph" || report.message.find(" submissions, ") != std::string::npos));
+    const bool is_told = names_it && report.device == compute_device_name(device());
+    if (report.code == code_of(kind_) && (is_told || !fails_later())) return;
+    complain(what, report);
+  }
+  void fails(compute_error* error, const char* what) { fails(Report::take(error), what); }
+  // The same for what failed with it, by an op of its own.
+  void is_lost(compute_error* error, const char* what) {
+    const Report report = Report::take(error);
+    if (report.code != code_of(kind_)) complain(what, report);
+  }
+  void succeeds(compute_error* error, const char* what) {
+    if (error != nullptr) complain(what, Report::take(error));
+  }
+  // Whether the call queued its work. If not, it has reported the failure.
+  bool queues(compute_error* error, const char* what) {
+    if (error == nullptr) return true;
+    fails(error, what);
+    return false;
+  }
+  void holds(compute_tensor* tensor, const std::vector<float>& expected, const char* what) {
+    std::vector<float> values(expected.size());
+    const Report report = Report::take(compute_tensor_read(tensor, values.data(), size_bytes()));
+    if (report.code != COMPUTE_OK) {
+      complain(what, report);
+    } else if (std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) != 0) {
+      wrong_ += std::string("  ") + what + ": other values\n";
+    }
+  }
+  // Asks until it has ended.
+  template <class F>
+  compute_error* ends(const F& ask) {
+    for (int32_t has_ended = 0;;) {
+      if (compute_error* error = ask(&has_ended)) return error;
+      if (has_ended != 0) return nullptr;
+      std::this_thread::yield();
+    }
+  }
+
+  // What holds after every way to look: the failure stays where it was, and nowhere else.
+  void finish() {
+    std::vector<float> values(count());
+    if (bad.get() != nullptr) fails(compute_stream_synchronize(bad), "synchronize afterwards");
+    for (const Tensor& tensor : ahead_) {
+      if (fails_in_the_kernel() || !fails_later()) holds(tensor, world.negated, "op ahead of what failed");
+    }
+    for (int i = 0; i < 2; ++i) {
+      const Tensor end = world.step(beside_[static_cast<size_t>(i)], i, steps_[static_cast<size_t>(i)]);
+      holds(end, world.chain[static_cast<size_t>(i)], "work beside");
+      succeeds(compute_stream_synchronize(beside_[static_cast<size_t>(i)]), "synchronize of work beside");
+    }
+    holds(world.values, world.as_read, "what the failed op read");
+    const Stream fresh = make_stream(device());
+    Tensor z;
+    succeeds(run_op("negative", fresh, {world.values}, z.out()), "op on a new stream");
+    holds(z, world.negated, "op on a new stream");
+    succeeds(compute_stream_synchronize(fresh), "synchronize of a new stream");
+    holds(make_tensor(device(), world.as_read), world.as_read, "from_host");
+    if (y.get() != nullptr) {
+      fails(compute_tensor_read(y, values.data(), size_bytes()), "read afterwards");
+      heal();
+      holds(y, world.as_read, "what failed, overwritten");
+    }
+    int32_t health = -1;
+    succeeds(compute_device_health(device(), &health), "health");
+    if (health != COMPUTE_HEALTH_GOOD) wrong_ += "  health is " + std::to_string(health) + "\n";
+    succeeds(compute_device_synchronize(device()), "device_synchronize when the failure is known");
+  }
+
+ private:
+  void complain(const char* what, const Report& report) {
+    wrong_ += std::string("  ") + what + ": " + compute_error_code_name(report.code) + ", op \"" + report.op + "\", " +
+              report.message + "\n";
+  }
+
+ public:
+  const World& world;
+
+ private:
+  Kind kind_;
+  std::mt19937_64 random_;
+  std::vector<Stream> beside_;
+  std::vector<Tensor> steps_, ahead_;
+  std::string wrong_;
+
+ public:
+  Stream bad;  // the stream whose work fails
+  Tensor y;    // what the failed work was to write
+};
+
+// ---- Ways to look ---------------------------------------------------------------------------------------------------
+
+void tensor_read(Case& c) {
+  std::vector<float> values(c.count());
+  c.fails(compute_tensor_read(c.y, values.data(), c.size_bytes()), "read");
+  if (!c.fails_later()) c.holds(c.y, std::vector<float>(c.count(), kBefore), "what was not overwritten");
+}
+
+// The stream that copies is not the one that failed: it says so once and goes on.
+void tensor_read_async(Case& c) {
+  std::vector<float> values(c.count());
+  const Stream other = make_stream(c.device());
+  if (!c.queues(compute_tensor_read_async(c.y, values.data(), c.size_bytes(), other), "read_async")) return;
+  c.fails(compute_stream_synchronize(other), "synchronize of the copying stream");
+  c.succeeds(compute_stream_synchronize(other), "second synchronize of the copying stream");
+}
+
+void tensor_read_async_same_stream(Case& c) {
+  std::vector<float> values(c.count());
+  if (!c.queues(compute_tensor_read_async(c.y, values.data(), c.size_bytes(), c.bad), "read_async")) return;
+  c.fails(compute_stream_synchronize(c.bad), "synchronize");
+}
+
+void tensor_map(Case& c) {
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  c.fails(compute_tensor_map(c.y, COMPUTE_ACCESS_READ, &data, &is_copy), "map");
+  if (data != nullptr) c.succeeds(compute_tensor_unmap(c.y, data), "unmap");
+}
+
+void tensor_synchronize(Case& c) { c.fails(compute_tensor_synchronize(c.y), "tensor_synchronize"); }
+
+void tensor_view(Case& c) {
+  const int64_t stop = 5;
+  Tensor view;
+  c.succeeds(compute_tensor_slice(c.y, 1, nullptr, &stop, nullptr, view.out()), "slice");
+  float values[5];
+  c.fails(compute_tensor_read(view, values, sizeof values), "read of a view");
+}
+
+void stream_synchronize(Case& c) { c.fails(compute_stream_synchronize(c.bad), "synchronize"); }
+
+void stream_wait_until(Case& c) {
+  c.fails(c.ends([&](int32_t* reached) { return compute_stream_wait_until(c.bad, 100'000, reached); }), "wait_until");
+}
+
+void stream_query(Case& c) {
+  c.fails(c.ends([&](int32_t* finished) { return compute_stream_query(c.bad, finished); }), "query");
+}
+
+void stream_notify(Case& c) {
+  struct Notice {
+    std::atomic<bool> has_come{false};
+    Report report;
+  };
+  Notice notice;
+  const auto callback = [](const compute_error* error, void* user_data) {
+    auto& notice = *static_cast<Notice*>(user_data);
+    notice.report = Report::of(error);
+    notice.has_come = true;
+  };
+  if (!c.queues(compute_stream_notify(c.bad, callback, &notice), "notify")) return;
+  while (!notice.has_come) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  c.fails(notice.report, "notification");
+}
+
+void device_synchronize(Case& c) {
+  c.fails(compute_device_synchronize(c.device()), "device_synchronize");
+  c.succeeds(compute_device_synchronize(c.device()), "second device_synchronize");
+}
+
+void event_synchronize(Case& c) {
+  Event event;
+  if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
+  c.fails(compute_event_synchronize(event), "event_synchronize");
+}
+
+void event_query(Case& c) {
+  Event event;
+  if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
+  c.fails(c.ends([&](int32_t* finished) { return compute_event_query(event, finished); }), "event_query");
+}
+
+// To come after the failed work spoils nothing where values are tracked.
+void event_wait(Case& c) {
+  const Stream other = make_stream(c.device());
+  Event event;
+  Tensor z;
+  if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
+  if (!c.queues(compute_event_wait(event, other), "event_wait")) return;
+  c.succeeds(run_op("negative", other, {c.world.values}, z.out()), "op behind the event");
+  c.holds(z, c.world.negated, "op behind the event");
+  c.succeeds(compute_stream_synchronize(other), "synchronize of the waiting stream");
+}
+
+// Where they are not, the event is what the program depends on.
+void event_wait_untracked(Case& c) {
+  compute_stream_options options = {};
+  options.struct_size = sizeof options;
+  options.struct_type = COMPUTE_STRUCT_STREAM_OPTIONS;
+  options.flags = COMPUTE_STREAM_UNTRACKED;
+  Stream other;
+  c.succeeds(compute_stream_create(c.device(), &options, other.out()), "stream_create");
+  Event event;
+  Tensor z;
+  if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
+  if (!c.queues(compute_event_wait(event, other), "event_wait")) return;
+  if (!c.queues(run_op("negative", other, {c.world.values}, z.out()), "op behind the event")) return;
+  c.fails(compute_stream_synchronize(other), "synchronize of the waiting stream");
+}
+
+// A dependant on another stream, and one of that.
+void next_op(Case& c) {
+  const Stream other = make_stream(c.device()), third = make_stream(c.device());
+  Tensor z, w;
+  std::vector<float> values(c.count());
+  if (!c.queues(run_op("negative", other, {c.y}, z.out()), "op on what failed")) {
+    c.succeeds(compute_stream_synchronize(other), "synchronize of a stream with nothing queued");
+    return;
+  }
+  if (c.queues(run_op("negative", third, {z}, w.out()), "op on what depends on it")) {
+    c.fails(compute_tensor_read(w, values.data(), c.size_bytes()), "read of what depends on that");
+    c.fails(compute_stream_synchronize(third), "synchronize of the third stream");
+    c.succeeds(compute_stream_synchronize(third), "second synchronize of the third stream");
+  }
+  c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of what depends on it");
+  c.fails(compute_stream_synchronize(other), "synchronize of the other stream");
+  c.succeeds(compute_stream_synchronize(other), "second synchronize of the other stream");
+  c.succeeds(run_op("negative", other, {c.world.values}, z.out()), "the other stream goes on");
+  c.holds(z, c.world.negated, "the other stream goes on");
+}
+
+// What was queued behind a checked fault has values where it does not depend on it; behind a stream that failed nothing
+// has.
+void next_op_same_stream(Case& c) {
+  Tensor z, apart;
+  std::vector<float> values(c.count());
+  const bool is_queued = c.queues(run_op("negative", c.bad, {c.world.values}, apart.out()), "op beside what failed");
+  if (c.queues(run_op("negative", c.bad, {c.y}, z.out()), "op on what failed")) {
+    c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of what depends on it");
+  }
+  if (is_queued && (c.fails_in_the_kernel() || !c.fails_later()))
+    c.holds(apart, c.world.negated, "op beside what failed");
+  if (is_queued && c.fails_later() && !c.fails_in_the_kernel())
+    c.is_lost(compute_tensor_synchronize(apart), "op behind what failed");
+}
+
+void next_op_default_stream(Case& c) {
+  Tensor z;
+  std::vector<float> values(c.count());
+  if (!c.queues(run_op("negative", nullptr, {c.y}, z.out()), "op on what failed")) return;
+  c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of what depends on it");
+}
+
+void to_device(Case& c) {
+  Tensor z;
+  std::vector<float> values(c.count());
+  if (!c.queues(compute_tensor_to_device(c.y, c.world.elsewhere, z.out()), "to_device")) return;
+  c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read on the other device");
+}
+
+void dlpack_export(Case& c) {
+  DLManagedTensorVersioned* managed = nullptr;
+  c.fails(compute_tensor_to_dlpack(c.y, 1, &managed), "to_dlpack");
+  if (managed != nullptr) managed->deleter(managed);
+}
+
+void graph_input(Case& c) {
+  const Stream recording = make_stream(c.device()), other = make_stream(c.device());
+  Tensor z;
+  Graph graph;
+  std::vector<float> values(c.count());
+  c.succeeds(compute_graph_begin(recording), "graph_begin");
+  c.succeeds(run_op("negative", recording, {c.y}, z.out()), "op in the graph");
+  c.succeeds(compute_graph_end(recording, graph.out()), "graph_end");
+  c.succeeds(compute_graph_run(graph, recording), "first run");
+  c.succeeds(compute_stream_synchronize(recording), "first run");
+  c.fault();
+  const bool is_queued = c.queues(compute_graph_run(graph, other), "graph_run on what failed");
+  if (is_queued) c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of the graph's output");
+  c.heal();
+  c.y.reset();
+  const Stream fresh = make_stream(c.device());
+  c.succeeds(compute_graph_run(graph, fresh), "run on a new stream");
+  c.holds(z, c.world.negated, "the graph's output afterwards");
+}
+
+void graph_inside(Case& c) {
+  const Stream recording = make_stream(c.device());
+  Tensor indices = c.world.make_indices(c.fails_in_the_kernel()), picked, z;
+  Graph graph;
+  std::vector<float> values(c.count());
+  c.succeeds(compute_graph_begin(recording), "graph_begin");
+  c.succeeds(run_op("take", recording, {c.world.values, indices}, picked.out()), "take in the graph");
+  c.succeeds(run_op("negative", recording, {picked}, z.out()), "op in the graph");
+  c.succeeds(compute_graph_end(recording, graph.out()), "graph_end");
+  c.work_ahead();
+  c.strikes([&] { return compute_graph_run(graph, c.bad); }, "graph_run");
+  if (!c.fails_later()) c.succeeds(compute_graph_run(graph, c.bad), "graph_run again");
+  c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of the graph's output");
+  c.fails(compute_tensor_read(picked, values.data(), c.size_bytes()), "read of the op's output");
+  c.fails(compute_stream_synchronize(c.bad), "synchronize");
+  c.succeeds(compute_tensor_write(indices, c.world.in_range.data(), static_cast<int64_t>(c.count() * sizeof(int64_t))),
+             "write");
+  const Stream fresh = make_stream(c.device());
+  c.succeeds(compute_graph_run(graph, fresh), "run on a new stream");
+  c.holds(z, c.world.negated, "the graph's output afterwards");
+  c.y.reset();
+}
+
+void released(Case& c) {
+  c.y.reset();
+  c.bad.reset();
+  c.fails(compute_device_synchronize(c.device()), "device_synchronize after the release");
+  c.succeeds(compute_device_synchronize(c.device()), "second device_synchronize");
+}
+
+void released_stream(Case& c) {
+  c.bad.reset();
+  tensor_read(c);
+}
+
+void released_tensor(Case& c) {
+  c.y.reset();
+  stream_synchronize(c);
+}
+
+// Overwriting all of it gives it values, by whatever comes first to it.
+void overwritten_by_op(Case& c) {
+  const Stream other = make_stream(c.device());
+  compute_tensor* y = c.y;
+  c.succeeds(run_op("negative", other, {c.world.values}, &y), "op that overwrites");
+  c.holds(c.y, c.world.negated, "what was overwritten");
+  c.succeeds(compute_stream_synchronize(other), "synchronize of the overwriting stream");
+  c.y.reset();
+  c.fails(compute_stream_synchronize(c.bad), "synchronize");
+}
+
+void overwritten_by_write(Case& c) {
+  c.heal();
+  c.y.reset();
+  c.fails(compute_stream_synchronize(c.bad), "synchronize");
+}
+
+void overwritten_in_part(Case& c) {
+  const int64_t stop = 5;
+  const float part[5] = {};
+  Tensor view;
+  c.succeeds(compute_tensor_slice(c.y, 1, nullptr, &stop, nullptr, view.out()), "slice");
+  if (!c.queues(compute_tensor_write(view, part, sizeof part), "write of a part")) return;
+  if (c.fails_later()) tensor_read(c);
+}
+
+// What failed work only read is as it was.
+void its_input(Case& c) {
+  c.holds(c.world.values, c.world.as_read, "what the failed op read");
+  c.fails(compute_tensor_synchronize(c.y), "tensor_synchronize");
+}
+
+struct Way {
+  const char* name;
+  void (*look)(Case&);
+  bool queues_the_fault = false;
+};
+
+constexpr Way kWays[] = {
+    {"read", tensor_read},
+    {"read_async", tensor_read_async},
+    {"read_async_same_stream", tensor_read_async_same_stream},
+    {"map", tensor_map},
+    {"tensor_synchronize", tensor_synchronize},
+    {"view", tensor_view},
+    {"stream_synchronize", stream_synchronize},
+    {"wait_until", stream_wait_until},
+    {"query", stream_query},
+    {"notify", stream_notify},
+    {"device_synchronize", device_synchronize},
+    {"event_synchronize", event_synchronize},
+    {"event_query", event_query},
+    {"event_wait", event_wait},
+    {"event_wait_untracked", event_wait_untracked},
+    {"next_op", next_op},
+    {"next_op_same_stream", next_op_same_stream},
+    {"next_op_default_stream", next_op_default_stream},
+    {"to_device", to_device},
+    {"dlpack", dlpack_export},
+    {"graph_input", graph_input, true},
+    {"graph_inside", graph_inside, true},
+    {"released", released},
+    {"released_stream", released_stream},
+    {"released_tensor", released_tensor},
+    {"overwritten_by_op", overwritten_by_op},
+    {"overwritten_by_write", overwritten_by_write},
+    {"overwritten_in_part", overwritten_in_part},
+    {"its_input", its_input},
+};
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+struct Options {
+  std::vector<std::string> devices;
+  std::string way;
+  std::string between;
+  int rounds = 6;
+};
+
+// Prints the first failures, and counts all.
+int64_t run_cell(const World& world, const Way& way, Kind kind, int first_round, int rounds) {
+  int64_t wrong = 0;
+  for (int round = first_round; round < first_round + rounds; ++round) {
+    Case run(world, kind, static_cast<uint64_t>(round));
+    if (!way.queues_the_fault) run.fault();
+    way.look(run);
+    run.finish();
+    if (run.wrong().empty()) continue;
+    if (++wrong <= 2) std::printf("round %d:\n%s", round, run.wrong().c_str());
+  }
+  return wrong;
+}
+
+// How many runs were wrong. Extents: one that is done at once, one that takes a while.
+int64_t run_device(Device device, const Options& options) {
+  const std::string name = compute_device_name(device);
+  compute_device_retain(device);
+  const World small(Device(device.get()), 257), large(std::move(device), 5000);
+  std::vector<Kind> kinds = {Kind::kIndex};
+  if (!options.between.empty()) kinds = {Kind::kIndex, Kind::kSubmit, Kind::kLater, Kind::kCallback};
+  int64_t total = 0;
+  for (const Kind kind : kinds) {
+    for (const Way& way : kWays) {
+      if (!options.way.empty() && options.way != way.name) continue;
+      std::printf("%-10s %-24s %-8s ", name.c_str(), way.name, name_of(kind));
+      if (way.look == dlpack_export && !small.exports) {
+        std::printf("exports no memory\n");
+        continue;
+      }
+      const int half = options.rounds / 2;
+      const int64_t wrong = run_cell(small, way, kind, 0, options.rounds - half) +
+                            run_cell(large, way, kind, options.rounds - half, half);
+      std::printf("%6d runs %6lld wrong\n", options.rounds, static_cast<long long>(wrong));
+      std::fflush(stdout);
+      total += wrong;
+    }
+  }
+  return total;
+}
+
+bool parse(int argc, char** argv, Options* options) {
+  if (const char* rounds = std::getenv("COMPUTE_TEST_ROUNDS")) options->rounds = std::atoi(rounds);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    if (flag == "--device") options->devices.emplace_back(argv[i + 1]);
+    if (flag == "--way") options->way = argv[i + 1];
+    if (flag == "--rounds") options->rounds = std::atoi(argv[i + 1]);
+    if (flag == "--between") options->between = argv[i + 1];
+    if (flag != "--device" && flag != "--way" && flag != "--rounds" && flag != "--between") return false;
+  }
+  return argc % 2 == 1 && options->rounds > 0;
+}
+
+void put_between(const std::string& name) {
+  const std::string file = "compute_plugin_" + name + ".so";
+  char cell[32];
+  std::snprintf(cell, sizeof cell, "%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(&armed)));
+  setenv("COMPUTE_BETWEEN_CELL", cell, 1);
+  setenv("COMPUTE_BETWEEN",
+         ((name == "minimal" ? plugin_folder(name) : std::string(COMPUTE_PLUGIN_FOLDER)) + "/" + file).c_str(), 1);
+  std::string files = plugin_folder("between") + "/" + file;
+  if (name != "minimal") files += ":" + plugin_folder("minimal") + "/compute_plugin_minimal.so";
+  setenv("COMPUTE_PLUGIN_FILES", files.c_str(), 1);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse(argc, argv, &options)) {
+    std::fprintf(stderr, "usage: fault_table [--device NAME]... [--way NAME] [--rounds N] [--between PLUGIN]\n");
+    return 2;
+  }
+  use_plugins({"minimal"});
+  if (!options.between.empty()) put_between(options.between);
+  const bool are_chosen = !options.devices.empty();
+  if (!are_chosen) options.devices = {"cpu", "minimal0", "opencl0:0"};
+  int64_t wrong = 0;
+  for (const std::string& name : options.devices) {
+    Device device;
+    const Report report = Report::take(compute_device_open(name.c_str(), device.out()));
+    if (report.code != COMPUTE_OK) {
+      std::printf("%s: left out: %s\n", name.c_str(), report.message.c_str());
+      wrong += are_chosen || name != "opencl0:0";
+      continue;
+    }
+    wrong += run_device(std::move(device), options);
+  }
+  std::printf("%lld wrong\n", static_cast<long long>(wrong));
+  return wrong == 0 && !testing::Test::HasFailure() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace robustness
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  return robustness::run(argc, argv);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the load report says of libraries that are looked for when they are first needed. The library path holds libraries
+// that are called oneDNN and are not.
+#include <compute/compute.hpp>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+std::string load_report() {
+  compute::detail::TextFree text;
+  compute::check(compute_load_report(COMPUTE_FORMAT_TEXT, &text.text));
+  return text.str();
+}
+
+TEST(EngineReport, SaysWhyALibraryThatIsThereWasRefused) {
+  const std::string why = "libdnnl.so.3: has no dnnl_sgemm";
+  EXPECT_EQ(load_report().find(why), std::string::npos) << "nothing has looked for it yet";
+  const compute::Device cpu = compute::Device::open("cpu");
+  const compute::Tensor x = cpu.full({2, 2}, 1.f);
+  EXPECT_EQ(compute::matmul(x, x).to_vector<float>(), std::vector<float>(4, 2.f));
+  const std::string report = load_report();
+  EXPECT_NE(report.find(why), std::string::npos) << report;
+  EXPECT_NE(report.find("float32 matrix products"), std::string::npos) << report;
+}
+
+}  // namespace

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.hpp"
+
+#include <compute/compute.h>
+#include <gtest/gtest.h>
+
+#include "core/config.hpp"
+
+namespace compute {
+namespace {
+
+TEST(Log, WritesWhatTheSettingAsksFor) {
+  const std::vector<int32_t> levels = {COMPUTE_LOG_ERROR, COMPUTE_LOG_WARNING, COMPUTE_LOG_INFO, COMPUTE_LOG_DEBUG, COMPUTE_LOG_TRACE};
+  const std::pair<const char*, std::vector<const char*>> words = {"COMPUTE_LOG", {"off", "error", "warn", "info", "debug", "trace"}};
+  for (size_t shown = 0; shown < words.second.size(); ++shown) {
+    set_setting(words.first, Origin::kApi, words.second[shown]);
+    std::string expected, written;
+    testing::internal::CaptureStderr();
+    for (size_t i = 0; i < levels.size(); ++i) {
+      EXPECT_EQ(log_enabled(levels[i]), i < shown) << words.second[shown] << " " << levels[i];
+      const std::string line = "level " + std::to_string(levels[i]);
+      log(levels[i], "error", line);
+      const std::string mark = i == 0 ? "error: " : i == 1 ? "warning: " : "";
+      if (i < shown) expected += "compute: " + mark + line + "\n";
+    }
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), expected) << words.second[shown];
+  }
+  set_setting(words.first, Origin::kApi, std::nullopt);
+}
+
+}  // namespace
+}  // namespace compute
