@@ -7,15 +7,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "plugins/cpu/host.hpp"
+#include "plugins/cpu/workers.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -33,7 +36,9 @@ std::atomic<bool> is_ending{false};
 struct Pool {
   int32_t threads = 1;
   bool plain_threads = kPlainThreads;
-  std::unique_ptr<tbb::task_arena> arena;
+  std::mutex mutex;                              // of whoever starts the workers
+  std::atomic<tbb::task_arena*> arena{nullptr};  // from the first piece of work on that is large enough
+  std::atomic<bool> workers_are_started{false};
 };
 
 // Never destroyed: a thread may still be inside when the process exits.
@@ -71,16 +76,56 @@ void run_on_plain_threads(const Work& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// NULL where there are no threads to be had: the next caller tries again.
+tbb::task_arena* start(Pool& pool) {
+  const std::lock_guard guard(pool.mutex);
+  if (pool.arena.load() == nullptr) {
+    const Workers workers = start_workers(pool.threads);
+    pool.workers_are_started.store(workers.are_started);
+    pool.arena.store(workers.arena);
+  }
+  return pool.arena.load();
+}
+
+void run_in_arena(tbb::task_arena& arena, const Work& work) {
+  arena.execute([&work] {
+    tbb::this_task_arena::isolate([&work] {
+      tbb::parallel_for(
+          tbb::blocked_range<int64_t>(0, work.pieces, 1),
+          [&work](const tbb::blocked_range<int64_t>& pieces) {
+            for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) work.run(piece);
+          },
+          tbb::simple_partitioner());
+    });
+  });
+}
+
+// The first line of a file; "" where there is none.
+std::string line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Whatever the program's locale. 0 where there is no number, as in "max".
+double number_in(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return static_cast<double>(std::max<int64_t>(number, 0));
+}
+
 // The limit in one control group's folder, as a share of one processor's time; 0 without a limit.
 double quota_in(const std::string& folder) {
-  double quota = 0, period = 0;
-  if (std::ifstream file(folder + "/cpu.max"); file) {
-    std::string first;
-    return file >> first >> period && period > 0 ? std::strtod(first.c_str(), nullptr) / period : 0;  // "max": 0
+  std::string quota = line_of(folder + "/cpu.max"), period;
+  if (const size_t space = quota.find(' '); space != std::string::npos) {
+    period = quota.substr(space + 1);
+  } else {
+    quota = line_of(folder + "/cpu.cfs_quota_us");
+    period = line_of(folder + "/cpu.cfs_period_us");
   }
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
-  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
-  return 0;
+  const double length = number_in(period);
+  return length > 0 ? number_in(quota) / length : 0;
 }
 
 }  // namespace
@@ -138,10 +183,7 @@ int32_t usable_threads() {
 void threads_open() {
   Pool& p = pool();
   const int32_t threads = usable_threads();
-  if (!p.plain_threads && threads > 1 && (p.arena == nullptr || threads != p.threads)) {
-    p.arena = std::make_unique<tbb::task_arena>(threads);
-    p.arena->initialize();
-  }
+  if (threads != p.threads) delete p.arena.exchange(nullptr);
   p.threads = threads;
 }
 
@@ -151,7 +193,7 @@ int32_t thread_count() { return pool().threads; }
 
 void threads_forked() {
   pool().plain_threads = true;
-  (void)pool().arena.release();  // its destructor would wait for threads that do not exist here
+  pool().arena.store(nullptr);  // its destructor would wait for threads that do not exist here
 }
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
@@ -159,25 +201,27 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
     if (count > 0) body(user, 0, count);
     return;
   }
-  const Pool& p = pool();
+  Pool& p = pool();
   const Work work{count, grain, std::min<int64_t>(p.threads, (count + grain - 1) / grain), body, user};
   if (work.pieces == 1) {
     body(user, 0, count);
-  } else if (p.plain_threads) {
+    return;
+  }
+  if (p.plain_threads) {
     run_on_plain_threads(work);
+    return;
+  }
+  // More pieces than threads, taken as threads come by: one that the system runs late holds up a piece, not its share.
+  const Work fine{count, grain, std::min(kPiecesPerThread * p.threads, (count + grain - 1) / grain), body, user};
+  tbb::task_arena* arena = p.arena.load(std::memory_order_acquire);
+  if (arena == nullptr) [[unlikely]] arena = start(p);
+  if (arena == nullptr) [[unlikely]] {
+    for (int64_t piece = 0; piece < fine.pieces; ++piece) fine.run(piece);
+  } else if (!p.workers_are_started.load(std::memory_order_relaxed)) [[unlikely]] {
+    const SignalsBlocked blocked;
+    run_in_arena(*arena, fine);
   } else {
-    // More pieces than threads, taken as threads come by: one that the system runs late holds up a piece, not its share.
-    const Work fine{count, grain, std::min(kPiecesPerThread * p.threads, (count + grain - 1) / grain), body, user};
-    p.arena->execute([&fine] {
-      tbb::this_task_arena::isolate([&fine] {
-        tbb::parallel_for(
-            tbb::blocked_range<int64_t>(0, fine.pieces, 1),
-            [&fine](const tbb::blocked_range<int64_t>& pieces) {
-              for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) fine.run(piece);
-            },
-            tbb::simple_partitioner());
-      });
-    });
+    run_in_arena(*arena, fine);
   }
 }
 

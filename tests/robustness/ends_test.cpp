@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every way in which a process may end, on every device that is there: with work in flight, graphs running and kernels being compiled, with
 // empty and filled caches. COMPUTE_TEST_ROUNDS repeats each case; COMPUTE_TEST_DEVICES narrows the devices.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/dlpack/dlpack.hpp"
@@ -423,10 +425,42 @@ TEST_P(Ends, ForkBesideEveryOtherCall) {
       const pid_t child = fork();
       if (child == 0) {
         alarm(10);
-        const int code = use_device_in_child(name, work);
-        // oneTBB's allocator may wait in its destructor for a lock that one of its own threads held.
-        if (std::string_view(name) == "cpu" || i % 2 == 0) _exit(code);
-        std::exit(code);
+        std::exit(use_device_in_child(name, work));
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "fork " << i << ", status " << status;
+    }
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+// While threads come, spread work over others, and end.
+TEST_P(Ends, ForkBesideThreadsThatComeAndGo) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's allocator may stay locked in the child of a process with threads";
+  expect_clean_end([](const char* name, int round) {
+    const Workload work(name);
+    Tensor x = make_full(work.device, {300000}, 0.5f);
+    const auto compute = [&] {
+      Tensor y;
+      EXPECT_OK(run_op("exp", nullptr, {x}, y.out()));
+    };
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        while (!is_over) std::thread(compute).join();
+      });
+    }
+    compute();  // this thread is one that used others, too
+    std::fflush(nullptr);
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(500 + (round + i) * 370 % 3000));
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(10);
+        std::exit(0);
       }
       int status = 0;
       waitpid(child, &status, 0);
@@ -454,7 +488,7 @@ TEST_P(Ends, ForkWhileTheDeviceIsOpened) {
       alarm(20);
       Device device;
       const compute_error_code code = code_of(compute_device_open(name, device.out()));
-      _exit(code == COMPUTE_OK || code == COMPUTE_ERROR_FORKED || code == COMPUTE_ERROR_NOT_FOUND ? 0 : 1);
+      std::exit(code == COMPUTE_OK || code == COMPUTE_ERROR_FORKED || code == COMPUTE_ERROR_NOT_FOUND ? 0 : 1);
     }
     int status = 0;
     waitpid(child, &status, 0);
@@ -590,6 +624,48 @@ ISOLATED_TEST(EndsOfCalls, SignalsAreTheProgramsOwn) {
   }
   ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
   for (int signal = 1; signal < NSIG; ++signal) EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+}
+
+// Its destructor may wait for ever in the child of a fork.
+ISOLATED_TEST(EndsOfCalls, TheAllocatorOfOneTbbIsNotLoaded) {
+  for (const char* name : devices_with_ops()) {
+    if (std::string_view(name) != "cpu") continue;
+    const Device device = open(name);
+    const Tensor x = make_full(device, {1 << 20}, 1.0f);
+    Tensor y;
+    EXPECT_OK(run_op("exp", nullptr, {x}, y.out()));
+    EXPECT_EQ(dlopen("libtbbmalloc.so.2", RTLD_LAZY | RTLD_NOLOAD), nullptr);
+  }
+}
+
+// As seen from outside, after work that is spread over threads and streams with threads of their own.
+ISOLATED_TEST(EndsOfCalls, EveryThreadOfTheLibraryBlocksSignals) {
+  for (const char* name : devices_with_ops()) {
+    if (std::string_view(name) != "cpu") continue;
+    const Device device = open(name);
+    const Stream stream = make_stream(device);
+    const Tensor x = make_full(device, {1 << 20}, 1.0f);
+    Tensor y, z;
+    EXPECT_OK(run_op("exp", nullptr, {x}, y.out()));
+    EXPECT_OK(run_op("exp", stream, {x}, z.out()));
+    EXPECT_OK(compute_stream_notify(stream, [](const compute_error*, void*) {}, nullptr));
+    EXPECT_OK(compute_stream_synchronize(stream));
+    int others = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      if (task.path().filename() == std::to_string(getpid())) continue;
+      ++others;
+      std::ifstream status(task.path() / "status");
+      std::string blocked;
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("SigBlk:")) blocked = line.substr(7);
+      }
+      const uint64_t mask = std::strtoull(blocked.c_str(), nullptr, 16);
+      for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) {
+        EXPECT_NE(mask & (uint64_t{1} << (signal - 1)), 0u) << name << ": signal " << signal << " in thread " << task.path();
+      }
+    }
+    EXPECT_GT(others, 1) << name;
+  }
 }
 
 }  // namespace
