@@ -246,6 +246,40 @@ TEST_P(Ends, QuickExits) {
       Stdio::kLost, std::max(2, rounds()));
 }
 
+// The device takes work and never says how it ended, while others wait for it in every way. COMPUTE_BETWEEN_CELL has the kinds.
+TEST_P(Ends, ExitWithADeviceThatHangs) {
+  expect_clean_end(
+      [](const char* name, int round) {
+        constexpr int kHang = 5;
+        static std::atomic<int> armed{0};
+        const std::string_view device(name);
+        put_between(device.starts_with("minimal") ? "minimal" : std::string(device.substr(0, device.find_first_of("0123456789"))), &armed);
+        static const Workload* work;
+        work = new Workload(name);
+        work->queue(1);
+        EXPECT_OK(compute_stream_synchronize(work->stream));
+        armed = kHang;
+        work->queue(1);
+        EXPECT_EQ(armed, 0);
+        static std::atomic<int> waiting{0};
+        const auto wait = [](compute_error* (*call)()) {
+          std::thread([call] {
+            ++waiting;
+            EXPECT_EQ(code_of(call()), COMPUTE_OK) << "it came back";
+          }).detach();
+        };
+        if (round % 4 == 1 || round % 4 == 3) wait([] { return compute_stream_synchronize(work->stream); });
+        if (round % 4 == 2 || round % 4 == 3) wait([] { return compute_device_synchronize(work->device); });
+        if (round % 4 == 3) {
+          EXPECT_OK(compute_stream_notify(work->stream, [](const compute_error*, void*) {}, nullptr));
+        }
+        const int wanted = round % 4 == 3 ? 2 : round % 4 == 0 ? 0 : 1;
+        while (waiting < wanted) std::this_thread::yield();
+        sleep_before_the_end(round);
+      },
+      Stdio::kKept, std::max(4, rounds()));
+}
+
 // The caches that a killed process leaves serve the next one.
 TEST_P(Ends, KilledAtAnyMoment) {
   const CacheFolder cache;
@@ -495,6 +529,45 @@ TEST_P(Ends, ForkWhileTheDeviceIsOpened) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
     opener.join();
     if (opened == COMPUTE_ERROR_NOT_FOUND) _exit(kNoSuchDevice);
+  });
+}
+
+// What a child finds of a library that is being shut down: it is closed there, too, or says that it was forked.
+TEST_P(Ends, ForkDuringShutdown) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's allocator may stay locked in the child of a process with threads";
+  expect_clean_end([](const char* name, int round) {
+    const Workload work(name);
+    work.queue(1 + round % 4);
+    work.queue_graph(2);
+    std::fflush(nullptr);
+    int32_t drained = -1;
+    std::atomic<bool> is_shut = false;
+    std::thread ender([&] {
+      EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+      is_shut = true;
+    });
+    bool is_last = false;
+    for (int i = 0; !is_last && i < 20; ++i) {
+      is_last = is_shut;
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(10);
+        Tensor y;
+        compute_tensor* x = work.x;
+        const compute_error_code code = code_of(run_op("exp", nullptr, {x}, y.out()));
+        const bool works = code == COMPUTE_OK && std::string_view(name) == "cpu";
+        if (!works && code != COMPUTE_ERROR_FORKED && code != COMPUTE_ERROR_SHUT_DOWN) _exit(2);
+        int32_t closed = -1;
+        const compute_error_code end = code_of(compute_shutdown(1'000'000'000, &closed));
+        if (end != COMPUTE_OK && end != COMPUTE_ERROR_FORKED) _exit(3);
+        std::exit(0);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "fork " << i << ", status " << status;
+    }
+    ender.join();
+    EXPECT_EQ(drained, 1);
   });
 }
 

@@ -3,10 +3,10 @@
 // op's name, and nothing else may. A table of ways, devices and kinds of failure; each cell is run many times, with
 // other timing each time.
 //
-//   fault_table [--device NAME]... [--way NAME] [--rounds N] [--between PLUGIN]
+//   fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]
 //
 // With --between (minimal, cpu, opencl or cuda) the test plugin `between` stands before that plugin, and has the other
-// kinds of failure, too. Without --device: cpu, minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS
+// kinds of failure, too: submissions that fail, streams that do, and a device that is lost. Without --device: cpu, minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS
 // stands for --rounds.
 #include <algorithm>
 #include <atomic>
@@ -24,17 +24,17 @@ namespace robustness {
 namespace {
 
 // How the op fails: by an index out of range, or as tests/plugins/between does it.
-enum class Kind { kIndex = 0, kSubmit = 1, kLater = 2, kCallback = 3 };
+enum class Kind { kIndex = 0, kSubmit = 1, kLater = 2, kCallback = 3, kLost = 4 };
 
 constexpr const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"index", "submit", "later", "callback"};
+  constexpr const char* kNames[] = {"index", "submit", "later", "callback", "lost"};
   return kNames[static_cast<int>(kind)];
 }
 
 // What those who depend on it get. A submission that fails leaves everything as it was.
 constexpr compute_error_code code_of(Kind kind) {
   constexpr compute_error_code kCodes[] = {COMPUTE_ERROR_KERNEL_FAILED, COMPUTE_OK, COMPUTE_ERROR_STREAM_FAILED,
-                                           COMPUTE_ERROR_STREAM_FAILED};
+                                           COMPUTE_ERROR_STREAM_FAILED, COMPUTE_ERROR_CONTEXT_LOST};
   return kCodes[static_cast<int>(kind)];
 }
 
@@ -123,12 +123,14 @@ class Case {
     for (int i = 0; i < 2; ++i) {
       beside_.push_back(make_stream(world.device));
       steps_.push_back(world.step(beside_.back(), i, world.values));
+      spare_.push_back(make_stream(world.device));
     }
   }
 
   const Device& device() const { return world.device; }
   bool fails_later() const { return kind_ != Kind::kSubmit; }
   bool fails_in_the_kernel() const { return kind_ == Kind::kIndex; }
+  bool loses_the_device() const { return kind_ == Kind::kLost; }
   size_t count() const { return world.count; }
   int64_t size_bytes() const { return static_cast<int64_t>(count() * sizeof(float)); }
   const std::string& wrong() const { return wrong_; }
@@ -153,11 +155,21 @@ class Case {
   template <class F>
   void strikes(const F& call, const char* what) {
     armed = static_cast<int>(kind_);
+    is_struck_ = true;
     const Report report = Report::take(call());
-    if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL)) complain(what, report);
+    // A graph may be several submissions, the second of which meets a device that is lost.
+    if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL) && !is_excused(report)) complain(what, report);
     if (armed.exchange(0) != 0 && !fails_in_the_kernel()) complain("nothing was struck", report);
     if (const uint64_t which = random_() % 4; which > 1)
       std::this_thread::sleep_for(std::chrono::microseconds(which == 2 ? 30 : 500));
+  }
+
+  // A stream that nothing was queued on. A device that may be lost makes no more of them.
+  Stream another_stream() {
+    if (!loses_the_device()) return make_stream(device());
+    Stream stream = std::move(spare_.back());
+    spare_.pop_back();
+    return stream;
   }
 
   // Gives `y` values.
@@ -170,6 +182,8 @@ class Case {
     const bool names_it =
         report.op == "take" || (!fails_in_the_kernel() &&
                                 (report.op == "graph" || report.message.find(" submissions, ") != std::string::npos));
+    is_named_ = is_named_ || names_it;
+    if (loses_the_device() && report.code == COMPUTE_ERROR_CONTEXT_LOST) return;
     const bool is_told = names_it && report.device == compute_device_name(device());
     if (report.code == code_of(kind_) && (is_told || !fails_later())) return;
     complain(what, report);
@@ -180,8 +194,12 @@ class Case {
     const Report report = Report::take(error);
     if (report.code != code_of(kind_)) complain(what, report);
   }
+  // What needs a device that is lost may say so from the moment on when it is.
+  bool is_excused(const Report& report) const { return loses_the_device() && is_struck_ && report.code == COMPUTE_ERROR_CONTEXT_LOST; }
   void succeeds(compute_error* error, const char* what) {
-    if (error != nullptr) complain(what, Report::take(error));
+    if (error == nullptr) return;
+    const Report report = Report::take(error);
+    if (!is_excused(report)) complain(what, report);
   }
   // Whether the call queued its work. If not, it has reported the failure.
   bool queues(compute_error* error, const char* what) {
@@ -190,10 +208,11 @@ class Case {
     return false;
   }
   void holds(compute_tensor* tensor, const std::vector<float>& expected, const char* what) {
+    if (tensor == nullptr && loses_the_device() && is_struck_) return;  // nor was it made
     std::vector<float> values(expected.size());
     const Report report = Report::take(compute_tensor_read(tensor, values.data(), size_bytes()));
     if (report.code != COMPUTE_OK) {
-      complain(what, report);
+      if (!is_excused(report)) complain(what, report);
     } else if (std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) != 0) {
       wrong_ += std::string("  ") + what + ": other values\n";
     }
@@ -238,6 +257,35 @@ class Case {
     succeeds(compute_device_synchronize(device()), "device_synchronize when the failure is known");
   }
 
+  // Everything on the device says that it is lost, whatever it has to do with the failed work; the other device goes on.
+  void finish_lost(bool must_be_named) {
+    std::vector<float> values(count());
+    const int64_t shape[] = {static_cast<int64_t>(count())};
+    if (bad.get() != nullptr) fails(compute_stream_synchronize(bad), "synchronize afterwards");
+    if (!is_named_ && must_be_named) wrong_ += "  nobody was told which op it was\n";
+    for (const Tensor& tensor : ahead_) holds(tensor, world.negated, "op ahead of what failed");
+    for (size_t i = 0; i < 2; ++i) {
+      Tensor z;
+      succeeds(run_op("negative", beside_[i], {steps_[i]}, z.out()), "work beside");
+      succeeds(compute_stream_synchronize(beside_[i]), "synchronize of work beside");
+    }
+    if (y.get() != nullptr) is_lost(compute_tensor_read(y, values.data(), size_bytes()), "read afterwards");
+    holds(world.values, world.as_read, "what the failed op read");  // the host's memory stays
+    Tensor z;
+    Stream fresh;
+    is_lost(compute_stream_create(device(), nullptr, fresh.out()), "stream_create");
+    is_lost(run_op("negative", nullptr, {world.values}, z.out()), "op on the default stream");
+    is_lost(compute_tensor_from_host(device(), COMPUTE_DTYPE_FLOAT32, 1, shape, world.as_read.data(), z.out()), "from_host");
+    is_lost(compute_device_synchronize(device()), "device_synchronize");
+    int32_t health = -1;
+    succeeds(compute_device_health(device(), &health), "health");
+    if (health != COMPUTE_HEALTH_CONTEXT_LOST) wrong_ += "  health is " + std::to_string(health) + "\n";
+    z = make_tensor(world.elsewhere, world.as_read);
+    Tensor there;
+    if (compute_error* error = run_op("negative", nullptr, {z}, there.out())) complain("op on the other device", Report::take(error));
+    if (there.get() == nullptr || read<float>(there) != world.negated) wrong_ += "  the other device: other values\n";
+  }
+
  private:
   void complain(const char* what, const Report& report) {
     wrong_ += std::string("  ") + what + ": " + compute_error_code_name(report.code) + ", op \"" + report.op + "\", " +
@@ -250,7 +298,9 @@ class Case {
  private:
   Kind kind_;
   std::mt19937_64 random_;
-  std::vector<Stream> beside_;
+  std::vector<Stream> beside_, spare_;
+  bool is_struck_ = false;
+  bool is_named_ = false;  // a report named the op that failed
   std::vector<Tensor> steps_, ahead_;
   std::string wrong_;
 
@@ -270,7 +320,7 @@ void tensor_read(Case& c) {
 // The stream that copies is not the one that failed: it says so once and goes on.
 void tensor_read_async(Case& c) {
   std::vector<float> values(c.count());
-  const Stream other = make_stream(c.device());
+  const Stream other = c.another_stream();
   if (!c.queues(compute_tensor_read_async(c.y, values.data(), c.size_bytes(), other), "read_async")) return;
   c.fails(compute_stream_synchronize(other), "synchronize of the copying stream");
   c.succeeds(compute_stream_synchronize(other), "second synchronize of the copying stream");
@@ -344,7 +394,7 @@ void event_query(Case& c) {
 
 // To come after the failed work spoils nothing where values are tracked.
 void event_wait(Case& c) {
-  const Stream other = make_stream(c.device());
+  const Stream other = c.another_stream();
   Event event;
   Tensor z;
   if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
@@ -362,6 +412,7 @@ void event_wait_untracked(Case& c) {
   options.flags = COMPUTE_STREAM_UNTRACKED;
   Stream other;
   c.succeeds(compute_stream_create(c.device(), &options, other.out()), "stream_create");
+  if (other.get() == nullptr) return;
   Event event;
   Tensor z;
   if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
@@ -372,7 +423,7 @@ void event_wait_untracked(Case& c) {
 
 // A dependant on another stream, and one of that.
 void next_op(Case& c) {
-  const Stream other = make_stream(c.device()), third = make_stream(c.device());
+  const Stream other = c.another_stream(), third = c.another_stream();
   Tensor z, w;
   std::vector<float> values(c.count());
   if (!c.queues(run_op("negative", other, {c.y}, z.out()), "op on what failed")) {
@@ -427,7 +478,7 @@ void dlpack_export(Case& c) {
 }
 
 void graph_input(Case& c) {
-  const Stream recording = make_stream(c.device()), other = make_stream(c.device());
+  const Stream recording = make_stream(c.device()), other = c.another_stream();
   Tensor z;
   Graph graph;
   std::vector<float> values(c.count());
@@ -441,7 +492,8 @@ void graph_input(Case& c) {
   if (is_queued) c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of the graph's output");
   c.heal();
   c.y.reset();
-  const Stream fresh = make_stream(c.device());
+  if (c.loses_the_device()) return;
+  const Stream fresh = c.another_stream();
   c.succeeds(compute_graph_run(graph, fresh), "run on a new stream");
   c.holds(z, c.world.negated, "the graph's output afterwards");
 }
@@ -463,7 +515,7 @@ void graph_inside(Case& c) {
   c.fails(compute_stream_synchronize(c.bad), "synchronize");
   c.succeeds(compute_tensor_write(indices, c.world.in_range.data(), static_cast<int64_t>(c.count() * sizeof(int64_t))),
              "write");
-  const Stream fresh = make_stream(c.device());
+  const Stream fresh = c.another_stream();
   c.succeeds(compute_graph_run(graph, fresh), "run on a new stream");
   c.holds(z, c.world.negated, "the graph's output afterwards");
   c.y.reset();
@@ -488,7 +540,7 @@ void released_tensor(Case& c) {
 
 // Overwriting all of it gives it values, by whatever comes first to it.
 void overwritten_by_op(Case& c) {
-  const Stream other = make_stream(c.device());
+  const Stream other = c.another_stream();
   compute_tensor* y = c.y;
   c.succeeds(run_op("negative", other, {c.world.values}, &y), "op that overwrites");
   c.holds(c.y, c.world.negated, "what was overwritten");
@@ -522,6 +574,8 @@ struct Way {
   const char* name;
   void (*look)(Case&);
   bool queues_the_fault = false;
+  // Asks the stream itself, which knows what it lost when its device is lost. What is refused by such a device says so alone.
+  bool asks_the_stream = false;
 };
 
 constexpr Way kWays[] = {
@@ -529,15 +583,15 @@ constexpr Way kWays[] = {
     {"read_async", tensor_read_async},
     {"read_async_same_stream", tensor_read_async_same_stream},
     {"map", tensor_map},
-    {"tensor_synchronize", tensor_synchronize},
+    {"tensor_synchronize", tensor_synchronize, false, true},
     {"view", tensor_view},
-    {"stream_synchronize", stream_synchronize},
-    {"wait_until", stream_wait_until},
-    {"query", stream_query},
-    {"notify", stream_notify},
+    {"stream_synchronize", stream_synchronize, false, true},
+    {"wait_until", stream_wait_until, false, true},
+    {"query", stream_query, false, true},
+    {"notify", stream_notify, false, true},
     {"device_synchronize", device_synchronize},
-    {"event_synchronize", event_synchronize},
-    {"event_query", event_query},
+    {"event_synchronize", event_synchronize, false, true},
+    {"event_query", event_query, false, true},
     {"event_wait", event_wait},
     {"event_wait_untracked", event_wait_untracked},
     {"next_op", next_op},
@@ -549,11 +603,11 @@ constexpr Way kWays[] = {
     {"graph_inside", graph_inside, true},
     {"released", released},
     {"released_stream", released_stream},
-    {"released_tensor", released_tensor},
+    {"released_tensor", released_tensor, false, true},
     {"overwritten_by_op", overwritten_by_op},
     {"overwritten_by_write", overwritten_by_write},
     {"overwritten_in_part", overwritten_in_part},
-    {"its_input", its_input},
+    {"its_input", its_input, false, true},
 };
 
 // ---- The table ------------------------------------------------------------------------------------------------------
@@ -562,6 +616,7 @@ struct Options {
   std::vector<std::string> devices;
   std::string way;
   std::string between;
+  std::string kind;
   int rounds = 6;
 };
 
@@ -579,6 +634,48 @@ int64_t run_cell(const World& world, const Way& way, Kind kind, int first_round,
   return wrong;
 }
 
+// A device is lost for good, and `cpu` cannot be opened again: so each run has a process of its own there, and a few share one elsewhere.
+int64_t run_lost_cell(const std::string& name, const Way& way, int rounds) {
+  const int in_one_process = name == "cpu" ? 1 : 50;
+  int64_t wrong = 0;
+  for (int first = 0; first < rounds; first += in_one_process) {
+    const Outcome outcome = run_in_child([&] {
+      for (int round = first; round < std::min(rounds, first + in_one_process); ++round) {
+        Device device;
+        ASSERT_OK(compute_device_open(name.c_str(), device.out()));
+        const World world(std::move(device), round % 2 == 0 ? 257 : 5000);
+        if (way.look == dlpack_export && !world.exports) break;
+        Case run(world, Kind::kLost, static_cast<uint64_t>(round));
+        if (!way.queues_the_fault) run.fault();
+        way.look(run);
+        run.finish_lost(way.asks_the_stream);
+        if (!run.wrong().empty()) ADD_FAILURE() << "round " << round << ":\n" << run.wrong();
+      }
+      int32_t drained = -1;
+      EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
+      EXPECT_EQ(drained, 1);
+    });
+    if (outcome.exited(0)) continue;
+    if (wrong == 0) std::printf("status %d\n%s", outcome.status, outcome.output.c_str());
+    ++wrong;
+  }
+  return wrong;
+}
+
+// Prints how many processes saw something wrong. Nothing else may have used the library before.
+int64_t run_lost(const std::string& name, const Options& options) {
+  int64_t total = 0;
+  for (const Way& way : kWays) {
+    if (!options.way.empty() && options.way != way.name) continue;
+    std::printf("%-10s %-24s %-8s ", name.c_str(), way.name, name_of(Kind::kLost));
+    std::fflush(stdout);
+    const int64_t wrong = run_lost_cell(name, way, options.rounds);
+    std::printf("%6d runs %6lld wrong\n", options.rounds, static_cast<long long>(wrong));
+    total += wrong;
+  }
+  return total;
+}
+
 // How many runs were wrong. Extents: one that is done at once, one that takes a while.
 int64_t run_device(Device device, const Options& options) {
   const std::string name = compute_device_name(device);
@@ -588,6 +685,7 @@ int64_t run_device(Device device, const Options& options) {
   if (!options.between.empty()) kinds = {Kind::kIndex, Kind::kSubmit, Kind::kLater, Kind::kCallback};
   int64_t total = 0;
   for (const Kind kind : kinds) {
+    if (!options.kind.empty() && options.kind != name_of(kind)) continue;
     for (const Way& way : kWays) {
       if (!options.way.empty() && options.way != way.name) continue;
       std::printf("%-10s %-24s %-8s ", name.c_str(), way.name, name_of(kind));
@@ -614,34 +712,27 @@ bool parse(int argc, char** argv, Options* options) {
     if (flag == "--way") options->way = argv[i + 1];
     if (flag == "--rounds") options->rounds = std::atoi(argv[i + 1]);
     if (flag == "--between") options->between = argv[i + 1];
-    if (flag != "--device" && flag != "--way" && flag != "--rounds" && flag != "--between") return false;
+    if (flag == "--kind") options->kind = argv[i + 1];
+    if (flag != "--device" && flag != "--way" && flag != "--rounds" && flag != "--between" && flag != "--kind") return false;
   }
   return argc % 2 == 1 && options->rounds > 0;
-}
-
-void put_between(const std::string& name) {
-  const std::string file = "compute_plugin_" + name + ".so";
-  char cell[32];
-  std::snprintf(cell, sizeof cell, "%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(&armed)));
-  setenv("COMPUTE_BETWEEN_CELL", cell, 1);
-  setenv("COMPUTE_BETWEEN",
-         ((name == "minimal" ? plugin_folder(name) : std::string(COMPUTE_PLUGIN_FOLDER)) + "/" + file).c_str(), 1);
-  std::string files = plugin_folder("between") + "/" + file;
-  if (name != "minimal") files += ":" + plugin_folder("minimal") + "/compute_plugin_minimal.so";
-  setenv("COMPUTE_PLUGIN_FILES", files.c_str(), 1);
 }
 
 int run(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: fault_table [--device NAME]... [--way NAME] [--rounds N] [--between PLUGIN]\n");
+    std::fprintf(stderr, "usage: fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]\n");
     return 2;
   }
   use_plugins({"minimal"});
-  if (!options.between.empty()) put_between(options.between);
+  if (!options.between.empty()) put_between(options.between, &armed);
   const bool are_chosen = !options.devices.empty();
   if (!are_chosen) options.devices = {"cpu", "minimal0", "opencl0:0"};
   int64_t wrong = 0;
+  for (const std::string& name : options.devices) {
+    const bool is_behind = !options.between.empty() && name.starts_with(options.between);
+    if (is_behind && (options.kind.empty() || options.kind == name_of(Kind::kLost))) wrong += run_lost(name, options);
+  }
   for (const std::string& name : options.devices) {
     Device device;
     const Report report = Report::take(compute_device_open(name.c_str(), device.out()));

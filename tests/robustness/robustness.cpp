@@ -66,6 +66,20 @@ void use_plugins(std::initializer_list<const char*> names) {
   setenv("COMPUTE_PROBE", "0", 0);  // a fault is to strike here
 }
 
+void put_between(const std::string& plugin, std::atomic<int>* armed) {
+  const std::string file = "compute_plugin_" + plugin + ".so";
+  char cell[32];
+  std::snprintf(cell, sizeof cell, "%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(armed)));
+  setenv("COMPUTE_BETWEEN_CELL", cell, 1);
+  setenv("COMPUTE_BETWEEN", ((plugin == "minimal" ? plugin_folder(plugin) : std::string(COMPUTE_PLUGIN_FOLDER)) + "/" + file).c_str(), 1);
+  std::string files = plugin_folder("between") + "/" + file;
+  if (plugin != "minimal") files += ":" + plugin_folder("minimal") + "/compute_plugin_minimal.so";
+#if defined(COMPUTE_HAS_CPU_PLUGIN)
+  if (plugin != "cpu") files += std::string(":") + COMPUTE_PLUGIN_FOLDER + "/compute_plugin_cpu.so";
+#endif
+  setenv("COMPUTE_PLUGIN_FILES", files.c_str(), 1);
+}
+
 void set_faults(const std::string& rules) { setenv("COMPUTE_FAULTY", rules.c_str(), 1); }
 
 // ---- Errors ---------------------------------------------------------------------------------------------------------

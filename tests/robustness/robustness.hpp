@@ -5,6 +5,7 @@
 #include <compute/compute.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <complex>
 #include <cstdint>
 #include <functional>
@@ -67,6 +68,8 @@ inline std::vector<const char*> devices_with_ops() {
 void use_plugins(std::initializer_list<const char*> names);
 // The folder of one.
 std::string plugin_folder(std::string_view name);
+// Has tests/plugins/between stand before that plugin. `armed` is its cell: see there.
+void put_between(const std::string& plugin, std::atomic<int>* armed);
 // Sets COMPUTE_FAULTY: see tests/plugins/faulty/README.md.
 void set_faults(const std::string& rules);
 

@@ -5,8 +5,10 @@
 // COMPUTE_BETWEEN is the file of the real plugin, and COMPUTE_BETWEEN_CELL the address of a std::atomic<int> of the
 // program. While that is not 0, the next op, graph or kernel that is submitted sets it to 0 and is struck. Kinds:
 //   1 submit    the call returns an error; nothing is queued, and the stream is as good as before
-//   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and
-//   stream_sync say so later 3 callback  the same, and a thread of its own reports it
+//   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and stream_sync say so later
+//   3 callback  the same, and a thread of its own reports it
+//   4 lost      the same, and every later call of the device says that its context is lost
+//   5 hang      the same, but nobody ever says so: the stream does not come to its end
 #include <compute/plugin.h>
 #include <dlfcn.h>
 
@@ -24,7 +26,7 @@
 
 namespace {
 
-enum Kind : int { kNone, kSubmit, kLater, kCallback };
+enum Kind : int { kNone, kSubmit, kLater, kCallback, kLost, kHang };
 
 const compute_plugin_host* host = nullptr;
 compute_plugin_table real_table = {};
@@ -34,25 +36,36 @@ compute_plugin_kernel_table real_kernels = {};
 
 std::atomic<int>* armed = nullptr;
 
-struct Stream {
+// An open device. What is lost is lost for good; another opening is another device.
+struct Device {
   uint64_t host_device = 0;
+  std::atomic<bool> is_lost{false};
+};
+
+struct Stream {
+  std::shared_ptr<Device> device;
   uint64_t host_stream = 0;
   std::mutex mutex;
   uint64_t marked = 0;     // the greatest number so far
   uint64_t last_good = 0;  // of a struck stream
   uint64_t end = 0;        // its first mark behind the struck work; 0 before that
   bool struck = false;
-  bool calls_back = false;
+  Kind kind = kNone;  // of a struck stream
   bool told = false;
 };
 
 std::mutex mutex;  // of the maps and of the real tables
-std::map<uint64_t, uint64_t> host_devices;
+std::map<uint64_t, std::shared_ptr<Device>> devices;
 std::map<uint64_t, std::shared_ptr<Stream>> streams;
 
 std::shared_ptr<Stream> find(uint64_t handle) {
   std::lock_guard lock(mutex);
   return streams.at(handle);
+}
+
+std::shared_ptr<Device> find_device(uint64_t handle) {
+  std::lock_guard lock(mutex);
+  return devices.at(handle);
 }
 
 compute_error* make_error(compute_error_code code, std::string_view message) {
@@ -65,6 +78,7 @@ compute_error* make_error(compute_error_code code, std::string_view message) {
   return host->error_new(&info);
 }
 
+compute_error* lost_error() { return make_error(COMPUTE_ERROR_CONTEXT_LOST, "between: the device is lost as asked"); }
 compute_error* later_error() { return make_error(COMPUTE_ERROR_STREAM_FAILED, "between: the stream fails as asked"); }
 
 // What a submission that may be struck does instead of going on; kNone: it goes on.
@@ -75,15 +89,17 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
   const std::shared_ptr<Stream> stream = find(handle);
   const Kind kind = may_strike ? strike() : kNone;
   if (kind == kSubmit) return make_error(COMPUTE_ERROR_INTERNAL, "between: the submission fails as asked");
+  if (stream->device->is_lost) return lost_error();
   std::lock_guard guard(stream->mutex);
   if (kind != kNone) {
     stream->struck = true;
     stream->last_good = stream->marked;
-    stream->calls_back = kind == kCallback;
-    if (stream->calls_back) {
+    stream->kind = kind;
+    if (kind == kLost) stream->device->is_lost = true;
+    if (kind == kCallback) {
       std::thread([stream] {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
-        host->report_async(stream->host_device, stream->host_stream, stream->last_good, UINT64_MAX, later_error());
+        host->report_async(stream->device->host_device, stream->host_stream, stream->last_good, UINT64_MAX, later_error());
         std::lock_guard lock(stream->mutex);
         stream->told = true;
       }).detach();
@@ -99,7 +115,7 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   auto stream = std::make_shared<Stream>();
   stream->host_stream = options->host_stream;
   std::lock_guard lock(mutex);
-  stream->host_device = host_devices.at(device);
+  stream->device = devices.at(device);
   streams[*out_stream] = std::move(stream);
   return nullptr;
 }
@@ -115,6 +131,7 @@ void stream_destroy(uint64_t stream) {
 compute_error* stream_mark(uint64_t handle, uint64_t number, uint32_t flags) {
   const std::shared_ptr<Stream> stream = find(handle);
   std::lock_guard guard(stream->mutex);
+  if (stream->device->is_lost && !stream->struck) return lost_error();
   stream->marked = number;
   if (stream->struck && stream->end == 0) stream->end = number;
   return real.stream_mark(handle, number, flags);
@@ -127,10 +144,12 @@ compute_error* stream_wait(uint64_t handle, uint64_t other, uint64_t number) {
 // What the stream says of itself, given the real one's answer.
 compute_error* answer(Stream& stream, compute_error* error, uint64_t* out_reached) {
   std::lock_guard guard(stream.mutex);
-  if (error != nullptr || !stream.struck) return error;
+  if (error != nullptr) return error;
+  if (!stream.struck) return stream.device->is_lost ? lost_error() : nullptr;
   const bool is_over = stream.end != 0 && *out_reached >= stream.end;
   *out_reached = std::min(*out_reached, stream.last_good);
-  return is_over && (!stream.calls_back || stream.told) ? later_error() : nullptr;
+  if (!is_over || stream.kind == kHang || (stream.kind == kCallback && !stream.told)) return nullptr;
+  return stream.kind == kLost ? lost_error() : later_error();
 }
 
 compute_error* stream_reached(uint64_t handle, uint64_t* out_reached) {
@@ -149,8 +168,15 @@ compute_error* stream_sync(uint64_t handle, uint64_t number, int64_t timeout_ns,
         std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) {
       return error;
     }
-    std::this_thread::yield();  // the thread that reports is not there yet
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // the thread that reports is not there yet
   }
+}
+
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
+  return find_device(device)->is_lost ? lost_error() : real.memory_allocate(device, request, out_buffer);
+}
+compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
+  return find_device(device)->is_lost ? lost_error() : real.op_prepare(device, op, out_plan, out_info);
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
@@ -219,9 +245,12 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   table.copy = copy;
   table.fill = fill;
   table.op_run = op_run;
+  if (real.memory_allocate != nullptr) table.memory_allocate = memory_allocate;
+  table.op_prepare = op_prepare;
   if (real.copy_peer != nullptr) table.copy_peer = copy_peer;
   if (real.kernels != nullptr) table.kernels = kernels;
-  host_devices[*out_device] = options->host_device;
+  devices[*out_device] = std::make_shared<Device>();
+  devices[*out_device]->host_device = options->host_device;
   *out_table = &table;
   return nullptr;
 }
