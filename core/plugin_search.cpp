@@ -119,9 +119,9 @@ class Search {
   void folder(const fs::path& path, const std::string& source, bool manifests_only) {
     std::error_code error;
     std::vector<fs::path> files;
-    for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error)) {
-      const fs::path extension = i->path().extension();
-      if (extension == ".json" || (extension == ".so" && !manifests_only)) files.push_back(i->path());
+    for (fs::path& file : files::entries_of(path, error)) {
+      const fs::path extension = file.extension();
+      if (extension == ".json" || (extension == ".so" && !manifests_only)) files.push_back(std::move(file));
       if (files.size() > kMaxFiles) {
         refuse(path, "more than " + std::to_string(kMaxFiles) + " plugins and manifests");
         return;

@@ -38,6 +38,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxOutputBytes = 1 << 16;
+constexpr size_t kUsualOutputBytes = 1 << 10;
 constexpr size_t kMaxSmallFileBytes = 1 << 16;
 constexpr size_t kMaxVerdicts = 64;
 constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has lost its writer
@@ -81,9 +82,8 @@ const char* variable(const char* name) {
 std::string vendors_of_opencl(const ElfSearch& search) {
   const std::string named = variable("OCL_ICD_VENDORS");
   const fs::path folder = named.empty() ? fs::path("/etc/OpenCL/vendors") : fs::path(named);
-  std::vector<fs::path> list;
   std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) list.push_back(i->path());
+  std::vector<fs::path> list = files::entries_of(folder, error);
   std::sort(list.begin(), list.end());
   std::string text = libraries_of("libOpenCL.so.1", search) + named + "\n";
   for (const fs::path& file : list) {
@@ -161,12 +161,12 @@ struct Verdicts {
     std::vector<std::pair<int64_t, fs::path>> entries;
     std::error_code error;
     const time_t now = ::time(nullptr);
-    for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    for (const fs::path& file : files::entries_of(folder, error)) {
       struct stat status {};
-      if (::lstat(i->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-      const bool is_abandoned = i->path().extension() == ".partial" && now - status.st_mtime > kAbandonedAfterSeconds;
-      if (is_abandoned) ::unlink(i->path().c_str());
-      if (i->path().extension().empty()) entries.emplace_back(status.st_mtime, i->path());
+      if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+      const bool is_abandoned = file.extension() == ".partial" && now - status.st_mtime > kAbandonedAfterSeconds;
+      if (is_abandoned) ::unlink(file.c_str());
+      if (file.extension().empty()) entries.emplace_back(status.st_mtime, file);
     }
     if (entries.size() < kMaxVerdicts) return;
     std::sort(entries.begin(), entries.end());
@@ -228,6 +228,7 @@ Child::Child(const std::vector<std::string>& command, std::string* problem) {
   }
   output_.reset(ends[0]);
   const files::Descriptor writing(ends[1]);
+  report_.text.reserve(kUsualOutputBytes);
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -418,7 +419,11 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   }
   const Verdicts verdicts{options_.folder, options_.trust};
   const std::string no_verdicts = verdicts.problem();
-  const std::string key = no_verdicts.empty() ? verdict_key(plugin) : "";
+  auto trial = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& known) { return known.library == plugin.library; });
+  if (trial == trials_.end()) {
+    trial = trials_.insert(trial, {plugin.library, no_verdicts.empty() ? verdict_key(plugin) : "", ProbeRun()});
+  }
+  const std::string& key = trial->key;
   const bool is_thorough = options_.when == ProbeWhen::kAlways;
   if (!key.empty() && !is_thorough) {
     if (const std::optional<std::string> verdict = verdicts.find(key)) return *verdict == "passed" ? "" : *verdict;
@@ -427,7 +432,8 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.library;
   std::vector<std::string> command = {helper.string(), named.string()};
   if (is_thorough) command.insert(command.begin() + 1, "--run");
-  const ProbeRun run = run_probe(command, options_.seconds * 1000);
+  ProbeRun& run = trial->run;
+  if (run.outcome == ProbeOutcome::kNotRun) run = run_probe(command, options_.seconds * 1000);
   std::string verdict;
   switch (run.outcome) {
     case ProbeOutcome::kNotRun:

@@ -30,6 +30,14 @@ struct ProbeOptions {
   static ProbeOptions of_process(const Config& config);
 };
 
+// What a run of the helper came to.
+enum class ProbeOutcome { kPassed, kFailed, kCrashed, kHung, kNotRun };
+struct ProbeRun {
+  ProbeOutcome outcome = ProbeOutcome::kNotRun;
+  std::string detail;       // `SIGSEGV in dlopen`, the helper's last word, or why it was not run
+  bool is_lasting = true;   // false: somebody else may have ended it, which says nothing of the next time
+};
+
 // Decides which plugins may be loaded into this process.
 //
 // A verdict is remembered in the cache folder. Its key is all that it depends on: the plugin's file (inode, size, times, build id), the libraries
@@ -47,22 +55,22 @@ class Prober {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // Of this process: whoever runs out of memory afterwards and asks again finds it.
+  struct Trial {
+    std::filesystem::path library;
+    std::string key;  // of its verdict; empty where none are kept
+    ProbeRun run;
+  };
+
   void note(const std::string& text);
 
   ProbeOptions options_;
   std::vector<std::string> notes_;
+  std::vector<Trial> trials_;
 };
 
 // The key of a verdict, as text.
 std::string verdict_key(const PluginCandidate& plugin);
-
-// What a run of the helper came to.
-enum class ProbeOutcome { kPassed, kFailed, kCrashed, kHung, kNotRun };
-struct ProbeRun {
-  ProbeOutcome outcome = ProbeOutcome::kNotRun;
-  std::string detail;       // `SIGSEGV in dlopen`, the helper's last word, or why it was not run
-  bool is_lasting = true;   // false: somebody else may have ended it, which says nothing of the next time
-};
 
 // Runs `command` (an absolute path first) in a process group of its own and ends it after `timeout_ms`. It reports in lines on descriptor 3:
 // `ready`, `at STEP` before each step, at last `passed` or `failed: REASON`. It passed only if it then ends by itself with status 0, as far as

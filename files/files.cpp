@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/files.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
+#include <memory>
 
 namespace compute::files {
 namespace {
@@ -114,6 +115,25 @@ bool File::read_exactly(void* data, size_t size_bytes) const {
     size_bytes -= static_cast<size_t>(got);
   }
   return true;
+}
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error) {
+  std::vector<std::filesystem::path> entries;
+  error.clear();
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), ::closedir);
+  errno = stream ? 0 : errno;
+  while (stream) {
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") entries.push_back(folder / name);
+    errno = 0;
+  }
+  if (errno != 0) {
+    error.assign(errno, std::generic_category());
+    entries.clear();
+  }
+  return entries;
 }
 
 bool write_whole(const std::filesystem::path& path, std::string_view data) {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace compute::files {
 
@@ -74,6 +76,10 @@ class File {
   int error_ = 0;
   bool is_folder_ = false;
 };
+
+/// What lies in `folder`, in no order. Empty with `error` where it cannot be read. Throws std::bad_alloc, where the
+/// iterators of the standard library may end the process.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error);
 
 /// Makes `data` the contents of `path`: written beside and renamed, so that a reader sees all of it or none. False where that fails;
 /// nothing is left behind then. The folder must be there.

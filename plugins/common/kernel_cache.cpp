@@ -161,12 +161,12 @@ void KernelCache::evict() {
   int64_t total = 0;
   const time_t now = time(nullptr);
   std::error_code failed;
-  for (fs::directory_iterator it(*directory_, failed), end; !failed && it != end; it.increment(failed)) {
+  for (const fs::path& file : files::entries_of(*directory_, failed)) {
     struct stat status{};
-    if (lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    if (is_temporary(it->path()) && now - status.st_mtime > kAbandonedAfterSeconds) unlink(it->path().c_str());
-    if (!is_entry(it->path())) continue;
-    entries.push_back({it->path(), status.st_size, status.st_mtim});
+    if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (is_temporary(file) && now - status.st_mtime > kAbandonedAfterSeconds) unlink(file.c_str());
+    if (!is_entry(file)) continue;
+    entries.push_back({file, status.st_size, status.st_mtim});
     total += status.st_size;
   }
   if (total <= limit_bytes_) return;
@@ -184,9 +184,9 @@ int64_t KernelCache::clear() {
   int64_t removed = 0;
   if (!is_usable()) return removed;
   std::error_code failed;
-  for (fs::directory_iterator it(*directory_, failed), end; !failed && it != end; it.increment(failed)) {
-    if (!is_entry(it->path()) && !is_temporary(it->path())) continue;
-    if (unlink(it->path().c_str()) == 0 && is_entry(it->path())) ++removed;
+  for (const fs::path& file : files::entries_of(*directory_, failed)) {
+    if (!is_entry(file) && !is_temporary(file)) continue;
+    if (unlink(file.c_str()) == 0 && is_entry(file)) ++removed;
   }
   return removed;
 }
