@@ -175,13 +175,7 @@ void Buffer::destroy() noexcept {
 
 // Once nobody needs what the buffer holds.
 void Buffer::free_memory() noexcept {
-  Accesses accesses;
-  try {
-    collect_accesses(*this, accesses);
-  } catch (const std::bad_alloc&) {
-    return;  // kept for ever rather than freed too early
-  }
-  if (block) device.memory->free(block, accesses);
+  if (block) device.memory->free(block, last_write, last_read, &more_reads);
   if (deleter == nullptr && !imported) {
     delete this;
     return;
@@ -191,23 +185,24 @@ void Buffer::free_memory() noexcept {
     if (deleter != nullptr) deleter(nullptr, deleter_user);
     delete this;
   };
-  const bool idle = std::all_of(accesses.begin(), accesses.end(),
-                                [](const Access& access) { return access.timeline->has_ended(access.number); });
-  if (idle) {
+  const auto is_idle = [](const Access& access) { return access.timeline == nullptr || access.timeline->has_ended(access.number); };
+  if (is_idle(last_write) && is_idle(last_read) && std::all_of(more_reads.begin(), more_reads.end(), is_idle)) {
     finish();
     return;
   }
   try {
     run_in_background([this, finish] {
-      Accesses pending;
-      collect_accesses(*this, pending);
-      for (const Access& access : pending) {
+      const auto wait = [](const Access& access) {
+        if (access.timeline == nullptr) return;
         try {
           access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
         } catch (const Error&) {
           // There is nobody left to tell.
         }
-      }
+      };
+      wait(last_write);
+      wait(last_read);
+      std::for_each(more_reads.begin(), more_reads.end(), wait);
       finish();
     });
   } catch (...) {
@@ -216,20 +211,13 @@ void Buffer::free_memory() noexcept {
 }
 
 Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding) {
-  Block block;
-  Access pending;
-  if (size_bytes > 0) block = device.memory->allocate(size_bytes, user, holding).take(pending);
-  try {
-    auto* buffer = new Buffer(device, block, size_bytes);
-    buffer->handle = block.buffer;
-    buffer->base_offset = block.offset_bytes;
-    buffer->last_read = pending;
-    if (block && debugs_memory()) mark_new(*buffer, user);
-    return buffer;
-  } catch (...) {
-    if (block) device.memory->free(block, {});
-    throw;
-  }
+  std::unique_ptr<Buffer> buffer(new Buffer(device, size_bytes));
+  if (size_bytes == 0) return buffer.release();
+  buffer->block = device.memory->allocate(size_bytes, user, holding).take(buffer->last_read);
+  buffer->handle = buffer->block.buffer;
+  buffer->base_offset = buffer->block.offset_bytes;
+  if (debugs_memory()) [[unlikely]] mark_new(*buffer, user);
+  return buffer.release();
 }
 
 void wait_for_inherited(const Buffer& buffer) {

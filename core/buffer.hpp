@@ -27,7 +27,7 @@ struct Mirror {
 };
 
 struct Buffer : Recycled<Buffer> {
-  Buffer(Device& device, Block block, int64_t size_bytes) : device(device), block(block), size_bytes(size_bytes) {}
+  Buffer(Device& device, int64_t size_bytes) : device(device), size_bytes(size_bytes) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 

@@ -582,12 +582,17 @@ void execute(const Execution& execution) {
   std::shared_ptr<FaultRecords> faults;
   if (plan.checks_faults) faults = FaultRecords::make(device, 1);
   SmallVector<Use, 16> uses;
+  Use* use = uses.extend(execution.inputs.size() + execution.outputs.size());
   for (const auto& place : execution.inputs) {
-    if (place.buffer != nullptr) uses.push_back({place.buffer, false, false});
+    if (place.buffer != nullptr) *use++ = {place.buffer, false, false};
   }
   for (const auto& place : execution.outputs) {
-    if (place.buffer != nullptr) uses.push_back({place.buffer, true, place.covers});
+    if (place.buffer != nullptr) *use++ = {place.buffer, true, place.covers};
   }
+  uses.resize(static_cast<size_t>(use - uses.data()));
+  const auto at = [is_host = device.is_host](uint64_t buffer, int64_t offset) {
+    return is_host ? compute_plugin_operand{buffer + static_cast<uint64_t>(offset), 0} : compute_plugin_operand{buffer, offset};
+  };
   uint64_t number = 0;
   try {
     Submission submission(timeline, uses, plan.name);
@@ -600,16 +605,15 @@ void execute(const Execution& execution) {
     SmallVector<compute_plugin_scalar, 8> scalars;
     for (const PreparedStep& step : plan.steps) {
       operands.clear();
+      compute_plugin_operand* to = operands.extend(step.operands.size());
       for (const PreparedStep::Operand& operand : step.operands) {
         const auto index = static_cast<size_t>(operand.index);
         if (operand.kind == ValueKind::kTemporary) {
-          const int64_t offset = block.offset_bytes + plan.temporary_offsets[index] + operand.offset_bytes;
-          operands.push_back(device.is_host ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(offset), 0}
-                                            : compute_plugin_operand{block.buffer, offset});
+          *to++ = at(block.buffer, block.offset_bytes + plan.temporary_offsets[index] + operand.offset_bytes);
           continue;
         }
         const Execution::Place& place = operand.kind == ValueKind::kInput ? execution.inputs[index] : execution.outputs[index];
-        operands.push_back(operand_at(*place.buffer, place.offset_bytes + operand.offset_bytes));
+        *to++ = at(place.buffer->handle, place.buffer->base_offset + place.offset_bytes + operand.offset_bytes);
       }
       scalars.clear();
       scalars.resize(step.scalars.size());
@@ -623,11 +627,7 @@ void execute(const Execution& execution) {
       run.tensor_count = static_cast<int32_t>(operands.size());
       run.scalar_count = static_cast<int32_t>(scalars.size());
       run.workspace_bytes = step.workspace_bytes;
-      if (block) {
-        const int64_t offset = block.offset_bytes + plan.workspace_offset;
-        run.workspace = device.is_host ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(offset), 0}
-                                       : compute_plugin_operand{block.buffer, offset};
-      }
+      if (block) run.workspace = at(block.buffer, block.offset_bytes + plan.workspace_offset);
       if (faults && step.reports_faults) run.fault = faults->operand(0);
       submission.check(device.table.op_run(step.plan, run), plan.name);
     }

@@ -125,7 +125,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
         error.message = fmt::format("{}: {} could not import the memory: {}", kFrom, device->name, error.message);
         throw error;
       }
-      BufferReference buffer(new Buffer(*device, Block{}, import.size_bytes));
+      BufferReference buffer(new Buffer(*device, import.size_bytes));
       buffer->handle = handle;
       buffer->imported = true;
       auto tensor = std::make_unique<Tensor>(std::move(buffer), dtype, shape, strides, -reach.low);

@@ -28,13 +28,14 @@ constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // greater blocks get an al
 
 constexpr int64_t kGreatestBlock = int64_t{1} << 60;         // more than any address space has; sums of such sizes still fit
 
-int64_t round_to(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+// `multiple` is a power of two.
+int64_t round_to(int64_t value, int64_t multiple) { return (value + multiple - 1) & -multiple; }
 
 // One of eight sizes per power of two, 64 bytes at least.
-int bin_of(int64_t rounded) {
+size_t bin_of(int64_t rounded) {
   const int exponent = 63 - std::countl_zero(static_cast<uint64_t>(rounded));
   const int eighth = exponent >= 3 ? static_cast<int>((rounded >> (exponent - 3)) & 7) : 0;
-  return exponent * 8 + eighth;
+  return static_cast<size_t>(exponent * 8 + eighth);
 }
 
 class HostMemory final : public RawMemory {
@@ -95,8 +96,19 @@ class HostMemory final : public RawMemory {
   int64_t unchecked_ = 0;  // the pool asks under its lock
 };
 
-[[gnu::always_inline]] inline bool usable_by(const Access& last, const Timeline* user) {
-  return last.timeline == nullptr || last.timeline == user || last.timeline->has_ended(last.number);
+bool has_ended(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->has_ended(last.number); }
+
+// Makes `last` stand for both. False where they are of two timelines that may still be at work.
+[[gnu::always_inline]] inline bool join(Access& last, const Access& access) noexcept {
+  if (access.timeline == nullptr) return true;
+  if (last.timeline == access.timeline) {
+    last.number = std::max(last.number, access.number);
+  } else if (last.timeline == nullptr || last.timeline->has_ended(last.number)) {
+    last = access;
+  } else {
+    return access.timeline->has_ended(access.number);
+  }
+  return true;
 }
 
 }  // namespace
@@ -107,23 +119,44 @@ struct MemoryPool::Slab {
   Chunk* first;
 };
 
-// A range of a slab: in use, in a bin, deferred, or free for best fit.
+// A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them, so that nothing which
+// gives memory back allocates.
 struct Chunk {
-  MemoryPool::Slab* slab;
-  int64_t offset_bytes;
-  int64_t size_bytes;
-  Chunk* previous;  // neighbours by address in the same slab
-  Chunk* next;
-  bool mergeable;   // in free_chunks_
-  bool in_use;
-  MemoryUse use;
-  Access pending;   // queued work that may touch it, from before it was handed out
+  MemoryPool::Slab* slab = nullptr;
+  int64_t offset_bytes = 0;
+  int64_t size_bytes = 0;
+  Chunk* previous = nullptr;  // neighbours by address in the same slab
+  Chunk* next = nullptr;
+  Chunk* below = nullptr;  // in its bin, or among those deferred
+  Access pending;          // queued work that may touch it: while it is in use, what is from before it was handed out
+  size_t bin = 0;          // of its size; not kept while it is free for best fit
+  bool mergeable = false;  // in free_chunks_
+  bool in_use = false;
+  MemoryUse use = MemoryUse::kTensor;
+  bool has_released_pattern = false;
   int32_t dtype = 0;  // of the tensor that it was made for
   int32_t rank = 0;
   std::array<int64_t, 4> extents{};  // the first ones
   std::unique_ptr<std::string> label;
-  bool has_released_pattern = false;
+  std::array<Access, 2> uses;         // while it is deferred, beside `pending`
+  std::vector<Access> more_uses;
+  MemoryPool::FreeChunks::node_type entry;  // in free_chunks_, while it is not there
+
+  bool is_idle() const noexcept {
+    return has_ended(pending) && has_ended(uses[0]) && has_ended(uses[1]) && std::all_of(more_uses.begin(), more_uses.end(), has_ended);
+  }
 };
+
+namespace {
+
+std::unique_ptr<Chunk> make_chunk() {
+  auto chunk = std::make_unique<Chunk>();
+  MemoryPool::FreeChunks room;
+  chunk->entry = room.extract(room.insert(chunk.get()).first);
+  return chunk;
+}
+
+}  // namespace
 
 bool memory_is_debugged = false;
 
@@ -143,6 +176,10 @@ MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, 
       raw_(std::move(raw)),
       shape_(shape),
       out_of_memory_code_(out_of_memory_code),
+      least_block_(std::max<int64_t>(64, shape.offset_alignment)),
+      greatest_block_(round_down_to_block(shape.max_allocation_bytes)),
+      small_block_(least_block_ <= greatest_block_ ? least_block_ : 0),
+      small_bin_(small_block_ > 0 ? bin_of(small_block_) : 0),
       next_slab_bytes_(kFirstSlab) {
   // Once, before any block is there to be looked at.
   [[maybe_unused]] static const bool is_known = (memory_is_debugged = debug_checks("memory"), true);
@@ -160,30 +197,34 @@ MemoryPool::~MemoryPool() {
   }
 }
 
-int64_t MemoryPool::round_up(int64_t size_bytes) const {
-  const int64_t least = std::max<int64_t>(64, shape_.offset_alignment);
-  if (size_bytes <= least) return least;
-  const auto floor = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size_bytes)));
-  return round_to(size_bytes, std::max(least, floor / 8));
-}
+int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const { return std::max<int64_t>(size_bytes & -least_block_, 1); }
 
-int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const {
-  const int64_t least = std::max<int64_t>(64, shape_.offset_alignment);
-  return std::max<int64_t>(size_bytes / least * least, 1);
-}
-
-Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& holding) {
+int64_t MemoryPool::block_size(int64_t size_bytes) {
   if (size_bytes > shape_.max_allocation_bytes) {
     throw Error(out_of_memory_code_, fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
                                                  device_name_, size_bytes, shape_.max_allocation_bytes));
   }
   if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
-  const int64_t rounded = std::min(round_up(size_bytes), std::max(size_bytes, round_down_to_block(shape_.max_allocation_bytes)));
+  const auto floor = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size_bytes)));
+  return std::min(round_to(size_bytes, std::max(least_block_, floor / 8)), std::max(size_bytes, greatest_block_));
+}
+
+Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& holding) {
+  int64_t rounded = small_block_;
+  size_t bin = small_bin_;
+  if (size_bytes > small_block_) {
+    rounded = block_size(size_bytes);
+    bin = bin_of(rounded);
+  }
   {
     std::lock_guard guard(blocks_lock_);
     ++requests_;
-    if (Chunk* chunk = take_cached(rounded, user)) return account(chunk, holding);
+    if (Chunk* chunk = take_cached(rounded, bin, user)) [[likely]] return account(chunk, holding);
   }
+  return allocate_slowly(size_bytes, rounded, user, holding);
+}
+
+Handout MemoryPool::allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding) {
   const auto take = [&] {
     std::lock_guard guard(lock_);
     return take_slowly(rounded, user, holding);
@@ -202,7 +243,7 @@ Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& 
 bool MemoryPool::settle_streams(bool waits) {
   std::vector<Access> pending;
   const auto add = [&](const Access& last) {
-    if (usable_by(last, nullptr)) return;
+    if (has_ended(last)) return;
     for (Access& known : pending) {
       if (known.timeline != last.timeline) continue;
       known.number = std::max(known.number, last.number);
@@ -212,10 +253,14 @@ bool MemoryPool::settle_streams(bool waits) {
   };
   {
     std::lock_guard guard(blocks_lock_);
-    for (const auto& bin : bins_) {
-      for (const FreeEntry& entry : bin) add(entry.last);
+    for (const Chunk* bin : bins_) {
+      for (const Chunk* chunk = bin; chunk != nullptr; chunk = chunk->below) add(chunk->pending);
     }
-    for (const Deferred& entry : deferred_) std::for_each(entry.accesses.begin(), entry.accesses.end(), add);
+    for (const Chunk* chunk = deferred_; chunk != nullptr; chunk = chunk->below) {
+      add(chunk->pending);
+      std::for_each(chunk->uses.begin(), chunk->uses.end(), add);
+      std::for_each(chunk->more_uses.begin(), chunk->more_uses.end(), add);
+    }
   }
   for (const Access& last : pending) {
     if (!waits) {
@@ -264,7 +309,7 @@ std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, 
   if (chunk == nullptr) {
     std::lock_guard guard(blocks_lock_);
     settle_deferred();
-    chunk = take_cached(rounded, user);
+    chunk = take_cached(rounded, bin_of(rounded), user);
   }
   if (chunk == nullptr && shape_.suballocate) {
     flush_bins();
@@ -277,47 +322,49 @@ std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, 
     chunk = take_from_device(rounded);
   }
   if (chunk == nullptr) return std::nullopt;
+  chunk->bin = bin_of(chunk->size_bytes);
   std::lock_guard guard(blocks_lock_);
   return account(chunk, holding);
 }
 
-Chunk* MemoryPool::take_cached(int64_t rounded, Timeline* user) {
-  auto& bin = bins_[static_cast<size_t>(bin_of(rounded))];
+inline Chunk* MemoryPool::take_cached(int64_t rounded, size_t bin, Timeline* user) {
   // Newest first, since it is the likeliest to be in a cache; a few older ones if that one is still in use elsewhere.
-  for (size_t tried = 0; tried < std::min<size_t>(bin.size(), 8); ++tried) {
-    const size_t index = bin.size() - 1 - tried;
-    if (bin[index].chunk->size_bytes < rounded || !usable_by(bin[index].last, user)) continue;
-    Chunk* chunk = bin[index].chunk;
-    const Access& last = bin[index].last;
-    if (last.timeline != nullptr && !last.timeline->has_ended(last.number)) chunk->pending = last;
-    if (tried == 0) {
-      bin.pop_back();
-    } else {
-      bin.erase(bin.begin() + static_cast<std::ptrdiff_t>(index));
+  Chunk** at = &bins_[bin];
+  for (int tried = 0; *at != nullptr && tried < 8; ++tried, at = &(*at)->below) {
+    Chunk* chunk = *at;
+    if (chunk->size_bytes < rounded) continue;
+    if (chunk->pending.timeline != user) {
+      if (!has_ended(chunk->pending)) continue;
+      chunk->pending = {};
     }
-    binned_bytes_ -= chunk->size_bytes;
+    *at = chunk->below;
     return chunk;
   }
   return nullptr;
 }
 
 Chunk* MemoryPool::take_best_fit(int64_t rounded) {
-  Chunk probe{nullptr, 0, rounded, nullptr, nullptr, false, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false};
-  auto found = free_chunks_.lower_bound(&probe);
+  Chunk probe;
+  probe.size_bytes = rounded;
+  const auto found = free_chunks_.lower_bound(&probe);
   if (found == free_chunks_.end()) return nullptr;
   Chunk* chunk = *found;
-  if (chunk->size_bytes - rounded >= std::max<int64_t>(64, shape_.offset_alignment)) {
-    // What can throw comes first; the entry in the set is reused for the rest.
-    auto rest = std::make_unique<Chunk>(Chunk{chunk->slab, chunk->offset_bytes + rounded, chunk->size_bytes - rounded, chunk,
-                                              chunk->next, true, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false});
-    auto entry = free_chunks_.extract(found);
+  std::unique_ptr<Chunk> rest;
+  if (chunk->size_bytes - rounded >= least_block_) rest = make_chunk();  // what can throw comes first
+  chunk->entry = free_chunks_.extract(found);
+  if (rest) {
+    rest->slab = chunk->slab;
+    rest->offset_bytes = chunk->offset_bytes + rounded;
+    rest->size_bytes = chunk->size_bytes - rounded;
+    rest->previous = chunk;
+    rest->next = chunk->next;
+    rest->mergeable = true;
     if (chunk->next != nullptr) chunk->next->previous = rest.get();
     chunk->next = rest.get();
     chunk->size_bytes = rounded;
-    entry.value() = rest.release();
-    free_chunks_.insert(std::move(entry));
-  } else {
-    free_chunks_.erase(found);
+    rest->entry.value() = rest.get();
+    free_chunks_.insert(std::move(rest->entry));
+    static_cast<void>(rest.release());
   }
   free_bytes_ -= chunk->size_bytes;
   chunk->mergeable = false;
@@ -339,7 +386,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   if (!within_limit(size)) size = rounded;
   if (!within_limit(size)) return nullptr;
   auto slab = std::make_unique<Slab>();
-  auto chunk = std::make_unique<Chunk>();
+  auto chunk = make_chunk();
   auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
   uint64_t buffer = 0;
   ++raw_requests_;
@@ -353,97 +400,99 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
   reserved_ += size;
   *slab = {buffer, size, chunk.get()};
-  *chunk = {slab.release(), 0, size, nullptr, nullptr, false, false, MemoryUse::kTensor, {}, 0, 0, {}, nullptr, false};
+  chunk->slab = slab.release();
+  chunk->size_bytes = size;
   Chunk* whole = chunk.release();
   if (size == rounded) return whole;
   merge_free(whole);
   return take_best_fit(rounded);
 }
 
-void MemoryPool::free(const Block& block, std::span<const Access> accesses) noexcept {
+inline void MemoryPool::put_into_bin(Chunk* chunk) noexcept {
+  Chunk*& bin = bins_[chunk->bin];
+  chunk->below = bin;
+  bin = chunk;
+}
+
+void MemoryPool::free(const Block& block, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
   Chunk* chunk = block.chunk;
   if (chunk == nullptr) return;
-  std::unique_ptr<std::string> label;  // freed after the lock
-  std::lock_guard guard(blocks_lock_);
+  blocks_lock_.lock();
   chunk->in_use = false;
-  if (chunk->label) label = std::move(chunk->label);
+  const std::string* const label = chunk->label.release();
   used_ -= chunk->size_bytes;
   used_by_[static_cast<size_t>(chunk->use)] -= chunk->size_bytes;
   --live_blocks_;
-  const Access before = chunk->pending;
-  Access last;
-  size_t pending = 0;
-  if (before.timeline != nullptr) {
-    chunk->pending = {};
-    if (!before.timeline->has_ended(before.number)) {
-      last = before;
-      pending = 1;
-    }
+  Access last = chunk->pending;
+  if (join(last, one) && join(last, other) && (more == nullptr || more->empty())) [[likely]] {
+    chunk->pending = last;
+    put_into_bin(chunk);
+  } else {
+    defer(chunk, one, other, more);
   }
-  for (const Access& access : accesses) {
-    if (access.timeline == nullptr || access.timeline->has_ended(access.number)) continue;
-    if (pending > 0 && access.timeline == last.timeline) {
-      last.number = std::max(last.number, access.number);
-      continue;
-    }
-    last = access;
-    ++pending;
+  if (deferred_ != nullptr && (++frees_ & 255) == 0) settle_deferred();
+  blocks_lock_.unlock();
+  if (label != nullptr) [[unlikely]] delete label;  // after the lock
+}
+
+void MemoryPool::defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
+  Access last = chunk->pending;
+  const auto joins = [&](const Access& access) { return join(last, access); };
+  if (joins(one) && joins(other) && (more == nullptr || std::all_of(more->begin(), more->end(), joins))) {
+    chunk->pending = last;
+    put_into_bin(chunk);
+    return;
   }
-  if ((++frees_ & 255) == 0) settle_deferred();
-  try {
-    if (pending > 1) {
-      std::vector<Access> all(accesses.begin(), accesses.end());
-      all.push_back(before);
-      deferred_.push_back({chunk, std::move(all)});
-      return;
-    }
-    binned_bytes_ += chunk->size_bytes;
-    bins_[static_cast<size_t>(bin_of(chunk->size_bytes))].push_back({chunk, pending == 1 ? last : Access{}});
-  } catch (const std::bad_alloc&) {
-    // Without memory for a list entry the block stays reserved until the pool is destroyed.
-  }
+  chunk->uses = {one, other};
+  if (more != nullptr) chunk->more_uses = std::move(*more);
+  chunk->below = deferred_;
+  deferred_ = chunk;
 }
 
 OwnedBlock::~OwnedBlock() {
-  if (block_) pool_->free(block_, uses_.empty() ? std::span<const Access>(&last_, 1) : uses_);
+  if (block_) pool_->free(block_, last_, {}, &uses_);
 }
 
 void OwnedBlock::used_by(Timeline& timeline, uint64_t number) {
   const Access use{&timeline, number};
-  if (uses_.empty() && (last_.timeline == &timeline || usable_by(last_, nullptr))) {
+  if (uses_.empty() && (last_.timeline == &timeline || has_ended(last_))) {
     last_ = use;
     return;
   }
-  std::erase_if(uses_, [](const Access& access) { return usable_by(access, nullptr); });
+  std::erase_if(uses_, has_ended);
   uses_.reserve(uses_.size() + 2);
   if (uses_.empty()) uses_.push_back(last_);
   uses_.push_back(use);
 }
 
 void MemoryPool::settle_deferred() noexcept {
-  std::erase_if(deferred_, [&](const Deferred& entry) {
-    for (const Access& access : entry.accesses) {
-      if (!usable_by(access, nullptr)) return false;
+  for (Chunk** at = &deferred_; *at != nullptr;) {
+    Chunk* chunk = *at;
+    if (!chunk->is_idle()) {
+      at = &chunk->below;
+      continue;
     }
-    try {
-      bins_[static_cast<size_t>(bin_of(entry.chunk->size_bytes))].push_back({entry.chunk, Access{}});
-      binned_bytes_ += entry.chunk->size_bytes;
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  });
+    *at = chunk->below;
+    chunk->pending = {};
+    chunk->uses = {};
+    chunk->more_uses = {};
+    put_into_bin(chunk);
+  }
 }
 
 void MemoryPool::flush_bins() noexcept {
   std::lock_guard guard(blocks_lock_);
-  for (auto& bin : bins_) {
-    std::erase_if(bin, [&](const FreeEntry& entry) {
-      if (!usable_by(entry.last, nullptr)) return false;
-      binned_bytes_ -= entry.chunk->size_bytes;
-      merge_free(entry.chunk);
-      return true;
-    });
+  for (Chunk*& bin : bins_) {
+    for (Chunk** at = &bin; *at != nullptr;) {
+      Chunk* chunk = *at;
+      if (!has_ended(chunk->pending)) {
+        at = &chunk->below;
+        continue;
+      }
+      *at = chunk->below;
+      chunk->pending = {};
+      merge_free(chunk);
+    }
   }
 }
 
@@ -463,25 +512,22 @@ void MemoryPool::merge_free(Chunk* chunk) noexcept {
   }
   if (chunk->previous != nullptr && chunk->previous->mergeable) {
     chunk = chunk->previous;
-    free_chunks_.erase(chunk);
+    chunk->entry = free_chunks_.extract(chunk);
     absorb_next(chunk);
   }
-  try {
-    free_chunks_.insert(chunk);
-    chunk->mergeable = true;
-  } catch (const std::bad_alloc&) {
-    // Without memory for its entry the range stays reserved until the pool is destroyed.
-  }
+  chunk->entry.value() = chunk;
+  free_chunks_.insert(std::move(chunk->entry));
+  chunk->mergeable = true;
 }
 
 // What is left in bins counts as kept.
 void MemoryPool::release_empty_slabs(int64_t keep_bytes) noexcept {
-  int64_t binned_bytes = 0;
+  int64_t waiting = 0;
   {
     std::lock_guard guard(blocks_lock_);
-    binned_bytes = binned_bytes_;
+    waiting = waiting_bytes();
   }
-  for (auto it = slabs_.begin(); it != slabs_.end() && binned_bytes + free_bytes_ > keep_bytes;) {
+  for (auto it = slabs_.begin(); it != slabs_.end() && waiting + free_bytes_ > keep_bytes;) {
     Slab* slab = *it;
     Chunk* only = slab->first;
     if (only->next != nullptr || !only->mergeable) {
@@ -589,7 +635,7 @@ void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
   text += fmt::format(
       "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} bytes"
       "\n  reserved    {:>16} bytes in {} allocations",
-      used_by_[0], used_by_[1], used_by_[2], binned_bytes_ + free_bytes_, reserved_, slabs_.size());
+      used_by_[0], used_by_[1], used_by_[2], waiting_bytes() + free_bytes_, reserved_, slabs_.size());
   text += holders();
   throw Error(out_of_memory_code_, std::move(text)).on_device(device_name_);
 }

@@ -138,8 +138,9 @@ class MemoryPool {
   // Names a block that is in use, for the table of an out-of-memory error.
   void set_label(const Block& block, const char* label);
 
-  // `accesses` are the last ones; those that have been reached already, and what was pending at allocation, may be left out.
-  void free(const Block& block, std::span<const Access> accesses) noexcept;
+  // `one`, `other` and `more`, whose contents it may take, are the last accesses; those that have been reached already, and what was pending
+  // at allocation, may be left out. Allocates nothing.
+  void free(const Block& block, const Access& one = {}, const Access& other = {}, std::vector<Access>* more = nullptr) noexcept;
 
   // Returns unused memory to the device until at most `keep_bytes` are cached.
   void trim(int64_t keep_bytes) noexcept;
@@ -158,26 +159,21 @@ class MemoryPool {
   std::function<bool()> reclaim;
 
   struct Slab;
-
- private:
-  struct FreeEntry {
-    Chunk* chunk;
-    Access last;
-  };
-  struct Deferred {
-    Chunk* chunk;
-    std::vector<Access> accesses;
-  };
   struct BySize {
     bool operator()(const Chunk* a, const Chunk* b) const;
   };
+  using FreeChunks = std::set<Chunk*, BySize>;
 
+ private:
   // (B)
   Handout account(Chunk* chunk, const Holding& holding);
-  Chunk* take_cached(int64_t rounded, Timeline* user);
+  Chunk* take_cached(int64_t rounded, size_t bin, Timeline* user);
+  void put_into_bin(Chunk* chunk) noexcept;
+  void defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept;
   void settle_deferred() noexcept;
   // Neither held. Whether there were free blocks that work in flight may use.
   bool settle_streams(bool waits);
+  Handout allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
   // (L), and (B) not held
   std::optional<Handout> take_slowly(int64_t rounded, Timeline* user, const Holding& holding);
   Chunk* take_best_fit(int64_t rounded);
@@ -185,7 +181,10 @@ class MemoryPool {
   void flush_bins() noexcept;
   void merge_free(Chunk* chunk) noexcept;
   void release_empty_slabs(int64_t keep_bytes) noexcept;
-  int64_t round_up(int64_t size_bytes) const;
+  // (L), (B): in bins, or deferred
+  int64_t waiting_bytes() const noexcept { return reserved_ - used_ - free_bytes_; }
+  // The size of the block for so many bytes. Throws where there can be none.
+  int64_t block_size(int64_t size_bytes);
   int64_t round_down_to_block(int64_t size_bytes) const;
   [[noreturn]] void throw_out_of_memory(int64_t size_bytes);
   std::string holders() const;  // (L), (B)
@@ -196,21 +195,24 @@ class MemoryPool {
   const std::unique_ptr<RawMemory> raw_;
   const MemoryShape shape_;
   const int32_t out_of_memory_code_;
+  const int64_t least_block_;     // a power of two
+  const int64_t greatest_block_;
+  const int64_t small_block_;     // what as many bytes and less get; 0 where the device has no room for one
+  const size_t small_bin_;
 
   // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back takes the
   // second alone; who needs both takes them in this order.
   mutable Lock lock_;
-  std::set<Chunk*, BySize> free_chunks_;
+  FreeChunks free_chunks_;
   std::set<Slab*> slabs_;
   int64_t next_slab_bytes_;
   int64_t free_bytes_ = 0;  // in free_chunks_
   int64_t reserved_ = 0, limit_ = -1, raw_requests_ = 0;
 
   mutable SpinLock blocks_lock_;
-  std::array<std::vector<FreeEntry>, kBins> bins_;
-  std::vector<Deferred> deferred_;
-  int64_t binned_bytes_ = 0;
-  uint64_t frees_ = 0;
+  std::array<Chunk*, kBins> bins_{};  // the one freed last of each size
+  Chunk* deferred_ = nullptr;         // those that several timelines may still use
+  uint64_t frees_ = 0;                // while there were some
   int64_t used_ = 0, peak_ = 0, live_blocks_ = 0, requests_ = 0;
   std::array<int64_t, 3> used_by_{};
 };

@@ -2,6 +2,7 @@
 #include "core/submission.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -14,17 +15,19 @@ namespace {
 // Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order.
 std::span<Use> merge(std::span<Use> uses) {
   size_t count = 0;
-  for (const Use use : uses) {  // insertion sort: there are three of them
+  for (size_t i = 0; i < uses.size(); ++i) {  // insertion sort: there are three of them
+    const Use use = uses[i];
     size_t at = count;
-    while (at > 0 && uses[at - 1].buffer > use.buffer) --at;
+    for (; at > 0 && uses[at - 1].buffer > use.buffer; --at) uses[at] = uses[at - 1];
     if (at > 0 && uses[at - 1].buffer == use.buffer) {
+      for (size_t j = at; j < count; ++j) uses[j] = uses[j + 1];
       Use& same = uses[at - 1];
       same.covers = same.write && use.write && (same.covers || use.covers);
       same.write |= use.write;
       continue;
     }
-    for (size_t i = count++; i > at; --i) uses[i] = uses[i - 1];
     uses[at] = use;
+    ++count;
   }
   return uses.first(count);
 }
@@ -95,9 +98,11 @@ bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
     timeline_.lock.unlock();
     return false;
   }
-  for (const Use& use : uses) use.buffer->lock.lock();
   bool settled = true;
-  for (const Use& use : uses) settled = settled && is_settled(use, timeline_);
+  for (const Use& use : uses) {
+    use.buffer->lock.lock();
+    settled = settled && is_settled(use, timeline_);
+  }
   settled = settled && !any_failure();  // looked at last: what has been reached may have failed just before
   if (settled) {
     number_ = timeline_.next(op, numbers());
@@ -199,12 +204,13 @@ bool is_waited_for_on_host(const Access& access, const Timeline& own) {
 // What the uses read and it is unknown whether it has values. Throws if it is known that something has none. Called with the buffers locked.
 SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
   SmallVector<Access, 8> sources;
+  overwritten_.reset();
   // In this order: what has ended by the first look shows how at the second.
   for (const Use& use : uses) {
     const Access last = use.buffer->last_write;
     if (!is_open(last, timeline_)) continue;
     if (!reads(use)) {
-      overwrites_open_ = true;
+      note_overwritten(use);
     } else if (last.timeline == &timeline_ || !timeline_.untracked) {
       sources.push_back(last);
     }
@@ -213,9 +219,25 @@ SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
     const Failure* failure = poison_of(use);
     if (failure == nullptr) continue;
     if (reads(use)) throw_failure(*failure);
-    overwrites_open_ = true;
+    note_overwritten(use);
   }
   return sources;
+}
+
+void Submission::note_overwritten(const Use& use) {
+  if (!overwritten_) overwritten_.reset(new Overwritten{{}, std::uncaught_exceptions()});
+  std::vector<Overwritten::Place>& places = overwritten_->places;
+  if (places.empty() || places.back().buffer != use.buffer) places.push_back({use.buffer, use.buffer->last_write});
+}
+
+// Nothing was queued. What was to be overwritten is still the work of whoever wrote it before; what comes next keeps behind all that this
+// submission came after.
+void Submission::keep_contents() noexcept {
+  for (const Overwritten::Place& place : overwritten_->places) {
+    const std::lock_guard guard(place.buffer->lock);
+    place.buffer->last_write = place.last_write;
+    if (place.buffer->last_read.timeline == nullptr) place.buffer->record_read(timeline_, number_);
+  }
 }
 
 // Nothing is recorded before everything that it comes after is in the stream: what a record replaces counts as waited for.
@@ -285,11 +307,12 @@ void Submission::refuse(compute_error* refusal, const char* op) {
   device.note_error(refusal->code);
   Error error = Error::adopt(refusal).on_device(device.name);
   error.with_op(op);
-  if (parts_ > 0 || overwrites_open_) spoil(error);
+  if (parts_ > 0) spoil(error);
   throw error;
 }
 
 Submission::~Submission() {
+  if (overwritten_ && parts_ == 0 && std::uncaught_exceptions() > overwritten_->exceptions) keep_contents();
   if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "core/small_vector.hpp"
 #include "core/timeline.hpp"
@@ -36,8 +38,8 @@ class Submission {
   uint64_t first_number() const { return number_ - extra_numbers_; }
 
   // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error; where part of
-  // the work was queued before it, or it is no longer known how the old contents came about, what was to be written is worthless.
-  // `op` is what the error names if it names none.
+  // the work was queued before it, what was to be written is worthless, and else it is as it was. `op` is what the error names if it names
+  // none.
   void check(compute_error* error, const char* op = "") {
     if (error != nullptr) [[unlikely]] refuse(error, op);
     ++parts_;
@@ -51,12 +53,24 @@ class Submission {
   void order_after_others(std::span<const Use> uses, const char* op);
   SmallVector<Access, 8> look_at_contents(std::span<const Use> uses);
   [[noreturn]] void refuse(compute_error* error, const char* op);
+  void note_overwritten(const Use& use);
+  void keep_contents() noexcept;
+
+  // Results of which it was not known whether they have values, with the work that they are of.
+  struct Overwritten {
+    struct Place {
+      Buffer* buffer;
+      Access last_write;
+    };
+    std::vector<Place> places;
+    int exceptions;  // in flight before
+  };
 
   Timeline& timeline_;
   uint64_t number_ = 0;
   uint64_t extra_numbers_ = 0;
-  int32_t parts_ = 0;             // that are queued
-  bool overwrites_open_ = false;  // results of which it was not known whether they have values
+  int32_t parts_ = 0;  // that are queued
+  std::unique_ptr<Overwritten> overwritten_;  // NULL: nothing
 };
 
 }  // namespace compute

@@ -90,7 +90,7 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
     return found;
   }
   auto deleters = std::make_unique<Deleters>();
-  made.reset(new Buffer(host_device(), Block{}, static_cast<int64_t>(end - begin)));
+  made.reset(new Buffer(host_device(), static_cast<int64_t>(end - begin)));
   if (end > begin) ranges.by_end[end] = {begin, made.get()};
   made->handle = begin;
   made->promise = promise;

@@ -29,11 +29,14 @@ Population& population() {
 
 std::atomic<Timeline*> made_last{nullptr};
 
+constexpr size_t kMarksKept = 16;
+
 }  // namespace
 
 // Made under the population's lock.
 Timeline::Timeline(uint32_t id, compute_device& device)
     : id(id), device(device), made_before(made_last.load(std::memory_order_relaxed)) {
+  marks_.reserve(kMarksKept);
   made_last.store(this, std::memory_order_release);
 }
 
@@ -45,9 +48,9 @@ void Timeline::reach(uint64_t number) noexcept {
   }
 }
 
-// A stream that takes no mark may have failed unseen: stream_reached tells.
+// A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued that can only be waited
+// for by the mark.
 void Timeline::mark_at_locked(uint64_t number) {
-  marks_.reserve(marks_.size() + 1);
   last_mark_.store(number, std::memory_order_release);  // before it is made: others may see it reached at once
   if (compute_error* error = device.table.stream_mark(plugin_stream, number)) {
     ask();
@@ -55,7 +58,11 @@ void Timeline::mark_at_locked(uint64_t number) {
     compute_error_free(error);
     require_healthy();
   }
-  marks_.push_back(number);
+  try {
+    marks_.push_back(number);
+  } catch (const std::bad_alloc&) {
+    marks_.back() = number;  // stands for the one before it, too
+  }
 }
 
 uint64_t Timeline::marked_locked(uint64_t number) {

@@ -40,7 +40,10 @@ int32_t checked_axis(const char* who, int32_t axis, int32_t rank) {
 // Strides of `shape` over the elements of `tensor` in row-major order; false if no strides express it.
 bool reshape_strides(const Tensor& tensor, std::span<const int64_t> shape, Dims& strides) {
   // Runs of the tensor's axes that are contiguous among themselves must each be split or joined on their own.
-  std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;  // extent, stride
+  struct Axis {
+    int64_t extent, stride;
+  };
+  std::array<Axis, COMPUTE_MAX_RANK> axes;  // the first `count`
   size_t count = 0;
   for (int32_t i = 0; i < tensor.rank; ++i) {
     if (tensor.shape()[i] != 1) axes[count++] = {tensor.shape()[i], tensor.strides()[i]};
@@ -48,7 +51,7 @@ bool reshape_strides(const Tensor& tensor, std::span<const int64_t> shape, Dims&
   size_t old = 0, axis = 0;
   while (old < count) {
     size_t old_end = old + 1, axis_end = axis;
-    int64_t old_size = axes[old].first, size = 1;
+    int64_t old_size = axes[old].extent, size = 1;
     const size_t axis_begin = axis;
     while (axis_end < shape.size() && size < old_size) size *= shape[axis_end++];
     while (size != old_size) {
@@ -57,13 +60,13 @@ bool reshape_strides(const Tensor& tensor, std::span<const int64_t> shape, Dims&
         size *= shape[axis_end++];
       } else {
         if (old_end == count) return false;
-        old_size *= axes[old_end++].first;
+        old_size *= axes[old_end++].extent;
       }
     }
     for (size_t i = old; i + 1 < old_end; ++i) {
-      if (axes[i].second != axes[i + 1].first * axes[i + 1].second) return false;
+      if (axes[i].stride != axes[i + 1].extent * axes[i + 1].stride) return false;
     }
-    int64_t stride = axes[old_end - 1].second;
+    int64_t stride = axes[old_end - 1].stride;
     for (size_t i = axis_end; i-- > axis_begin;) {
       strides[i] = stride;
       stride *= shape[i];

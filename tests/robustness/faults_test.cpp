@@ -128,6 +128,27 @@ ISOLATED_TEST(Faults, CodesThatDoNotExistAreErrorsToo) {
   }
 }
 
+// A submission that is refused whole leaves its output as it was, also where it is not known yet how that came about.
+ISOLATED_TEST(Faults, ARefusedSubmissionLeavesWhatItsOutputIsToHold) {
+  const Faulty faulty;
+  const Stream one = make_stream(faulty.device), other = make_stream(faulty.device);
+  const Tensor x = make_tensor<float>(faulty.device, {1, 2, 3}), z = make_tensor<float>(faulty.device, {7, 7, 7});
+  Tensor y;
+  ASSERT_OK(run_op("square", one, {x}, y.out()));
+  const compute_op* op = nullptr;
+  ASSERT_OK(compute_op_find("negative", 0, &op));
+  compute_tensor *input = z, *output = y;
+  for (const char* fault : {"error:INTERNAL", "throw"}) {
+    set_faults(std::string("op_run@1=") + fault);
+    const Error error(compute_op_run(op, other, nullptr, 0, &input, 1, &output, 1));
+    EXPECT_NE(error, nullptr);
+  }
+  set_faults("");
+  EXPECT_EQ(read<float>(y), (std::vector<float>{1, 4, 9}));
+  EXPECT_OK(compute_op_run(op, other, nullptr, 0, &input, 1, &output, 1));
+  EXPECT_EQ(read<float>(y), std::vector<float>(3, -7.0f));
+}
+
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
 ISOLATED_TEST(Faults, OutOfMemoryIsSurvived) {

@@ -208,15 +208,21 @@ void open_with_failing_allocations(const char* variable, const std::string& plac
     std::ofstream(vendors / name) << "libthere_is_no_such_driver_of_this_vendor.so\n";
     std::ofstream(verdicts / name) << "of another program";
   }
-  setenv("OCL_ICD_VENDORS", vendors.c_str(), 1);
-  setenv("COMPUTE_CACHE_DIR", (fs::path(scratch) / "cache").c_str(), 1);
-  setenv(variable, place.c_str(), 1);
+  const auto set_places = [&] {
+    setenv("OCL_ICD_VENDORS", vendors.c_str(), 1);
+    setenv("COMPUTE_CACHE_DIR", (fs::path(scratch) / "cache").c_str(), 1);
+    setenv(variable, place.c_str(), 1);
+  };
   if (knows_verdict) {
-    const Outcome first = run_in_child([] { open("minimal0"); });
+    const Outcome first = run_in_child([&] {
+      set_places();
+      open("minimal0");
+    });
     ASSERT_TRUE(first.exited(0)) << first.output;
   }
   const Outcome outcome = run_in_child(
-      [] {
+      [&] {
+        set_places();
         const auto open_and_close = [] {
           Device device;
           return compute_device_open("minimal0", device.out());

@@ -237,7 +237,7 @@ TEST(MemoryPool, OnlyTheStreamThatUsesABlockStillTakesItBack) {
   const Block block = test.pool->allocate(kMiB, &one.timeline, MemoryUse::kTensor).take(pending);
   EXPECT_EQ(pending.timeline, nullptr);
   const Access last = one.submit();
-  test.pool->free(block, {&last, 1});
+  test.pool->free(block, last);
   EXPECT_NE(test.pool->allocate(kMiB, &two.timeline, MemoryUse::kTensor).take(pending).chunk, block.chunk);
   EXPECT_NE(test.pool->allocate_idle(kMiB, MemoryUse::kTensor).chunk, block.chunk);
   EXPECT_EQ(test.pool->allocate(kMiB, &one.timeline, MemoryUse::kTensor).take(pending).chunk, block.chunk);
@@ -251,7 +251,7 @@ TEST(MemoryPool, ABlockThatCameBackUnusedIsStillPending) {
   Access pending;
   const Block block = test.pool->allocate(kMiB, &one.timeline, MemoryUse::kTensor).take(pending);
   const Access last = one.submit();
-  test.pool->free(block, {&last, 1});
+  test.pool->free(block, last);
   {
     const OwnedBlock temporary(*test.pool, kMiB, one.timeline, MemoryUse::kTemporary);  // of work that was never submitted
     EXPECT_EQ(temporary.block().chunk, block.chunk);
