@@ -322,6 +322,9 @@ bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* 
   compute_plugin_query_info info{};
   refusal = {};
   device.check(device.table.op_query(op.op, &info, take_refusal, &refusal));
+  if (refusal.fault && refusal.fault->code == COMPUTE_ERROR_PLUGIN_REJECTED) {
+    device.check(contract_error(device.table.place(), "op_query", "broke its contract: " + refusal.fault->message));
+  }
   device.check(refusal.fault.release());
   *out_workspace_bytes = info.workspace_bytes;
   return info.supported != 0;

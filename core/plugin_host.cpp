@@ -12,6 +12,7 @@
 #include "core/copy_sized.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/sized.hpp"
 
 namespace compute {
 namespace {
@@ -30,6 +31,12 @@ compute_error* host_error_new(const compute_plugin_error_info* given) {
     const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
     std::string message(clipped(info.message));
     if (message.empty()) message = "the plugin gives no reason";
+    try {
+      require_understood(info, "an error of the plugin");
+    } catch (Error& refused) {
+      refused.message += ": " + message;
+      throw;
+    }
     Error error(has_code ? info.code : COMPUTE_ERROR_INTERNAL, std::move(message));
     error.argument = given != nullptr ? info.argument : -1;
     error.native_code = info.native_code;

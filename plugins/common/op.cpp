@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "plugins/common/host.hpp"
+#include "plugins/common/understood.hpp"
 
 namespace compute::common {
 namespace {
@@ -28,6 +29,10 @@ bool is_known(compute_dtype dtype) { return dtype > 0 && dtype < kDtypeLimit; }
 
 Op::Op(const compute_plugin_op* op) {
   std::memcpy(static_cast<void*>(&op_), op, std::min<size_t>(op->struct_size, sizeof op_));
+  require_understood(op, "the op");
+  require_understood(op_.tensors, tensor_count(), "a tensor of the op");
+  require_understood(op_.attributes, op_.attribute_count, "an attribute of the op");
+  for (int32_t i = 0; i < op_.expression_count; ++i) require_understood(op_.expressions[i], "an expression of the op");
 }
 
 const compute_plugin_tensor& Op::tensor(int32_t index) const {

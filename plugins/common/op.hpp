@@ -15,6 +15,7 @@ namespace compute::common {
 // A checked view of a compute_plugin_op of any struct size; valid as long as that is.
 class Op {
  public:
+  // Throws UNSUPPORTED for what must be understood and is not.
   explicit Op(const compute_plugin_op* op);
 
   const compute_plugin_op& description() const { return op_; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugins/common/entry.hpp"
+#include "plugins/common/understood.hpp"
 #include "plugins/cpu/contraction.hpp"
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/host.hpp"
@@ -21,6 +22,8 @@
 
 namespace compute::cpu {
 namespace {
+
+using common::require_understood;
 
 // By dtype id: all of every dtype.
 constexpr std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> kDtypeLevels = [] {
@@ -82,6 +85,7 @@ void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
   return guard([&] {
+    require_understood(options, "the stream's options");
     const uint32_t flags = options != nullptr && COMPUTE_PLUGIN_HAS(options, flags) ? options->flags : 0;
     *out_stream = handle_of(device_of(device)->create_stream(flags));
   });
@@ -89,8 +93,11 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 
 void stream_destroy(uint64_t stream) { stream_of(stream)->device()->destroy_stream(stream_of(stream)); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
-  return guard([&] { stream_of(stream)->mark(number); });
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
+  return guard([&] {
+    common::require_known_flags(flags, "the mark");
+    stream_of(stream)->mark(number);
+  });
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
@@ -135,6 +142,7 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   out_info->supported = 0;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
+    require_understood(out_info, "the answer");
     Refusal refusal{};
     if (find_primitive(Op(op), &refusal) != nullptr) {
       out_info->supported = 1;
@@ -154,6 +162,7 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
 compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
+    require_understood(out_info, "the plan's answer");
     std::unique_ptr<Plan> plan = prepare(Op(op));
     if (out_info != nullptr) {
       if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
@@ -167,6 +176,7 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
 
 compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
+    require_understood(run, "the run");
     if (run->struct_size >= sizeof *run) {
       stream_of(run->stream)->run(*plan_of(plan), *run);
     } else {
@@ -261,11 +271,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   });
 }
 
-compute_error* device_open(uint64_t id, const compute_plugin_device_options*, uint64_t* out_device,
+compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
+    require_understood(options, "the device's options");
     if (id != kDeviceId) throw Error(COMPUTE_ERROR_NOT_FOUND, "the cpu plugin has no device " + std::to_string(id));
     threads_open();
     *out_device = handle_of(new Device);

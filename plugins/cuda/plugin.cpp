@@ -11,6 +11,7 @@
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/op.hpp"
+#include "plugins/common/understood.hpp"
 #include "plugins/cuda/copy.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/graph.hpp"
@@ -27,6 +28,7 @@ namespace {
 
 using common::borrow;
 using common::guard;
+using common::require_understood;
 
 template <class T>
 T& object(uint64_t handle) {
@@ -46,7 +48,10 @@ void device_close(uint64_t device) { delete &object<Device>(device); }
 
 compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
-  return guard([&] { *out_buffer = object<Device>(device).allocate(request->heap, request->size_bytes); });
+  return guard([&] {
+    require_understood(request, "the allocation");
+    *out_buffer = object<Device>(device).allocate(request->heap, request->size_bytes);
+  });
 }
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
@@ -76,7 +81,10 @@ void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 
 compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
   *out_buffer = 0;
-  return guard([&] { *out_buffer = object<Device>(device).import(*import); });
+  return guard([&] {
+    require_understood(import, "the import");
+    *out_buffer = object<Device>(device).import(*import);
+  });
 }
 
 // ---- Streams --------------------------------------------------------------------------------------------------------
@@ -84,6 +92,7 @@ compute_error* memory_import(uint64_t device, const compute_plugin_import* impor
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
   return guard([&] {
+    require_understood(options, "the stream's options");
     const int32_t priority = options != nullptr && COMPUTE_PLUGIN_HAS(options, priority) ? options->priority : 0;
     *out_stream = handle_of(new Stream(object<Device>(device), priority));
   });
@@ -102,8 +111,11 @@ compute_error* submit(uint64_t handle, const F& f) noexcept {
   });
 }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
-  return submit(stream, [&](Stream& s) { s.mark(number); });
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
+  return submit(stream, [&](Stream& s) {
+    common::require_known_flags(flags, "the mark");
+    s.mark(number);
+  });
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
@@ -154,6 +166,7 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
   out_info->supported = 0;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
+    require_understood(out_info, "the answer");
     Device& self = object<Device>(device);
     const Current current = self.current();
     const std::optional<common::Refusal> refusal = refuse(self, common::Op(op));
@@ -173,6 +186,7 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
 compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
+    require_understood(out_info, "the plan's answer");
     Device& self = object<Device>(device);
     const Current current = self.current();
     std::unique_ptr<Plan> plan = prepare(self, common::Op(op));
@@ -193,7 +207,10 @@ compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
     full.struct_size = sizeof full;
     return op_run(plan, &full);
   }
-  return submit(run->stream, [&](Stream& s) { object<const Plan>(plan).run(*run, s); });
+  return submit(run->stream, [&](Stream& s) {
+    require_understood(run, "the run");
+    object<const Plan>(plan).run(*run, s);
+  });
 }
 
 void op_release(uint64_t, uint64_t plan) { delete &object<Plan>(plan); }
@@ -204,6 +221,8 @@ compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_sourc
                               compute_plugin_kernel_info* out_info) {
   *out_kernel = 0;
   return guard([&] {
+    require_understood(source, "the kernel's source");
+    require_understood(out_info, "the kernel's answer");
     Device& self = object<Device>(device);
     const Current current = self.current();
     auto kernel = std::make_unique<UserKernel>(self, *source);
@@ -217,7 +236,11 @@ compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_sourc
 }
 
 compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
-  return submit(launch->stream, [&](Stream&) { object<UserKernel>(kernel).launch(*launch); });
+  return submit(launch->stream, [&](Stream&) {
+    require_understood(launch, "the launch");
+    require_understood(launch->arguments, launch->argument_count, "an argument of the launch");
+    object<UserKernel>(kernel).launch(*launch);
+  });
 }
 
 void kernel_release(uint64_t, uint64_t kernel) { delete &object<UserKernel>(kernel); }
@@ -266,6 +289,11 @@ compute_error* graph_create(uint64_t device, const compute_plugin_graph_node* no
                             uint64_t* out_graph) {
   *out_graph = 0;
   return guard([&] {
+    for (int64_t i = 0; i < node_count; ++i) {
+      const compute_plugin_graph_node& node = *common::at_step(nodes, i);
+      require_understood(&node, "a node of the graph");
+      require_understood(node.run, "a run of the graph");
+    }
     Device& self = object<Device>(device);
     const Current current = self.current();
     *out_graph = handle_of(new Graph(self, nodes, node_count, slot_count));
@@ -389,6 +417,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
+    require_understood(options, "the device's options");
     if (!open_driver()) throw Error(COMPUTE_ERROR_NOT_FOUND, driver_report().error);
     if (id < 1 || id > devices().size()) {
       throw Error(COMPUTE_ERROR_NOT_FOUND, "the cuda plugin has no device " + std::to_string(id));

@@ -11,6 +11,7 @@
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
+#include "plugins/common/understood.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/kernel.hpp"
@@ -30,6 +31,7 @@ using common::Error;
 using common::guard;
 using common::Op;
 using common::Refusal;
+using common::require_understood;
 
 template <class T>
 T* object_of(uint64_t handle) {
@@ -53,6 +55,7 @@ void device_close(uint64_t device) { delete device_of(device); }
 compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
   return guard([&] {
+    require_understood(request, "the allocation");
     const int64_t size_bytes = request->size_bytes;
     if (request->heap == 1) {
       *out_buffer = handle_of(static_cast<char*>(device_of(device)->allocate_pinned(size_bytes)));
@@ -80,16 +83,20 @@ compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t off
 
 void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) { device_of(device)->unmap(*buffer_of(buffer)); }
 
-compute_error* stream_create(uint64_t device, const compute_plugin_stream_options*, uint64_t* out_stream) {
+compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
-  return guard([&] { *out_stream = handle_of(new Stream(device_of(device))); });
+  return guard([&] {
+    require_understood(options, "the stream's options");
+    *out_stream = handle_of(new Stream(device_of(device)));
+  });
 }
 
 // Queued commands keep the queue until they are done.
 void stream_destroy(uint64_t stream) { delete stream_of(stream); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
+    common::require_known_flags(flags, "the mark");
     const Stream::Submitting submitting(*stream_of(stream));
     stream_of(stream)->mark(number);
   });
@@ -158,6 +165,7 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
   out_info->supported = 0;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
+    require_understood(out_info, "the answer");
     const std::optional<Refusal> refusal = refuse(*device_of(device), Op(op));
     if (!refusal) {
       out_info->supported = 1;
@@ -177,6 +185,7 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
 compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
+    require_understood(out_info, "the plan's answer");
     std::unique_ptr<Plan> plan = prepare(*device_of(device), Op(op));
     if (out_info != nullptr) {
       if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
@@ -190,6 +199,7 @@ compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t
 
 compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
+    require_understood(run, "the run");
     compute_plugin_run full{};
     std::memcpy(static_cast<void*>(&full), run, std::min<size_t>(run->struct_size, sizeof full));
     const Stream::Submitting submitting(*stream_of(full.stream));
@@ -204,6 +214,8 @@ compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_sourc
                               compute_plugin_kernel_info* out_info) {
   *out_kernel = 0;
   return guard([&] {
+    require_understood(source, "the kernel's source");
+    require_understood(out_info, "the kernel's answer");
     std::unique_ptr<UserKernel> kernel = compile_user_kernel(*device_of(device), *source);
     if (out_info != nullptr) {
       if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = static_cast<int32_t>(kernel->parameters.size());
@@ -215,8 +227,10 @@ compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_sourc
 
 compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
   return guard([&] {
+    require_understood(launch, "the launch");
     compute_plugin_launch full{};
     std::memcpy(static_cast<void*>(&full), launch, std::min<size_t>(launch->struct_size, sizeof full));
+    require_understood(full.arguments, full.argument_count, "an argument of the launch");
     const Stream::Submitting submitting(*stream_of(full.stream));
     launch_user_kernel(*object_of<UserKernel>(kernel), *stream_of(full.stream), full);
   });
@@ -394,6 +408,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   *out_table = nullptr;
   return guard([&] {
     const common::Compiling compiling;
+    require_understood(options, "the device's options");
     LibraryReport report;
     if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
     cl_int status = CL_SUCCESS;

@@ -290,6 +290,10 @@ ISOLATED_TEST(Faults, APreparedLieIsFound) {
     set_faults(plan);
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0");
   }
+  for (const char* answer : {"op_query=refuse_next:1", "op_query=answer_next", "op_query=answer_flags:65536"}) {
+    set_faults(answer);
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "must not");
+  }
   set_faults("plan=workspace:4611686018427387904");
   EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   expect_works(faulty.device);

@@ -206,6 +206,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"EnumerateFails", "enumerate=error:INTERNAL", {"enumerate fails as asked"}},
                     Rejection{"EnumerateThrows", "enumerate=throw", {"throws in enumerate"}}),
     [](const auto& info) { return info.param.name; });
+                    Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
+                    Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
+                    Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
+                    Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
 
 ISOLATED_TEST(Loader, StructsOfOtherSizesAreAccepted) {
   use_plugins({"faulty"});
@@ -292,6 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
 ISOLATED_TEST(Loader, FilesThatTheSelectorCannotMatchAreNotOpened) {
   setenv("COMPUTE_PROBE", "0", 1);
   setenv("COMPUTE_DEVICE", "minimal0", 1);
+                    Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
   use_plugins({"faulty", "minimal"});
   set_faults("load=exit:42");
   const Device device = open(nullptr);

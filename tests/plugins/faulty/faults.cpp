@@ -58,6 +58,10 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error) 
     *out_error = make_error(fault.argument, place);
     return true;
   }
+  if (fault.is("error_next")) {
+    *out_error = make_error(fault.argument, place, &must_be_understood);
+    return true;
+  }
   if (fault.is("stale")) {
     *out_error = make_error("INTERNAL", place);
     host->error_free(*out_error);  // and is given away nevertheless
@@ -99,11 +103,12 @@ compute_error_code code_from_name(std::string_view name) {
   return std::stoi(std::string(name));  // also numbers that are no code
 }
 
-compute_error* make_error(std::string_view code, std::string_view place) {
+compute_error* make_error(std::string_view code, std::string_view place, const void* next) {
   const std::string message = "faulty: " + std::string(place) + " fails as asked";
   compute_plugin_error_info info = {};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
+  info.next = next;
   info.code = code_from_name(code);
   info.argument = -1;
   info.native_code = 4711;

@@ -26,6 +26,9 @@ std::optional<Fault> next_fault(std::string_view place);
 inline const compute_plugin_host* host = nullptr;
 inline uint64_t host_device = 0;
 
+// What core does not know and may not skip.
+inline const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77, nullptr};
+
 // Does what a fault of any call does: throws, crashes, hangs, or makes an error. False: the call goes on as if nothing
 // were.
 bool act(const Fault& fault, std::string_view place, compute_error** out_error);
@@ -33,6 +36,6 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error);
 bool strike(std::string_view place, compute_error** out_error);
 
 compute_error_code code_from_name(std::string_view name);
-compute_error* make_error(std::string_view code, std::string_view place);
+compute_error* make_error(std::string_view code, std::string_view place, const void* next = nullptr);
 
 }  // namespace faulty

@@ -49,9 +49,6 @@ const T* resized(Padded<T>& object, Size T::*size, const std::optional<Fault>& f
 
 // ---- Slots ----------------------------------------------------------------------------------------------------------
 
-// What core does not know and may not skip.
-const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77, nullptr};
-
 compute_plugin_table real_table = {};
 compute_plugin_device_table real_device_table = {};
 const compute_plugin_table& real(const compute_plugin_table*) { return real_table; }
@@ -120,22 +117,23 @@ const compute_plugin_caps* caps(uint64_t device) {
   compute_error* error = nullptr;
   act(*fault, "caps", &error);
   static Padded<compute_plugin_caps> caps;
-  static compute_plugin_heap heap;
+  static compute_plugin_heap heaps[2];
   caps = padded(*real_caps);
-  heap = real_caps->heaps[0];
+  heaps[0] = heaps[1] = real_caps->heaps[0];
+  compute_plugin_heap& heap = heaps[fault->is("second_heap_next") ? 1 : 0];
   caps.value.next = fault->is("next") ? &must_be_understood : nullptr;
   if (fault->is("flags")) caps.value.flags |= static_cast<uint32_t>(fault->number());
-  if (fault->is("heap_next") || fault->is("heap_flags") || fault->is("heap_zero")) {
-    if (fault->is("heap_next")) heap.next = &must_be_understood;
+  if (fault->is("heap_next") || fault->is("second_heap_next") || fault->is("heap_flags") || fault->is("heap_zero")) {
+    if (fault->is("heap_next") || fault->is("second_heap_next")) heap.next = &must_be_understood;
     if (fault->is("heap_flags")) heap.flags |= static_cast<uint32_t>(fault->number());
     if (fault->is("heap_zero")) heap.struct_size = 0;
-    caps.value.heaps = &heap;
-    caps.value.heap_count = 1;
+    caps.value.heaps = heaps;
+    caps.value.heap_count = 2;
   }
   if (fault->is("no_heaps")) caps.value.heap_count = 0;
   if (fault->is("alignment") || fault->is("base_alignment")) {
     (fault->is("alignment") ? heap.offset_alignment : heap.base_alignment) = fault->is("alignment") ? 3 : 16;
-    caps.value.heaps = &heap;
+    caps.value.heaps = heaps;
     caps.value.heap_count = 1;
   }
   return resized(caps, &compute_plugin_caps::struct_size, fault, offsetof(compute_plugin_caps, heap_count));
@@ -148,11 +146,14 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
   out_info->supported = 0;
   compute_error* error = nullptr;
   if (act(*fault, "op_query", &error)) return error;
-  if (fault->is("refuse")) {
+  if (fault->is("answer_next")) out_info->next = &must_be_understood;
+  if (fault->is("answer_flags")) out_info->flags = static_cast<uint32_t>(fault->number());
+  if (fault->is("refuse") || fault->is("refuse_next")) {
     static constexpr std::string_view kText = "faulty refuses as asked", kHint = "ask another device";
     compute_plugin_refusal refusal = {};
     refusal.struct_size = sizeof refusal;
     refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+    refusal.next = fault->is("refuse_next") ? &must_be_understood : nullptr;
     refusal.reason = static_cast<int32_t>(fault->number());
     refusal.text = {kText.data(), static_cast<int64_t>(kText.size())};
     refusal.hint = {kHint.data(), static_cast<int64_t>(kHint.size())};
@@ -238,6 +239,16 @@ void deliver(void* context, const compute_plugin_device_info* info) {
   Padded<compute_plugin_device_info> changed = padded(*info);
   static constexpr std::string_view kWhy = "the faulty driver is too old";
   if (fault && fault->is("next")) changed.value.next = &must_be_understood;
+  if (fault && fault->is("property_next")) {
+    static compute_plugin_property properties[2] = {};
+    for (compute_plugin_property& property : properties) {
+      property.struct_size = sizeof property;
+      property.struct_type = COMPUTE_PLUGIN_STRUCT_PROPERTY;
+    }
+    properties[1].next = &must_be_understood;
+    changed.value.properties = properties;
+    changed.value.property_count = 2;
+  }
   if (fault && fault->is("text")) changed.value.description = {nullptr, 5};
   if (fault && fault->is("bytes")) changed.value.description = {"\xff\xfe\x80", 3};
   if (fault && fault->is("unusable")) changed.value.unusable = {kWhy.data(), static_cast<int64_t>(kWhy.size())};
@@ -249,11 +260,12 @@ void deliver(void* context, const compute_plugin_device_info* info) {
 compute_error* enumerate(const compute_plugin_sink* sink) {
   compute_error* error = nullptr;
   if (strike("enumerate", &error)) return error;
-  if (next_fault("requirement")) {
+  if (const std::optional<Fault> fault = next_fault("requirement")) {
     auto text = [](std::string_view view) { return compute_string{view.data(), static_cast<int64_t>(view.size())}; };
     compute_plugin_requirement requirement = {};
     requirement.struct_size = sizeof requirement;
     requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
+    requirement.next = fault->is("next") ? &must_be_understood : nullptr;
     requirement.name = text("libabsent");
     requirement.tried = text("libabsent.so.2\nlibabsent.so.1");
     requirement.error = text("libabsent.so.1: cannot open shared object file");

@@ -17,7 +17,10 @@ std::byte* host_address(uint64_t buffer) { return reinterpret_cast<std::byte*>(s
 
 compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
-  return guard([&] { *out_buffer = from_handle<Device>(device).memory.allocate(request->heap, request->size_bytes); });
+  return guard([&] {
+    understand(*request, "the allocation");
+    *out_buffer = from_handle<Device>(device).memory.allocate(request->heap, request->size_bytes);
+  });
 }
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {

@@ -79,6 +79,25 @@ const T& element(const T* array, int64_t index) {
   return *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(array) + index * array->struct_size);
 }
 
+// What core asks for and we do not know. Entries of a `next` chain that must be understood, and flags 16 to 31, are
+// refused; the rest is skipped. Every function that is given a struct begins with this.
+inline void understand_flags(uint32_t flags, const char* what) {
+  if (flags < 65536) return;
+  throw Failure(COMPUTE_ERROR_UNSUPPORTED, std::string("minimal: ") + what + " has flags that must be understood");
+}
+template <class T>
+void understand(const T& given, const char* what) {
+  const void* next = given.next;
+  while (next != nullptr) {
+    const auto& entry = *static_cast<const compute_struct_header*>(next);
+    if (entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) {
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, std::string("minimal: ") + what + " has an entry that must be understood");
+    }
+    next = entry.next;
+  }
+  if constexpr (requires { given.flags; }) understand_flags(given.flags, what);
+}
+
 // ---- What a device can be without -----------------------------------------------------------------------------------
 
 // COMPUTE_MINIMAL_WITHOUT: a list of what the devices lack, for tests of what is optional: dtypes (see plugin.cpp), and

@@ -82,10 +82,20 @@ namespace {
 using SharedPlan = std::shared_ptr<const Plan>;
 
 // Preparing costs so little that asking whether it would succeed is the same as trying.
+// The op and all that it points to.
+void understand_all(const compute_plugin_op& op) {
+  understand(op, "the op");
+  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) understand(element(op.tensors, i), "a tensor of the op");
+  for (int32_t i = 0; i < op.attribute_count; ++i) understand(element(op.attributes, i), "an attribute of the op");
+  for (int32_t i = 0; i < op.expression_count; ++i) understand(*op.expressions[i], "an expression of the op");
+}
+
 compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
                         void* context) {
   out_info->supported = 0;
   return guard([&] {
+    understand_all(*op);
+    understand(*out_info, "the answer");
     try {
       Plan plan(*op);
       out_info->supported = 1;
@@ -105,6 +115,8 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
                           compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
+    understand_all(*op);
+    understand(*out_info, "the plan's answer");
     try {
       auto plan = std::make_unique<SharedPlan>(std::make_shared<const Plan>(*op));
       out_info->reports_faults = (*plan)->primitive->reports_faults;
@@ -131,6 +143,7 @@ void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* recor
 
 compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
+    understand(*run, "the run");
     Stream& stream = from_handle<Stream>(run->stream);
     const SharedPlan shared = from_handle<SharedPlan>(plan);
     Operands operands;

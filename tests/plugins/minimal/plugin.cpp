@@ -108,11 +108,12 @@ const compute_plugin_device_table& device_table() {
   return device_table;
 }
 
-compute_error* device_open(uint64_t, const compute_plugin_device_options*, uint64_t* out_device,
+compute_error* device_open(uint64_t, const compute_plugin_device_options* options, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
+    understand(*options, "the device's options");
     *out_device = to_handle(new Device(memory_bytes()));
     *out_table = &device_table();
   });

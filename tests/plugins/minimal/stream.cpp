@@ -105,9 +105,10 @@ void Stream::work() {
 
 namespace {
 
-compute_error* stream_create(uint64_t device, const compute_plugin_stream_options*, uint64_t* out_stream) {
+compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
   return guard([&] {
+    understand(*options, "the stream's options");
     Device& owner = from_handle<Device>(device);
     auto stream = std::make_unique<Stream>(owner.memory);
     std::lock_guard lock(owner.mutex);
@@ -118,8 +119,9 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
 
 void stream_destroy(uint64_t stream) { from_handle<Stream>(stream).retire(); }
 
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t) {
+compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the mark");
     Stream& self = from_handle<Stream>(stream);
     self.submit([timeline = self.timeline, number] { timeline->reach(number); });
   });

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What core may ask for that this plugin was not built to know: skipped where the interface allows it, else refused.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+
+#include "plugins/common/host.hpp"
+
+namespace compute::common {
+
+// Throws UNSUPPORTED for an entry of a `next` chain that must be understood: plugins of this project know none.
+void require_known_entries(const void* next, const char* what);
+
+// Throws UNSUPPORTED for flags that must be understood, 16 to 31, of which no struct has any yet.
+inline void require_known_flags(uint32_t flags, const char* what) {
+  constexpr uint32_t kMustUnderstand = 0xffff0000u;
+  if ((flags & kMustUnderstand) != 0) [[unlikely]] {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has the flags " + std::to_string(flags) + ", of which this plugin does not know " +
+                                               std::to_string(flags & kMustUnderstand) + " and must not ignore them");
+  }
+}
+
+// Both, for a struct that core made. NULL is one without anything.
+template <class T>
+void require_understood(const T* given, const char* what) {
+  if (given == nullptr) return;
+  if (given->next != nullptr) [[unlikely]] require_known_entries(given->next, what);
+  if constexpr (requires { given->flags; }) {
+    if (COMPUTE_PLUGIN_HAS(given, flags)) require_known_flags(given->flags, what);
+  }
+}
+
+// The same for every element of an array.
+template <class T>
+void require_understood(const T* array, int64_t count, const char* what) {
+  for (int64_t i = 0; i < count; ++i) require_understood(at_step(array, i), what);
+}
+
+}  // namespace compute::common

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in core's place and asks a plugin for what it cannot know: `next` entries and flags of a newer interface. What must be understood is
+// UNSUPPORTED, everything else is skipped. The argument is the plugin's file.
+#include <compute/plugin.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+
+struct compute_error {
+  compute_error_code code;
+  std::string message;
+};
+
+namespace {
+
+constexpr compute_struct_header kMust = {sizeof kMust, COMPUTE_STRUCT_MUST_UNDERSTAND | 77, nullptr};
+constexpr compute_struct_header kMay = {sizeof kMay, 77, nullptr};
+constexpr compute_struct_header kMustAtEnd = {sizeof kMustAtEnd, 78, &kMust};
+
+const char* plugin_file = nullptr;
+
+const compute_plugin_host kHost = {
+    .table_size = sizeof kHost,
+    .interface_newest = COMPUTE_PLUGIN_INTERFACE,
+    .core_version = 1,
+    .error_new = [](const compute_plugin_error_info* info) {
+      return new compute_error{info->code, std::string(info->message.data, static_cast<size_t>(info->message.size))};
+    },
+    .error_free = [](compute_error* error) { delete error; },
+    .error_code = [](const compute_error* error) { return error->code; },
+    .log = [](int32_t, const char*, const char*, int64_t) {},
+    .setting = [](const char* name, int64_t name_size, char* buffer, int64_t capacity) -> int64_t {
+      const char* value = std::getenv(std::string(name, static_cast<size_t>(name_size)).c_str());
+      if (value == nullptr) return -1;
+      const std::string_view text = value;
+      std::memcpy(buffer, text.data(), std::min<size_t>(text.size(), static_cast<size_t>(capacity)));
+      return static_cast<int64_t>(text.size());
+    },
+    .report_async = [](uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; },
+};
+
+// The code of an error, which ends here.
+compute_error_code code_of(compute_error* error, std::string* out_message = nullptr) {
+  if (error == nullptr) return COMPUTE_OK;
+  const compute_error_code code = error->code;
+  if (out_message != nullptr) *out_message = error->message;
+  delete error;
+  return code;
+}
+
+#define EXPECT_GOOD(call)                                            \
+  do {                                                               \
+    std::string message;                                             \
+    EXPECT_EQ(code_of(call, &message), COMPUTE_OK) << message;       \
+  } while (false)
+
+template <class T>
+T sized(uint32_t type) {
+  T value{};
+  value.struct_size = sizeof value;
+  value.struct_type = type;
+  return value;
+}
+
+compute_string text(std::string_view value) { return {value.data(), static_cast<int64_t>(value.size())}; }
+
+class Understood : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    void* library = dlopen(plugin_file, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto open = reinterpret_cast<compute_plugin_open_function>(dlsym(library, "compute_plugin_open"));
+    ASSERT_NE(open, nullptr);
+    std::string message;
+    ASSERT_EQ(code_of(open(COMPUTE_PLUGIN_INTERFACE, &kHost, &plugin), &message), COMPUTE_OK) << message;
+    const compute_plugin_sink sink = {
+        sizeof sink, nullptr,
+        [](void*, const compute_plugin_device_info* info) {
+          if (!has_id && info->unusable.size == 0) id = info->id;
+          has_id = has_id || info->unusable.size == 0;
+        },
+        [](void*, const compute_plugin_requirement* requirement) {
+          if (requirement->required == 1 && requirement->state != 1) missing = std::string(requirement->name.data, static_cast<size_t>(requirement->name.size));
+        }};
+    ASSERT_EQ(code_of(plugin->enumerate(&sink), &message), COMPUTE_OK) << message;
+    if (!has_id) return;
+    auto options = sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS);
+    ASSERT_EQ(code_of(plugin->device_open(id, &options, &device, &table), &message), COMPUTE_OK) << message;
+    const compute_plugin_caps& caps = *table->caps(device);
+    is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+    auto stream_options = sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS);
+    ASSERT_EQ(code_of(table->stream_create(device, &stream_options, &stream), &message), COMPUTE_OK) << message;
+    for (compute_plugin_operand& operand : operands) operand.buffer = allocated();
+  }
+
+  void SetUp() override {
+    if (!has_id) GTEST_SKIP() << "there is no device: " << missing << " is missing";
+  }
+
+  static uint64_t allocated() {
+    alignas(64) static char storage[4][64];
+    static int used = 0;
+    if (is_host) return reinterpret_cast<uint64_t>(storage[used++]);
+    auto request = sized<compute_plugin_allocation>(COMPUTE_PLUGIN_STRUCT_ALLOCATION);
+    request.size_bytes = 64;
+    uint64_t buffer = 0;
+    EXPECT_GOOD(table->memory_allocate(device, &request, &buffer));
+    return buffer;
+  }
+
+  // `call` sees what `value` has. A call that succeeds gives back what it made.
+  template <class T>
+  static void expect_understood(T& value, const std::function<compute_error*()>& call) {
+    const auto expect = [&](compute_error_code code, const char* what) {
+      std::string message;
+      EXPECT_EQ(code_of(call(), &message), code) << what << " " << message;
+      if (code != COMPUTE_OK) {
+        EXPECT_NE(message.find("must"), std::string::npos) << message;
+      }
+    };
+    expect(COMPUTE_OK, "as it is");
+    value.next = &kMust;
+    expect(COMPUTE_ERROR_UNSUPPORTED, "an entry that must be understood");
+    value.next = &kMustAtEnd;
+    expect(COMPUTE_ERROR_UNSUPPORTED, "the last entry must be understood");
+    value.next = &kMay;
+    expect(COMPUTE_OK, "an entry that may be skipped");
+    value.next = nullptr;
+    if constexpr (requires { value.flags; }) {
+      const uint32_t flags = value.flags;
+      for (const uint32_t must : {1u << 16, 1u << 31}) {
+        value.flags = flags | must;
+        expect(COMPUTE_ERROR_UNSUPPORTED, "a flag that must be understood");
+      }
+      value.flags = flags | 1u << 15;
+      expect(COMPUTE_OK, "a flag that may be ignored");
+      value.flags = flags;
+    }
+  }
+
+  static inline const compute_plugin_table* plugin = nullptr;
+  static inline const compute_plugin_device_table* table = nullptr;
+  static inline bool has_id = false, is_host = false;
+  static inline std::string missing = "the driver";
+  static inline uint64_t id = 0, device = 0, stream = 0;
+  static inline std::array<compute_plugin_operand, 3> operands{};  // input, index, output
+};
+
+// gather of 4 numbers with an index: it has attributes, arrays of tensors and, as every op could, an expression behind them.
+struct Gather {
+  Gather() {
+    for (compute_plugin_tensor& tensor : tensors) {
+      tensor = sized<compute_plugin_tensor>(COMPUTE_PLUGIN_STRUCT_TENSOR);
+      tensor.dtype = COMPUTE_DTYPE_FLOAT32;
+      tensor.rank = 1;
+      tensor.shape = &kExtent;
+      tensor.strides = &kStride;
+      tensor.access = COMPUTE_TENSOR_INPUT;
+      tensor.alignment = 64;
+    }
+    tensors[1].dtype = COMPUTE_DTYPE_INT64;
+    tensors[2].access = COMPUTE_TENSOR_OUTPUT;
+    attribute.name = "axis";
+    attribute.name_size = 4;
+    attribute.kind = COMPUTE_KIND_INT64;
+    attribute.count = 1;
+    attribute.values = &kAxis;
+    op.name = text("gather");
+    op.version = 1;
+    op.input_count = 2;
+    op.output_count = 1;
+    op.tensors = tensors.data();
+    op.attributes = &attribute;
+    op.attribute_count = 1;
+  }
+
+  static constexpr int64_t kExtent = 4, kStride = 1, kAxis = 0;
+  std::array<compute_plugin_tensor, 3> tensors;
+  compute_attribute attribute = sized<compute_attribute>(COMPUTE_STRUCT_ATTRIBUTE);
+  compute_plugin_op op = sized<compute_plugin_op>(COMPUTE_PLUGIN_STRUCT_OP);
+};
+
+// map of x -> x.
+struct Map {
+  Map() {
+    for (compute_plugin_tensor& tensor : tensors) {
+      tensor = sized<compute_plugin_tensor>(COMPUTE_PLUGIN_STRUCT_TENSOR);
+      tensor.dtype = COMPUTE_DTYPE_FLOAT32;
+      tensor.rank = 1;
+      tensor.shape = &Gather::kExtent;
+      tensor.strides = &Gather::kStride;
+      tensor.access = COMPUTE_TENSOR_INPUT;
+      tensor.alignment = 64;
+    }
+    tensors[1].access = COMPUTE_TENSOR_OUTPUT;
+    node.kind = COMPUTE_NODE_INPUT;
+    node.dtype = COMPUTE_DTYPE_FLOAT32;
+    std::memcpy(expression.digest, "a digest of mine", 16);
+    expression.node_count = expression.input_count = expression.output_count = 1;
+    expression.nodes = &node;
+    expression.outputs = &kOutput;
+    op.name = text("map");
+    op.version = 1;
+    op.input_count = op.output_count = 1;
+    op.tensors = tensors.data();
+    op.expression_count = 1;
+    op.expressions = &expressions;
+  }
+
+  static constexpr int32_t kOutput = 0;
+  std::array<compute_plugin_tensor, 2> tensors;
+  compute_plugin_node node{};
+  compute_plugin_expression expression = sized<compute_plugin_expression>(COMPUTE_PLUGIN_STRUCT_EXPRESSION);
+  const compute_plugin_expression* expressions = &expression;
+  compute_plugin_op op = sized<compute_plugin_op>(COMPUTE_PLUGIN_STRUCT_OP);
+};
+
+TEST_F(Understood, DeviceOptions) {
+  auto options = sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS);
+  expect_understood(options, [&] {
+    uint64_t opened = 0;
+    const compute_plugin_device_table* out_table = nullptr;
+    compute_error* error = plugin->device_open(id, &options, &opened, &out_table);
+    if (error == nullptr) out_table->close(opened);
+    return error;
+  });
+}
+
+TEST_F(Understood, StreamsAndMarks) {
+  auto options = sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS);
+  expect_understood(options, [&] {
+    uint64_t made = 0;
+    compute_error* error = table->stream_create(device, &options, &made);
+    if (error == nullptr) table->stream_destroy(made);
+    return error;
+  });
+  uint64_t made = 0;
+  EXPECT_GOOD(table->stream_create(device, &options, &made));
+  EXPECT_EQ(code_of(table->stream_mark(made, 1, 1u << 16)), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_GOOD(table->stream_mark(made, 1, 1u << 15));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(made, 1, INT64_MAX, &reached));
+  EXPECT_EQ(reached, 1u);
+  table->stream_destroy(made);
+}
+
+TEST_F(Understood, Allocations) {
+  if (table->memory_allocate == nullptr) GTEST_SKIP() << "core allocates";
+  auto request = sized<compute_plugin_allocation>(COMPUTE_PLUGIN_STRUCT_ALLOCATION);
+  request.size_bytes = 64;
+  expect_understood(request, [&] {
+    uint64_t buffer = 0;
+    compute_error* error = table->memory_allocate(device, &request, &buffer);
+    if (error == nullptr) table->memory_free(device, 0, buffer);
+    return error;
+  });
+}
+
+TEST_F(Understood, Imports) {
+  if (table->memory_import == nullptr) GTEST_SKIP() << "there is no memory_import";
+  auto import = sized<compute_plugin_import>(COMPUTE_PLUGIN_STRUCT_IMPORT);
+  import.next = &kMust;
+  uint64_t buffer = 0;
+  std::string message;
+  EXPECT_EQ(code_of(table->memory_import(device, &import, &buffer), &message), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_NE(message.find("must"), std::string::npos) << message;
+}
+
+compute_error* query(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op, compute_plugin_query_info& info) {
+  static const compute_plugin_refuse no = [](void*, const compute_plugin_refusal* refusal) {
+    ADD_FAILURE() << std::string(refusal->text.data, static_cast<size_t>(refusal->text.size));
+  };
+  return table.op_query(device, &op, &info, no, nullptr);
+}
+
+TEST_F(Understood, QueriesAndPlans) {
+  auto query_info = sized<compute_plugin_query_info>(COMPUTE_PLUGIN_STRUCT_QUERY_INFO);
+  auto plan_info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
+  Gather gather;
+  Map map;
+  const auto expect_both = [&](auto& value, const compute_plugin_op& op) {
+    expect_understood(value, [&] { return query(*table, device, op, query_info); });
+    expect_understood(value, [&] {
+      uint64_t plan = 0;
+      compute_error* error = table->op_prepare(device, &op, &plan, &plan_info);
+      if (error == nullptr) table->op_release(device, plan);
+      return error;
+    });
+  };
+  expect_both(gather.op, gather.op);
+  for (compute_plugin_tensor& tensor : gather.tensors) expect_both(tensor, gather.op);
+  expect_both(gather.attribute, gather.op);
+  expect_both(map.expression, map.op);
+
+  for (const void* next : {static_cast<const void*>(&kMust), static_cast<const void*>(&kMay)}) {
+    const compute_error_code code = next == &kMust ? COMPUTE_ERROR_UNSUPPORTED : COMPUTE_OK;
+    query_info.next = plan_info.next = next;
+    EXPECT_EQ(code_of(query(*table, device, map.op, query_info)), code);
+    uint64_t plan = 0;
+    EXPECT_EQ(code_of(table->op_prepare(device, &map.op, &plan, &plan_info)), code);
+    if (plan != 0) table->op_release(device, plan);
+  }
+}
+
+TEST_F(Understood, RunsAndGraphs) {
+  Map map;
+  auto info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
+  uint64_t plan = 0;
+  EXPECT_GOOD(table->op_prepare(device, &map.op, &plan, &info));
+  auto run = sized<compute_plugin_run>(COMPUTE_PLUGIN_STRUCT_RUN);
+  const compute_plugin_operand tensors[] = {operands[0], operands[2]};
+  run.stream = stream;
+  run.tensors = tensors;
+  run.tensor_count = 2;
+  expect_understood(run, [&] { return table->op_run(plan, &run); });
+
+  const auto* graphs = plugin->get_extension == nullptr
+                           ? nullptr
+                           : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(device, COMPUTE_EXT_GRAPH_V1));
+  if (graphs != nullptr) {
+    std::array<compute_plugin_graph_node, 2> nodes;
+    for (compute_plugin_graph_node& node : nodes) {
+      node = sized<compute_plugin_graph_node>(COMPUTE_PLUGIN_STRUCT_GRAPH_NODE);
+      node.kind = 1;
+      node.plan = plan;
+      node.run = &run;
+    }
+    const auto create = [&] {
+      uint64_t graph = 0;
+      compute_error* error = graphs->create(device, nodes.data(), 2, 0, &graph);
+      if (error == nullptr) graphs->release(device, graph);
+      return error;
+    };
+    for (compute_plugin_graph_node& node : nodes) expect_understood(node, create);
+    expect_understood(run, create);
+  }
+  // What was queued ends before the plan does.
+  EXPECT_GOOD(table->stream_mark(stream, 1, 0));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(stream, 1, INT64_MAX, &reached));
+  table->op_release(device, plan);
+}
+
+TEST_F(Understood, Kernels) {
+  const compute_plugin_kernel_table* kernels = table->kernels == nullptr ? nullptr : table->kernels(device);
+  if (kernels == nullptr) GTEST_SKIP() << "there are no kernels";
+  auto source = sized<compute_plugin_kernel_source>(COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE);
+  source.language = text("portable");
+  source.source = text("COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x, const f32 y) { x[0] = y; }");
+  source.name = text("f");
+  auto info = sized<compute_plugin_kernel_info>(COMPUTE_PLUGIN_STRUCT_KERNEL_INFO);
+  const auto compile = [&] {
+    uint64_t kernel = 0;
+    compute_error* error = kernels->compile(device, &source, &kernel, &info);
+    if (error == nullptr) kernels->release(device, kernel);
+    return error;
+  };
+  expect_understood(source, compile);
+  expect_understood(info, compile);
+
+  uint64_t kernel = 0;
+  EXPECT_GOOD(kernels->compile(device, &source, &kernel, &info));
+  const float value = 1;
+  std::array<compute_plugin_kernel_argument, 2> arguments;
+  for (auto& argument : arguments) argument = sized<compute_plugin_kernel_argument>(COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT);
+  arguments[0].kind = 1;
+  arguments[0].access = COMPUTE_TENSOR_OUTPUT;
+  arguments[0].tensor = operands[2];
+  arguments[1].kind = 2;
+  arguments[1].value = &value;
+  arguments[1].value_size = sizeof value;
+  auto launch = sized<compute_plugin_launch>(COMPUTE_PLUGIN_STRUCT_LAUNCH);
+  launch.stream = stream;
+  for (int axis = 0; axis < 3; ++axis) launch.groups[axis] = launch.group_size[axis] = 1;
+  launch.arguments = arguments.data();
+  launch.argument_count = 2;
+  const auto start = [&] { return kernels->launch(kernel, &launch); };
+  expect_understood(launch, start);
+  for (auto& argument : arguments) expect_understood(argument, start);
+  EXPECT_GOOD(table->stream_mark(stream, 2, 0));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(stream, 2, INT64_MAX, &reached));
+  kernels->release(device, kernel);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  testing::InitGoogleTest(&count, arguments);
+  if (count != 2) return 2;
+  plugin_file = arguments[1];
+  return RUN_ALL_TESTS();
+}
