@@ -27,6 +27,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kMaxDynamicEntries = 1 << 16;
 constexpr size_t kMaxStringBytes = 4096;  // PATH_MAX; a longer name names no file
+constexpr size_t kMaxSymbols = 1 << 20;
 constexpr size_t kMaxLibraries = 4096;    // of one file's dependencies, all levels
 
 #if defined(__x86_64__)
@@ -162,7 +163,43 @@ class ElfReader {
     return image;
   }
 
+  std::vector<std::string> exports() {
+    std::vector<std::string> names;
+    if (!check_header().empty() || header_.e_shentsize != sizeof(ElfW(Shdr))) return names;
+    for (size_t i = 0; i < header_.e_shnum; ++i) {
+      const std::optional<ElfW(Shdr)> symbols = section(i);
+      if (!symbols || symbols->sh_type != SHT_DYNSYM) continue;
+      const std::optional<ElfW(Shdr)> strings = section(symbols->sh_link);
+      if (!strings) break;
+      const size_t count = std::min<uint64_t>(symbols->sh_size / sizeof(ElfW(Sym)), kMaxSymbols);
+      for (size_t s = 0; s < count; ++s) {
+        if (symbols->sh_offset > file_.size()) break;
+        const std::optional<ElfW(Sym)> symbol = read_at<ElfW(Sym)>(file_, symbols->sh_offset + s * sizeof(ElfW(Sym)));
+        if (!symbol) break;
+        if (!is_exported(*symbol) || strings->sh_offset > file_.size()) continue;
+        std::optional<std::string> name = string_at(file_, strings->sh_offset + symbol->st_name);
+        // those two are the linker's
+        if (name && *name != "_init" && *name != "_fini") names.push_back(std::move(*name));
+      }
+      break;
+    }
+    return names;
+  }
+
  private:
+  static bool is_exported(const ElfW(Sym) & symbol) {
+    // the fields are read alike in both classes
+    const int type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info), seen = ELF64_ST_VISIBILITY(symbol.st_other);
+    const bool is_thing = type == STT_FUNC || type == STT_OBJECT || type == STT_TLS || type == STT_GNU_IFUNC;
+    const bool is_global = binding == STB_GLOBAL || binding == STB_WEAK || binding == STB_GNU_UNIQUE;
+    return symbol.st_shndx != SHN_UNDEF && is_thing && is_global && (seen == STV_DEFAULT || seen == STV_PROTECTED);
+  }
+
+  std::optional<ElfW(Shdr)> section(size_t i) const {
+    if (header_.e_shoff == 0 || header_.e_shoff > file_.size()) return std::nullopt;
+    return read_at<ElfW(Shdr)>(file_, header_.e_shoff + i * sizeof(ElfW(Shdr)));
+  }
+
   std::string check_header() {
     if (file_.size() < SELFMAG || std::memcmp(file_.data(), ELFMAG, SELFMAG) != 0) return describe_alien(file_);
     const std::optional<ElfW(Ehdr)> header = read_at<ElfW(Ehdr)>(file_, 0);
@@ -498,6 +535,13 @@ ElfImage read_elf_file(const std::filesystem::path& file) {
   image.problem = mapped.problem();
   image.is_short = mapped.is_short();
   return image;
+}
+
+std::vector<std::string> exported_names(Bytes file) { return ElfReader(file).exports(); }
+
+std::vector<std::string> exported_names(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  return exported_names(mapped.bytes());
 }
 
 std::vector<std::string> find_in_cache(Bytes cache, std::string_view name) {

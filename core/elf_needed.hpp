@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which libraries an ELF file needs and which of them are not there: all of them, where dlopen's message names the
+// What an ELF file exports, and which libraries it needs and which of them are not there: all of them, where dlopen's message names the
 // first. Nothing is loaded or run; the files are read with every offset checked, for they may be truncated or alien.
 #ifndef COMPUTE_CORE_ELF_NEEDED_HPP_
 #define COMPUTE_CORE_ELF_NEEDED_HPP_
@@ -31,6 +31,10 @@ ElfImage read_elf(std::span<const std::byte> file);
 
 // The same for a file, mapped; the problem is the system's word where it cannot be opened.
 ElfImage read_elf_file(const std::filesystem::path& file);
+
+// Functions and data that a library shows to others, in the file's order; empty for a file that is none or that has no section headers.
+std::vector<std::string> exported_names(std::span<const std::byte> file);
+std::vector<std::string> exported_names(const std::filesystem::path& file);
 
 struct MissingLibrary {
   std::string name;

@@ -87,6 +87,15 @@ void write_requirement(TextWriter& out, const RequirementReport& requirement) {
   if (!requirement.effect.empty()) out.row(4, "", "without it: " + requirement.effect);
 }
 
+std::string exports_text(const std::vector<std::string>& names) {
+  constexpr size_t kMostShown = 5;
+  const size_t shown = std::min(names.size(), kMostShown);
+  const std::string more = names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "";
+  return "it exports more than its two functions, which other libraries may meet: " +
+         joined({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}) + more +
+         "; hide them by a version script";
+}
+
 void write_plugin(TextWriter& out, const PluginReport& plugin) {
   const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
   out.row(2, name, status_of(plugin) + ": " + printable(plugin.path, kLongestPath));
@@ -96,6 +105,7 @@ void write_plugin(TextWriter& out, const PluginReport& plugin) {
   if (!plugin.manifest.empty()) out.row(4, "manifest", printable(plugin.manifest, kLongestPath));
   if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
   if (!plugin.note.empty()) out.row(4, "", plugin.note);
+  if (!plugin.exports.empty()) out.row(4, "warning", exports_text(plugin.exports));
   for (const DeviceReport& device : plugin.devices) {
     out.row(4, device.name, device.description + (device.problem.empty() ? "" : "\nnot usable: " + device.problem));
   }
@@ -142,6 +152,7 @@ Json to_json(const PluginReport& plugin) {
           {"state", load_step_name(plugin.step)},
           {"rejected", or_null(plugin.rejected)},
           {"note", or_null(plugin.note)},
+          {"exports", plugin.exports},
           {"devices", std::move(devices)},
           {"missing_libraries", std::move(missing)},
           {"requirements", std::move(requirements)},

@@ -13,6 +13,7 @@
 //       "state": "found" | "manifest" | "dependencies" | "query" | "interface" | "opened": the last step that succeeded
 //       "rejected": why it went no further, or null
 //       "note": why a good plugin was not opened, or null
+//       "exports": [names that the library shows to others besides its two functions; only of opened plugins]
 //       "devices": [{"name", "description", "problem"}],   "problem" is null for a device that can be used
 //       "missing_libraries": [{"name", "needed_by", "tried": [...], "unfit": [...]}],
 //       "requirements": [{"name", "state": "found" | "missing" | "unusable" | "unknown", "required": bool,
@@ -74,6 +75,7 @@ struct PluginReport {
   LoadStep step = LoadStep::kFound;  // the last that succeeded
   std::string rejected;              // why the next one failed
   std::string note;                  // why a plugin was not opened although it could be
+  std::vector<std::string> exports;  // besides the two functions
   std::vector<DeviceReport> devices;
   std::vector<MissingLibrary> missing_libraries;
   std::vector<RequirementReport> requirements;

@@ -415,6 +415,17 @@ std::vector<std::string> Loader::names() const {
   return names;
 }
 
+std::vector<int32_t> Loader::kinds_of(std::string_view name) const {
+  std::vector<int32_t> kinds;
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    if (candidate->report.name != name) continue;
+    const std::optional<Manifest>& manifest = candidate->found.manifest;
+    if (!manifest || manifest->device_kinds.empty()) return {};
+    kinds.insert(kinds.end(), manifest->device_kinds.begin(), manifest->device_kinds.end());
+  }
+  return kinds;
+}
+
 std::vector<PluginProblem> Loader::problems() const {
   std::vector<PluginProblem> problems;
   const auto has_row = [&](const std::string& name) {
@@ -440,7 +451,14 @@ LoadReport Loader::report(bool refresh) {
     if (listing.fault.empty()) candidate->report.requirements = std::move(listing.requirements);
   }
   LoadReport report = report_;
-  for (const std::unique_ptr<Candidate>& candidate : candidates_) report.plugins.push_back(candidate->report);
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    PluginReport& row = report.plugins.emplace_back(candidate->report);
+    if (!row.is_opened()) continue;
+    row.exports = exported_names(candidate->found.library);
+    // those that somebody wrote down go first
+    std::stable_partition(row.exports.begin(), row.exports.end(), [](const std::string& name) { return !name.starts_with("_Z"); });
+    std::erase_if(row.exports, [](const std::string& name) { return name == "compute_plugin_query" || name == "compute_plugin_open"; });
+  }
   report.notes.insert(report.notes.end(), prober_.notes().begin(), prober_.notes().end());
   return report;
 }

@@ -42,6 +42,9 @@ class Loader {
   // is asked.
   std::vector<std::string> names() const;
 
+  // The kinds of device that the manifest of that plugin states; empty: any.
+  std::vector<int32_t> kinds_of(std::string_view name) const;
+
   // Opens the plugin of that name and lists its devices, once; does nothing for a name that no good plugin has.
   // Returns true if it did open it now. Files that state another name are left alone.
   bool open(std::string_view name);

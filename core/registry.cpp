@@ -77,7 +77,7 @@ class Catalogue {
   void open_for(const Selector& selector) {
     if (selector.may_choose_from("")) loader().ask_unnamed();
     for (const std::string& name : loader().names()) {
-      if (selector.may_choose_from(name)) loader_->open(name);
+      if (may_choose_from(selector, name)) loader_->open(name);
     }
   }
 
@@ -142,6 +142,17 @@ class Catalogue {
   bool has_loader() const { return loader_.has_value(); }
 
  private:
+  // The same as Selector's, with what manifests say: `gpu` takes nothing from a plugin that states no GPU.
+  bool may_choose_from(const Selector& selector, const std::string& name) const {
+    if (!selector.may_choose_from(name)) return false;
+    const std::vector<int32_t> kinds = loader_->kinds_of(name);
+    const auto is_gpu = [](int32_t kind) { return kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU || kind == COMPUTE_DEVICE_KIND_INTEGRATED_GPU; };
+    if (kinds.empty() || std::any_of(kinds.begin(), kinds.end(), is_gpu)) return true;
+    Selector others = selector;
+    std::erase_if(others.items, [](const SelectorItem& item) { return item.is_gpu() && !item.exclude; });
+    return (selector.is_unset() || !others.is_unset()) && others.may_choose_from(name);
+  }
+
   std::optional<Loader> loader_;
   std::vector<std::string> notes_;
   KnownDevice host_;

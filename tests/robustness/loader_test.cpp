@@ -99,6 +99,19 @@ ISOLATED_TEST(Loader, BothExportsMustBeThere) {
   expect_rejected({"compute_plugin_query", "compute_plugin_open"});
 }
 
+ISOLATED_TEST(Loader, MoreExportsAreNamed) {
+  use_plugins({"open_handed", "minimal"});
+  const std::string report = load_report();
+  EXPECT_NE(report.find("it exports more than its two functions"), std::string::npos) << report;
+  EXPECT_NE(report.find("compute_faulty_helper"), std::string::npos) << report;
+  EXPECT_TRUE(has(device_names(), "faulty0"));
+}
+
+ISOLATED_TEST(Loader, OurPluginsExportTwoFunctions) {
+  use_plugins({"minimal", "faulty"});
+  EXPECT_EQ(load_report().find("exports"), std::string::npos) << load_report();
+}
+
 ISOLATED_TEST(Loader, AlienFilesAreNamed) {
   const TemporaryFolder folder;
   const std::string good = contents_of(minimal_library());
@@ -193,6 +206,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"NameOfOurs", "manifest=name:OpenCL", {"opencl", "COMPUTE_PLUGIN_FILES"}},
                     Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not skip"}},
                     Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not skip"}},
+                    Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
+                    Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
+                    Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
+                    Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
                     Rejection{"DeviceOfSizeZero", "devices=zero", {"struct_size 0"}},
                     Rejection{"TextWithoutData", "devices=text", {"description", "NULL"}},
                     Rejection{"AnotherSanitizer", "manifest=sanitizer:memory", {"memory"}},
@@ -206,10 +223,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"EnumerateFails", "enumerate=error:INTERNAL", {"enumerate fails as asked"}},
                     Rejection{"EnumerateThrows", "enumerate=throw", {"throws in enumerate"}}),
     [](const auto& info) { return info.param.name; });
-                    Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
-                    Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
-                    Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
-                    Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
 
 ISOLATED_TEST(Loader, StructsOfOtherSizesAreAccepted) {
   use_plugins({"faulty"});
@@ -283,6 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"CapsNotUnderstood", "caps=next", {"faulty0", "caps", "0x8000004d"}},
                     Rejection{"FlagsNotUnderstood", "caps=flags:65536", {"faulty0", "caps", "0x10000"}},
                     Rejection{"HeapNotUnderstood", "caps=heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
+                    Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
                     Rejection{"HeapFlagsNotUnderstood", "caps=heap_flags:131072", {"faulty0", "caps", "heap", "0x20000"}},
                     Rejection{"HeapOfSizeZero", "caps=heap_zero", {"faulty0", "caps", "heap", "struct_size 0"}},
                     Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "gave 0"}},
@@ -296,12 +310,24 @@ INSTANTIATE_TEST_SUITE_P(
 ISOLATED_TEST(Loader, FilesThatTheSelectorCannotMatchAreNotOpened) {
   setenv("COMPUTE_PROBE", "0", 1);
   setenv("COMPUTE_DEVICE", "minimal0", 1);
-                    Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
   use_plugins({"faulty", "minimal"});
   set_faults("load=exit:42");
   const Device device = open(nullptr);
   EXPECT_EQ(read<float>(make_full(device, {2}, 3.0f)), std::vector<float>(2, 3.0f));
   EXPECT_STREQ(compute_device_name(device.get()), "minimal0");
+}
+
+ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
+  setenv("COMPUTE_PROBE", "0", 1);
+  const TemporaryFolder folder;
+  const std::string library = plugin_folder("faulty") + "/compute_plugin_faulty.so";
+  folder.write("faulty.json", "{\"name\": \"faulty\", \"library\": \"" + library + "\", \"devices\": [\"accelerator\", \"cpu\"]}");
+  setenv("COMPUTE_PLUGIN_PATH", folder.path().c_str(), 1);
+  Device device;
+  set_faults("load=exit:42");
+  EXPECT_OK(compute_device_open("gpu,cpu", device.out()));  // a GPU of another plugin, or cpu
+  set_faults("");
+  EXPECT_TRUE(has(device_names(), "faulty0"));  // it is there for whoever asks
 }
 
 ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {

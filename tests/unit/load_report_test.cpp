@@ -60,6 +60,7 @@ LoadReport example() {
   two.name = "two";
   two.path = "/two.so";
   two.step = LoadStep::kOpened;
+  two.exports = {"helper", "_ZN3two4initEv"};
   two.devices = {{"two0", "Two", ""}, {"two1", "Two", "the board is off"}};
   report.plugins = {cpu, cuda, acme, opencl, two};
   report.refused = {{"plugins", "named by COMPUTE_PLUGIN_PATH: not an absolute path"}};
@@ -89,6 +90,7 @@ TEST(LoadReport, PrintsAsText) {
   opencl          not opened: /lib/compute/plugins/compute_plugin_opencl.so
                   COMPUTE_DEVICE does not ask for it
   two             2 devices: /two.so
+    warning       it exports more than its two functions, which other libraries may meet: helper, _ZN3two4initEv; hide them by a version script
     two0          Two
     two1          Two
                   not usable: the board is off
@@ -118,6 +120,7 @@ TEST(LoadReport, PrintsAsJsonOfTheStatedSchema) {
   EXPECT_EQ(acme["rejected"], "2 libraries are missing");
   EXPECT_EQ(acme["missing_libraries"][1]["needed_by"], "/opt/acme/libbar.so");
   EXPECT_EQ(json["plugins"][3]["note"], "COMPUTE_DEVICE does not ask for it");
+  EXPECT_EQ(json["plugins"][4]["exports"][0], "helper");
   EXPECT_TRUE(json["plugins"][4]["devices"][0]["problem"].is_null());
   EXPECT_EQ(json["plugins"][4]["devices"][1]["problem"], "the board is off");
   EXPECT_EQ(json["refused"][0]["entry"], "plugins");
