@@ -248,13 +248,16 @@ void wait_for_buffer(Buffer& buffer, bool for_writing) {
 void wait_to_overwrite(Buffer& buffer) {
   wait_for_inherited(buffer);
   Accesses accesses;
+  Access last_write;
   {
     std::lock_guard guard(buffer.lock);
+    last_write = buffer.last_write;
     collect_accesses(buffer, accesses);
   }
   for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
   std::lock_guard guard(buffer.lock);
-  buffer.last_write = {};
+  // Another thread may have queued a write meanwhile.
+  if (buffer.last_write.timeline == last_write.timeline && buffer.last_write.number == last_write.number) buffer.last_write = {};
 }
 
 void require_values(Buffer& buffer) {
@@ -331,6 +334,7 @@ BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& devi
   const bool overwrites = use == MirrorUse::kOverwrite && begin % kGrain == 0;
   begin = begin / kGrain * kGrain;
   const bool keeps = !host.is_exposed();
+  const NotParked not_parked;  // what is waited for is waited for with the mirror lock held
   std::lock_guard guard(host.mirror_lock);
   auto found = std::find_if(host.mirrors.begin(), host.mirrors.end(),
                             [&](const Mirror& mirror) { return mirror.device == &device; });

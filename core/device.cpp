@@ -371,7 +371,9 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
   return guard([&] {
     require_not_null(out_statistics, "out_statistics");
     Device& self = checked(device);
-    const Undivided undivided;
+    const InUse in_use;
+    // After shutdown the device is closed; in a forked child its driver is not touched.
+    const bool may_ask = in_use.may_go_on() && self.health.load() != COMPUTE_HEALTH_FORKED;
     const MemoryStatistics memory = self.memory->statistics();
     const DeviceCounters& counters = self.counters;
     compute_device_statistics value{};
@@ -380,7 +382,7 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     value.memory_reserved = memory.reserved;
     value.memory_limit = memory.limit;
     value.memory_mirrors = memory.mirrors;
-    const std::optional<MemoryState> state = self.memory->state();
+    const std::optional<MemoryState> state = may_ask ? self.memory->state() : std::nullopt;
     value.memory_total = state ? state->total : -1;
     value.memory_available = state ? state->available : -1;
     value.blocks_live = memory.live_blocks;
@@ -418,6 +420,7 @@ compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
     if (keep_bytes < 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}, below 0", keep_bytes));
     }
+    if (self.health.load() == COMPUTE_HEALTH_FORKED) self.throw_unusable();
     for (Timeline* timeline : timelines_of(self)) timeline->poll();
     drop_mirrors(self);
     self.memory->trim(keep_bytes);

@@ -191,6 +191,7 @@ void make_native(compute_graph& graph) {
 }
 
 void run_graph(compute_graph& graph, Timeline& timeline) {
+  const NotParked not_parked;  // what is waited for is waited for with the graph's lock held
   std::lock_guard order(graph.lock);
   Recording& recording = *graph.recording;
   if (recording.runs.empty()) return;

@@ -160,9 +160,4 @@ int64_t host_memory_total() {
   return total;
 }
 
-int64_t resident_bytes() {
-  const int64_t kibibytes = number_after(content_of("/proc/self/status"), "RssAnon:");
-  return kibibytes >= 0 ? kibibytes * 1024 : -1;
-}
-
 }  // namespace compute

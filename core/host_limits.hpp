@@ -19,7 +19,4 @@ HostMemoryState host_memory_state(const std::string& root = "");
 // HostMemoryState::total, asked for once.
 int64_t host_memory_total();
 
-// Anonymous memory of this process that is in use, not merely reserved; -1: unknown.
-int64_t resident_bytes();
-
 }  // namespace compute

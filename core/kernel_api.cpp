@@ -14,7 +14,7 @@
 struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
   explicit compute_kernel(compute::Device& device) : device(device) {}
   ~compute_kernel() {
-    if (plugin_kernel == 0) return;
+    if (plugin_kernel == 0 || device.health.load() == COMPUTE_HEALTH_FORKED) return;
     for (compute::Timeline* timeline : compute::timelines_of(device)) {
       try {
         if (!timeline->immediate && timeline->submitted() > 0) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);

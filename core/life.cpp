@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <mutex>
+#include <vector>
 
 #include "core/config.hpp"
 #include "core/copy_helpers.hpp"
@@ -124,16 +126,22 @@ void watch_forks() noexcept { pthread_atfork(before_fork, after_fork_in_parent, 
 
 // Nobody is inside any more, and nothing is queued.
 void close_devices() {
-  bool all_closed = true;
+  std::vector<const Plugin*> with_open_devices;
   for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
     const bool is_exported = device->exports.load() > 0;
     if (device->plugin == nullptr) {
       if (!is_exported) device->memory->give_everything_back();
       continue;
     }
-    if (device->health.load() != COMPUTE_HEALTH_GOOD) continue;
-    if (is_exported && !device->is_host) {
-      all_closed = false;  // its memory is the plugin's
+    const int32_t health = device->health.load();
+    // Memory that is exported is the plugin's, and a device that does not answer, or is the parent's, is not touched.
+    const bool stays = health == COMPUTE_HEALTH_GOOD ? is_exported && !device->is_host : health != COMPUTE_HEALTH_CONTEXT_LOST;
+    if (stays) {
+      with_open_devices.push_back(device->plugin);
+      continue;
+    }
+    if (health == COMPUTE_HEALTH_CONTEXT_LOST) {
+      device->table.close();  // which frees all that is left of it
       continue;
     }
     device->plans->clear();
@@ -143,7 +151,7 @@ void close_devices() {
     device->table.close();
   }
   for (Plugin* plugin : Registry::instance().opened_plugins()) {
-    if (all_closed) plugin->table.close();
+    if (std::find(with_open_devices.begin(), with_open_devices.end(), plugin) == with_open_devices.end()) plugin->table.close();
   }
 }
 
@@ -155,8 +163,8 @@ bool shut_down(Deadline deadline) {
   drained = drain(deadline) && drained;
   drained = drain_background(left_until(deadline)) && drained;
   if (!drained) return false;  // work still uses the devices: they stay open until the process ends
-  devices_closed = true;
   close_devices();
+  devices_closed = true;
   return true;
 }
 
@@ -196,7 +204,9 @@ extern "C" compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drai
     if (!shutting_down.try_lock_until(deadline)) return;
     const std::lock_guard guard(shutting_down, std::adopt_lock);
     shutting_thread.store(&this_thread_use());
+    struct Done {
+      ~Done() { shutting_thread.store(nullptr); }
+    } done;
     *out_drained = shut_down(deadline) ? 1 : 0;
-    shutting_thread.store(nullptr);
   });
 }

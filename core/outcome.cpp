@@ -84,6 +84,12 @@ void Timeline::note_unsettled_locked() noexcept {
   has_unsettled_.store(!sources_.empty() || !faults_.empty(), std::memory_order_release);
 }
 
+void Timeline::forget_sources() noexcept {
+  std::lock_guard guard(outcome_lock_);
+  sources_.clear();
+  note_unsettled_locked();
+}
+
 bool Timeline::is_unsettled(uint64_t number) const noexcept {
   if (!has_unsettled()) return false;
   std::lock_guard guard(outcome_lock_);

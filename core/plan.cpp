@@ -165,7 +165,7 @@ void PlanCache::clear() noexcept {
   std::lock_guard guard(lock_);
   for (CallPlan* plan : by_age_) {
     for (PreparedStep& step : plan->steps) {
-      device_.table.op_release(step.plan);
+      if (step.plan != 0) device_.table.op_release(step.plan);
       step.plan = 0;
     }
   }

@@ -200,6 +200,7 @@ class TimelineRecycler {
       if (stream != 0) timeline->device.table.stream_destroy(stream);
       timeline->marks_.clear();
       timeline->waits_.clear();
+      timeline->forget_sources();
       if (timeline->failure() != nullptr) return true;
       try {
         all.idle.push_back(timeline);

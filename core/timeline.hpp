@@ -219,6 +219,8 @@ class Timeline {
   void note_end(const Failure& death) noexcept;
   void spoil_by(uint64_t number, const Failure* failure);
   void note_unsettled_locked() noexcept;
+  // Everything submitted is settled: what is left is of submissions that never came.
+  void forget_sources() noexcept;
 
   static constexpr uint64_t kInFlightLimit = 4096;
   static constexpr uint64_t kPollEvery = 256;

@@ -293,6 +293,7 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
 
 void unmap_in_place(Mapping& mapping) noexcept {
   Buffer& buffer = *mapping.tensor->buffer;
+  if (buffer.device.health.load() == COMPUTE_HEALTH_FORKED) return;
   buffer.device.table.memory_unmap(0, buffer.handle, mapping.plugin_map);
 }
 

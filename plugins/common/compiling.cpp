@@ -8,8 +8,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "plugins/common/host.hpp"
@@ -58,7 +58,11 @@ class Gate {
   void close() {
     is_ending_.store(true);
     if (process_ != getpid()) return;  // the child of a fork has no other threads
-    const auto end = Clock::now() + kPatience;
+    // One limit for all of the handlers, from the first that runs.
+    static constinit std::atomic<Clock::rep> limit{0};
+    Clock::rep none = 0;
+    limit.compare_exchange_strong(none, (Clock::now() + kPatience).time_since_epoch().count());
+    const Clock::time_point end{Clock::duration(limit.load())};
     while (compiling_.load() > own_depth && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
@@ -73,8 +77,8 @@ class Gate {
       try {
         std::thread([this] { tick(); }).detach();
         has_watch_ = true;
-      } catch (const std::system_error&) {
-        // What is registered before and after has to do.
+      } catch (const std::exception&) {
+        // No thread, or no memory for one. What is registered before and after has to do.
       }
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }

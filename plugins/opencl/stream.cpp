@@ -89,15 +89,28 @@ void Stream::mark(uint64_t number) {
 }
 
 void Stream::wait(Stream* other, uint64_t number) {
-  Event event;
+  Event event, end;
   {
     std::lock_guard lock(other->mutex_);
     other->settle_locked();
-    if (other->reached_ >= number || other->error_) return;
+    if (other->reached_ >= number) return;
+    if (other->error_) {
+      // What is queued behind the failure may still write. Its end may count as failed, which this stream must not: it is waited for here.
+      if (other->is_over_locked() || !other->end_) return;
+      check(api().clRetainEvent(other->end_.get()), "clRetainEvent");
+      end = Event(other->end_.get());
+    }
     const auto found = std::find_if(other->marks_.begin(), other->marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
-    if (found == other->marks_.end()) return;
-    check(api().clRetainEvent(found->event.get()), "clRetainEvent");
-    event = Event(found->event.get());
+    if (!end) {
+      if (found == other->marks_.end()) return;
+      check(api().clRetainEvent(found->event.get()), "clRetainEvent");
+      event = Event(found->event.get());
+    }
+  }
+  if (end) {
+    const cl_event waited = end.get();
+    api().clWaitForEvents(1, &waited);
+    return;
   }
   if (other->device_ != device_) {
     // Events are of one context: one of this context takes the other's place.

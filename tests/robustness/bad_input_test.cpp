@@ -906,5 +906,48 @@ ISOLATED_TEST(BadInput, MemoryThatIsNotThere) {
   EXPECT_FAILS(run_op("exp", nullptr, {tall}, out.out()), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
 }
 
+// ---- More memory than the machine has ------------------------------------------------------------------------------
+
+compute_error* make_bytes(compute_device* device, int64_t size_bytes, Tensor& out) {
+  return compute_tensor_empty(device, COMPUTE_DTYPE_UINT8, 1, &size_bytes, out.out());
+}
+
+compute_device_statistics statistics_of(compute_device* device) {
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  EXPECT_OK(compute_device_get_statistics(device, &statistics));
+  return statistics;
+}
+
+int64_t available_on(compute_device* device) { return statistics_of(device).memory_available; }
+
+// Memory that was given and is not touched yet counts, also after requests that were refused.
+ISOLATED_TEST(HostMemory, RefusedRequestsChangeNothing) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer has address space of its own";
+  const Device cpu = open("cpu");
+  for (int i = 0; i < 4; ++i) {
+    Tensor none;
+    EXPECT_FAILS(make_bytes(cpu, int64_t{1} << 60, none), COMPUTE_ERROR_OUT_OF_MEMORY);
+  }
+  const int64_t available = available_on(cpu);
+  Tensor first, second;
+  EXPECT_OK(make_bytes(cpu, available / 10 * 6, first));
+  EXPECT_FAILS(make_bytes(cpu, available / 10 * 6, second), COMPUTE_ERROR_OUT_OF_MEMORY);
+}
+
+// What the program itself uses is not taken for memory of tensors that was touched.
+ISOLATED_TEST(HostMemory, TheProgramsOwnMemoryIsNotTensors) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer has memory of its own";
+  const Device cpu = open("cpu");
+  constexpr int64_t kOwn = int64_t{2} << 30;
+  if (available_on(cpu) < 4 * kOwn) GTEST_SKIP() << "there is too little memory";
+  const std::vector<char> own(static_cast<size_t>(kOwn), 1);
+  const int64_t available = available_on(cpu);
+  Tensor first, second;
+  EXPECT_OK(make_bytes(cpu, available / 10 * 7, first));
+  EXPECT_FAILS(make_bytes(cpu, available - statistics_of(cpu).memory_reserved + kOwn / 4, second), COMPUTE_ERROR_OUT_OF_MEMORY);
+  EXPECT_OK(make_bytes(cpu, available / 10, second));
+}
+
 }  // namespace
 }  // namespace robustness

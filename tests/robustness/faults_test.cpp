@@ -500,5 +500,49 @@ ISOLATED_TEST(Faults, PlansThatCannotBeCapturedSaySo) {
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), COMPUTE_ERROR_UNSUPPORTED);
 }
 
+// ---- What is recycled -----------------------------------------------------------------------------------------------
+
+class Recycled : public testing::TestWithParam<const char*> {};
+
+// An untracked stream waits for work that fails, and goes without having done anything. The next stream may be made of its record.
+TEST_P(Recycled, AStreamInheritsNothing) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"minimal"});
+    const Device device = open(GetParam());
+    const Stream stream = make_stream(device);
+    const Tensor x = make_full(device, {1 << 16}, 1.0f);
+    const Tensor beyond = make_tensor<int64_t>(device, {0, 1, 1 << 20});
+    {
+      compute_stream_options options = {};
+      options.struct_size = sizeof options;
+      options.flags = COMPUTE_STREAM_UNTRACKED;
+      Stream untracked;
+      ASSERT_OK(compute_stream_create(device, &options, untracked.out()));
+      for (int i = 0; i < 5; ++i) {
+        Tensor y;
+        ASSERT_OK(run_op("erf", stream, {x}, y.out()));
+      }
+      Tensor taken;
+      ASSERT_OK(compute_take(stream, x, beyond, nullptr, taken.out()));
+      Event event;
+      ASSERT_OK(compute_event_record(stream, nullptr, event.out()));
+      ASSERT_OK(compute_event_wait(event, untracked));
+    }
+    for (int i = 0; i < 3; ++i) {
+      const Stream other = make_stream(device);
+      const Tensor a = make_tensor<float>(device, {1, 2, 3});
+      Tensor b;
+      EXPECT_OK(run_op("square", other, {a}, b.out()));
+      EXPECT_OK(compute_stream_synchronize(other));
+      EXPECT_EQ(read<float>(b), (std::vector<float>{1, 4, 9}));
+    }
+    EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_KERNEL_FAILED, "take");
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, Recycled, testing::ValuesIn(devices_with_ops()),
+                         [](const auto& info) { return std::string(info.param); });
+
 }  // namespace
 }  // namespace robustness

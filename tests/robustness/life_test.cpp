@@ -68,6 +68,7 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   compute_device_statistics statistics = {};
   statistics.struct_size = sizeof statistics;
   EXPECT_OK(compute_device_get_statistics(device, &statistics));
+  EXPECT_EQ(statistics.memory_total, -1);  // the plugin is asked nothing any more
   EXPECT_OK(compute_tensor_expand(x, 0, y.out()));
   EXPECT_EQ(compute_tensor_rank(y), 2);
   // Releases do nothing, from any thread; so does exit.
@@ -168,6 +169,30 @@ ISOLATED_TEST(Life, ShutdownWhileOthersWork) {
   int32_t drained = -1;
   EXPECT_OK(compute_shutdown(COMPUTE_TIMEOUT_NONE, &drained));
   for (std::thread& thread : threads) thread.join();
+}
+
+// A device that has lost its context is closed before its plugin is.
+TEST(Life, ShutdownClosesLostDevicesToo) {
+  const Outcome outcome = run_in_child([] {
+    use_plugins({"faulty"});
+    setenv("COMPUTE_LOG", "trace", 1);
+    const Device device = open("faulty0");
+    const Tensor x = make_full(device, {3}, 1.0f);
+    set_faults("op_run=error:CONTEXT_LOST");
+    Tensor y;
+    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_CONTEXT_LOST);
+    int32_t drained = 0;
+    EXPECT_OK(compute_shutdown(5'000'000'000, &drained));
+    set_faults("memory_info=crash");  // it is closed: nothing is asked any more
+    compute_device_statistics statistics = {};
+    statistics.struct_size = sizeof statistics;
+    EXPECT_OK(compute_device_get_statistics(device, &statistics));
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+  const size_t of_device = outcome.output.find("entering plugin faulty: close of faulty0"), of_plugin = outcome.output.find("entering plugin faulty: close\n");
+  EXPECT_NE(of_device, std::string::npos) << outcome.output;
+  EXPECT_NE(of_plugin, std::string::npos) << outcome.output;
+  EXPECT_LT(of_device, of_plugin) << outcome.output;
 }
 
 ISOLATED_TEST(Life, ShutdownTwiceAndWithoutUse) {
@@ -298,6 +323,36 @@ ISOLATED_TEST(Life, TheCpuWorksInTheChild) {
     EXPECT_OK(run_op("square", stream, {y}, z.out()));
     EXPECT_EQ(read<float>(z)[0], 16);
   });
+}
+#endif
+
+#if defined(COMPUTE_HAS_CPU_PLUGIN)
+// A thread that copies a host tensor to a device waits for the work that writes it, holding the lock on its copies.
+ISOLATED_TEST(Life, ForkBesideAThreadThatWaitsToCopy) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's allocator may stay locked in the child of a process with threads";
+  use_plugins({"minimal"});
+  const Device device = open("minimal0"), cpu = open("cpu");
+  const Stream stream = make_stream(cpu);
+  const Tensor one = make_full(device, {1}, 1.0f), x = make_full(cpu, {1 << 20}, 1.0f);
+  Tensor host = make_full(cpu, {1 << 20}, 1.0f);
+  const auto use_on_device = [&] {
+    Tensor sum;
+    EXPECT_OK(run_op("add", nullptr, {host, one}, sum.out()));
+  };
+  use_on_device();
+  for (int i = 0; i < 500; ++i) EXPECT_OK(compute_erf_into(stream, x, host));
+  std::thread copier(use_on_device);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    host.reset();  // takes that lock
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  copier.join();
 }
 #endif
 

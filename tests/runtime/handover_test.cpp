@@ -235,6 +235,36 @@ TEST_P(Handover, OfWorkThatIsSpoiltButStillRuns) {
   expect_new(y);
 }
 
+// Whoever maps a tensor to overwrite it waits for the writes that it finds. One that another thread queues meanwhile stays on record.
+TEST_P(Handover, OfATensorThatIsMappedWhileMoreIsQueued) {
+  const int64_t extent = std::string(GetParam()) == "minimal0" ? int64_t{1} << 18 : int64_t{1} << 23;
+  const Tensor ones = device_.from_host(std::vector<float>(static_cast<size_t>(extent), 1));
+  const Tensor old_value = Tensor::scalar(kOld, true);
+  Tensor old = device_.empty(COMPUTE_DTYPE_FLOAT32, {extent});
+  const auto write_old = [&] { compute::check(compute_multiply_into(first_->get(), ones.get(), old_value.get(), old.get())); };
+  write_old();
+  first_->synchronize();
+  gate_.hold(*first_, device_);
+  write_old();
+  std::thread mapper([&] {
+    void* data = nullptr;
+    int32_t is_copy = 0;
+    compute::check(compute_tensor_map(old.get(), COMPUTE_ACCESS_WRITE, &data, &is_copy));
+    std::fill_n(static_cast<float*>(data), extent, kOld);
+    compute::check(compute_tensor_unmap(old.get(), data));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  for (int i = 0; i < 30; ++i) write_old();
+  gate_.open();
+  mapper.join();
+  old = Tensor();
+  const std::vector<float> wanted(static_cast<size_t>(extent), kNew);
+  const Tensor next = device_.empty(COMPUTE_DTYPE_FLOAT32, {extent});
+  compute::check(compute_tensor_write(next.get(), wanted.data(), extent * 4));
+  first_->synchronize();
+  EXPECT_EQ(next.to_vector<float>(), wanted);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Handover, ::testing::Values("cpu", "minimal0", "opencl"));
 
 }  // namespace
