@@ -75,9 +75,10 @@ void Buffer::record_untracked_write(Timeline& timeline, uint64_t number) {
     return access.timeline == nullptr || access.timeline == &timeline || access.timeline->has_ended(access.number);
   };
   std::erase_if(more_reads, ended);
-  more_reads.reserve(more_reads.size() + 2);
-  if (!ended(last_write)) more_reads.push_back(last_write);
-  if (!ended(last_read)) more_reads.push_back(last_read);
+  const bool keeps_write = !ended(last_write), keeps_read = !ended(last_read);
+  if (keeps_write || keeps_read) more_reads.reserve(more_reads.size() + 2);
+  if (keeps_write) more_reads.push_back(last_write);
+  if (keeps_read) more_reads.push_back(last_read);
   last_read = {};
   last_write = {&timeline, number};
   if (device.is_host) version.fetch_add(1, std::memory_order_relaxed);

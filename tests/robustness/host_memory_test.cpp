@@ -118,6 +118,15 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
       Stream other;
       return compute_stream_create(device, nullptr, other.out());
     });
+    compute_stream_options untracked_options = {};
+    untracked_options.struct_size = sizeof untracked_options;
+    untracked_options.flags = COMPUTE_STREAM_UNTRACKED;
+    Stream untracked;
+    ASSERT_OK(compute_stream_create(device, &untracked_options, untracked.out()));
+    fail_each_allocation([&] {
+      Tensor y;
+      return run("square", untracked, {x}, y.out());
+    });
     for (const char* name : {"exp", "negative", "round"}) {
       fail_each_allocation([&] {
         Tensor y;
