@@ -9,6 +9,7 @@
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/kernel_cache.hpp"
+#include "plugins/common/own_stack.hpp"
 
 namespace compute::opencl {
 namespace {
@@ -46,15 +47,18 @@ cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_
   };
   const uint64_t shape = shape_of(rank, global_size, group_size);
   if (std::find(started.begin(), started.end(), shape) != started.end()) return launch(nullptr);
-  const common::Compiling compiling;
   started.reserve(started.size() + 1);
-  cl_event event = nullptr;
-  const cl_int status = launch(&event);
-  if (status != CL_SUCCESS) return status;
-  const Event owned(event);
-  if (api().clFlush(queue) == CL_SUCCESS) wait_until_started(event);
-  started.push_back(shape);
-  return CL_SUCCESS;
+  cl_int status = CL_SUCCESS;
+  common::with_enough_stack([&] {
+    const common::Compiling compiling;
+    cl_event event = nullptr;
+    status = launch(&event);
+    if (status != CL_SUCCESS) return;
+    const Event owned(event);
+    if (api().clFlush(queue) == CL_SUCCESS) wait_until_started(event);
+    started.push_back(shape);
+  });
+  return status;
 }
 
 Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
@@ -169,9 +173,11 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
                                                 bool* out_compiled) const {
   auto compiled = std::make_shared<CompiledKernel>();
   bool was_compiled = true;
-  compiled->program = build(source, options, out_compiled != nullptr ? out_compiled : &was_compiled);
   cl_int status = CL_SUCCESS;
-  compiled->kernel = Kernel(api().clCreateKernel(compiled->program.get(), name.c_str(), &status));
+  common::with_enough_stack([&] {
+    compiled->program = build(source, options, out_compiled != nullptr ? out_compiled : &was_compiled);
+    compiled->kernel = Kernel(api().clCreateKernel(compiled->program.get(), name.c_str(), &status));
+  });
   if (status != CL_SUCCESS) {
     throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "there is no kernel " + name + " in the source: " + status_text(status), -1, status);
   }

@@ -13,6 +13,7 @@
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/matrix_product.hpp"
+#include "plugins/common/own_stack.hpp"
 #include "plugins/opencl/clblast.hpp"
 
 namespace compute::opencl {
@@ -111,9 +112,11 @@ class ClblastPlan final : public Plan {
   void run(Stream& stream, const compute_plugin_run& run) const override {
     if (has_run_.load(std::memory_order_acquire)) return run_now(stream, run);
     // The driver may compile for these sizes, on threads of its own.
-    const common::Compiling compiling;
-    run_now(stream, run);
-    static_cast<void>(api().clFinish(stream.queue()));  // what went wrong is said by who waits
+    common::with_enough_stack([&] {
+      const common::Compiling compiling;
+      run_now(stream, run);
+      static_cast<void>(api().clFinish(stream.queue()));  // what went wrong is said by who waits
+    });
     has_run_.store(true, std::memory_order_release);
   }
 
@@ -206,7 +209,6 @@ cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
   const std::lock_guard lock(clblast_mutex());
   std::optional<cl_int>& known = device.clblast_status[std::string(Routines<Scalar>::kName) + (batched ? " batched" : "")];
   if (known) return *known;
-  const common::Compiling compiling;
   const auto start = std::chrono::steady_clock::now();
   cl_command_queue queue = device.queue();
   const Memory memory = device.make_memory(256);
@@ -214,14 +216,17 @@ cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
   const uint64_t pattern = 0;
   check(api().clEnqueueFillBuffer(queue, memory.get(), &pattern, sizeof pattern, 0, 256, 0, nullptr, nullptr), "clEnqueueFillBuffer");
   const cl_mem m = memory.get();
-  if (batched) {
-    known = (clblast()->*Routines<Scalar>::kBatched)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, 1, m, 2, 1,
-                                                     1, zero, m, 4, 1, 1, 1, &queue, nullptr);
-  } else {
-    known = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, m, 2, 1, zero,
-                                                  m, 4, 1, &queue, nullptr, nullptr);
-  }
-  check(api().clFinish(queue), "clFinish");
+  common::with_enough_stack([&] {
+    const common::Compiling compiling;
+    if (batched) {
+      known = (clblast()->*Routines<Scalar>::kBatched)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, 1, m, 2, 1,
+                                                       1, zero, m, 4, 1, 1, 1, &queue, nullptr);
+    } else {
+      known = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, m, 2, 1, zero,
+                                                    m, 4, 1, &queue, nullptr, nullptr);
+    }
+    check(api().clFinish(queue), "clFinish");
+  });
   ++*out_compiled;
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   common::log(COMPUTE_LOG_DEBUG, "compile", std::string("CLBlast's ") + Routines<Scalar>::kName + (batched ? " in batches" : "") + " on " +

@@ -11,6 +11,7 @@
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
+#include "plugins/common/own_stack.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
@@ -351,9 +352,16 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
 
 compute_error* enumerate(const compute_plugin_sink* sink) {
   return guard([&] {
-    const common::Compiling compiling;  // drivers load their compilers here
     LibraryReport report;
-    const bool opened = open_api(&report);
+    bool opened = false, usable = false;
+    cl_int status = CL_SUCCESS;
+    std::vector<DeviceInfo> devices;
+    common::on_own_stack([&] {
+      const common::Compiling compiling;  // drivers load their compilers here, and make their threads
+      opened = open_api(&report);
+      if (opened) devices = list_devices(&status);
+      usable = std::any_of(devices.begin(), devices.end(), takes_clblast) && clblast() != nullptr;
+    });
     const auto require = [&](std::string_view name, std::string_view tried, std::string_view found, std::string_view error,
                              std::string_view remedy, int32_t state, std::string_view effect = "there are no OpenCL devices",
                              int32_t required = 1) {
@@ -376,8 +384,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       return;
     }
     require("OpenCL loader", report.tried, report.found, "", "", 1);
-    cl_int status = CL_SUCCESS;
-    const std::vector<DeviceInfo> devices = list_devices(&status);
     const std::string remedy = "install an OpenCL driver, e.g. pocl-opencl-icd";
     if (devices.empty()) {
       const bool no_platform = status == CL_PLATFORM_NOT_FOUND_KHR || status == CL_SUCCESS;
@@ -392,7 +398,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     require("OpenCL driver", "clGetPlatformIDs", found, "", "", 1);
     std::string libraries = "OpenCL loader, " + report.found;
     if (std::any_of(devices.begin(), devices.end(), takes_clblast)) {
-      const bool usable = clblast() != nullptr;
       const LibraryReport found = clblast_report();
       require("CLBlast", found.tried, found.found, found.error, usable ? "" : "install CLBlast (Debian: libclblast1)",
               usable ? 1 : found.found.empty() ? 2 : 3, "matrix products use a generated kernel, which may be slower", 0);
@@ -402,22 +407,28 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   });
 }
 
+std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_options* options) {
+  const common::Compiling compiling;
+  LibraryReport report;
+  if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
+  cl_int status = CL_SUCCESS;
+  std::vector<DeviceInfo> devices = list_devices(&status);
+  if (id < 1 || id > devices.size()) throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
+  DeviceInfo& info = devices[id - 1];
+  if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
+  const uint64_t host_device = options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
+  return std::make_unique<Device>(std::move(info), host_device);
+}
+
 compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
-    const common::Compiling compiling;
     require_understood(options, "the device's options");
-    LibraryReport report;
-    if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
-    cl_int status = CL_SUCCESS;
-    std::vector<DeviceInfo> devices = list_devices(&status);
-    if (id < 1 || id > devices.size()) throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
-    DeviceInfo& info = devices[id - 1];
-    if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
-    const uint64_t host_device = options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
-    *out_device = handle_of(new Device(std::move(info), host_device));
+    std::unique_ptr<Device> device;
+    common::on_own_stack([&] { device = open_device(id, options); });
+    *out_device = handle_of(device.release());
     *out_table = &kDeviceTable;
   });
 }
