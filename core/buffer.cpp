@@ -141,11 +141,23 @@ void mark_new(Buffer& buffer, Timeline* user) noexcept {
   }
 }
 
+// The stream that the buffer was used on last, where it takes more work: memory that another one filled would have to wait for that before
+// the first takes it back. NULL: there is none, or it orders nothing.
+Timeline* last_user(const Buffer& buffer) noexcept {
+  Timeline* last = buffer.last_write.timeline != nullptr ? buffer.last_write.timeline : buffer.last_read.timeline;
+  const bool takes_work = last != nullptr && &last->device == &buffer.device && !last->immediate && !last->untracked && last->failure() == nullptr &&
+                          last->recording.load(std::memory_order_relaxed) == nullptr;
+  return takes_work ? last : nullptr;
+}
+
 void mark_released(Buffer& buffer) noexcept {
   const InUse in_use;
   if (is_shut_down() || buffer.device.health.load() != COMPUTE_HEALTH_GOOD) return;
   try {
-    fill_with(buffer, default_timeline(buffer.device), kReleasedPattern);
+    Timeline* last = last_user(buffer);
+    std::optional<StreamInUse> stream;
+    if (last != nullptr && stream.emplace(*last).handle() == 0) last = nullptr;
+    fill_with(buffer, last != nullptr ? *last : default_timeline(buffer.device), kReleasedPattern);
     note_released_pattern(buffer.block);
   } catch (...) {
     // As above.

@@ -7,6 +7,7 @@
 
 #include "core/copy_helpers.hpp"
 #include "core/device.hpp"
+#include "core/host_copy.hpp"
 #include "core/timeline.hpp"
 
 namespace compute {
@@ -31,6 +32,7 @@ class Ring {
       for (; used_ < wanted; ++used_) {
         const Block& block = slots_[used_].owned.emplace(*timeline.device.pinned, chunk, MemoryUse::kTemporary).block();
         data_[used_] = reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
+        if (debugs_memory()) fill_bytes(data_[used_], chunk, kNewPattern.data(), 2);
       }
     } catch (const Error&) {
       // Fewer chunks will do, and without any there is the plugin's plain copy.

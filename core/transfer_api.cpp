@@ -231,6 +231,7 @@ class HostCopy {
     if (tensor.device().pinned) {
       try {
         pinned_.emplace(*tensor.device().pinned, bytes, MemoryUse::kTemporary);
+        if (debugs_memory()) fill_bytes(data(), bytes, kNewPattern.data(), 2);
         return;
       } catch (const Error&) {
         // The system has no more memory to pin. Pageable memory serves as well.
