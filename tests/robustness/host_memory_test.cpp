@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host has no memory left: every operator new of a call fails in turn. The call then returns OUT_OF_MEMORY, or
 // succeeds all the same, leaks nothing and leaves nothing behind that harms later calls.
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,8 @@ namespace {
 // Allocations of this thread that still succeed; negative: all do. libcompute takes operator new from this program.
 thread_local int64_t allocations_left = -1;
 
+std::atomic<int64_t> live_allocations{0};
+
 bool may_allocate() {
   if (allocations_left < 0) return true;
   if (allocations_left == 0) return false;
@@ -22,8 +25,14 @@ bool may_allocate() {
 
 void* allocate(std::size_t size, std::size_t alignment) {
   if (!may_allocate()) return nullptr;
+  live_allocations.fetch_add(1, std::memory_order_relaxed);
   if (alignment <= alignof(std::max_align_t)) return std::malloc(size == 0 ? 1 : size);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+void give_back(void* memory) noexcept {
+  if (memory != nullptr) live_allocations.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
 }
 
 void* allocate_or_throw(std::size_t size, std::size_t alignment) {
@@ -43,14 +52,14 @@ void* operator new[](std::size_t size, std::align_val_t alignment) {
 }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate(size, 1); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { give_back(memory); }
+void operator delete[](void* memory) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
 
 namespace robustness {
 namespace {
@@ -73,6 +82,23 @@ int64_t fail_each_allocation(F&& call, int64_t step = 1) {
       return n;
     }
   }
+}
+
+// The same several times. The last time nothing stays that was not there before, neither of the host nor of the device.
+template <class F>
+void fail_without_trace(const char* what, compute_device* device, F&& call) {
+  const auto used = [&] {
+    compute_device_statistics statistics{};
+    statistics.struct_size = sizeof statistics;
+    EXPECT_OK(compute_device_synchronize(device));
+    EXPECT_OK(compute_device_get_statistics(device, &statistics));
+    return statistics.memory_used;
+  };
+  for (int round = 0; round < 3; ++round) fail_each_allocation(call);  // what is cached is there then
+  const int64_t used_before = used(), live_before = live_allocations.load();
+  const int64_t failures = fail_each_allocation(call);
+  EXPECT_EQ(used(), used_before) << what;
+  EXPECT_LE(live_allocations.load() - live_before, 2 + failures / 4) << what << ", which failed " << failures << " times";
 }
 
 // As run_op, but without allocating anything itself.
@@ -202,6 +228,104 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
 
 INSTANTIATE_TEST_SUITE_P(HostMemory, HostMemory, testing::ValuesIn(devices_with_ops()),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
+  const Outcome outcome = run_in_child(
+      [] {
+        use_plugins({"minimal"});
+        const Device device = open(GetParam());
+        const Stream stream = make_stream(device);
+        const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3}), square = make_full<float>(device, {3, 3}, 2);
+        const Tensor result = make_full<float>(device, {2, 3}, 0);
+        const Tensor indices = make_tensor<int32_t>(device, {1, 0});
+        const int64_t shape[] = {2, 3}, zero[] = {0, 0}, one[] = {1, 1};
+        float values[6] = {1, 2, 3, 4, 5, 6};
+        const auto in_turn = [&](const char* what, auto call) { fail_without_trace(what, device, call); };
+
+        in_turn("full", [&] {
+          Tensor made;
+          return compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 2, shape, values, made.out());
+        });
+        in_turn("from_host", [&] {
+          Tensor made;
+          return compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, shape, values, made.out());
+        });
+        in_turn("read", [&] { return compute_tensor_read(x, values, sizeof values); });
+        in_turn("write", [&] { return compute_tensor_write(result, values, sizeof values); });
+        in_turn("read_async", [&] {
+          compute_error* error = compute_tensor_read_async(x, values, sizeof values, stream);
+          return error != nullptr ? error : compute_stream_synchronize(stream);
+        });
+        in_turn("map", [&] {
+          void* data = nullptr;
+          int32_t is_copy = 0;
+          compute_error* error = compute_tensor_map(result, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE, &data, &is_copy);
+          return error != nullptr ? error : compute_tensor_unmap(result, data);
+        });
+        in_turn("slice", [&] {
+          Tensor view;
+          return compute_tensor_slice(x, 2, zero, one, one, view.out());
+        });
+        in_turn("scalar", [&] {
+          Tensor scalar;
+          return compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, values, 0, scalar.out());
+        });
+        in_turn("matmul", [&] {
+          Tensor y;
+          return run("matmul", stream, {x, square}, y.out());
+        });
+        in_turn("take", [&] {
+          Tensor y;
+          return run("take", stream, {x, indices}, y.out());
+        });
+        in_turn("concat", [&] {
+          Tensor y;
+          return run("concat", stream, {x, x}, y.out());
+        });
+        in_turn("add_into", [&] {
+          compute_tensor* output = result;
+          return run("add", stream, {x, x}, &output);
+        });
+        in_turn("plan", [&] {
+          const compute_op* op = nullptr;
+          if (compute_error* error = compute_op_find("exp", 0, &op)) return error;
+          compute_tensor *input = x, *given = nullptr;
+          Plan plan;
+          if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out())) return error;
+          Tensor y;
+          return compute_plan_run(plan, stream, nullptr, 0, &input, 1, y.out(), 1);
+        });
+        const char* names[] = {"a"};
+        in_turn("expression", [&] {
+          Expression parsed;
+          return compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, parsed.out());
+        });
+        Expression expression;
+        EXPECT_OK(compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, expression.out()));
+        in_turn("map of an expression", [&] {
+          compute_tensor* input = x;
+          Tensor y;
+          return compute_map(stream, expression, &input, 1, nullptr, 0, y.out(), 1);
+        });
+        in_turn("load report", [&] {
+          compute_text* text = nullptr;
+          compute_error* error = compute_load_report(COMPUTE_FORMAT_TEXT, &text);
+          compute_text_free(text);
+          return error;
+        });
+        in_turn("placement report", [&] {
+          compute_text* text = nullptr;
+          compute_error* error = compute_placement_report(COMPUTE_FORMAT_TEXT, &text);
+          compute_text_free(text);
+          return error;
+        });
+        EXPECT_OK(compute_stream_synchronize(stream));
+        EXPECT_EQ(read<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+        EXPECT_EQ(read<float>(result), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+      },
+      500);
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
 
 // Opening a device reads configuration, folders, plugins and tables, and tries plugins in a process of their own: it must come back to a state
 // in which it can be tried again.
