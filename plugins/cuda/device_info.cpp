@@ -134,6 +134,7 @@ void read_properties(DeviceInfo& info) {
   read.flag("memory_pools", CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
   read.flag("gpu_direct_rdma", CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
   read.flag("multi_gpu_board", CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD);
+  read.text("subnormals", "kept");
   read.number("float32_to_float64_rate", CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, " to 1");
   static constexpr const char* kModes[] = {"default", "exclusive", "prohibited", "exclusive process"};
   const int mode = read.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);

@@ -35,6 +35,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
   int32_t base_alignment = 128;  // bytes: of sub-buffers
   bool is_unified = false;
+  bool keeps_subnormals = true;  // of float32; float64 always does
   std::string unusable;
   std::vector<KnownFault> faults;
   common::Dialect dialect;

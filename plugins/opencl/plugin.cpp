@@ -305,6 +305,7 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
       {"float64", device.dialect.has_fp64 ? "yes" : "no: needs cl_khr_fp64"},
       {"int64_atomics", device.dialect.has_int64_atomics ? "yes" : "no: needs cl_khr_int64_base_atomics"},
       {"rounded_division", device.dialect.has_rounded_division ? "by the device" : device.dialect.has_fp64 ? "by way of float64" : "no"},
+      {"subnormals", device.keeps_subnormals ? "kept" : "flushed"},
       {"matrix_products", matmul_engine(device)},
       {"extensions", device.extensions},
   };

@@ -212,7 +212,24 @@ Session::Session(Device device, const compute_device_info& info, Level level)
       name_(info.name),
       plugin_(info.plugin),
       dtypes_(info.dtypes, info.dtypes + info.dtype_count),
-      level_(level) {}
+      level_(level) {
+  compute_device_attribute blank{};
+  blank.struct_size = sizeof blank;
+  blank.struct_type = COMPUTE_STRUCT_DEVICE_ATTRIBUTE;
+  int64_t count = 0;
+  check(compute_device_attributes(name_.c_str(), nullptr, 0, &count));
+  std::vector<compute_device_attribute> list(static_cast<size_t>(count), blank);
+  check(compute_device_attributes(name_.c_str(), list.data(), count, &count));
+  for (const compute_device_attribute& attribute : list) {
+    if (std::string_view(attribute.name) == "subnormals") flushes_subnormals_ = std::string_view(attribute.value) == "flushed";
+  }
+}
+
+oracle::Result Session::reference(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs) const {
+  oracle::Result expected = conformance::reference(op, attributes, inputs);
+  if (flushes_subnormals_) oracle::open_flushed(expected, arrays_of(inputs), oracle::find_elementwise(op) != nullptr);
+  return expected;
+}
 
 void Session::need(Dtype dtype, uint32_t bits) const {
   if (!supports(dtype, bits)) throw Lacking(name_ + " does not state " + oracle::info(dtype).name);

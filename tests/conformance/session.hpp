@@ -183,6 +183,10 @@ class Session {
     return static_cast<size_t>(dtype) < dtypes_.size() && (dtypes_[static_cast<size_t>(dtype)] & bits) == bits;
   }
   compute_device_statistics statistics() const;
+  /// The device takes subnormal numbers of float32 for zero and says so.
+  bool flushes_subnormals() const { return flushes_subnormals_; }
+  /// The oracle's result of any op, with what such a device may do left open.
+  oracle::Result reference(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs) const;
 
   Stream stream() const;
   Tensor empty(Dtype dtype, const Shape& shape) const;
@@ -216,6 +220,7 @@ class Session {
   mutable std::atomic<uint32_t> used_{0};
   std::vector<uint32_t> dtypes_;
   Level level_;
+  bool flushes_subnormals_ = false;
 };
 
 /// The oracle's result of any op; the caller knows that it has one.

@@ -67,9 +67,15 @@ Outcome special(Real exact, Real actual, bool sign_open) {
   return {actual == exact && same_sign_of_zero(exact, actual, sign_open)};
 }
 
+// Whether a zero may stand for `exact`, which is subnormal or could be within the bound.
+bool flushed_to(const Context& c, const Element& e, Real exact, Real actual) {
+  return (e.open & kFlushed) && actual == 0 && exact != 0 && std::fabs(exact) - allowance(c, e, exact) < smallest_normal(c.computed);
+}
+
 Outcome judge_part(const Context& c, const Element& e, Real exact, Real actual, bool sign_open, bool rounded) {
   if (!std::isfinite(exact)) return special(exact, actual, sign_open);
   if (std::isnan(actual)) return {false};
+  if (flushed_to(c, e, exact, actual)) return {};
   if (rounded && !(e.open & kOneUlp)) {
     Outcome o = special(round_to(c.format, exact), actual, sign_open);
     o.error = distance(c.format, exact, actual);
@@ -94,12 +100,13 @@ Outcome judge_complex(const Context& c, const Element& e, const Value& actual) {
   if (!same_sign_of_zero(exact.re, actual.re, re_open) || !same_sign_of_zero(exact.im, actual.im, im_open))
     return {false};
   const Real modulus = std::hypot(exact.re, exact.im);
-  const Real error = std::hypot(distance(c.format, exact.re, actual.re), distance(c.format, exact.im, actual.im));
+  const auto error_of = [&](Real x, Real y) { return flushed_to(c, e, x, y) ? 0 : distance(c.format, x, y); };
+  const Real error = std::hypot(error_of(exact.re, actual.re), error_of(exact.im, actual.im));
   return within(error, allowance(c, e, modulus));
 }
 
 Outcome judge_element(const Context& c, const Element& e, const Value& actual) {
-  if (!is_inexact(c.dtype)) return {actual.integer == e.value.integer};
+  if (!is_inexact(c.dtype)) return {(e.open & kAny) == kAny || actual.integer == e.value.integer};
   if (e.open & kNotFinite) return {!std::isfinite(actual.re) || (is_complex(c.dtype) && !std::isfinite(actual.im))};
   if ((e.open & kAny) == kAny) return {};
   if (is_complex(c.dtype)) return judge_complex(c, e, actual);
@@ -160,6 +167,30 @@ std::string describe(Dtype dtype, const Value& value) {
   if (is_float(dtype)) return number(value.re);
   if (value.integer < 0) return std::to_string(static_cast<int64_t>(value.integer));
   return std::to_string(static_cast<uint64_t>(value.integer));
+}
+
+void open_flushed(Result& expected, std::span<const Array> operands, bool is_elementwise) {
+  for (Element& e : expected.elements) e.open |= kFlushed;
+  if (!is_elementwise) return;
+  for (const Array& x : operands) {
+    if (!is_inexact(x.dtype()) || computed_in(part(x.dtype())) != dtype::FLOAT32) continue;
+    const Real normal = smallest_normal(format(dtype::FLOAT32));
+    const auto is_subnormal = [&](Real value) { return value != 0 && std::fabs(value) < normal; };
+    const size_t skipped = expected.shape.size() - x.shape().size();
+    for (size_t i = 0; i < expected.elements.size(); ++i) {
+      int64_t position = 0, rest = static_cast<int64_t>(i), step = 1;
+      for (size_t axis = expected.shape.size(); axis-- > 0;) {
+        const int64_t index = rest % expected.shape[axis];
+        rest /= expected.shape[axis];
+        if (axis < skipped) continue;
+        const int64_t extent = x.shape()[axis - skipped];
+        position += extent == 1 ? 0 : index * step;
+        step *= extent;
+      }
+      const Value value = x.at(position);
+      if (is_subnormal(value.re) || is_subnormal(value.im)) expected.elements[i].open |= kAny;
+    }
+  }
 }
 
 Verdict judge(const Array& actual, const Result& expected, const Bound& bound) {

@@ -2,6 +2,7 @@
 // Judges a device's result element by element against a reference.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,10 @@ struct Verdict {
 /// `actual` has to agree with `expected` in dtype and shape and, element by element, within `bound`. NaN agrees with
 /// NaN, an infinity with one of the same sign, a zero with one of the same sign where the reference states the sign.
 Verdict judge(const Array& actual, const Result& expected, const Bound& bound);
+
+/// Leaves open what a device that takes subnormal numbers of float32 for zero may do: zero in place of a subnormal result, and everything where an
+/// operand of an elementwise op is one.
+void open_flushed(Result& expected, std::span<const Array> operands, bool is_elementwise);
 
 std::string describe(const Shape& shape);
 std::string describe(Dtype dtype, const Value& value);

@@ -443,6 +443,29 @@ TEST(Judge, Ulps) {
   EXPECT_FALSE(accepts(f, kInfinity, -kInfinity, ulps(4)));
 }
 
+TEST(Judge, SubnormalsMayBeFlushedWhereItIsSaid) {
+  const Dtype f = dtype::FLOAT32;
+  EXPECT_TRUE(accepts(f, 0x1.4p-140L, 0, ulps(2), kFlushed));
+  EXPECT_TRUE(accepts(f, -0x1.4p-140L, 0, ulps(0), kFlushed));
+  EXPECT_TRUE(accepts(f, 0x1p-126L, 0, ulps(2), kFlushed));    // within the bound it is subnormal
+  EXPECT_FALSE(accepts(f, 0x1.8p-126L, 0, ulps(2), kFlushed));
+  EXPECT_FALSE(accepts(f, 0x1.4p-140L, 0x1p-130L, ulps(2), kFlushed));
+  EXPECT_FALSE(accepts(f, 0x1.4p-140L, kNan, ulps(2), kFlushed));
+  EXPECT_FALSE(accepts(f, 0.0L, -0.0L, ulps(2), kFlushed));
+  EXPECT_FALSE(accepts(dtype::FLOAT16, 0x1p-20L, 0, ulps(2), kFlushed));  // normal in float32
+  EXPECT_TRUE(accepts(dtype::BFLOAT16, 0x1p-130L, 0, ulps(2), kFlushed));
+
+  const Array x = list(f, Reals{1, 0x1p-130L}), y = Array(f, {2, 1});
+  Result expected = evaluate(*find_elementwise("less"), std::vector<Array>{x, y});
+  open_flushed(expected, std::vector<Array>{x, y}, true);
+  ASSERT_EQ(expected.elements.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ((expected.elements[i].open & kAny) == kAny, i % 2 == 1) << i;
+  Result reduced = expected;
+  for (Element& e : reduced.elements) e.open = 0;
+  open_flushed(reduced, std::vector<Array>{x, y}, false);
+  for (const Element& e : reduced.elements) EXPECT_EQ(e.open, kFlushed);
+}
+
 TEST(Judge, ZerosKeepTheirSign) {
   EXPECT_FALSE(accepts(dtype::FLOAT32, 0.0L, -0.0L, ulps(0)));
   EXPECT_FALSE(accepts(dtype::FLOAT32, -0.0L, 0.0L, ulps(4)));

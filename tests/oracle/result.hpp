@@ -20,6 +20,7 @@ enum Open : uint8_t {
   kNotFinite = 16,   // any value of which a part is an infinity or NaN
   kOneUlp = 32,      // one ULP besides the bound
   kExactParts = 64,  // a complex result that is correctly rounded part by part, whatever the row's bound
+  kFlushed = 128,    // zero in place of a part that is a subnormal number of the dtype computed in
 };
 
 struct Element {
