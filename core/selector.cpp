@@ -21,6 +21,8 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 4096;  // a longer text is no selector, and would make no message
 constexpr int32_t kMaxIndex = 65535;
+constexpr size_t kMaxItems = 256;  // of one text, with all that its names stand for: names double with each level
+constexpr int kMaxDepth = 16;      // of names that stand for names
 
 bool is_name_letter(char c) { return is_letter(c) || c == '_'; }
 bool is_alias_letter(char c) { return is_name_letter(c) || is_digit(c); }
@@ -54,7 +56,11 @@ class Parser {
     if (trimmed(result.text).empty()) return result;
     for (bool more = true; more;) {
       const size_t first = result.items.size();
-      if (!take_alias(result.items)) result.items.push_back(item());
+      const size_t item_offset = offset_;
+      if (!take_alias(result.items)) {
+        count(item_offset, 1);
+        result.items.push_back(item());
+      }
       for (size_t i = first; i < result.items.size(); ++i) result.items[i].offset -= begin;
       more = !at_end();
       if (more) ++offset_;  // the comma: an item stops nowhere else
@@ -74,7 +80,7 @@ class Parser {
       if (!trimmed(text_.substr(begin, end - begin)).empty()) take_definition(begin, end);
       begin = end + 1;
     }
-    for (Alias& alias : aliases_) resolve(alias);
+    for (Alias& alias : aliases_) resolve(alias, alias.begin);
     std::vector<NamedSelector> result;
     for (Alias& alias : aliases_) result.push_back({std::move(alias.name), std::move(alias.selector)});
     return result;
@@ -137,14 +143,24 @@ class Parser {
     return found == aliases_.end() ? nullptr : &*found;
   }
 
-  void resolve(Alias& alias) {
+  void resolve(Alias& alias, size_t named_at) {
     if (alias.state == State::kDone) return;
+    if (depth_ == kMaxDepth) fail(named_at, "names stand for names more than " + std::to_string(kMaxDepth) + " levels deep");
+    ++depth_;
     alias.state = State::kReading;
     const auto outer = std::make_pair(offset_, end_);
     alias.selector = selector(alias.begin, alias.end);
     if (alias.selector.is_unset()) fail(alias.begin, "expected a device after \"=\"");
     std::tie(offset_, end_) = outer;
     alias.state = State::kDone;
+    --depth_;
+  }
+
+  void count(size_t offset, size_t more) {
+    count_ += more;
+    if (count_ <= kMaxItems) return;
+    while (offset < end_ && is_space(text_[offset])) ++offset;
+    fail(offset, "more than " + std::to_string(kMaxItems) + " devices, with those that names stand for");
   }
 
   // Takes an item that is an alias, and adds what it stands for. False, with nothing taken, where it is none.
@@ -167,7 +183,8 @@ class Parser {
       fail(offset_, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) +
                         "; conditions and options belong there");
     }
-    resolve(*alias);
+    resolve(*alias, name_offset);
+    count(start, alias->selector.items.size());
     for (SelectorItem item : alias->selector.items) {
       if (exclude && (item.exclude || item.is_auto())) {
         fail(start, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) + ", which cannot be excluded");
@@ -331,6 +348,8 @@ class Parser {
   size_t end_;
   std::vector<std::string> known_;
   std::vector<Alias> aliases_;
+  size_t count_ = 0;  // items so far
+  int depth_ = 0;     // of the name that is being read
 };
 
 void check_size(std::string_view text, std::string_view origin) {

@@ -287,6 +287,42 @@ TEST(NamedSelectors, StandForTheirDevicesWhereverASelectorIs) {
   EXPECT_THROW(read("big_2"), Error);
 }
 
+TEST(NamedSelectors, StandForNoMoreThanAListHolds) {
+  const auto fault = [](const std::string& names, const std::string& list) -> std::string {
+    try {
+      parse_selector(list, "COMPUTE_DEVICE", {}, parse_named_selectors(names, "COMPUTE_DEVICES", {}));
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      return message.substr(0, message.find('\n')).substr(message.find(", column") + 2);
+    }
+    return "";
+  };
+  // each level names the next `times` times
+  const auto nested = [](int levels, int times) {
+    std::string text;
+    for (int i = 0; i < levels; ++i) {
+      const auto name = [](int level) { return "x" + std::string(1, static_cast<char>('a' + level / 26)) + static_cast<char>('a' + level % 26); };
+      text += name(i) + "=";
+      for (int k = 0; k < times; ++k) text += (k == 0 ? "" : ",") + (i + 1 < levels ? name(i + 1) : "cpu");
+      text += ";";
+    }
+    return text;
+  };
+  const auto cpus = [](int count) {
+    std::string text = "cpu";
+    for (int i = 1; i < count; ++i) text += ",cpu";
+    return text;
+  };
+  EXPECT_EQ(fault(nested(16, 1), "xaa"), "");
+  EXPECT_EQ(fault(nested(17, 1), "xaa"), "column 125: names stand for names more than 16 levels deep");
+  EXPECT_EQ(fault(nested(300, 1), "xaa"), "column 125: names stand for names more than 16 levels deep");
+  EXPECT_EQ(fault(nested(6, 2), "xaa,xaa,xaa,xaa"), "");  // 4 · 64
+  EXPECT_EQ(fault(nested(6, 2), "xaa,xaa,xaa,xaa, cpu"), "column 18: more than 256 devices, with those that names stand for");
+  EXPECT_NE(fault(nested(16, 2), "xaa").find("more than 256 devices"), std::string::npos);
+  EXPECT_EQ(fault("", cpus(256)), "");
+  EXPECT_EQ(fault("", cpus(257)), "column 1025: more than 256 devices, with those that names stand for");
+}
+
 TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
   const Bad bad[] = {
       {"a", 2, R"(expected "=" after "a" but found the end)"},
