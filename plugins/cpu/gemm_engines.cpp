@@ -2,11 +2,14 @@
 #include "plugins/cpu/gemm_engines.hpp"
 
 #include <dlfcn.h>
-#include <sys/auxv.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/shortage.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -57,18 +60,19 @@ std::string file_of(const void* symbol) {
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string.
+/// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string. Throws OUT_OF_MEMORY for want of something.
 template <class Accept>
 bool open_first(std::span<const char* const> names, int binding, LibraryReport& report, Accept accept) {
   touched.store(true, std::memory_order_relaxed);
-  if (getauxval(AT_SECURE) != 0) {  // oneDNN and OpenMP take file names from the environment
-    report.attempts.push_back({names.front(), "not opened: the process is privileged", true});
+  if (const std::string reason = common::reason_against_libraries(); !reason.empty()) {
+    report.attempts.push_back({names.front(), reason, true});
     return false;
   }
   for (const char* name : names) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | binding);
     if (library == nullptr) {
       const char* error = dlerror();
+      if (error != nullptr) common::throw_if_short(error);
       report.attempts.push_back({name, error != nullptr ? error : "cannot be opened"});
       continue;
     }
@@ -176,15 +180,19 @@ struct OpenblasLibrary {
   }
 };
 
-const OnednnLibrary& onednn_library() {
-  static const OnednnLibrary* const library = new OnednnLibrary;  // outlives every thread that may still be inside
-  return *library;
+// It outlives every thread that may still be inside. A shortage leaves nothing behind: the next call looks again.
+template <class Library>
+const Library& opened() {
+  static std::mutex mutex;
+  static std::atomic<const Library*> kept{nullptr};
+  if (const Library* library = kept.load(std::memory_order_acquire)) return *library;
+  const std::lock_guard lock(mutex);
+  if (kept.load(std::memory_order_relaxed) == nullptr) kept.store(new Library, std::memory_order_release);
+  return *kept.load(std::memory_order_relaxed);
 }
 
-const OpenblasLibrary& openblas_library() {
-  static const OpenblasLibrary* const library = new OpenblasLibrary;
-  return *library;
-}
+const OnednnLibrary& onednn_library() { return opened<OnednnLibrary>(); }
+const OpenblasLibrary& openblas_library() { return opened<OpenblasLibrary>(); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 // memory.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "plugins/common/host.hpp"
 #include "tests/unit/cpu_matmul_oracle.hpp"
 
 namespace {
@@ -159,6 +161,35 @@ void libraries_are_opened_at_first_need() {
   EXPECT_EQ(is_mapped("libdnnl"), is_there(reports[0]));
   EXPECT_EQ(is_mapped("libopenblas"), is_there(reports[1]));
 }
+
+// Descriptors that have run out come back: that a library could not be opened is no verdict.
+void a_shortage_is_no_verdict() {
+#if !defined(__SANITIZE_ADDRESS__)  // which needs descriptors of its own
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto is_short = [](auto call) {
+    try {
+      call();
+      return false;
+    } catch (const common::Error& error) {
+      return error.code == COMPUTE_ERROR_OUT_OF_MEMORY;
+    }
+  };
+  const bool onednn_is_short = is_short([] { onednn(); }), openblas_is_short = is_short([] { openblas(); });
+  const bool report_is_short = is_short([] { engine_library_reports(); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(report_is_short);
+  for (const LibraryReport& report : engine_library_reports()) {
+    EXPECT_EQ(report.error().find("Too many open files"), std::string::npos) << report.error();
+    const bool is_short = report.library == "oneDNN" ? onednn_is_short : openblas_is_short;
+    EXPECT_TRUE(is_short || report.path.empty()) << report.library;
+  }
+#endif
+}
+
+TEST_F(CpuMatmulProcess, AShortageIsNoVerdict) { IN_A_NEW_PROCESS(a_shortage_is_no_verdict()); }
 
 TEST_F(CpuMatmulProcess, LibrariesAreOpenedAtFirstNeed) { IN_A_NEW_PROCESS(libraries_are_opened_at_first_need()); }
 
