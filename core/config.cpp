@@ -60,6 +60,22 @@ std::vector<std::string> words(std::string_view text, char separator) {
   return result;
 }
 
+// Paths between colons. A colon of a path's own is written `\:`; any other backslash is one.
+std::vector<std::string> split_paths(std::string_view text) {
+  std::vector<std::string> result(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') {
+      result.emplace_back();
+    } else {
+      if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ':') ++i;
+      result.back() += text[i];
+    }
+  }
+  for (std::string& path : result) path = std::string(trimmed(path));
+  std::erase(result, "");
+  return result;
+}
+
 [[noreturn]] void refuse(const std::string& source, std::string_view text, const std::string& why) {
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": " + in_quotes(text) + " " + why);
 }
@@ -155,7 +171,7 @@ SettingValue parse_value(const Setting& setting, Origin origin, const std::strin
       value.flag = std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
       break;
     case SettingKind::kPaths:
-      value.paths = words(value.text, ':');
+      value.paths = split_paths(value.text);
       check_paths(source, value.paths);
       break;
   }
@@ -339,9 +355,7 @@ ConfigInputs ConfigInputs::of_process() {
   }
   inputs.privileged = process_is_privileged();
   inputs.trust = files::Trust::of_process(inputs.privileged);
-  inputs.trust.base = library_folder();
-  struct stat status {};
-  if (!inputs.trust.base.empty() && ::stat(inputs.trust.base.c_str(), &status) == 0) inputs.trust.neighbour = status.st_uid;
+  inputs.trust.believe_neighbours(library_file());
   return inputs;
 }
 
@@ -413,7 +427,7 @@ std::optional<std::string> Config::content_of(const std::filesystem::path& path,
     if (!named) return std::nullopt;
     throw Error(COMPUTE_ERROR_NOT_FOUND, "COMPUTE_CONFIG: cannot read " + shown + ": " + file.problem());
   }
-  if (const std::string reason = trust().why_not(path); !reason.empty()) {
+  if (const std::string reason = trust().why_not(file, path); !reason.empty()) {
     if (named) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_CONFIG: " + shown + " is not read: " + reason);
     ignored_.push_back(shown + " is not read: " + reason);
     return std::nullopt;

@@ -187,7 +187,17 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
 }
 
 Manifest read_manifest(const std::filesystem::path& path) {
+  files::Trust trust;
+  trust.everybody = true;
+  return *read_manifest(path, trust, nullptr);
+}
+
+std::optional<Manifest> read_manifest(const std::filesystem::path& path, const files::Trust& trust, std::string* out_distrust) {
   files::File file(path);
+  if (const std::string reason = file ? trust.why_not(file, path) : trust.why_not(path); !reason.empty()) {
+    *out_distrust = reason;
+    return std::nullopt;
+  }
   const std::optional<std::string> text = file.read(kMaxFileBytes);
   if (!text) {
     const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_PLUGIN_REJECTED;

@@ -25,6 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "files/files.hpp"
+
 namespace compute {
 
 // A family of libraries that the plugin looks for at run time.
@@ -59,8 +61,10 @@ std::string why_no_plugin_name(std::string_view name);
 // Parses the text of the manifest `file`, an absolute path. Throws PLUGIN_REJECTED, `FILE: reason` in one line.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file);
 
-// The same for the file's contents.
+// The same for the file's contents. Throws OUT_OF_MEMORY where it cannot be read for want of something. Where `trust` does not believe the
+// file that was opened, nothing is read and *out_distrust says why.
 Manifest read_manifest(const std::filesystem::path& file);
+std::optional<Manifest> read_manifest(const std::filesystem::path& file, const files::Trust& trust, std::string* out_distrust);
 
 }  // namespace compute
 

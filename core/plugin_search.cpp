@@ -138,10 +138,11 @@ class Search {
       candidate(file, source, std::nullopt, file);
       return;
     }
-    if (const std::string reason = trust_.why_not(file); !reason.empty()) return refuse(file, reason);
     try {
-      Manifest manifest = read_manifest(file);
-      const fs::path library = manifest.library;
+      std::string distrust;
+      std::optional<Manifest> manifest = read_manifest(file, trust_, &distrust);
+      if (!manifest) return refuse(file, distrust);
+      const fs::path library = manifest->library;
       candidate(library, source, std::move(manifest), file);
     } catch (const Error& error) {
       if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
@@ -167,10 +168,10 @@ class Search {
       candidate.real = real;
       candidate.source = source;
       candidate.may_be_ours = may_be_ours_;
-      candidate.name_is_known = read_name(library, candidate.name);
+      candidate.name_is_known = read_name(library, candidate.name) || read_name(real, candidate.name);
+      // what is opened, and what led to it
       candidate.distrust = trust_.why_not(real);
-      // the folder where it was found, if that is a link
-      if (candidate.distrust.empty()) candidate.distrust = trust_.why_not(library.parent_path());
+      if (candidate.distrust.empty()) candidate.distrust = trust_.why_not(library);
       describe(candidate, std::move(manifest));
     } else if (PluginCandidate& first = found_.candidates[known->second]; manifest && !first.manifest) {
       describe(first, std::move(manifest));

@@ -41,8 +41,10 @@ constexpr size_t kMaxOutputBytes = 1 << 16;
 constexpr size_t kUsualOutputBytes = 1 << 10;
 constexpr size_t kMaxSmallFileBytes = 1 << 16;
 constexpr size_t kMaxVerdicts = 64;
+constexpr size_t kKeyDigits = 32;  // of a verdict's name
 constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has lost its writer
 constexpr int kReportDescriptor = 3;
+constexpr std::chrono::seconds kDeathTakes(1);
 constexpr std::string_view kMagic = "compute-verdict 1\n";
 
 // ---- What a verdict depends on --------------------------------------------------------------------------------------
@@ -164,9 +166,11 @@ struct Verdicts {
     for (const fs::path& file : files::entries_of(folder, error)) {
       struct stat status {};
       if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-      const bool is_abandoned = file.extension() == ".partial" && now - status.st_mtime > kAbandonedAfterSeconds;
+      // only what has a name that we give
+      const std::string name = file.filename().string();
+      const bool is_abandoned = files::is_partial_name(name, kKeyDigits, "") && now - status.st_mtime > kAbandonedAfterSeconds;
       if (is_abandoned) ::unlink(file.c_str());
-      if (file.extension().empty()) entries.emplace_back(status.st_mtime, file);
+      if (files::is_kept_name(name, kKeyDigits, "")) entries.emplace_back(status.st_mtime, file);
     }
     if (entries.size() < kMaxVerdicts) return;
     std::sort(entries.begin(), entries.end());
@@ -202,8 +206,8 @@ class Child {
 
   // Waits until it has ended or `deadline` is past; false then.
   bool wait(Clock::time_point deadline);
-  // Kills it, with what it has started, if it still runs.
-  void end();
+  // Kills it, with what it has started, if it still runs. What a driver holds does not die: false where it is left behind.
+  bool end();
 
   const Report& report() const { return report_; }
   // As of waitpid; nothing where the program does not want to know of its children, or somebody else has asked already.
@@ -215,6 +219,7 @@ class Child {
 
   pid_t pid_ = 0;
   bool ended_ = false;
+  bool killed_ = false;
   files::Descriptor output_;
   Report report_;
   std::optional<int> status_;
@@ -306,11 +311,17 @@ bool Child::wait(Clock::time_point deadline) {
   return true;
 }
 
-void Child::end() {
-  if (pid_ <= 0 || has_ended()) return;
+bool Child::end() {
+  if (pid_ <= 0 || has_ended()) return true;
+  if (killed_) return false;
+  killed_ = true;
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
-  while (!has_ended()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  for (const Clock::time_point end = Clock::now() + kDeathTakes; !has_ended();) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
 }
 
 std::string signal_text(int number) {
@@ -352,7 +363,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
   Child child(command, &run.detail);
   if (!child) return run;
   const bool in_time = child.wait(Clock::now() + std::chrono::milliseconds(timeout_ms));
-  child.end();
+  const bool is_gone = child.end();
   const Report& report = child.report();
   const std::string step = report.last("at ");
   const std::string where = step.empty() ? "" : " in " + step;
@@ -361,6 +372,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
   if (!in_time) {
     run.outcome = ProbeOutcome::kHung;
     run.detail = std::to_string(timeout_ms / 1000) + " s" + where;
+    if (!is_gone) run.detail += "; its process cannot be ended";
     return run;
   }
   std::string end = "ended early";
@@ -371,8 +383,10 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
     return run;
   }
   const bool is_clean = !status || (WIFEXITED(*status) && WEXITSTATUS(*status) == 0);
-  const std::string failure = report.last("failed: ");
-  if (is_clean && report.has("passed")) {
+  const std::string failure = report.last("failed: "), untried = report.last("untried: ");
+  if (is_clean && !untried.empty()) {
+    run.detail = untried;
+  } else if (is_clean && report.has("passed")) {
     run.outcome = ProbeOutcome::kPassed;
   } else if (is_clean && !failure.empty()) {
     run.outcome = ProbeOutcome::kFailed;
@@ -429,7 +443,7 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
     if (const std::optional<std::string> verdict = verdicts.find(key)) return *verdict == "passed" ? "" : *verdict;
   }
   log(COMPUTE_LOG_DEBUG, "load", "trying " + plugin.library.string() + " in a process of its own");
-  const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.library;
+  const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.real;
   std::vector<std::string> command = {helper.string(), named.string()};
   if (is_thorough) command.insert(command.begin() + 1, "--run");
   ProbeRun& run = trial->run;

@@ -73,8 +73,9 @@ class Prober {
 std::string verdict_key(const PluginCandidate& plugin);
 
 // Runs `command` (an absolute path first) in a process group of its own and ends it after `timeout_ms`. It reports in lines on descriptor 3:
-// `ready`, `at STEP` before each step, at last `passed` or `failed: REASON`. It passed only if it then ends by itself with status 0, as far as
-// its status is to be had: a program may want none of its children's.
+// `ready`, `at STEP` before each step, at last `passed`, `failed: REASON` or `untried: REASON`. It passed only if it then ends by itself with
+// status 0, as far as its status is to be had: a program may want none of its children's. A child that does not die when it is killed, in the
+// middle of a driver for one, is left behind after a second.
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms);
 
 }  // namespace compute

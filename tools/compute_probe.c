@@ -5,8 +5,8 @@
  *
  * Loads and opens the plugin and lists its devices; --run opens each that can be used, runs one small op on it and reads
  * the result. libcompute starts it before it loads a plugin that is new to it, and reads descriptor 3 (stdout where that
- * is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed` or `failed: REASON`. After
- * that it ends with status 0; any other end is the plugin's doing.
+ * is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed`, `failed: REASON` or, where
+ * the plugin was never entered, `untried: REASON`. After that it ends with status 0; any other end is the plugin's doing.
  */
 #include <compute/compute.h>
 #include <fcntl.h>
@@ -36,6 +36,7 @@ const char* __tsan_default_options(void) {
 #define REPORT_DESCRIPTOR 3
 
 static int report_descriptor = STDOUT_FILENO;
+static int has_entered = 0; /* the plugin was seen at all */
 
 /* One line of the report, whole or not at all: a reader that has gone is no fault. */
 static void report(const char* mark, const char* text) {
@@ -57,6 +58,7 @@ static void take_log(int32_t level, const char* category, const char* text, void
   }
   if (strcmp(category, "load") == 0 && strncmp(text, kEntering, sizeof kEntering - 1) == 0) {
     char step[MAX_LINE];
+    has_entered = 1;
     snprintf(step, sizeof step, "%s", text + sizeof kEntering - 1);
     char* const of = strstr(step, " of ");
     if (of != NULL) *of = '\0'; /* which file it is, the reader knows */
@@ -110,6 +112,18 @@ static int try_device(const char* name) {
   return bad;
 }
 
+/* A list of this one path: colons separate paths there. */
+static char* list_of(const char* path) {
+  char* const list = malloc(2 * strlen(path) + 1);
+  char* at = list;
+  if (list == NULL) return NULL;
+  for (; *path != '\0'; *at++ = *path++) {
+    if (*path == ':') *at++ = '\\';
+  }
+  *at = '\0';
+  return list;
+}
+
 static int configure(const char* file) {
   const char* const settings[][2] = {{"COMPUTE_PROBE", "0"},     {"COMPUTE_TRUST_ALL", "1"}, /* judged by who started it */
                                      {"COMPUTE_PLUGIN_PATH", ""}, {"COMPUTE_DEVICES", ""},
@@ -146,6 +160,13 @@ int main(int argc, char** argv) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
   if (fcntl(REPORT_DESCRIPTOR, F_SETFD, FD_CLOEXEC) == 0) report_descriptor = REPORT_DESCRIPTOR;
   report("ready", "");
-  if (!configure(argv[1 + runs]) && !try_plugin(runs)) report("passed", "");
+  char* const files = list_of(argv[1 + runs]);
+  const int is_good = files != NULL && !configure(files) && !try_plugin(runs);
+  free(files);
+  if (!has_entered) {
+    report("untried: ", "compute-probe did not come to load it");
+  } else if (is_good) {
+    report("passed", "");
+  }
   return 0;
 }

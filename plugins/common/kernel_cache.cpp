@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".kernel";
-constexpr std::string_view kTemporarySuffix = ".partial";
 constexpr int64_t kDefaultLimitBytes = int64_t{1} << 30;
 constexpr int64_t kMaxEntryBytes = int64_t{1} << 28;
 constexpr time_t kTouchAfterSeconds = 60;       // use is noted at most this often
@@ -46,8 +45,11 @@ XXH128_hash_t digest_of(const ProgramKey& key) {
   return XXH3_128bits_digest(&state);
 }
 
-bool is_entry(const fs::path& path) { return path.extension() == kSuffix; }
-bool is_temporary(const fs::path& path) { return path.extension() == kTemporarySuffix; }
+constexpr size_t kDigestDigits = 32;
+
+// The folder may be anybody's: only what has a name that we give is ours to remove.
+bool is_entry(const fs::path& path) { return files::is_kept_name(path.filename().string(), kDigestDigits, kSuffix); }
+bool is_temporary(const fs::path& path) { return files::is_partial_name(path.filename().string(), kDigestDigits, kSuffix); }
 
 }  // namespace
 
@@ -91,15 +93,18 @@ KernelCache& KernelCache::instance() {
 }
 
 // Whether what lies in the folder is ours. Looked at each time: compiling takes a thousand times as long.
-bool KernelCache::is_usable() {
-  if (!directory_) return false;
+std::string KernelCache::problem() const {
+  if (!directory_) return "there is no cache folder";
   const std::string reason = trust_.why_not(*directory_);
-  if (reason.empty()) return true;
-  if (!has_warned_.exchange(true)) {
-    log(COMPUTE_LOG_WARNING, "cache",
-        "compiled kernels are not kept: " + directory_->string() + ": " + reason + "; COMPUTE_TRUST_ALL=1 takes it all the same");
+  return reason.empty() ? "" : directory_->string() + ": " + reason + "; COMPUTE_TRUST_ALL=1 takes it all the same";
+}
+
+bool KernelCache::is_usable() {
+  const std::string reason = problem();
+  if (directory_ && !reason.empty() && !has_warned_.exchange(true)) {
+    log(COMPUTE_LOG_WARNING, "cache", "compiled kernels are not kept: " + reason);
   }
-  return false;
+  return reason.empty();
 }
 
 fs::path KernelCache::path_of(const ProgramKey& key) const {

@@ -26,7 +26,9 @@ struct ProgramKey {
 ///
 /// An entry is written to a file of its own and then renamed, so a reader sees a whole one or none. Each holds its key's
 /// digest and a checksum: what does not fit is taken for absent and written anew. Files of another user, or that others may
-/// write to, are not read, and nothing is where they may write to the folder or one above it; links are not followed. When the folder outgrows its limit, entries that were not used for longest go first.
+/// write to, are not read, and nothing is where they may write to the folder or one above it; links are not followed. When
+/// the folder outgrows its limit, entries that were not used for longest go first. Files with other names than an entry's
+/// are left alone.
 ///
 /// The cache never fails: where it cannot read or write, programs are compiled.
 ///
@@ -46,6 +48,9 @@ class KernelCache {
 
   /// Removes every entry, and nothing else that lies there. Returns how many there were.
   int64_t clear();
+
+  /// Why nothing is found, kept or removed there, with the folder; empty where it is.
+  std::string problem() const;
 
   const std::optional<std::filesystem::path>& directory() const { return directory_; }
 

@@ -350,6 +350,30 @@ TEST_F(ConfigTest, AFileThatOthersMayWriteToIsNotRead) {
   EXPECT_EQ(load().get(SettingId::kMath).text, "fast");
 }
 
+TEST_F(ConfigTest, AFileThatALinkOfOthersLeadsToIsNotRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const std::string file = write("kept/config.toml", "math = \"fast\"\n");
+  const std::string link = (root_ / "link.toml").string();
+  std::filesystem::create_symlink(file, link);
+  variables_["COMPUTE_CONFIG"] = link;
+  EXPECT_EQ(load().get(SettingId::kMath).text, "fast");
+  ASSERT_EQ(::lchown(link.c_str(), 1234, 1234), 0);
+  EXPECT_THROW(load(), Error);
+}
+
+TEST_F(ConfigTest, AColonOfAPathIsWrittenWithABackslash) {
+  const auto paths = [&](const char* text) {
+    variables_["COMPUTE_PLUGIN_PATH"] = text;
+    return load().get(SettingId::kPluginPath).paths;
+  };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(paths("/a:/b"), (Paths{"/a", "/b"}));
+  EXPECT_EQ(paths(":/a:: /b :"), (Paths{"/a", "/b"}));
+  EXPECT_EQ(paths("/a\\:b:/c"), (Paths{"/a:b", "/c"}));
+  EXPECT_EQ(paths("/a\\\\:b"), (Paths{"/a\\:b"}));
+  EXPECT_EQ(paths("/a\\b\\"), (Paths{"/a\\b\\"}));
+}
+
 TEST_F(ConfigTest, OnlyARegularFileIsOpened) {
   write("home/x", "");
   const std::string fifo = (root_ / "home/fifo").string();

@@ -49,6 +49,17 @@ TEST_F(KernelCacheTest, FindsWhatWasStored) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
+TEST_F(KernelCacheTest, ARelativeFolderIsOneOfTheWorkingDirectory) {
+  const fs::path before = fs::current_path();
+  fs::current_path(root_);
+  for (const char* name : {"kc", "./kc2", "kc3/below"}) {
+    KernelCache cache(name, 1 << 20);
+    cache.store(kKey, "program");
+    EXPECT_EQ(cache.load(kKey), "program") << name;
+  }
+  fs::current_path(before);
+}
+
 TEST_F(KernelCacheTest, EveryPartOfTheKeyCounts) {
   KernelCache cache(directory_, 1 << 20);
   cache.store(kKey, "program");
@@ -172,6 +183,40 @@ TEST_F(KernelCacheTest, ClearRemovesEntriesAlone) {
   EXPECT_EQ(cache.clear(), 0);
 }
 
+// The folder may be one that others use too.
+TEST_F(KernelCacheTest, ForeignFilesStay) {
+  KernelCache cache(directory_, 16 << 10);
+  cache.store(kKey, "program");
+  const std::string ours = entries().at(0).filename().string();
+  const std::string digits = ours.substr(0, ours.find('.'));
+  const std::vector<std::string> foreign = {"linux.kernel",           "movie.partial",
+                                            digits + "0.kernel",      digits.substr(1) + ".kernel",
+                                            "G" + digits.substr(1) + ".kernel", digits + ".kernel.partial",
+                                            digits + ".kernel.1.partial", digits + ".kernel.1.x.partial",
+                                            digits + ".partial",      digits};
+  for (const std::string& name : foreign) {
+    std::ofstream(directory_ / name) << std::string(16 << 10, 'm');
+    fs::last_write_time(directory_ / name, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  const fs::path abandoned = directory_ / (digits + ".kernel.123.0.partial");
+  std::ofstream(abandoned) << "half";
+  fs::last_write_time(abandoned, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  for (int i = 0; i < 8; ++i) cache.store({std::to_string(i), "sm_90", "nvrtc", ""}, std::string(4 << 10, 'p'));  // which evicts
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_GT(cache.clear(), 0);
+  EXPECT_EQ(entries().size(), foreign.size());
+  for (const std::string& name : foreign) EXPECT_TRUE(fs::exists(directory_ / name)) << name;
+}
+
+TEST_F(KernelCacheTest, SaysWhyNothingIsKept) {
+  fs::create_directory(directory_);
+  EXPECT_EQ(KernelCache(directory_, 1 << 20).problem(), "");
+  EXPECT_EQ(KernelCache(std::nullopt, 1 << 20).problem(), "there is no cache folder");
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  EXPECT_EQ(KernelCache(directory_, 1 << 20).problem(),
+            directory_.string() + ": everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same");
+}
+
 TEST_F(KernelCacheTest, WithoutAPlaceItKeepsNothing) {
   KernelCache nowhere(std::nullopt, 1 << 20);
   nowhere.store(kKey, "program");
@@ -212,6 +257,7 @@ TEST_F(KernelCacheTest, ManyProcessesWriteAndReadAtOnce) {
 
 TEST(KernelCacheDirectory, FollowsTheSettingThenXdg) {
   EXPECT_EQ(kernel_cache_directory("/some/where"), "/some/where");
+  EXPECT_EQ(kernel_cache_directory("kc"), fs::current_path() / "kc");
   setenv("XDG_CACHE_HOME", "/xdg", 1);
   EXPECT_EQ(kernel_cache_directory(std::nullopt), "/xdg/compute");
   setenv("XDG_CACHE_HOME", "relative", 1);

@@ -2,7 +2,12 @@
 #include "core/plugin_search.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -156,6 +161,153 @@ TEST_F(PluginSearch, TakesOnlyManifestsFromAFolderOfManifests) {
   PluginPlaces places;
   places.standard = {{at("d"), "the system's manifests", true}};
   EXPECT_EQ(found(places), Names{"lib/b.so+bee"});
+}
+
+// ---- Trust ----------------------------------------------------------------------------------------------------------
+
+constexpr uid_t kStranger = 1234;
+
+class TrustOfFiles : public PluginSearch {
+ protected:
+  TrustOfFiles() { trust_ = files::Trust::of_process(false); }
+
+  std::string distrust_of(const std::string& place) {
+    PluginPlaces places;
+    places.files = {{place, "COMPUTE_PLUGIN_FILES"}};
+    places.trust = trust_;
+    const FoundPlugins result = find_plugins(places);
+    if (!result.refused.empty()) return result.refused[0].reason;
+    return result.candidates.empty() ? "nothing found" : result.candidates[0].distrust;
+  }
+
+  files::Trust trust_;
+};
+
+// Whoever may change a link says what is opened, however well what it leads to is kept.
+TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const std::string library = write("good/compute_plugin_acme.so");
+  fs::create_directory(root_ / "theirs");
+  fs::create_directory_symlink(root_ / "good", root_ / "theirs/folder");
+  fs::create_directory_symlink(root_ / "theirs/folder", root_ / "mine");
+  fs::create_symlink(library, root_ / "good/link.so");
+  const std::string manifest = write_manifest("good/acme.json", "acme", at("mine/compute_plugin_acme.so"));
+  const std::vector<std::string> ways = {at("theirs/folder/compute_plugin_acme.so"), at("mine/compute_plugin_acme.so"), manifest};
+  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), "") << way;
+  EXPECT_EQ(distrust_of(at("good/link.so")), "");
+
+  ASSERT_EQ(::chown(at("theirs").c_str(), kStranger, kStranger), 0);
+  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), at("theirs") + " belongs to user 1234") << way;
+  ASSERT_EQ(::chown(at("theirs").c_str(), 0, 0), 0);
+  ASSERT_EQ(::lchown(at("theirs/folder").c_str(), kStranger, kStranger), 0);
+  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), "the link " + at("theirs/folder") + " belongs to user 1234") << way;
+  ASSERT_EQ(::lchown(at("good/link.so").c_str(), kStranger, kStranger), 0);
+  EXPECT_EQ(distrust_of(at("good/link.so")), "the link " + at("good/link.so") + " belongs to user 1234");
+  EXPECT_EQ(distrust_of(library), "");
+
+  // a folder where everybody may put links
+  fs::create_directory(root_ / "tmp");
+  fs::create_directory_symlink(root_ / "good", root_ / "tmp/folder");
+  ASSERT_EQ(::chmod(at("tmp").c_str(), 01777), 0);
+  EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")), "");
+  ASSERT_EQ(::lchown(at("tmp/folder").c_str(), kStranger, kStranger), 0);
+  EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")), "the link " + at("tmp/folder") + " belongs to user 1234");
+}
+
+TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
+  write("a/b/file");
+  fs::create_directory_symlink("../a/./b", root_ / "a/relative");
+  fs::create_symlink("loop", root_ / "loop");
+  for (const char* name : {"a/b/file", "a/../a/b/./file", "a//b/file", "a/relative/file", "a/relative/../b/file", "a/missing/file", "a/b/"}) {
+    EXPECT_EQ(trust_.why_not(fs::path(at(name))), "") << name;
+  }
+  EXPECT_EQ(trust_.why_not(fs::path(at("loop"))), at("loop") + " cannot be resolved: Too many levels of symbolic links");
+  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/file/x"))), at("a/b/file/x") + " cannot be resolved: Not a directory");
+  ASSERT_EQ(::chmod(at("a/b").c_str(), 0777), 0);
+  for (const char* name : {"a/b/file", "a/../a/b/./file", "a/relative/file", "a/missing/../b/file", "a/b/missing", "a/missing/../b/missing"}) {
+    EXPECT_EQ(trust_.why_not(fs::path(at(name))), "everybody may write to " + at("a/b") + " (mode 0777)") << name;
+  }
+  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/"))), "everybody may write to it (mode 0777)");
+}
+
+// What is judged is what is read.
+TEST_F(TrustOfFiles, AFileThatIsOpenIsJudgedItself) {
+  const std::string name = write("file");
+  const files::File file(name);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(trust_.why_not(file, name), "");
+  write("other");
+  fs::rename(root_ / "other", root_ / "file");
+  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was looked at");
+  fs::remove(root_ / "file");
+  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was looked at");
+  const files::File again(write("file"));
+  ASSERT_EQ(::chmod(name.c_str(), 0666), 0);
+  const files::File late(name);
+  EXPECT_EQ(trust_.why_not(late, name), "everybody may write to it (mode 0666)");
+}
+
+// A tree that a group keeps, libcompute in it.
+TEST_F(TrustOfFiles, AGroupThatMayWriteToTheLibraryIsANeighbour) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  constexpr gid_t kGroup = 5000;
+  const std::string library = write("lib/libcompute.so"), plugin = write("lib/compute/plugins/compute_plugin_acme.so");
+  for (const char* name : {"lib", "lib/libcompute.so", "lib/compute", "lib/compute/plugins", "lib/compute/plugins/compute_plugin_acme.so"}) {
+    ASSERT_EQ(::chown(at(name).c_str(), kStranger, kGroup), 0);
+    ASSERT_EQ(::chmod(at(name).c_str(), 0775), 0);
+  }
+  const auto distrust = [&] {
+    trust_ = files::Trust::of_process(false);
+    trust_.believe_neighbours(library);
+    return distrust_of(plugin);
+  };
+  EXPECT_EQ(distrust(), "");
+  ASSERT_EQ(::chmod(at("lib").c_str(), 0755), 0);
+  EXPECT_EQ(distrust(), "");  // the file alone says so too
+  ASSERT_EQ(::chmod(library.c_str(), 0755), 0);
+  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");
+  ASSERT_EQ(::chmod(at("lib").c_str(), 0777), 0);
+  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");  // everybody is nobody's neighbour
+  ASSERT_EQ(::chmod(at("lib").c_str(), 0775), 0);
+  EXPECT_EQ(distrust(), "");
+  ASSERT_EQ(::chown(plugin.c_str(), kStranger, kGroup + 1), 0);
+  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");
+}
+
+TEST(UserMap, TellsWhetherRootIsThere) {
+  EXPECT_TRUE(files::maps_root("         0          0 4294967295\n"));
+  EXPECT_TRUE(files::maps_root("      1000       1000          1\n         0     100000      65536\n"));
+  EXPECT_FALSE(files::maps_root("      1000       1000          1\n"));
+  EXPECT_FALSE(files::maps_root("      1000          0          1\n"));
+  EXPECT_FALSE(files::maps_root(""));
+}
+
+// As in `unshare -Uc`: root's files seem to be the overflow user's.
+TEST_F(TrustOfFiles, WhereRootIsNotMappedTheOverflowUserIsRoot) {
+  ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);  // for whoever the process becomes
+  enum { kGood, kBad, kNoNamespaces };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const uid_t user = ::geteuid() == 0 ? kStranger : ::geteuid();
+    if (::geteuid() == 0 && (::setgid(user) != 0 || ::setuid(user) != 0)) ::_exit(kNoNamespaces);
+    ::prctl(PR_SET_DUMPABLE, 1);
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(kNoNamespaces);
+    std::ofstream map("/proc/self/uid_map");
+    map << user << " " << user << " 1";
+    map.close();
+    if (!map || ::geteuid() != user) ::_exit(kNoNamespaces);
+    const files::Trust trust = files::Trust::of_process(false);
+    const fs::path own = root_ / "own";
+    if (!files::make_private_folder(own)) ::_exit(kBad);
+    // what everybody may write to is not believed here either
+    const bool good = trust.why_not(fs::path("/usr")).empty() && !trust.why_not(own).empty() && trust.root_seen_as && trust.why_not(fs::path("/tmp")).empty();
+    ::_exit(good ? kGood : kBad);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespaces) GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), kGood);
 }
 
 class PlacesOfProcess : public testing::Test {

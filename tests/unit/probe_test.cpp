@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -72,6 +76,40 @@ TEST(ProbeRun, LeavesTheProgramsChildrenAlone) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+// The kernel shows a traced process's end to its tracer first: as long as that does not look, the child cannot be waited for, like one that a
+// driver holds.
+TEST(ProbeRun, LeavesAChildThatCannotBeEnded) {
+  std::array<int, 2> pid{}, seized{};
+  ASSERT_EQ(::pipe(pid.data()), 0);
+  ASSERT_EQ(::pipe(seized.data()), 0);
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    ::close(pid[1]);
+    std::string digits;
+    for (char c = 0; ::read(pid[0], &c, 1) == 1 && c != '\n';) digits += c;
+    const bool is_seized = ::ptrace(PTRACE_SEIZE, static_cast<pid_t>(std::atoi(digits.c_str())), nullptr, nullptr) == 0;
+    if (::write(seized[1], is_seized ? "y" : "n", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  const std::string to = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(pid[1]);
+  const ProbeRun hung = run("r ready; r at enumerate; echo $$ >" + to + "; exec sleep 60", 2000);
+  pollfd answer = {seized[0], POLLIN, 0};
+  char is_seized = 'n';
+  const bool answered = ::poll(&answer, 1, 10000) == 1 && ::read(seized[0], &is_seized, 1) == 1;
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  for (const int end : {pid[0], pid[1], seized[0], seized[1]}) ::close(end);
+  if (!answered || is_seized != 'y') GTEST_SKIP() << "processes may not be traced here";
+  EXPECT_EQ(hung.outcome, ProbeOutcome::kHung);
+  EXPECT_EQ(hung.detail, "2 s in enumerate; its process cannot be ended");
+}
+
+TEST(ProbeRun, TellsOfAPluginThatItDidNotSee) {
+  const ProbeRun untried = run("r ready; r failed: listing; r untried: no such file");
+  EXPECT_EQ(untried.outcome, ProbeOutcome::kNotRun);
+  EXPECT_EQ(untried.detail, "no such file");
 }
 
 // What it left running keeps no descriptor of ours and no one waits for it.

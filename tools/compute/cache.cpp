@@ -4,22 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "commands.hpp"
 #include "plugins/common/kernel_cache.hpp"
 
 namespace {
 
-std::optional<std::filesystem::path> directory() {
+std::string setting(const char* name) {
   compute_text* text = nullptr;
-  compute::check(compute_config_get("COMPUTE_CACHE_DIR", &text));
+  compute::check(compute_config_get(name, &text));
   std::string value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
   compute_text_free(text);
   value.resize(std::min(value.size(), value.find('\t')));
-  return compute::common::kernel_cache_directory(value);
+  return value;
 }
+
+std::optional<std::filesystem::path> directory() { return compute::common::kernel_cache_directory(setting("COMPUTE_CACHE_DIR")); }
 
 }  // namespace
 
@@ -30,7 +34,13 @@ int show_cache() {
 }
 
 int clear_cache() {
-  compute::common::KernelCache cache(directory(), 0);
+  compute::files::Trust trust = compute::files::Trust::of_process(false);
+  trust.everybody = setting("COMPUTE_TRUST_ALL") == "1";
+  compute::common::KernelCache cache(directory(), 0, std::move(trust));
+  if (const std::string problem = cache.problem(); !problem.empty()) {
+    fmt::print(stderr, "nothing removed: {}\n", problem);
+    return 1;
+  }
   fmt::print("{} compiled programs removed\n", cache.clear());
   return 0;
 }
