@@ -295,7 +295,7 @@ compute_error* compute_device_list(compute_device_info* infos, int64_t capacity,
   return guard([&] {
     require_not_null(out_count, "out_count");
     const Running running;
-    const auto& devices = Registry::instance().devices();
+    const std::vector<const DeviceEntry*> devices = Registry::instance().devices();
     write_list(infos, capacity, static_cast<int64_t>(devices.size()), "infos", out_count,
                [&](int64_t i) { return devices[static_cast<size_t>(i)]->info; });
   });

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/host_limits.hpp"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>

@@ -32,6 +32,8 @@ namespace fs = std::filesystem;
 constexpr uint32_t kInterfaceMin = 1;
 constexpr uint32_t kInterfaceMax = COMPUTE_PLUGIN_INTERFACE;
 
+constexpr const char* kNotAsked = "it was not asked for";
+
 constexpr std::string_view kSanitizer =
 #if defined(__SANITIZE_ADDRESS__)
     "address";
@@ -130,6 +132,7 @@ struct Loader::Candidate {
   bool is_admitted = false;
   bool is_queried = false;
   bool has_table = false;
+  bool is_short = false;  // a shortage keeps it from the next step; report.note says which
 
   bool is_good() const { return report.rejected.empty() && is_queried; }
   bool is_rejected() const { return !report.rejected.empty(); }
@@ -154,7 +157,7 @@ void Loader::take(PluginCandidate found) {
   report.name = found.name;
   report.path = found.library.string();
   report.source = found.source;
-  report.note = "it was not asked for";
+  report.note = kNotAsked;
   if (found.manifest) {
     report.manifest = found.manifest->file.string();
     report.version = found.manifest->version;
@@ -179,13 +182,22 @@ bool Loader::ask(Candidate& candidate) {
     report.step = LoadStep::kQuery;
     negotiate(candidate);
     report.step = LoadStep::kInterface;
+    if (candidate.is_short) report.note = kNotAsked;
+    candidate.is_short = false;
     candidate.is_queried = true;
     return true;
   } catch (const Error& error) {
-    if (is_shortage(error)) throw;
-    refuse(candidate, error);
+    fail(candidate, error);
     return false;
   }
+}
+
+// A shortage is this plugin's row until the next call; anything else is for good.
+void Loader::fail(Candidate& candidate, const Error& error) {
+  candidate.is_short = is_shortage(error);
+  if (!candidate.is_short) return refuse(candidate, error);
+  candidate.report.note = error.message;
+  log(COMPUTE_LOG_DEBUG, "load", error.message);
 }
 
 void Loader::refuse(Candidate& candidate, const Error& error) {
@@ -222,14 +234,14 @@ void Loader::admit(Candidate& candidate) {
     candidate.report.step = LoadStep::kManifest;
   }
   // dlopen itself dies of a file that is shorter than its segments
-  const ElfImage image = read_elf_file(candidate.found.library);
+  const ElfImage image = read_elf_file(candidate.found.real);
   if (image.is_short) throw_shortage(candidate.report, image.problem);
   if (!image.problem.empty()) reject(image.problem);
   if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) reject(crash);
 }
 
 void Loader::load(Candidate& candidate) {
-  const fs::path& file = candidate.found.library;
+  const fs::path& file = candidate.found.real;  // the one that was judged and tried
   std::string first;
   {
     const InPlugin note(candidate.report.path, "dlopen");
@@ -353,10 +365,11 @@ void Loader::open_all() {
 bool Loader::open(Candidate& candidate) {
   try {
     enter(candidate);
+    candidate.is_short = false;
     return true;
   } catch (const Error& error) {
-    if (is_shortage(error)) throw;
-    refuse(candidate, error);
+    fail(candidate, error);
+    if (candidate.is_short) return false;
     log(COMPUTE_LOG_WARNING, "load", "the plugin " + candidate.report.name + " failed to open: " + error.message);
     return false;
   }
@@ -370,8 +383,10 @@ void Loader::enter(Candidate& candidate) {
   report.requirements = std::move(listing.requirements);
   report.note.clear();
   for (const std::string& note : listing.notes) report.note += (report.note.empty() ? "" : "\n") + note;
-  report.step = LoadStep::kOpened;
-  if (!listing.fault.empty()) reject(listing.fault);
+  if (!listing.fault.empty()) {
+    report.step = LoadStep::kOpened;
+    reject(listing.fault);
+  }
   std::vector<KnownDevice> named =
       name_devices(candidate.plugin->name, candidate.plugin.get(), std::move(listing.devices));
   std::vector<DeviceReport> rows;
@@ -386,6 +401,7 @@ void Loader::enter(Candidate& candidate) {
   devices_.reserve(devices_.size() + named.size());
   report.devices = std::move(rows);
   for (KnownDevice& device : named) devices_.push_back(std::move(device));
+  report.step = LoadStep::kOpened;  // whatever could be lacking is there
 }
 
 void Loader::take_table(Candidate& candidate) {
@@ -424,6 +440,14 @@ std::vector<int32_t> Loader::kinds_of(std::string_view name) const {
     kinds.insert(kinds.end(), manifest->device_kinds.begin(), manifest->device_kinds.end());
   }
   return kinds;
+}
+
+std::vector<PluginProblem> Loader::shortages() const {
+  std::vector<PluginProblem> shortages;
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    if (candidate->is_short) shortages.push_back({candidate->found.name_is_known ? candidate->report.name : "", candidate->report.note});
+  }
+  return shortages;
 }
 
 std::vector<PluginProblem> Loader::problems() const {

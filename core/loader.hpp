@@ -29,7 +29,8 @@ struct LoaderOptions {
 
 // Not safe from several threads; the registry's lock is around it.
 //
-// What has run out for now (memory, descriptors) is no verdict on a plugin: the call throws OUT_OF_MEMORY, and the next one goes on from there.
+// What has run out for now (memory, descriptors) is no verdict on a plugin: that stays closed, with the shortage in its report, the others go on,
+// and the next call takes it up again. What core itself lacks is thrown.
 class Loader {
  public:
   // Finds the plugins and reads their manifests. No plugin's file is opened.
@@ -58,6 +59,9 @@ class Loader {
   const std::vector<KnownDevice>& devices() const { return devices_; }
   const std::vector<Plugin*>& opened_plugins() const { return opened_; }
 
+  // What had run out when a plugin was last asked, for those that it still keeps closed; without a name where that is not known.
+  std::vector<PluginProblem> shortages() const;
+
   // Why a plugin has no devices, for those that have none.
   std::vector<PluginProblem> problems() const;
 
@@ -70,6 +74,7 @@ class Loader {
   void take(PluginCandidate found);
   bool ask(Candidate& candidate);
   void refuse(Candidate& candidate, const Error& error);
+  void fail(Candidate& candidate, const Error& error);
   void admit(Candidate& candidate);
   void load(Candidate& candidate);
   void query(Candidate& candidate);

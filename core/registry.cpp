@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/registry.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -42,8 +40,6 @@ ListedDevice bare_cpu() {
   ListedDevice device;
   device.description = processor_name();
   device.kind = COMPUTE_DEVICE_KIND_CPU;
-  const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
-  if (pages > 0 && page_bytes > 0) device.memory_bytes = int64_t{pages} * page_bytes;
   device.dtypes.assign(kDtypeCount, COMPUTE_DTYPE_STORAGE);
   device.dtypes[COMPUTE_DTYPE_NONE] = 0;
   return device;
@@ -86,7 +82,7 @@ class Catalogue {
     std::vector<KnownDevice> devices = loader().devices();
     if (!selector.may_choose_from("cpu")) return devices;
     const auto is_cpu = [](const KnownDevice& device) { return device.record.name == "cpu"; };
-    if (std::none_of(devices.begin(), devices.end(), is_cpu)) devices.push_back(host());
+    if (std::none_of(devices.begin(), devices.end(), is_cpu) && !is_host_short()) devices.push_back(host());
     return devices;
   }
 
@@ -98,12 +94,25 @@ class Catalogue {
         if (device.record.name == "cpu") host_ = device;
       }
       if (host_.entry == nullptr) {
+        if (is_host_short()) throw_if_short("cpu");
         host_ = name_devices("cpu", nullptr, {bare_cpu()}).front();
         host_.record.runs_ops = false;
         host_.entry->no_ops = why_no_cpu();
       }
     }
     return host_;
+  }
+
+  // Where nothing was found, and one of the plugins that may have had it lacked something.
+  void throw_if_short(const Selector& selector) const {
+    for (const PluginProblem& shortage : loader_->shortages()) {
+      if (selector.may_choose_from(shortage.plugin)) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, shortage.problem);
+    }
+  }
+  void throw_if_short(std::string_view plugin) const {
+    for (const PluginProblem& shortage : loader_->shortages()) {
+      if (shortage.plugin == plugin || shortage.plugin.empty()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, shortage.problem);
+    }
   }
 
   std::string why_no_cpu() const {
@@ -113,7 +122,8 @@ class Catalogue {
     return "the cpu plugin is not there; compute doctor says where it was looked for";
   }
 
-  const std::vector<const DeviceEntry*>& all() {
+  // Kept once no plugin lacks anything.
+  std::vector<const DeviceEntry*> all() {
     if (!all_) {
       open_all();
       std::vector<KnownDevice> devices = known(Selector());  // an unset one can mean all
@@ -124,8 +134,11 @@ class Catalogue {
         };
         return key(x) < key(y);
       });
-      all_.emplace();
-      for (const KnownDevice& device : devices) all_->push_back(device.entry);
+      std::vector<const DeviceEntry*> all;
+      for (const KnownDevice& device : devices) all.push_back(device.entry);
+      if (all.empty()) throw_if_short(Selector());
+      if (!loader_->shortages().empty()) return all;
+      all_ = std::move(all);
     }
     return *all_;
   }
@@ -151,6 +164,12 @@ class Catalogue {
     Selector others = selector;
     std::erase_if(others.items, [](const SelectorItem& item) { return item.is_gpu() && !item.exclude; });
     return (selector.is_unset() || !others.is_unset()) && others.may_choose_from(name);
+  }
+
+  // The plugin lacks something now; until it has it, nobody knows what `cpu` is.
+  bool is_host_short() const {
+    const std::vector<PluginProblem> shortages = loader_->shortages();
+    return host_.entry == nullptr && std::any_of(shortages.begin(), shortages.end(), [](const PluginProblem& row) { return row.plugin == "cpu"; });
   }
 
   std::optional<Loader> loader_;
@@ -181,10 +200,16 @@ Request request_of(const char* text, Catalogue& catalogue) {
   } catch (const Error& error) {
     if (error.code != COMPUTE_ERROR_INVALID_ARGUMENT || !catalogue.loader().ask_unnamed()) throw;
   }
-  return request_among_known(text, catalogue);
+  try {
+    return request_among_known(text, catalogue);
+  } catch (const Error& error) {
+    if (error.code == COMPUTE_ERROR_INVALID_ARGUMENT) catalogue.throw_if_short("");
+    throw;
+  }
 }
 
 [[noreturn]] void throw_not_found(const Request& request, const DeviceChoice& choice, Catalogue& catalogue) {
+  catalogue.throw_if_short(request.selector);
   throw Error(COMPUTE_ERROR_NOT_FOUND, failure_message(request.selector, choice) + "\n" + catalogue.report().to_text());
 }
 
@@ -223,7 +248,7 @@ Registry& Registry::instance() {
   return registry;
 }
 
-const std::vector<const DeviceEntry*>& Registry::devices() {
+std::vector<const DeviceEntry*> Registry::devices() {
   Catalogue& catalogue = Catalogue::instance();
   const std::lock_guard lock(catalogue.mutex);
   return catalogue.all();
@@ -318,6 +343,7 @@ const DeviceEntry* Registry::find(const char* name) {
   for (const KnownDevice& device : catalogue.loader().devices()) {
     if (device.record.name == wanted) return device.entry;
   }
+  catalogue.throw_if_short(std::string_view(wanted).substr(0, wanted.find_first_of("0123456789")));
   return nullptr;
 }
 

@@ -339,6 +339,36 @@ ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
   expect_rejected({"compute_plugin_faulty.so", "everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same"});
 }
 
+// The way of a link says what is opened as much as the file does.
+ISOLATED_TEST(Loader, OthersMayNotLeadToAPlugin) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const TemporaryFolder theirs;
+  const std::string link = (theirs.path() / "link").string();
+  std::filesystem::create_directory_symlink(plugin_folder("faulty"), link);
+  ASSERT_EQ(lchown(link.c_str(), 1234, 1234), 0);
+  ASSERT_EQ(chown(theirs.path().c_str(), 1234, 1234), 0);
+  setenv("COMPUTE_PROBE", "0", 1);
+  setenv("COMPUTE_PLUGIN_PATH", (link + ":" + plugin_folder("minimal")).c_str(), 1);
+  set_faults("load=exit:42");
+  expect_rejected({"compute_plugin_faulty.so", "belongs to user 1234; COMPUTE_TRUST_ALL=1 takes it all the same"});
+}
+
+// What one plugin lacks keeps nobody from the others, and it may have it at the next call.
+ISOLATED_TEST(Loader, AShortageOfOnePluginIsItsOwn) {
+  use_plugins({"faulty", "minimal"});
+  for (const char* fault : {"open=error:OUT_OF_MEMORY", "enumerate=error:OUT_OF_MEMORY"}) {
+    set_faults(fault);
+    expect_rejected({"compute_plugin_faulty.so cannot be opened now"});
+    Device device;
+    EXPECT_OK(compute_device_open("auto", device.out()));
+    EXPECT_OK(compute_device_open("faulty0,minimal0", device.out()));
+    EXPECT_STREQ(compute_device_name(device), "minimal0") << fault;
+    EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_OUT_OF_MEMORY, "compute_plugin_faulty.so");
+  }
+  set_faults("");
+  EXPECT_TRUE(has(device_names(), "faulty0"));
+}
+
 ISOLATED_TEST(Loader, HeapsThatLieAreFoundWhereThePluginIsChecked) {
   setenv("COMPUTE_DEBUG", "plugin", 1);
   use_plugins({"faulty", "minimal"});
@@ -459,6 +489,20 @@ TEST(Loader, AVerdictHoldsUntilThePluginChanges) {
   install(folder, "faulty");  // broken anew, after a good verdict
   const Outcome broken = list_with(folder, cache, "load=crash", "1");
   EXPECT_TRUE(broken.exited(0) && says(broken, kTrying) && says(broken, kCrashed)) << broken.output;
+}
+
+// A colon separates paths in the setting by which the helper names the plugin.
+TEST(Loader, AFileWithAColonInItsPathIsTried) {
+  const TemporaryFolder folder, cache;
+  std::filesystem::create_directory(folder.path() / "a:b");
+  std::filesystem::copy_file(plugin_folder("faulty") + "/compute_plugin_faulty.so", folder.path() / "a:b/compute_plugin_faulty.so");
+  const Outcome outcome = run_in_child([&] {
+    use_verdicts_in(cache);
+    setenv("COMPUTE_PLUGIN_PATH", ((folder.path() / "a\\:b").string() + ":" + plugin_folder("minimal")).c_str(), 1);
+    set_faults("load=crash");
+    expect_rejected({"a:b/compute_plugin_faulty.so", "crashed in its probe: SIGSEGV in dlopen"});
+  });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }
 
 // As compute doctor does it: a good verdict of yesterday is no reason to die today.

@@ -96,6 +96,40 @@ TEST(Registry, OpensOnlyWhatTheSelectorCanMean) {
   });
 }
 
+// What one plugin lacks keeps nobody from the others, and it may have it at the next call.
+TEST(Registry, AShortageOfOnePluginIsNoFaultOfTheOthers) {
+  for (const std::string step : {"open", "enumerate"}) {
+    in_child({"minimal", "faulty"}, [&](Registry& registry) {
+      const auto names = [&] {
+        Names names;
+        for (const DeviceEntry* device : registry.devices()) names.emplace_back(device->info.name);
+        return names;
+      };
+      const auto code_of = [&](const char* selector) {
+        try {
+          registry.select(selector, [](const DeviceSelection&) {});
+        } catch (const Error& error) {
+          return error.code;
+        }
+        return 0;
+      };
+      ::setenv("COMPUTE_FAULTY", (step + "=error:OUT_OF_MEMORY").c_str(), 1);
+      EXPECT_EQ(names(), (Names{"cpu", "minimal0", "minimal1"}));
+      EXPECT_NE(registry.load_report(COMPUTE_FORMAT_TEXT).find("faulty.so cannot be opened now"), std::string::npos);
+      EXPECT_EQ(selected(registry, "auto"), "minimal0");
+      EXPECT_EQ(selected(registry, "faulty0,cpu"), "cpu");
+      EXPECT_EQ(code_of("faulty0"), COMPUTE_ERROR_OUT_OF_MEMORY);
+      EXPECT_EQ(code_of("minimal7"), COMPUTE_ERROR_NOT_FOUND);
+      EXPECT_THROW(registry.find("faulty0"), Error);
+      EXPECT_EQ(registry.find("minimal7"), nullptr);
+      EXPECT_THROW(registry.which("faulty", COMPUTE_FORMAT_TEXT), Error);
+      ::unsetenv("COMPUTE_FAULTY");
+      EXPECT_EQ(selected(registry, "faulty0"), "faulty0");
+      EXPECT_EQ(names(), (Names{"cpu", "faulty0", "faulty1", "minimal0", "minimal1"}));
+    });
+  }
+}
+
 TEST(Registry, SaysWhoChose) {
   in_child({"minimal"}, [](Registry& registry) {
     const auto by = [&](const char* selector) {
