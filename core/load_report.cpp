@@ -2,14 +2,13 @@
 #include "core/load_report.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_writer.hpp"
 #include "core/printable.hpp"
 
 namespace compute {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using State = RequirementReport::State;
 
 std::string joined(const std::vector<std::string>& texts) {
@@ -118,45 +117,31 @@ void write_plugin(TextWriter& out, const PluginReport& plugin) {
   for (const std::string& remedy : plugin.remedies()) out.row(4, "remedy", remedy);
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-Json to_json(const PluginReport& plugin) {
-  Json devices = Json::array(), missing = Json::array(), requirements = Json::array();
+void write_json(JsonWriter& out, const PluginReport& plugin) {
+  out.begin_object();
+  out.field("name", plugin.name).field("version", plugin.version).field("build_id", plugin.build_id);
+  out.field("vendor", plugin.vendor).field("license", plugin.license).field("url", plugin.url);
+  out.field("path", plugin.path).field("source", plugin.source).field("manifest", plugin.manifest);
+  out.field("state", load_step_name(plugin.step));
+  out.key("rejected").value_or_null(plugin.rejected).key("note").value_or_null(plugin.note);
+  out.field("exports", plugin.exports);
+  out.key("devices").begin_array();
   for (const DeviceReport& device : plugin.devices) {
-    devices.push_back(
-        {{"name", device.name}, {"description", device.description}, {"problem", or_null(device.problem)}});
+    out.begin_object().field("name", device.name).field("description", device.description);
+    out.key("problem").value_or_null(device.problem).end_object();
   }
+  out.end_array().key("missing_libraries").begin_array();
   for (const MissingLibrary& library : plugin.missing_libraries) {
-    missing.push_back(
-        {{"name", library.name}, {"needed_by", library.needed_by}, {"tried", library.tried}, {"unfit", library.unfit}});
+    out.begin_object().field("name", library.name).field("needed_by", library.needed_by);
+    out.field("tried", library.tried).field("unfit", library.unfit).end_object();
   }
+  out.end_array().key("requirements").begin_array();
   for (const RequirementReport& requirement : plugin.requirements) {
-    requirements.push_back({{"name", requirement.name},
-                            {"state", state_name(requirement.state)},
-                            {"required", requirement.required},
-                            {"tried", requirement.tried},
-                            {"found", requirement.found},
-                            {"error", requirement.error},
-                            {"effect", requirement.effect},
-                            {"remedy", requirement.remedy}});
+    out.begin_object().field("name", requirement.name).field("state", state_name(requirement.state));
+    out.field("required", requirement.required).field("tried", requirement.tried).field("found", requirement.found);
+    out.field("error", requirement.error).field("effect", requirement.effect).field("remedy", requirement.remedy).end_object();
   }
-  return {{"name", plugin.name},
-          {"version", plugin.version},
-          {"build_id", plugin.build_id},
-          {"vendor", plugin.vendor},
-          {"license", plugin.license},
-          {"url", plugin.url},
-          {"path", plugin.path},
-          {"source", plugin.source},
-          {"manifest", plugin.manifest},
-          {"state", load_step_name(plugin.step)},
-          {"rejected", or_null(plugin.rejected)},
-          {"note", or_null(plugin.note)},
-          {"exports", plugin.exports},
-          {"devices", std::move(devices)},
-          {"missing_libraries", std::move(missing)},
-          {"requirements", std::move(requirements)},
-          {"remedies", plugin.remedies()}};
+  out.end_array().field("remedies", plugin.remedies()).end_object();
 }
 
 }  // namespace
@@ -225,14 +210,17 @@ std::string LoadReport::to_text() const {
 }
 
 std::string LoadReport::to_json() const {
-  Json all = {{"plugins", Json::array()}, {"refused", Json::array()}, {"searched", Json::array()}, {"notes", notes}};
-  for (const PluginReport& plugin : plugins) all["plugins"].push_back(compute::to_json(plugin));
-  for (const RefusedEntry& entry : refused)
-    all["refused"].push_back({{"entry", entry.entry}, {"reason", entry.reason}});
+  JsonWriter out;
+  out.begin_object().key("plugins").begin_array();
+  for (const PluginReport& plugin : plugins) write_json(out, plugin);
+  out.end_array().key("refused").begin_array();
+  for (const RefusedEntry& entry : refused) out.begin_object().field("entry", entry.entry).field("reason", entry.reason).end_object();
+  out.end_array().key("searched").begin_array();
   for (const SearchedPlace& place : searched) {
-    all["searched"].push_back({{"place", place.place}, {"source", place.source}, {"exists", place.exists}});
+    out.begin_object().field("place", place.place).field("source", place.source).field("exists", place.exists).end_object();
   }
-  return dump_json(all) + "\n";
+  out.end_array().field("notes", notes).end_object();
+  return out.take() + "\n";
 }
 
 }  // namespace compute

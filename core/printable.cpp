@@ -18,10 +18,10 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 
 
 bool is_plain(char c) { return !is_control(c) && static_cast<unsigned char>(c) < 0x80; }
 
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 // The library that writes the JSON knows what UTF-8 is; it gives a text out in this way alone.
-std::string valid_utf8(std::string_view text) { return Json::parse(dump(Json(text), -1)).get<std::string>(); }
+std::string valid_utf8(std::string_view text) { return Json::parse(dump(Json(text))).get<std::string>(); }
 
 // The code of a character of valid UTF-8.
 uint32_t code_of(std::string_view character) {
@@ -138,6 +138,6 @@ size_t column_of(std::string_view text, size_t offset) {
   return count_of_characters(valid_utf8(text.substr(begin, offset - begin))) + 1;
 }
 
-std::string dump_json(const Json& json) { return dump(json, 2); }
+std::string json_string(std::string_view text) { return dump(Json(text)); }
 
 }  // namespace compute

@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace compute {
 
 constexpr size_t kLongestEcho = 200;   // characters of a name or a value
@@ -34,7 +32,7 @@ std::string with_caret(std::string_view text, size_t offset);
 // The characters of that line before the byte, plus 1.
 size_t column_of(std::string_view text, size_t offset);
 
-// JSON with its texts made UTF-8, as above.
-std::string dump_json(const nlohmann::ordered_json& json);
+// The text as a string of JSON, in quotes and made UTF-8.
+std::string json_string(std::string_view text);
 
 }  // namespace compute

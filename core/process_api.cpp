@@ -3,14 +3,13 @@
 #include <compute/compute.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/config.hpp"
 #include "core/device.hpp"
+#include "core/json_writer.hpp"
 #include "core/per_thread.hpp"
 #include "core/plan.hpp"
 #include "core/printable.hpp"
@@ -85,24 +84,22 @@ std::string placement_text() {
 }
 
 std::string placement_json() {
-  nlohmann::ordered_json json;
-  json["ops"] = nlohmann::ordered_json::array();
+  JsonWriter out;
+  out.begin_object().key("ops").begin_array();
   for (const PlacementRow& row : placement_rows()) {
-    json["ops"].push_back({{"device", row.device}, {"op", row.op}, {"how", row.how}, {"runs", row.runs}});
+    out.begin_object().field("device", row.device).field("op", row.op).field("how", row.how).field("runs", row.runs).end_object();
   }
-  json["devices"] = nlohmann::ordered_json::array();
+  out.end_array().key("devices").begin_array();
   for (Device* device : open_devices()) {
     const DeviceCounters& counters = device->counters;
-    json["devices"].push_back({{"name", device->name},
-                               {"transfers_to_device", counters.to_device.load()},
-                               {"transfers_to_device_bytes", counters.to_device_bytes.load()},
-                               {"transfers_from_device", counters.from_device.load()},
-                               {"transfers_from_device_bytes", counters.from_device_bytes.load()},
-                               {"transfers_implicit", counters.implicit.load()},
-                               {"mirror_hits", counters.mirror_hits.load()},
-                               {"ops_fallback", counters.ops_fallback.load()}});
+    out.begin_object().field("name", device->name);
+    out.field("transfers_to_device", counters.to_device.load()).field("transfers_to_device_bytes", counters.to_device_bytes.load());
+    out.field("transfers_from_device", counters.from_device.load()).field("transfers_from_device_bytes", counters.from_device_bytes.load());
+    out.field("transfers_implicit", counters.implicit.load()).field("mirror_hits", counters.mirror_hits.load());
+    out.field("ops_fallback", counters.ops_fallback.load()).end_object();
   }
-  return dump_json(json);
+  out.end_array().end_object();
+  return out.take();
 }
 
 const char* origin_name(const SettingValue& value) { return value.source.c_str(); }

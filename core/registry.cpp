@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/ascii.hpp"
@@ -13,6 +12,7 @@
 #include "core/device_choice.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/json_writer.hpp"
 #include "core/loader.hpp"
 #include "core/log.hpp"
 #include "core/printable.hpp"
@@ -307,19 +307,14 @@ std::string Registry::which(const char* text, int32_t format) {
   if (!choice.device) throw_not_found(request, choice, catalogue);
   const DeviceRecord& chosen = records[*choice.device];
   if (format == COMPUTE_FORMAT_JSON) {
-    nlohmann::ordered_json json = {{"device", chosen.name},
-                                   {"plugin", chosen.plugin},
-                                   {"description", chosen.description},
-                                   {"pci_address", chosen.pci},
-                                   {"uuid", chosen.uuid},
-                                   {"chosen_by", chosen_by(request, choice)},
-                                   {"selector", request.selector.text},
-                                   {"strict", request.selector.is_strict()},
-                                   {"warning", choice.warning},
-                                   {"others", nlohmann::ordered_json::array()}};
-    for (const Refusal& other : choice.others)
-      json["others"].push_back({{"name", other.name}, {"reason", other.reason}});
-    return dump_json(json) + "\n";
+    JsonWriter out;
+    out.begin_object().field("device", chosen.name).field("plugin", chosen.plugin).field("description", chosen.description);
+    out.field("pci_address", chosen.pci).field("uuid", chosen.uuid).field("chosen_by", chosen_by(request, choice));
+    out.field("selector", request.selector.text).field("strict", request.selector.is_strict()).field("warning", choice.warning);
+    out.key("others").begin_array();
+    for (const Refusal& other : choice.others) out.begin_object().field("name", other.name).field("reason", other.reason).end_object();
+    out.end_array().end_object();
+    return out.take() + "\n";
   }
   std::string answer = selection_message(chosen, chosen_by(request, choice)).substr(std::strlen("using ")) + "\n";
   if (!choice.warning.empty()) answer += "warning: " + choice.warning + "\n";

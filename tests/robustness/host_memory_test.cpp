@@ -201,7 +201,7 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
     });
     fail_each_allocation([&] {
       compute_text* text = nullptr;
-      compute_error* error = compute_device_which("cpu", COMPUTE_FORMAT_TEXT, &text);
+      compute_error* error = compute_device_which("cpu", COMPUTE_FORMAT_JSON, &text);
       compute_text_free(text);
       return error;
     });
@@ -309,13 +309,13 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
         });
         in_turn("load report", [&] {
           compute_text* text = nullptr;
-          compute_error* error = compute_load_report(COMPUTE_FORMAT_TEXT, &text);
+          compute_error* error = compute_load_report(COMPUTE_FORMAT_JSON, &text);
           compute_text_free(text);
           return error;
         });
         in_turn("placement report", [&] {
           compute_text* text = nullptr;
-          compute_error* error = compute_placement_report(COMPUTE_FORMAT_TEXT, &text);
+          compute_error* error = compute_placement_report(COMPUTE_FORMAT_JSON, &text);
           compute_text_free(text);
           return error;
         });

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes JSON. Unlike a tree of values, which allocates to be destroyed, it can run out of memory anywhere.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace compute {
+
+// Indented by two blanks a level. Texts are made UTF-8.
+class JsonWriter {
+ public:
+  JsonWriter& begin_object() { return begin('{'); }
+  JsonWriter& end_object() { return end('}'); }
+  JsonWriter& begin_array() { return begin('['); }
+  JsonWriter& end_array() { return end(']'); }
+
+  // Of the value that follows, in an object.
+  JsonWriter& key(std::string_view name);
+
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(std::same_as<bool> auto truth) { return put(truth ? "true" : "false"); }
+  JsonWriter& value(int64_t number) { return put(std::to_string(number)); }
+  JsonWriter& value(const std::vector<std::string>& texts);
+  // null for an empty text.
+  JsonWriter& value_or_null(std::string_view text) { return text.empty() ? put("null") : value(text); }
+
+  template <class T>
+  JsonWriter& field(std::string_view name, const T& of) {
+    return key(name).value(of);
+  }
+
+  // What was written; nothing is open any more.
+  std::string take() { return std::move(text_); }
+
+ private:
+  JsonWriter& begin(char bracket);
+  JsonWriter& end(char bracket);
+  JsonWriter& put(std::string_view token);
+  void next_line();
+
+  std::string text_;
+  int depth_ = 0;
+  bool is_first_ = true;     // in what is open
+  bool is_after_key_ = false;
+};
+
+}  // namespace compute
