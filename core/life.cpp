@@ -163,8 +163,14 @@ bool shut_down(Deadline deadline) {
   drained = drain(deadline) && drained;
   drained = drain_background(left_until(deadline)) && drained;
   if (!drained) return false;  // work still uses the devices: they stay open until the process ends
-  close_devices();
+  // First: the child of a fork in the midst of it finds nothing that it could close.
   devices_closed = true;
+  try {
+    close_devices();
+  } catch (...) {
+    devices_closed = false;
+    throw;
+  }
   return true;
 }
 

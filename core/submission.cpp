@@ -312,7 +312,10 @@ void Submission::refuse(compute_error* refusal, const char* op) {
 }
 
 Submission::~Submission() {
-  if (overwritten_ && parts_ == 0 && std::uncaught_exceptions() > overwritten_->exceptions) keep_contents();
+  if (overwritten_ && parts_ == 0 && std::uncaught_exceptions() > overwritten_->exceptions) {
+    timeline_.ask();  // where a part was queued all the same, the plugin says that the stream has failed
+    if (timeline_.failure() == nullptr) keep_contents();
+  }
   if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }
