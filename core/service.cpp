@@ -24,6 +24,7 @@ struct Service {
   std::deque<std::function<void()>> tasks;
   bool running = false;  // the thread exists
   bool busy = false;     // it is inside a task
+  Service* parents = nullptr;  // in the child of a fork
 
   void loop() {
     on_service_thread = true;
@@ -86,7 +87,10 @@ bool is_background_thread() noexcept { return on_service_thread; }
 
 void forget_background_thread() noexcept {
   on_service_thread = false;  // a callback that forks goes on as the child's only thread
-  instance() = new (std::nothrow) Service;
+  // Threads of the parent may have held the old one's locks: it is left as it is.
+  auto* fresh = new (std::nothrow) Service;
+  if (fresh != nullptr) fresh->parents = instance();
+  instance() = fresh;
 }
 
 }  // namespace compute
