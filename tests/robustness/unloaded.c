@@ -38,7 +38,11 @@ int main(int argc, char** argv) {
   compute_device* device = NULL;
   compute_stream* stream = NULL;
   compute_tensor *x = NULL, *y = NULL;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const int64_t shape[] = {20000};  // exit waits for the work for two seconds
+#else
   const int64_t shape[] = {300000};
+#endif
   const float value = 0.5f;
   compute_error* error = call_compute_device_open(argv[2], &device);
   if (error != NULL) {
