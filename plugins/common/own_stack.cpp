@@ -16,6 +16,15 @@ constexpr size_t kEnoughBytes = 1 << 20;
 
 }  // namespace
 
+SignalsHeld::SignalsHeld() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsHeld::~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 bool is_short_of_stack() noexcept {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
@@ -36,17 +45,13 @@ void run_on_own_stack(void (*body)(void*), void* user) noexcept {
   pthread_t thread;
   bool is_running = false;
   if (pthread_attr_init(&attributes) == 0) {
-    sigset_t all, before;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
     const auto start = [](void* given) -> void* {
       const auto& call = *static_cast<const Call*>(given);
       call.body(call.user);
       return nullptr;
     };
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsHeld held;
     is_running = pthread_attr_setstacksize(&attributes, kLargeBytes) == 0 && pthread_create(&thread, &attributes, start, &call) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
   }
   if (is_running) {

@@ -2,6 +2,7 @@
 // Drivers and their compilers take more stack than small threads have, and make threads that keep the world of who called first.
 #pragma once
 
+#include <csignal>
 #include <exception>
 #include <utility>
 
@@ -10,6 +11,18 @@ namespace compute::common {
 // Runs body(user) on a thread with a large stack, which takes none of the program's signals, and waits for it; on the caller if there is no
 // thread to be had. `body` does not throw.
 void run_on_own_stack(void (*body)(void*), void* user) noexcept;
+
+// Keeps the program's signals from the calling thread, and from the threads that it makes.
+class SignalsHeld {
+ public:
+  SignalsHeld() noexcept;
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld();
+
+ private:
+  sigset_t before_;
+};
 
 // Whether the calling thread's stack is small.
 bool is_short_of_stack() noexcept;

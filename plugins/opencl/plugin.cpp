@@ -428,7 +428,9 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   return guard([&] {
     require_understood(options, "the device's options");
     std::unique_ptr<Device> device;
-    common::on_own_stack([&] { device = open_device(id, options); });
+    const common::SignalsHeld held;  // drivers make threads here
+    // On the caller where that will do: Oclgrind's checks keep a context's memory with the thread that made it.
+    common::with_enough_stack([&] { device = open_device(id, options); });
     *out_device = handle_of(device.release());
     *out_table = &kDeviceTable;
   });
