@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat and stack: a copy per input into a slice of the output.
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace compute {
 

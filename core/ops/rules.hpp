@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/decompose.hpp"
-#include "core/infer.hpp"
+#include "core/ops/lowering.hpp"
+#include "core/ops/op_call.hpp"
+#include "core/ops/shapes.hpp"
 
 namespace compute {
 
@@ -35,8 +36,6 @@ struct OpRules {
 
 // Of an op that is not elementwise.
 const OpRules& op_rules(OpId id);
-
-std::vector<LeafDesc> map_leaves(const MapCall& call);
 
 // ---- Refusals and attributes, in one form for all ops ---------------------------------------------------------------
 

@@ -3,10 +3,10 @@
 // made in a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
-#include "core/nearest_name.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
-#include "core/printable.hpp"
 
 namespace compute {
 

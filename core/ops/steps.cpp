@@ -5,7 +5,7 @@
 #include <array>
 #include <cassert>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/ops/rules.hpp"
 
 namespace compute {

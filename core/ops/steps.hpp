@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/decompose.hpp"
+#include "core/ops/lowering.hpp"
+#include "core/ops/op_call.hpp"
 
 namespace compute {
 

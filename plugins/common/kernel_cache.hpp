@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "files/files.hpp"
+#include "core/files/files.hpp"
 
 namespace compute::common {
 

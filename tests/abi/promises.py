@@ -82,7 +82,7 @@ class Check:
 
     def settings(self):
         rows = re.findall(r'^COMPUTE_SETTING\((\w+),\s*"(\w+)",\s*"([\w.]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)"',
-                          self.tree.read("core/settings.def"), re.M)
+                          self.tree.read("core/base/settings.def"), re.M)
         not_yet = re.search(r"kNotYet\[\] = \{([^}]*)\}", self.core)[1]
         readers = self.core.replace(not_yet, "")
         strings = frozenset(re.findall(r'"([^"\n]*)"', self.core + self.plugins))
@@ -145,26 +145,26 @@ class Check:
     # ---- Manifests, selectors, programs
 
     def manifests(self):
-        header = without_comments(self.tree.read("core/manifest.hpp"))
-        readers = self.tree.texts("core", without=("core/manifest.cpp", "core/manifest.hpp"))
+        header = without_comments(self.tree.read("core/loading/manifest.hpp"))
+        readers = self.tree.texts("core", without=("core/loading/manifest.cpp", "core/loading/manifest.hpp"))
         test = self.tree.read("tests/unit/manifest_test.cpp")
         for struct, body in re.findall(r"struct (Manifest\w*) \{(.*?)\n\};", header, re.S):
             for name in re.findall(r"(\w+)(?: = [^;]*)?;", body):
                 self.promise("manifest", f"{struct}.{name}", name in members(readers), name in members(test))
-        for key in re.findall(r'members\.\w+(?:<\w+>)?\("(\w+)"', self.tree.read("core/manifest.cpp")):
+        for key in re.findall(r'members\.\w+(?:<\w+>)?\("(\w+)"', self.tree.read("core/loading/manifest.cpp")):
             self.promise("manifest", key, True, f'"{key}"' in test)
 
     def selectors(self):
-        text = self.tree.read("core/selector.cpp")
+        text = self.tree.read("core/selection/selector.cpp")
         test = self.tree.read("tests/unit/selector_test.cpp")
         page = self.tree.read("docs/selecting-devices.md")
         for kind, array, sign in (("condition", "kKeys", "@"), ("option", "kOptions", r"\+")):
             for name in re.findall(r'"(\w+)"', re.search(rf"{array} = \{{([^}}]*)\}}", text)[1]):
                 reader = f"DeviceKey::k{name.capitalize()}:" in self.core if kind == "condition" else f'"{name}"' in text
                 self.promise(kind, name, reader, re.search(sign + name + "[=~]", test) and re.search(sign + name + "[=~]", page))
-        options = re.search(r"struct DeviceOptions \{(.*?)\n\};", self.tree.read("core/selector.hpp"), re.S)[1]
+        options = re.search(r"struct DeviceOptions \{(.*?)\n\};", self.tree.read("core/selection/selector.hpp"), re.S)[1]
         for name in re.findall(r"> (\w+);", options):
-            readers = self.tree.texts("core", without=("core/selector.cpp", "core/selector.hpp"))
+            readers = self.tree.texts("core", without=("core/selection/selector.cpp", "core/selection/selector.hpp"))
             self.promise("option", f"DeviceOptions::{name}", name in members(readers), name in members(test))
 
     def programs(self):
@@ -251,10 +251,10 @@ def judged(tree):
 
 # A promise of each kind that nobody keeps: the file, what stands there, what is put in its place, and the fault.
 PLANTS = (
-    ("core/settings.def", "COMPUTE_SETTING(kSync,", 'COMPUTE_SETTING(kFake, "COMPUTE_FAKE", "fake", kFlag, "0", "", 0, "")\nCOMPUTE_SETTING(kSync,',
+    ("core/base/settings.def", "COMPUTE_SETTING(kSync,", 'COMPUTE_SETTING(kFake, "COMPUTE_FAKE", "fake", kFlag, "0", "", 0, "")\nCOMPUTE_SETTING(kSync,',
      "setting COMPUTE_FAKE: no code reads it"),
-    ("core/settings.def", '"strict tf32 fast"', '"strict tf32 fast faked"', "choice COMPUTE_MATH=faked: no code reads it"),
-    ("core/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
+    ("core/base/settings.def", '"strict tf32 fast"', '"strict tf32 fast faked"', "choice COMPUTE_MATH=faked: no code reads it"),
+    ("core/base/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
     ("api/compute/compute.h", "COMPUTE_API void compute_error_free", "COMPUTE_API void compute_fake(void);\nCOMPUTE_API void compute_error_free",
      "function compute_fake: no code reads it"),
     ("api/compute/compute.h", "enum { COMPUTE_ACCESS_READ = 1,", "enum { COMPUTE_ACCESS_FAKE = 4, COMPUTE_ACCESS_READ = 1,",
@@ -266,10 +266,10 @@ PLANTS = (
     ("api/compute/plugin.h", "  int64_t (*setting)", "  void (*fake)(void);\n  int64_t (*setting)", "slot compute_plugin_host.fake: no code reads it"),
     ("api/compute/plugin.h", "  compute_string unusable; ", "  compute_string fake_field;\n  compute_string unusable; ",
      "field compute_plugin_device_info.fake_field: no code reads it"),
-    ("core/manifest.hpp", "  std::string vendor;", "  std::string vendor;\n  std::string fake_key;", "manifest Manifest.fake_key: no code reads it"),
-    ("core/selector.cpp", '{"pci", "uuid"', '{"fake", "pci", "uuid"', "condition fake: no code reads it"),
-    ("core/selector.cpp", '{"mem"}', '{"mem", "fake"}', "option fake: no test mentions it"),
-    ("core/selector.hpp", "std::optional<ByteAmount> memory_limit;", "std::optional<ByteAmount> memory_limit;\n  std::optional<int32_t> fake;",
+    ("core/loading/manifest.hpp", "  std::string vendor;", "  std::string vendor;\n  std::string fake_key;", "manifest Manifest.fake_key: no code reads it"),
+    ("core/selection/selector.cpp", '{"pci", "uuid"', '{"fake", "pci", "uuid"', "condition fake: no code reads it"),
+    ("core/selection/selector.cpp", '{"mem"}', '{"mem", "fake"}', "option fake: no test mentions it"),
+    ("core/selection/selector.hpp", "std::optional<ByteAmount> memory_limit;", "std::optional<ByteAmount> memory_limit;\n  std::optional<int32_t> fake;",
      "option DeviceOptions::fake: no code reads it"),
     ("tools/compute/main.cpp", 'auto* version = app.', 'auto* fake = app.add_subcommand("fake", "");\n  auto* version = app.',
      "command fake: no test mentions it"),

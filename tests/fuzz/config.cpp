@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes are a configuration file or are refused in words that name it; flags made of them too.
-#include "core/config.hpp"
+#include "core/base/config.hpp"
 
 #include <compute/compute.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace {
 

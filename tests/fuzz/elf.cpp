@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "core/elf_needed.hpp"
+#include "core/loading/elf_needed.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);

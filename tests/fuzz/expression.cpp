@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text is an expression or is refused with a caret; what is one is typed or refused, in every dtype.
-#include "core/expression.hpp"
+#include "core/expressions/expression.hpp"
 
 #include <compute/compute.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static constexpr std::string_view kInputs[] = {"a", "b"}, kScalars[] = {"s"};

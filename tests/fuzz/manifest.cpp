@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes are a manifest or are rejected in one line.
-#include "core/manifest.hpp"
+#include "core/loading/manifest.hpp"
 
 #include <compute/compute.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text is a selector or is refused in the stated form, with a caret within the line.
-#include "core/selector.hpp"
+#include "core/selection/selector.hpp"
 
 #include <compute/compute.h>
 
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace {
 

@@ -28,7 +28,7 @@ struct SlotRow {
 const std::vector<SlotRow>& slots() {
   static const std::vector<SlotRow> rows = {
 #define COMPUTE_PLUGIN_SLOT(table, slot, need) {#table, #slot, kGivesError<decltype(table::slot)>},
-#include "core/plugin_slots.def"
+#include "core/loading/plugin_slots.def"
 #undef COMPUTE_PLUGIN_SLOT
   };
   return rows;

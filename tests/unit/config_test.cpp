@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config.hpp"
+#include "core/base/change_settings.hpp"
+#include "core/base/config.hpp"
+#include "core/base/process_config.hpp"
 
 #include <compute/compute.h>
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace compute {
 namespace {

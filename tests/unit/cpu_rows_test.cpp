@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/infer.hpp"
+#include "core/ops/infer.hpp"
+#include "core/ops/rows.hpp"
 #include "plugins/cpu/block_program.hpp"
 #include "plugins/cpu/isa_table.hpp"
 

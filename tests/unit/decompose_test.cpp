@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/decompose.hpp"
+#include "core/ops/decompose.hpp"
 
 #include <limits>
 #include <numeric>

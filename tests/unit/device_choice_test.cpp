@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device_choice.hpp"
+#include "core/selection/device_choice.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <compute/compute.h>
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace compute {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/elf_needed.hpp"
+#include "core/loading/elf_needed.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/expression.hpp"
+#include "core/expressions/expression.hpp"
 
 #include <gtest/gtest.h>
 #include <xxhash.h>
@@ -9,9 +9,9 @@
 #include <random>
 #include <set>
 
-#include "core/error.hpp"
-#include "core/infer.hpp"
-#include "core/schema.hpp"
+#include "core/base/error.hpp"
+#include "core/ops/rows.hpp"
+#include "core/ops/schema.hpp"
 #include "tests/unit/lowering_evaluator.hpp"
 
 namespace compute {

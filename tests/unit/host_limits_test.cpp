@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What memory the process may have, from trees that stand for /proc and /sys.
-#include "core/host_limits.hpp"
+#include "core/base/host_limits.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

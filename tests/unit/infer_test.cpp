@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/infer.hpp"
+#include "core/ops/infer.hpp"
 
 #include "tests/unit/op_caller.hpp"
 

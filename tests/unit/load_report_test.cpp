@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/load_report.hpp"
+#include "core/loading/load_report.hpp"
 
 #include <gtest/gtest.h>
 

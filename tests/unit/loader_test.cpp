@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loader on real libraries: the minimal plugin, and the faulty one that fails as COMPUTE_FAULTY says.
-#include "core/loader.hpp"
+#include "core/loading/loader.hpp"
 
 #include <compute/compute.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/plugin_host.hpp"
+#include "core/base/change_settings.hpp"
+#include "core/base/error.hpp"
+#include "core/loading/plugin_host.hpp"
 
 namespace compute {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/log.hpp"
+#include "core/base/log.hpp"
 
 #include <compute/compute.h>
 #include <gtest/gtest.h>
 
-#include "core/config.hpp"
+#include "core/base/change_settings.hpp"
 
 namespace compute {
 namespace {

@@ -13,7 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/decompose.hpp"
+#include "core/ops/decompose.hpp"
+#include "core/ops/shapes.hpp"
 
 namespace compute {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool: reuse, merging, limits, and who may take freed memory when.
-#include "core/memory.hpp"
+#include "core/memory/pool.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "core/device.hpp"
-#include "core/error.hpp"
-#include "core/timeline.hpp"
+#include "core/base/error.hpp"
+#include "core/selection/device.hpp"
+#include "core/streams/timeline.hpp"
 
 namespace compute {
 namespace {

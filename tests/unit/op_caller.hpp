@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/schema.hpp"
+#include "core/base/error.hpp"
+#include "core/ops/infer.hpp"
+#include "core/ops/schema.hpp"
+#include "core/ops/shapes.hpp"
 #include "tests/unit/lowering_evaluator.hpp"
 
 namespace compute {

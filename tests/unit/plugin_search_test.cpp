@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plugin_search.hpp"
+#include "core/loading/plugin_search.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/probe.hpp"
+#include "core/loading/probe.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The registry is one to a process, so each test looks at it in a child of its own.
-#include "core/registry.hpp"
+#include "core/selection/registry.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config.hpp"
-#include "core/error.hpp"
-#include "core/plugin.hpp"
+#include "core/base/change_settings.hpp"
+#include "core/base/error.hpp"
+#include "core/loading/plugin.hpp"
 
 namespace compute {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/schema.hpp"
+#include "core/ops/schema.hpp"
 
 #include <limits>
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/selector.hpp"
+#include "core/selection/selector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <compute/compute.h>
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace compute {
 namespace {

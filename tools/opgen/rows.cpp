@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "core/infer.hpp"
+#include "core/ops/rows.hpp"
 #include "tools/opgen/texts.hpp"
 
 namespace compute::opgen {

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/schema.hpp"
+#include "core/ops/schema.hpp"
 
 namespace compute::opgen {
 
 inline constexpr std::string_view kSources = "api/compute/ops.def and api/compute/intrinsics.def";
 
 std::string ops_header();     // api/compute/ops.h
-std::string op_wrappers();    // core/op_wrappers.inc
+std::string op_wrappers();    // core/interface/op_wrappers.inc
 std::string ops_reference();  // docs/ops.md
 std::string compiled_rows();  // plugins/cpu/rows.inc
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every handle begins with: a mark that tells its kind and whether it is alive, and its reference count.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+#include <variant>
+
+#include "core/base/error.hpp"
+#include "core/base/in_use.hpp"
+
+namespace compute {
+
+enum class HandleKind : uint32_t {
+  kDevice = 0x64657663,  // "devc"
+  kTensor = 0x746e7372,
+  kStream = 0x7374726d,
+  kEvent = 0x65766e74,
+  kPlan = 0x706c616e,
+  kExpression = 0x65787072,
+  kKernel = 0x6b726e6c,
+  kGraph = 0x67726170,
+};
+
+const char* handle_name(HandleKind kind) noexcept;
+
+// Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.
+[[noreturn]] void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found);
+
+// True with COMPUTE_DEBUG=handles: released handles are kept, so that their use is always found.
+bool keeps_released_handles() noexcept;
+
+template <HandleKind kKind>
+class Handle {
+ public:
+  static constexpr HandleKind handle_kind = kKind;
+
+  bool is_alive() const noexcept { return mark_ == static_cast<uint32_t>(kKind); }
+  uint32_t mark() const noexcept { return mark_; }
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  int32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
+
+  // True for the last reference; the caller then destroys the object. Whoever holds the only one needs no atomic subtraction, since
+  // nobody else can be there to add to it.
+  bool drop() noexcept {
+    return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+ protected:
+  ~Handle() { mark_ = 0xdeadbeef; }
+
+ private:
+  volatile uint32_t mark_ = static_cast<uint32_t>(kKind);
+  std::atomic<int32_t> references_{1};
+};
+
+// The object behind a handle that came over the border.
+template <class T>
+T& checked(T* handle) {
+  if (handle == nullptr || !handle->is_alive()) {
+    throw_bad_handle(T::handle_kind, handle, handle == nullptr ? 0 : handle->mark());
+  }
+  return *handle;
+}
+
+template <class T>
+const T& checked(const T* handle) {
+  return checked(const_cast<T*>(handle));
+}
+
+// Drops a reference and destroys the object with the last one; after compute_shutdown nothing is destroyed any more. In the debug layer the memory is kept, marked as dead.
+template <class T>
+void release_handle(T* handle) noexcept {
+  if (handle == nullptr || !handle->is_alive() || !handle->drop()) return;
+  // The last tensor of a buffer is released too often for it; Buffer::destroy() does it where it leaves the pool.
+  [[maybe_unused]] const std::conditional_t<T::handle_kind == HandleKind::kTensor, std::monostate, CallerWorld> world;
+  const InUse in_use;
+  if (!in_use.may_go_on()) return;
+  if (keeps_released_handles()) {
+    handle->~T();
+  } else {
+    delete handle;
+  }
+}
+
+}  // namespace compute

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/log.hpp"
+
+#include <compute/compute.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "core/base/deadline.hpp"
+#include "core/base/error.hpp"
+#include "core/base/in_use.hpp"
+#include "core/base/lock.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/process_config.hpp"
+
+namespace compute {
+namespace {
+
+struct Sink {
+  Lock lock;  // held while the callback runs, so that it is never called after it was replaced
+  compute_log_callback callback = nullptr;
+  void* user_data = nullptr;
+};
+
+Sink& sink() {
+  static auto* const immortal = new Sink;
+  return *immortal;
+}
+
+std::atomic<bool> has_callback{false};
+
+// The callback may make calls that log, and may end the process.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_callback = false;
+
+// What stands behind a callback for longer is lost: a thread in it may be ending the process.
+constexpr int64_t kLockPatience = int64_t{2'000'000'000};
+
+// COMPUTE_LOG in the order of the levels. The default writes the selection line and warnings.
+int32_t level_in_force() noexcept {
+  try {
+    const std::string text = setting(SettingId::kLog).text;
+    if (text == "off") return 0;
+    if (text == "error") return COMPUTE_LOG_ERROR;
+    if (text == "warn") return COMPUTE_LOG_WARNING;
+    if (text == "debug") return COMPUTE_LOG_DEBUG;
+    if (text == "trace") return COMPUTE_LOG_TRACE;
+  } catch (...) {
+    // A faulty setting is reported by whoever reads it for work.
+  }
+  return COMPUTE_LOG_INFO;
+}
+
+}  // namespace
+
+bool log_enabled(int32_t level) noexcept {
+  return has_callback.load(std::memory_order_acquire) || level <= level_in_force();
+}
+
+void log(int32_t level, const char* category, std::string_view text) noexcept {
+  if (inside_callback) return;
+  try {
+    const Undivided undivided;
+    const std::string line = printable_lines(std::string(text));
+    Sink& target = sink();
+    if (!target.lock.try_lock_until(deadline_after(kLockPatience))) return;
+    const std::lock_guard guard(target.lock, std::adopt_lock);
+    if (target.callback != nullptr) {
+      inside_callback = true;
+      target.callback(level, category, line.c_str(), target.user_data);
+      inside_callback = false;
+    } else if (level <= level_in_force()) {
+      const char* mark = level == COMPUTE_LOG_ERROR ? "error: " : level == COMPUTE_LOG_WARNING ? "warning: " : "";
+      std::fprintf(stderr, "compute: %s%s\n", mark, line.c_str());
+    }
+  } catch (...) {
+    // A line that cannot be written is lost.
+  }
+}
+
+void set_log_callback(compute_log_callback callback, void* user_data) {
+  const Undivided undivided;
+  Sink& target = sink();
+  std::unique_lock guard(target.lock, std::defer_lock);
+  if (!inside_callback) guard.lock();
+  target.callback = callback;
+  target.user_data = user_data;
+  has_callback.store(callback != nullptr, std::memory_order_release);
+}
+
+void renew_log_lock() noexcept { new (&sink().lock) Lock; }
+
+}  // namespace compute

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where in the user's program the calling thread is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace compute {
+
+struct Scope {
+  std::string label, file;
+  int32_t line = 0;
+};
+
+// "train (main.py:12) > forward"; "" outside of any scope.
+std::string current_scope();
+
+// Of this thread. False if none is open.
+void push_scope(Scope scope);
+bool pop_scope();
+
+}  // namespace compute

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/setting.hpp"
+
+#include <compute/compute.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "core/base/ascii.hpp"
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/base/printable.hpp"
+
+namespace compute {
+namespace {
+
+constexpr size_t kMaxValueBytes = 1 << 16;
+constexpr size_t kMaxPaths = 1024;
+constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX; a longer name names no file
+
+const Setting kSettings[] = {
+#define COMPUTE_SETTING(id, environment, key, kind, default_text, values, names_files, summary) \
+  {SettingId::id, environment, key, SettingKind::kind, default_text, values, names_files != 0, summary},
+#include "core/base/settings.def"
+#undef COMPUTE_SETTING
+};
+std::vector<std::string> words(std::string_view text, char separator) {
+  std::vector<std::string> result;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string_view word = trimmed(text.substr(begin, end - begin));
+    if (!word.empty()) result.emplace_back(word);
+    begin = end + 1;
+  }
+  return result;
+}
+
+// Paths between colons. A colon of a path's own is written `\:`; any other backslash is one.
+std::vector<std::string> split_paths(std::string_view text) {
+  std::vector<std::string> result(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') {
+      result.emplace_back();
+    } else {
+      if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ':') ++i;
+      result.back() += text[i];
+    }
+  }
+  for (std::string& path : result) path = std::string(trimmed(path));
+  std::erase(result, "");
+  return result;
+}
+
+[[noreturn]] void refuse(const std::string& source, std::string_view text, const std::string& why) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": " + in_quotes(text) + " " + why);
+}
+
+bool parse_flag(const std::string& source, std::string_view text) {
+  const std::string word = to_lower(text);
+  if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
+  if (word == "0" || word == "false" || word == "no" || word == "off") return false;
+  refuse(source, text, "is neither 1 nor 0");
+}
+
+int64_t parse_integer(const std::string& source, std::string_view text, const char* range) {
+  const std::vector<std::string> ends = words(range, ' ');
+  const int64_t least = std::stoll(ends[0]), most = std::stoll(ends[1]);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    refuse(source, text, "is no number from " + ends[0] + " to " + ends[1]);
+  }
+  return value;
+}
+
+std::string parse_choice(const std::string& source, std::string_view text, const char* choices) {
+  const std::string word = to_lower(text);
+  const std::vector<std::string> known = words(choices, ' ');
+  if (std::find(known.begin(), known.end(), word) != known.end()) return word;
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  refuse(source, text, "is none of " + list + did_you_mean(word, known));
+}
+
+// Some of `choices`, separated by commas. 1 stands for the first, `all` for all, 0 for none.
+std::vector<std::string> parse_words(const std::string& source, std::string_view text, const char* choices) {
+  const std::vector<std::string> known = words(choices, ' ');
+  const std::string lower = to_lower(text);
+  if (lower == "all") return known;
+  if (lower == "0" || lower == "false" || lower == "no" || lower == "off") return {};
+  if (lower == "1" || lower == "true" || lower == "yes" || lower == "on") return {known.front()};
+  std::vector<std::string> result;
+  for (const std::string& word : words(text, ',')) {
+    result.push_back(word == "1" ? known.front() : parse_choice(source, word, choices));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string Setting::flag() const {
+  std::string name = "--" + to_lower(environment);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::span<const Setting> all_settings() { return kSettings; }
+
+const Setting& find_setting(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Setting& setting : kSettings) {
+    if (name == setting.environment || name == setting.flag() || (!name.empty() && name == setting.key)) return setting;
+    const bool as_flag = name.starts_with("-"), as_environment = name.starts_with("C");
+    known.emplace_back(as_flag ? setting.flag() : as_environment ? setting.environment : setting.key);
+  }
+  throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no setting " + in_quotes(name) + did_you_mean(name, known));
+}
+
+void check_setting_paths(const std::string& source, const std::vector<std::string>& paths) {
+  if (paths.size() > kMaxPaths) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                source + ": " + std::to_string(paths.size()) + " paths; at most " + std::to_string(kMaxPaths));
+  }
+  for (const std::string& path : paths) {
+    if (path.size() > kMaxPathBytes) refuse(source, path, "is longer than any path");
+  }
+}
+
+SettingValue parse_setting(const Setting& setting, Origin origin, const std::string& source, std::string_view given) {
+  SettingValue value;
+  value.origin = origin;
+  value.source = source;
+  const std::string_view text = trimmed(given);
+  value.text = text.empty() ? setting.default_text : std::string(text);
+  if (value.text.empty()) return value;
+  if (std::any_of(value.text.begin(), value.text.end(), is_control)) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value holds a control character");
+  }
+  if (value.text.size() > kMaxValueBytes) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value has " + std::to_string(value.text.size()) +
+                                                    " bytes; at most " + std::to_string(kMaxValueBytes));
+  }
+  switch (setting.kind) {
+    case SettingKind::kText:
+    case SettingKind::kPath:
+      break;
+    case SettingKind::kFlag:
+      value.flag = parse_flag(source, value.text);
+      value.text = value.flag ? "1" : "0";
+      break;
+    case SettingKind::kInteger:
+      value.integer = parse_integer(source, value.text, setting.values);
+      break;
+    case SettingKind::kBytes: {
+      std::string reason;
+      value.bytes = parse_byte_amount(value.text, &reason);
+      if (!value.bytes) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": " + reason);
+      break;
+    }
+    case SettingKind::kChoice:
+      value.text = parse_choice(source, value.text, setting.values);
+      break;
+    case SettingKind::kWords:
+      value.words = parse_words(source, value.text, setting.values);
+      value.flag = std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
+      break;
+    case SettingKind::kPaths:
+      value.paths = split_paths(value.text);
+      check_setting_paths(source, value.paths);
+      break;
+  }
+  return value;
+}
+
+}  // namespace compute

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One setting: its row of settings.def, and its value as somebody gave it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/byte_amount.hpp"
+
+namespace compute {
+
+enum class SettingId {
+#define COMPUTE_SETTING(id, ...) id,
+#include "core/base/settings.def"
+#undef COMPUTE_SETTING
+};
+
+enum class SettingKind { kText, kFlag, kInteger, kBytes, kChoice, kWords, kPath, kPaths };
+
+struct Setting {
+  SettingId id;
+  const char* environment;
+  const char* key;
+  SettingKind kind;
+  const char* default_text;
+  const char* values;
+  bool names_files;
+  const char* summary;
+
+  std::string flag() const;  // `--compute-memory-limit`
+};
+
+// All settings, in the order of their ids.
+std::span<const Setting> all_settings();
+
+// By the environment's name, the file's key or the flag; NOT_FOUND, with the nearest name, where there is none.
+const Setting& find_setting(std::string_view name);
+
+// From weak to strong.
+enum class Origin { kDefault, kFile, kEnvironment, kFlag, kApi };
+
+struct SettingValue {
+  std::string text;  // as it was given, without blanks at its ends; empty: unset
+  Origin origin = Origin::kDefault;
+  std::string source;  // `COMPUTE_DEVICE`, `/etc/compute/config.toml:3`, `--compute-device`, `the API`, `default`
+
+  bool flag = false;                // of a kFlag; of kWords whether the first one is among them
+  std::optional<int64_t> integer;   // of a kInteger
+  std::optional<ByteAmount> bytes;  // of kBytes
+  std::vector<std::string> paths;   // of kPaths
+  std::vector<std::string> words;   // of kWords
+
+  bool is_set() const { return !text.empty(); }
+};
+
+// The value of a setting whose text is `given`; an empty one stands for the default, whoever gave it. Throws INVALID_ARGUMENT, which begins with `source`.
+SettingValue parse_setting(const Setting& setting, Origin origin, const std::string& source, std::string_view given);
+// Throws INVALID_ARGUMENT for more or longer paths than a list may have.
+void check_setting_paths(const std::string& source, const std::vector<std::string>& paths);
+
+}  // namespace compute

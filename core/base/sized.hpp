@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structs whose size the other side chose: read what is there, write what fits.
+#pragma once
+
+#include <compute/compute.h>
+#include <compute/plugin.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/base/copy_sized.hpp"
+#include "core/base/error.hpp"
+
+namespace compute {
+
+constexpr uint32_t kSmallestStruct = sizeof(compute_struct_header);
+constexpr uint32_t kGreatestStruct = 65536;  // beyond it the size was never set
+
+// The least size of a struct that programs hand in: that of version 1. Options of ops may leave out everything.
+template <class T>
+inline constexpr uint32_t least_size_of = kSmallestStruct;
+template <>
+inline constexpr uint32_t least_size_of<compute_attribute> = COMPUTE_ATTRIBUTE_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_stream_options> = COMPUTE_STREAM_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_event_options> = COMPUTE_EVENT_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_tensor_spec> = COMPUTE_TENSOR_SPEC_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_kernel_options> = COMPUTE_KERNEL_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_kernel_argument> = COMPUTE_KERNEL_ARGUMENT_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
+
+inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
+  if (size < least || size > kGreatestStruct) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.struct_size is {}; set it to sizeof the struct", name, size));
+  }
+}
+
+// Entries of a `next` chain that this library does not know, which are all: skipped unless they must be understood.
+inline void check_chain(const void* next, const char* name) {
+  constexpr int kLongest = 64;
+  for (int i = 0; next != nullptr; ++i) {
+    compute_struct_header entry;
+    std::memcpy(&entry, next, sizeof entry);
+    if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{}.next asks for {:#x}, which this library does not know and must not skip", name, entry.struct_type));
+    }
+    if (i == kLongest) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.next is a chain without an end", name));
+    next = entry.next;
+  }
+}
+
+// What a newer program set beyond the part that this library knows would go unheard.
+template <class T>
+void check_tail(const T* given, uint32_t size, const char* name) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(given);
+  if (size <= sizeof(T) || std::all_of(bytes + sizeof(T), bytes + size, [](uint8_t byte) { return byte == 0; })) return;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{} has {} bytes, of which this library knows {}; the rest is not zero", name, size, sizeof(T)));
+}
+
+// The same for the step of an array, whose elements are aligned.
+inline void require_struct_step(uint32_t size, const char* name) {
+  require_struct_size(size, name);
+  if (size % alignof(void*) != 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}.struct_size is {}, no multiple of {}: its elements would not be aligned", name, size, alignof(void*)));
+  }
+}
+
+// The COMPUTE_STRUCT_ of a struct that core reads from or fills for programs.
+template <class T>
+inline constexpr uint32_t struct_type_of = COMPUTE_STRUCT_OP_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_stream_options> = COMPUTE_STRUCT_STREAM_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_event_options> = COMPUTE_STRUCT_EVENT_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_tensor_spec> = COMPUTE_STRUCT_TENSOR_SPEC;
+template <>
+inline constexpr uint32_t struct_type_of<compute_kernel_options> = COMPUTE_STRUCT_KERNEL_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_kernel_argument> = COMPUTE_STRUCT_KERNEL_ARGUMENT;
+template <>
+inline constexpr uint32_t struct_type_of<compute_launch> = COMPUTE_STRUCT_LAUNCH;
+template <>
+inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
+template <>
+inline constexpr uint32_t struct_type_of<compute_device_attribute> = COMPUTE_STRUCT_DEVICE_ATTRIBUTE;
+template <>
+inline constexpr uint32_t struct_type_of<compute_device_statistics> = COMPUTE_STRUCT_DEVICE_STATISTICS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_op_info> = COMPUTE_STRUCT_OP_INFO;
+template <>
+inline constexpr uint32_t struct_type_of<compute_graph_info> = COMPUTE_STRUCT_GRAPH_INFO;
+
+// A struct of the caller, with zeros for what its program did not know.
+template <class T>
+T read_sized(const T* given, const char* name) {
+  require_struct_size(given->struct_size, name, least_size_of<T>);
+  if (given->struct_type != COMPUTE_STRUCT_NONE && given->struct_type != struct_type_of<T>) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}.struct_type is {}; that of this struct is {}, or 0", name, given->struct_type, struct_type_of<T>));
+  }
+  check_tail(given, given->struct_size, name);
+  check_chain(given->next, name);
+  return copy_sized(given, given->struct_size);
+}
+
+// Refuses a field that later versions may give a meaning.
+inline void require_zero(int32_t reserved, const char* name) {
+  if (reserved != 0) throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.reserved is {}, not zero", name, reserved));
+}
+
+// Refuses flags of a request that ask for what this library does not know.
+inline void require_known_flags(uint32_t flags, uint32_t known, const char* name) {
+  if ((flags & ~known) == 0) return;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.flags is {:#x}, of which {:#x} is not known", name, flags, flags & ~known));
+}
+
+// Zeroes an out-struct of any size but for its size and `next`: stands before whatever can fail. A size that cannot be one is left
+// to write_sized to report.
+template <class T>
+void clear_sized(T* out) noexcept {
+  static_assert(struct_type_of<T> != COMPUTE_STRUCT_OP_OPTIONS);
+  if (out == nullptr || out->struct_size < kSmallestStruct || out->struct_size > kGreatestStruct) return;
+  out->struct_type = struct_type_of<T>;
+  std::memset(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, 0, out->struct_size - kSmallestStruct);
+}
+
+// Writes a struct that the caller may have compiled smaller or larger than ours: every byte of it.
+template <class T>
+void write_sized(const T& value, T* out, const char* name) {
+  require_struct_size(out->struct_size, name);
+  clear_sized(out);
+  check_chain(out->next, name);
+  const size_t known = std::min<size_t>(out->struct_size, sizeof value);
+  std::memcpy(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, reinterpret_cast<const uint8_t*>(&value) + kSmallestStruct,
+              known - kSmallestStruct);
+}
+
+// Element `index` of an array that is stepped by the size of its first element.
+template <class T>
+T* at_step(T* array, int64_t index) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const uint8_t, uint8_t>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(array) + static_cast<size_t>(index) * array->struct_size);
+}
+
+// Reads element `index`; mixed sizes are a mistake of the caller.
+template <class T>
+T read_sized_at(const T* array, int64_t index, const char* name) {
+  require_struct_step(array->struct_size, name);
+  const T* at = at_step(array, index);
+  if (at->struct_size != array->struct_size) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, that of the first is {}", name, index,
+                                                            at->struct_size, array->struct_size));
+  }
+  return read_sized(at, name);
+}
+
+// Fills an array of the caller, of which only the first struct_size and `next` need be set.
+template <class T, class F>
+void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) {
+  const uint32_t step = array->struct_size;
+  require_struct_step(step, name);
+  for (int64_t i = 0; i < count; ++i) {
+    T* at = at_step(array, i);
+    at->struct_size = step;
+    if (i > 0) at->next = nullptr;
+    write_sized(value_at(i), at, name);
+  }
+}
+
+// The answer of a two-call query: what fits, and the count, which stays 0 on error.
+template <class T, class F>
+void write_list(T* array, int64_t capacity, int64_t count, const char* name, int64_t* out_count, F&& value_at) {
+  if (capacity > 0) {
+    require_not_null(array, name);
+    write_sized_array(array, std::min(capacity, count), name, value_at);
+  }
+  *out_count = count;
+}
+
+// ---- What plugins hand out -------------------------------------------------------------------------------------------
+
+// The struct_type of a struct that a plugin hands out, and the least size of one that says anything.
+struct PluginStructRow {
+  uint32_t type;
+  size_t least_size;
+};
+template <class T>
+inline constexpr PluginStructRow plugin_struct_row{0, 0};
+#define COMPUTE_PLUGIN_STRUCT_ROW(name, type, last_field) \
+  template <>                                             \
+  inline constexpr PluginStructRow plugin_struct_row<name>{type, offsetof(name, last_field) + sizeof(name::last_field)};
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, name)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO, description)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, value)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_requirement, COMPUTE_PLUGIN_STRUCT_REQUIREMENT, name)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_caps, COMPUTE_PLUGIN_STRUCT_CAPS, heaps)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_heap, COMPUTE_PLUGIN_STRUCT_HEAP, suballocation)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_refusal, COMPUTE_PLUGIN_STRUCT_REFUSAL, reason)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_query_info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, supported)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, workspace_bytes)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERNEL_INFO, argument_count)
+#undef COMPUTE_PLUGIN_STRUCT_ROW
+
+[[noreturn]] inline void reject_plugin_struct(const char* what, const std::string& why) {
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} {}", what, why));
+}
+
+// Refuses what this library does not know and must not pass over: entries of the `next` chain, and flags 16 to 31, of which there are
+// none yet.
+template <class T>
+void require_understood(const T& value, const char* what) {
+  constexpr uint32_t kMustUnderstand = 0xffff0000u;
+  constexpr int kLongest = 64;
+  const void* next = value.next;
+  for (int i = 0; next != nullptr; ++i) {
+    compute_struct_header entry;
+    std::memcpy(&entry, next, sizeof entry);
+    if (entry.struct_size < sizeof entry || i == kLongest) reject_plugin_struct(what, "has a `next` chain that is none");
+    if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
+      reject_plugin_struct(what, fmt::format("has a `next` entry of type {:#x}, which this library does not know and must not skip",
+                                             entry.struct_type));
+    }
+    next = entry.next;
+  }
+  if constexpr (requires { value.flags; }) {
+    if ((value.flags & kMustUnderstand) != 0) {
+      reject_plugin_struct(what, fmt::format("has the flags {:#x}, of which this library does not know {:#x} and must not ignore them",
+                                             value.flags, value.flags & kMustUnderstand));
+    }
+  }
+}
+
+// A struct of a plugin, with zeros for what the plugin does not know. Throws PLUGIN_REJECTED where it is none.
+template <class T>
+T read_plugin_struct(const T* given, const char* what) {
+  constexpr PluginStructRow kRow = plugin_struct_row<T>;
+  static_assert(kRow.type != 0);
+  if (given == nullptr) reject_plugin_struct(what, "is NULL");
+  if (given->struct_size < kRow.least_size || given->struct_size > kGreatestStruct || given->struct_type != kRow.type) {
+    reject_plugin_struct(what, fmt::format("has struct_size {} and struct_type {}; at least {} and {} are wanted", given->struct_size,
+                                           given->struct_type, kRow.least_size, kRow.type));
+  }
+  require_understood(*given, what);
+  return copy_sized(given, given->struct_size);
+}
+
+// Element `index` of an array of a plugin, which is stepped by the size of its first element.
+template <class T>
+T read_plugin_struct_at(const T* array, int64_t index, const char* what) {
+  if (array->struct_size < plugin_struct_row<T>.least_size || array->struct_size > kGreatestStruct ||
+      array->struct_size % alignof(T) != 0) {
+    reject_plugin_struct(what, fmt::format("has struct_size {}, by which no array can be stepped", array->struct_size));
+  }
+  const T* at = at_step(array, index);
+  if (at->struct_size != array->struct_size) {
+    reject_plugin_struct(what, fmt::format("has struct_size {}, that of the first is {}", at->struct_size, array->struct_size));
+  }
+  return read_plugin_struct(at, what);
+}
+
+// The same for a struct that core made and the plugin filled.
+template <class T>
+void require_filled_struct(const T& value, const char* what) {
+  if (value.struct_size != sizeof value || value.struct_type != plugin_struct_row<T>.type) {
+    reject_plugin_struct(what, fmt::format("has been given struct_size {} and struct_type {}", value.struct_size, value.struct_type));
+  }
+  require_understood(value, what);
+}
+
+}  // namespace compute

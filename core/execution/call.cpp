@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/call.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/mix_hash.hpp"
+#include "core/execution/execute.hpp"
+#include "core/execution/open_device.hpp"
+#include "core/execution/prepare.hpp"
+#include "core/execution/recording.hpp"
+#include "core/memory/overlap.hpp"
+#include "core/memory/residency.hpp"
+#include "core/ops/infer.hpp"
+#include "core/ops/shapes.hpp"
+
+namespace compute {
+namespace {
+
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{} {}", dtype_name(tensor.dtype), shape_text(tensor.shape_span()));
+}
+
+int32_t alignment_at(const Buffer& buffer, int64_t offset_bytes) noexcept {
+  // Elsewhere than on the host allocations are aligned, so that what counts is the place in one.
+  const uint64_t base = buffer.device.is_host ? buffer.handle : 0;
+  const uint64_t address = (base + static_cast<uint64_t>(buffer.base_offset + offset_bytes)) | 64;
+  return static_cast<int32_t>(address & -address);
+}
+
+// ---- Where a call runs ----------------------------------------------------------------------------------------------
+
+// The stream's device; else the one device other than cpu among the operands; else cpu.
+Device& device_of_call(const char* name, compute_stream* stream, std::span<Tensor* const> inputs,
+                       std::span<Tensor* const> outputs) {
+  Device* chosen = stream != nullptr ? &checked(stream).device : nullptr;
+  const bool by_stream = chosen != nullptr;
+  const auto consider = [&](Tensor* tensor, const char* role, size_t index) {
+    if (tensor == nullptr || tensor->buffer == nullptr) return;
+    Device& device = tensor->buffer->device;
+    if (device.is_host || &device == chosen) return;
+    if (chosen == nullptr) {
+      chosen = &device;
+      return;
+    }
+    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
+                fmt::format("{}: {} {} is on {}, {} on {}; move one with compute_tensor_to_device", name, role, index, device.name,
+                            by_stream ? "the stream is" : "another operand is", chosen->name))
+        .with_argument(static_cast<int32_t>(index));
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i);
+  for (size_t i = 0; i < outputs.size(); ++i) consider(outputs[i], "output", i);
+  return chosen != nullptr ? *chosen : host_device();
+}
+
+// ---- One call -------------------------------------------------------------------------------------------------------
+
+}  // namespace
+
+Callee callee_of(const OpSchema& schema, const Attributes& attributes, uint64_t attributes_hash) {
+  Callee callee;
+  callee.op = &schema;
+  callee.attributes = &attributes;
+  callee.attributes_hash = attributes_hash;
+  callee.name = schema.name.c_str();
+  return callee;
+}
+
+Callee callee_by_default(const OpSchema& schema) { return callee_of(schema, *schema.defaults, schema.defaults_hash); }
+
+// Overlaps and layouts of outputs that the program gave. Shapes and dtypes are compared once they have been inferred.
+void Call::check_outputs_given() const {
+  for (size_t i = 0; i < out_.size(); ++i) {
+    const Tensor* output = out_[i];
+    if (output == nullptr) continue;
+    if (output->buffer == nullptr) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is a scalar, which cannot be written", callee_.name, i));
+    }
+    if (output->buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is over immutable memory", callee_.name, i));
+    }
+    if (overlaps_itself(*output)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} {} has strides {} that make its elements share memory",
+                                                              callee_.name, i, describe(*output), shape_text(output->strides_span())));
+    }
+    for (size_t j = 0; j < inputs_.size(); ++j) {
+      const Tensor* input = inputs_[j];
+      if (input == nullptr || !may_overlap(*output, *input)) continue;
+      if (same_view(*output, *input) && callee_.in_place()) continue;
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,
+                              same_view(*output, *input) ? "; the op cannot work in place" : " without being the same view"))
+          .with_argument(static_cast<int32_t>(j));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (out_[j] != nullptr && may_overlap(*output, *out_[j])) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: outputs {} and {} overlap", callee_.name, j, i));
+      }
+    }
+  }
+}
+
+void Call::place_inputs() {
+  for (Tensor* tensor : inputs_) {
+    Execution::Place place;
+    if (tensor != nullptr && tensor->buffer != nullptr && tensor->element_count > 0) {
+      Buffer& buffer = *tensor->buffer;
+      place.buffer = &buffer;
+      place.offset_bytes = tensor->offset_bytes;
+      if (&buffer.device != device_) {
+        if (recording_) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                      fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
+        }
+        int64_t begin = 0, end = 0, mirror_begin = 0;
+        tensor->byte_range(&begin, &end);
+        mirrors_.push_back(
+            {mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin)});
+        place.buffer = mirrors_.back().replica.get();
+        place.offset_bytes = tensor->offset_bytes - mirror_begin;
+      } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
+        bring_home(buffer);
+      }
+      place.alignment = alignment_at(*place.buffer, place.offset_bytes);
+    }
+    input_places_.push_back(place);
+  }
+}
+
+// A given output of the host on another device is written there, in its mirror.
+bool Call::place_given_output(Tensor& tensor, Execution::Place& place) {
+  Buffer& buffer = *tensor.buffer;
+  place = {&buffer, tensor.offset_bytes, is_whole_buffer(tensor)};
+  if (tensor.element_count == 0) {
+    place.buffer = nullptr;
+    return true;
+  }
+  if (&buffer.device != device_) {
+    if (recording_) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
+    }
+    int64_t begin = 0, end = 0, mirror_begin = 0;
+    tensor.byte_range(&begin, &end);
+    const bool all = end - begin == tensor.element_count * dtype_size(tensor.dtype);
+    mirrors_.reserve(mirrors_.size() + 1);  // nothing fails once the mirror is the newest copy
+    bool became_newest = false;
+    BufferReference replica = mirror_on(buffer, begin, end, *device_, *timeline_, all ? MirrorUse::kOverwrite : MirrorUse::kUpdate,
+                                        callee_.name, &mirror_begin, &became_newest);
+    mirrors_.push_back({std::move(replica), &buffer, became_newest});
+    place = {mirrors_.back().replica.get(), tensor.offset_bytes - mirror_begin, false};
+  } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
+    bring_home(buffer);
+  }
+  return true;
+}
+
+void Call::place_outputs(const CallPlan& plan) {
+  for (size_t i = 0; i < out_.size(); ++i) {
+    Execution::Place place;
+    if (out_[i] != nullptr) {
+      place_given_output(*out_[i], place);
+    } else {
+      const OutputDesc& desc = plan.outputs[i];
+      Tensor* tensor = make_tensor(*device_, desc.dtype, desc.shape, plan.output_strides[i], timeline_);
+      made_.push_back(tensor);
+      if (tensor->element_count > 0) {
+        place = {tensor->buffer, 0, true};
+        place.made = true;
+      }
+    }
+    output_places_.push_back(place);
+  }
+}
+
+// An output that is to be made is aligned; of one that is written in a mirror nothing is promised.
+int32_t Call::output_alignment(const Tensor* tensor) const {
+  if (tensor == nullptr) return 64;
+  return tensor->element_count > 0 && &tensor->buffer->device == device_ ? alignment_at(*tensor->buffer, tensor->offset_bytes) : 1;
+}
+
+// Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per operand tells its
+// dtype, rank, kind and alignment; extents and strides follow.
+template <class Take>
+bool Call::each_key_word(Take&& take) const {
+  if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
+  if (callee_.attributes != nullptr) {
+    for (const uint64_t word : callee_.attributes->words()) {
+      if (!take(word)) return false;
+    }
+  }
+  const auto operand = [&](const Tensor* tensor, int32_t alignment) __attribute__((always_inline)) {
+    if (tensor == nullptr) return take(0);
+    if (!take(tensor->key_word | static_cast<uint64_t>(alignment) << 32)) return false;
+    const int64_t* dims = tensor->shape();
+    for (const int64_t* end = dims + 2 * tensor->rank; dims != end; ++dims) {
+      if (!take(static_cast<uint64_t>(*dims))) return false;
+    }
+    return true;
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!operand(inputs_[i], input_places_[i].alignment)) return false;
+  }
+  for (const Tensor* tensor : out_) {
+    if (!operand(tensor, output_alignment(tensor))) return false;
+  }
+  return true;
+}
+
+size_t Call::key_size() const {
+  size_t size = 3 + inputs_.size() + out_.size();
+  if (callee_.attributes != nullptr) size += callee_.attributes->words().size();
+  for (const Tensor* tensor : inputs_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  for (const Tensor* tensor : out_) size += tensor != nullptr ? 2 * static_cast<size_t>(tensor->rank) : 0;
+  return size;
+}
+
+uint64_t Call::hash_key() const {
+  uint64_t hash = mix_hash(callee_.identity() ^ counts_word(), reinterpret_cast<uint64_t>(device_));
+  hash = mix_hash(hash, callee_.attributes_hash);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    hash = mix_hash(hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
+  }
+  for (const Tensor* tensor : out_) {
+    hash = mix_hash(hash, tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
+  }
+  return hash;
+}
+
+// Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind the end.
+bool Call::is_for(const CallPlan& plan) const {
+  const uint64_t* known = plan.key.data();
+  return each_key_word([&](uint64_t word) { return word == *known++; });
+}
+
+CallPlan* Call::plan() {
+  if (callee_.kept != nullptr && is_for(*callee_.kept)) return callee_.kept;
+  const uint64_t hash = hash_key();
+  CallPlan* mine = PlanCache::of_thread(hash);
+  if (mine != nullptr && mine->hash == hash && is_for(*mine)) return mine;
+  CallKey key;
+  uint64_t* to = key.extend(key_size());
+  each_key_word([&](uint64_t word) {
+    *to++ = word;
+    return true;
+  });
+  CallPlan* found = device_->plans->find(key, hash);
+  return found != nullptr ? found : make_plan(key, hash);
+}
+
+CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
+  std::vector<OperandDesc> operands;
+  std::vector<int32_t> input_alignment, output_alignment;
+  for (const Execution::Place& place : input_places_) input_alignment.push_back(place.alignment);
+  for (const Tensor* tensor : out_) output_alignment.push_back(this->output_alignment(tensor));
+  for (const Tensor* tensor : inputs_) {
+    OperandDesc desc;
+    if (tensor != nullptr) {
+      desc.dtype = tensor->dtype;
+      desc.rank = tensor->rank;
+      desc.shape = tensor->shape();
+      desc.strides = tensor->strides();
+      desc.is_scalar = tensor->kind != Tensor::Kind::kMemory;
+      desc.weak = tensor->weak;
+    }
+    operands.push_back(desc);
+  }
+
+  CallPlanReference plan(new CallPlan(*device_));
+  plan->name = callee_.name;
+  plan->op = callee_.op;
+  std::vector<compute_dtype> wanted;
+  std::optional<OpCall> op_call;
+  std::optional<MapCall> map_call;
+  if (callee_.op != nullptr) {
+    op_call.emplace(OpCall{*callee_.op, *callee_.attributes, operands});
+    plan->outputs = infer(*op_call);
+  } else {
+    plan->expression = *callee_.expression;
+    bool any = false;
+    for (Tensor* tensor : out_) {
+      wanted.push_back(tensor != nullptr ? tensor->dtype : COMPUTE_DTYPE_NONE);
+      any = any || tensor != nullptr;
+    }
+    map_call.emplace(MapCall{*callee_.expression, operands});
+    if (any) {
+      map_call->wanted = wanted;
+      for (Tensor* tensor : out_) {
+        if (tensor != nullptr) map_call->wanted_shape = tensor->shape_span();
+      }
+    }
+    plan->outputs = infer(*map_call);
+  }
+  if (plan->outputs.size() != out_.size()) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} outputs were given room for, there are {}", callee_.name,
+                                                            out_.size(), plan->outputs.size()));
+  }
+  std::vector<LoweringTarget::Output> layouts;
+  for (size_t i = 0; i < out_.size(); ++i) {
+    const OutputDesc& desc = plan->outputs[i];
+    plan->output_strides.push_back(row_major_strides(desc.shape));
+    if (const Tensor* given = out_[i]) {
+      const std::span<const int64_t> shape = given->shape_span();
+      if (given->dtype != desc.dtype || !std::equal(shape.begin(), shape.end(), desc.shape.begin(), desc.shape.end())) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is {}, the result is {} {}", callee_.name, i,
+                                                                describe(*given), dtype_name(desc.dtype), shape_text(desc.shape)));
+      }
+      layouts.push_back({given->dtype, shape, given->strides_span()});
+    } else {
+      layouts.push_back({desc.dtype, desc.shape, plan->output_strides.back()});
+    }
+  }
+
+  PlanRequest request{*device_};
+  request.call = op_call ? &*op_call : nullptr;
+  request.map = map_call ? &*map_call : nullptr;
+  request.name = callee_.name;
+  request.outputs = plan->outputs;
+  request.output_layouts = layouts;
+  request.in_place = in_place_;
+  request.input_alignment = input_alignment;
+  request.output_alignment = output_alignment;
+  prepare_call(request, *plan);
+  plan->key.assign(key.begin(), key.end());
+  plan->hash = hash;
+  return device_->plans->insert(std::move(plan));
+}
+
+// Runs a call that the device refuses on the host, with its operands and results moved.
+void Call::fall_back(const Error& refusal) {
+  std::vector<TensorReference> moved;
+  std::vector<Tensor*> inputs;
+  Device& host = host_device();
+  const auto move = [&](Tensor& tensor, Device& device) {
+    compute_tensor* copy = nullptr;
+    throw_if(compute_tensor_to_device(&tensor, &device, &copy));
+    moved.emplace_back(copy);
+    return copy;
+  };
+  for (Tensor* tensor : inputs_) {
+    inputs.push_back(tensor != nullptr && tensor->buffer != nullptr ? move(*tensor, host) : tensor);
+  }
+  std::vector<compute_tensor*> results(out_.size(), nullptr);
+  Call(callee_, nullptr, inputs, results.data(), results.size()).run();
+  for (Tensor* result : results) moved.emplace_back(result);
+  std::vector<TensorReference> made(out_.size());
+  for (size_t i = 0; i < out_.size(); ++i) {
+    if (out_[i] == nullptr) {
+      compute_tensor* there = nullptr;
+      throw_if(compute_tensor_to_device(results[i], device_, &there));
+      made[i].reset(there);
+      continue;
+    }
+    Tensor* there = move(*results[i], *device_);
+    if (out_[i]->dtype != there->dtype || out_[i]->rank != there->rank ||
+        !std::equal(there->shape(), there->shape() + there->rank, out_[i]->shape())) {
+      throw refusal;
+    }
+    copy_into(*there, *out_[i], *timeline_);
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i]) out_[i] = made[i].release();
+  }
+}
+
+// Where the call runs and where its operands are.
+void Call::settle() {
+  device_ = &device_of_call(callee_.name, stream_, inputs_, {out_.data(), out_.size()});
+  device_->require_usable();
+  timeline_ = stream_ != nullptr ? &stream_->timeline : &default_timeline(*device_);
+  recording_ = timeline_->recording.load(std::memory_order_relaxed) != nullptr;
+  for (Tensor* output : out_) {
+    if (output == nullptr) continue;
+    check_outputs_given();
+    in_place_ = !inputs_.empty() && inputs_[0] != nullptr && out_[0] != nullptr && out_[0]->buffer == inputs_[0]->buffer &&
+                same_view(*out_[0], *inputs_[0]);
+    break;
+  }
+  place_inputs();
+}
+
+CallPlan* Call::prepare() {
+  settle();
+  return plan();
+}
+
+void Call::run() {
+  settle();
+  CallPlan* plan = nullptr;
+  try {
+    plan = this->plan();
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ ||
+        !may_fall_back(*device_, callee_.name, error.message)) {
+      throw;
+    }
+    fall_back(error);
+    return;
+  }
+  try {
+    run_plan(*plan);
+  } catch (...) {
+    for (UsedMirror& mirror : mirrors_) {
+      if (mirror.became_newest) take_back_write(*mirror.written, *mirror.replica);
+    }
+    throw;
+  }
+  for (UsedMirror& mirror : mirrors_) {
+    if (mirror.written != nullptr && mirror.written->is_exposed()) bring_home(*mirror.written);
+  }
+  size_t next = 0;
+  for (compute_tensor*& out : out_) {
+    if (out == nullptr) out = made_[next++];
+  }
+  made_.clear();
+}
+
+// Once the plan is known.
+void Call::run_plan(CallPlan& plan) {
+  place_outputs(plan);
+  Execution execution;
+  execution.plan = &plan;
+  execution.timeline = timeline_;
+  execution.inputs = input_places_;
+  execution.outputs = output_places_;
+  execution.operands = inputs_;
+  execution.run_time = callee_.run_time;
+  execution.makes_outputs = made_.size() == out_.size();
+  if (recording_) {
+    record(*timeline_->recording, execution);
+  } else if (!plan.steps.empty()) {
+    execute(execution);
+  }
+}
+
+void copy_into(Tensor& src, Tensor& dst, Timeline& timeline) {
+  static const Callee callee = callee_by_default(find_op("copy", 0));
+  compute_stream stream_view(device_of(src), timeline, compute_stream::Borrowed{});
+  compute_tensor* output = &dst;
+  Tensor* input = &src;
+  Call(callee, &stream_view, {&input, 1}, &output, 1).run();
+}
+
+}  // namespace compute

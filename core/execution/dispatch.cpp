@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/dispatch.hpp"
+
+#include <fmt/format.h>
+
+#include "core/execution/call.hpp"
+#include "core/execution/open_device.hpp"
+#include "core/execution/recording.hpp"
+#include "core/streams/stream.hpp"
+
+namespace compute {
+
+void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept {
+  error.with_op(name);
+  if (stream != nullptr && stream->is_alive()) note_recording_error(stream->timeline, error);
+}
+
+namespace {
+
+void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (inputs[i] == nullptr) {
+      const bool optional = schema != nullptr && static_cast<size_t>(i) < schema->optional.size() &&
+                            schema->optional[static_cast<size_t>(i)];
+      if (optional) continue;
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i)).with_argument(static_cast<int32_t>(i));
+    }
+    if (!inputs[i]->is_alive()) checked(inputs[i]);
+  }
+}
+
+}  // namespace
+
+CallAttributes::CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count)
+    : run_time(schema.run_time.size()) {
+  if (count > 0) require_not_null(given, "attributes");
+  read_attributes(schema, given, count, statics, run_time.data());
+  statics_hash = statics.hash();
+  read_scalars(schema);
+}
+
+void CallAttributes::change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count) {
+  compute::change_run_time(schema, given, count, run_time.data());
+  read_scalars(schema);
+}
+
+void CallAttributes::read_scalars(const OpSchema& schema) {
+  for (size_t i = 0; i < schema.run_time.size(); ++i) {
+    RunTimeValue& value = run_time[i];
+    if (value.kind != COMPUTE_KIND_SCALAR) continue;
+    const Tensor& scalar = checked(value.scalar);
+    if (scalar.kind == Tensor::Kind::kMemory) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                              schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
+    }
+    value.dtype = scalar.dtype;
+    value.bits = scalar_from_memory(scalar.dtype, scalar.bits.data());
+  }
+}
+
+namespace {
+
+Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
+  Callee callee = callee_of(schema, attributes.statics, attributes.statics_hash);
+  callee.run_time = attributes.run_time;
+  return callee;
+}
+
+void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
+                    int64_t output_count) {
+  if (input_count > 0) require_not_null(inputs, "inputs");
+  if (output_count > 0) require_not_null(outputs, "outputs");
+  check_operand_counts(schema, input_count, output_count);
+  check_inputs(schema.name.c_str(), inputs, input_count, &schema);
+  for (int64_t i = 0; i < output_count; ++i) {
+    if (outputs[i] != nullptr) checked(outputs[i]);
+  }
+}
+
+}  // namespace
+
+void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
+            compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count) {
+  named_call(schema.name.c_str(), stream, [&] {
+    check_operands(schema, inputs, input_count, outputs, output_count);
+    const auto run = [&](const Callee& callee) {
+      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+    };
+    if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
+    const CallAttributes read(schema, attributes, attribute_count);
+    run(callee_of(schema, read));
+  });
+}
+
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
+                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count) {
+  check_operands(schema, inputs, input_count, outputs, output_count);
+  const Callee callee = callee_of(schema, attributes);
+  std::vector<compute_tensor*> given(outputs, outputs + output_count);
+  compute_stream stream(device, default_timeline(device), compute_stream::Borrowed{});
+  CallPlan* plan = Call(callee, &stream, {inputs, static_cast<size_t>(input_count)}, given.data(), given.size()).prepare();
+  plan->retain();
+  return CallPlanReference(plan);
+}
+
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
+                  int64_t input_count, compute_tensor** outputs, int64_t output_count) {
+  Callee callee = callee_of(*kept.op, attributes);
+  callee.kept = &kept;
+  const auto run = [&](compute_stream& queue) {
+    Call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+  };
+  if (stream != nullptr) return run(*stream);
+  compute_stream queue(kept.device, default_timeline(kept.device), compute_stream::Borrowed{});
+  run(queue);
+}
+
+compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,
+                               compute_tensor** out, compute_tensor* into) noexcept {
+  if (out != nullptr) *out = nullptr;
+  return guard([&] {
+    const Callee callee = callee_by_default(op_schema(id));
+    compute_tensor* output = into;
+    named_call(callee.name, stream, [&] {
+      check_inputs(callee.name, inputs, input_count, nullptr);
+      if (out == nullptr) {
+        if (into == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
+        checked(into);
+      }
+      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, &output, 1).run();
+    });
+    if (out != nullptr) *out = output;
+  });
+}
+
+void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::span<Tensor* const> operands,
+             compute_tensor** outputs, int64_t output_count) {
+  Callee callee;
+  callee.expression = &expression;
+  callee.name = "map";
+  Call(callee, stream, operands, outputs, static_cast<size_t>(output_count)).run();
+}
+
+TensorReference pack(Tensor& tensor, Timeline& timeline) {
+  TensorReference packed(make_tensor(device_of(tensor), tensor.dtype, tensor.shape_span(), &timeline));
+  copy_into(tensor, *packed, timeline);
+  return packed;
+}
+
+}  // namespace compute

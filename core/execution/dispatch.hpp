@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to work on a device: where it runs, what it needs there, and its submission.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <span>
+
+#include "core/execution/plan_cache.hpp"
+#include "core/expressions/expression.hpp"
+#include "core/memory/tensor.hpp"
+#include "core/ops/schema.hpp"
+
+namespace compute {
+
+void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept;
+
+// Runs all of a call: what it throws names the op, and spoils what `stream`, which may be NULL, is recording.
+template <class F>
+void named_call(const char* name, compute_stream* stream, F&& f) {
+  const Running running;
+  try {
+    f();
+  } catch (Error& error) {
+    note_failed_call(error, name, stream);
+    throw;
+  }
+}
+
+// compute_op_run without its guard. outputs[i] is in and out.
+void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
+            compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
+
+// The attributes of a call, checked.
+struct CallAttributes {
+  CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count);
+  // Puts other values in the place of run-time attributes.
+  void change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count);
+
+  Attributes statics;
+  uint64_t statics_hash = 0;
+  SmallVector<RunTimeValue, kMaxRunTimeAttributes> run_time;
+
+ private:
+  void read_scalars(const OpSchema& schema);
+};
+
+// Prepares the plan that a call of these operands uses on the device's default stream, and runs nothing.
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
+                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count);
+
+// Runs the op of `kept`, a plan of prepare_op, by it where it fits the operands (their alignment and which outputs are given may
+// differ) and else by one that is looked up. A NULL stream is the default one of the plan's device.
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
+                  int64_t input_count, compute_tensor** outputs, int64_t output_count);
+
+// The typed wrappers of elementwise ops: writes into `into`, or makes *out.
+compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,
+                               compute_tensor** out, compute_tensor* into) noexcept;
+
+// A map over a parsed expression; scalars follow inputs in `operands`.
+void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::span<Tensor* const> operands,
+             compute_tensor** outputs, int64_t output_count);
+
+// Row-major copy of a tensor on its own device, queued on `timeline`.
+TensorReference pack(Tensor& tensor, Timeline& timeline);
+
+}  // namespace compute

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/execute.hpp"
+
+#include <memory>
+#include <optional>
+
+#include "core/base/process_config.hpp"
+#include "core/memory/fault_records.hpp"
+#include "core/streams/submission.hpp"
+
+namespace compute {
+namespace {
+
+// COMPUTE_SYNC=1: every submission is waited for, so that an error names its op.
+bool waits_after_each_op() {
+  static const bool waits = setting(SettingId::kSync).flag;
+  return waits;
+}
+
+// For COMPUTE_DEBUG=memory: temporaries hold no numbers before a step writes them.
+void fill_new(Device& device, const Block& block, Timeline& timeline) {
+  if (device.plugin == nullptr) return;
+  Submission submission(timeline, {}, "debug fill");
+  const compute_plugin_operand place = device.is_host
+                                           ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(block.offset_bytes), 0}
+                                           : compute_plugin_operand{block.buffer, block.offset_bytes};
+  submission.check(device.table.fill(timeline.plugin_stream, place, block.size_bytes, kNewPattern.data(), 2));
+}
+
+}  // namespace
+
+void execute(const Execution& execution) {
+  CallPlan& plan = *execution.plan;
+  Timeline& timeline = *execution.timeline;
+  Device& device = plan.device;
+  std::optional<OwnedBlock> owned;
+  if (plan.block_bytes > 0) owned.emplace(*device.memory, plan.block_bytes, timeline, MemoryUse::kTemporary);
+  const Block none, &block = owned ? owned->block() : none;
+  if (owned && debugs_memory()) fill_new(device, block, timeline);
+  std::shared_ptr<FaultRecords> faults;
+  if (plan.checks_faults) faults = FaultRecords::make(device, 1);
+  SmallVector<Use, 16> uses;
+  Use* use = uses.extend(execution.inputs.size() + execution.outputs.size());
+  for (const auto& place : execution.inputs) {
+    if (place.buffer != nullptr) *use++ = {place.buffer, false, false};
+  }
+  for (const auto& place : execution.outputs) {
+    if (place.buffer != nullptr) *use++ = {place.buffer, true, place.covers};
+  }
+  uses.resize(static_cast<size_t>(use - uses.data()));
+  const auto at = [is_host = device.is_host](uint64_t buffer, int64_t offset) {
+    return is_host ? compute_plugin_operand{buffer + static_cast<uint64_t>(offset), 0} : compute_plugin_operand{buffer, offset};
+  };
+  uint64_t number = 0;
+  try {
+    Submission submission(timeline, uses, plan.name);
+    number = submission.number();
+    if (owned) owned->used_by(timeline, number);
+    if (faults) faults->used_by(timeline, number);
+    // Before anything is queued that may write the record.
+    if (faults && !timeline.immediate) timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
+    SmallVector<compute_plugin_operand, 8> operands;
+    SmallVector<compute_plugin_scalar, 8> scalars;
+    for (const PreparedStep& step : plan.steps) {
+      operands.clear();
+      compute_plugin_operand* to = operands.extend(step.operands.size());
+      for (const PreparedStep::Operand& operand : step.operands) {
+        const auto index = static_cast<size_t>(operand.index);
+        if (operand.kind == ValueKind::kTemporary) {
+          *to++ = at(block.buffer, block.offset_bytes + plan.temporary_offsets[index] + operand.offset_bytes);
+          continue;
+        }
+        const Execution::Place& place = operand.kind == ValueKind::kInput ? execution.inputs[index] : execution.outputs[index];
+        *to++ = at(place.buffer->handle, place.buffer->base_offset + place.offset_bytes + operand.offset_bytes);
+      }
+      scalars.clear();
+      scalars.resize(step.scalars.size());
+      if (!step.scalars.empty()) fill_scalars(execution, step, scalars.data());
+      compute_plugin_run run{};
+      run.struct_size = sizeof run;
+      run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
+      run.stream = timeline.plugin_stream;
+      run.tensors = operands.data();
+      run.scalars = scalars.data();
+      run.tensor_count = static_cast<int32_t>(operands.size());
+      run.scalar_count = static_cast<int32_t>(scalars.size());
+      run.workspace_bytes = step.workspace_bytes;
+      if (block) run.workspace = at(block.buffer, block.offset_bytes + plan.workspace_offset);
+      if (faults && step.reports_faults) run.fault = faults->operand(0);
+      submission.check(device.table.op_run(step.plan, run), plan.name);
+    }
+    timeline.count_op();
+    if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_FAULT_NONE) {
+      const Error error = fault_error(plan.name, *faults->at(0), device);
+      if (!execution.makes_outputs) submission.spoil(error);
+      throw error;
+    }
+  } catch (...) {
+    // Where part of it was queued the stream has failed; only the plugin knows.
+    timeline.poll();
+    throw;
+  }
+  owned.reset();
+  plan.runs.fetch_add(1, std::memory_order_relaxed);
+  if (waits_after_each_op() && !timeline.immediate) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+}
+
+}  // namespace compute

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/graph.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/streams/submission.hpp"
+
+namespace compute {
+namespace {
+
+// Moves what is relative to the block to where the block is.
+void settle_block(compute_graph& graph) {
+  Recording& recording = *graph.recording;
+  if (recording.block_bytes == 0) return;
+  graph.block.reset(make_buffer(graph.device, recording.block_bytes, nullptr, MemoryUse::kTemporary));
+  for (RecordedRun& run : recording.runs) {
+    for (size_t i = 0; i < run.tensors.size(); ++i) {
+      if (run.tensor_in_block[i]) run.tensors[i] = operand_at(*graph.block, run.tensors[i].offset_bytes);
+    }
+    if (run.in_block) run.workspace = operand_at(*graph.block, run.workspace.offset_bytes);
+  }
+  recording.use(*graph.block, true, true);
+}
+
+void make_fault_records(compute_graph& graph) {
+  const auto& runs = graph.recording->runs;
+  const auto count = std::count_if(runs.begin(), runs.end(), [](const RecordedRun& run) { return run.reports_faults; });
+  if (count > 0) graph.faults = FaultRecords::make(graph.device, static_cast<size_t>(count));
+  size_t next = 0;
+  for (RecordedRun& run : graph.recording->runs) {
+    if (graph.faults && run.reports_faults) run.fault = graph.faults->operand(next++);
+  }
+}
+
+compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_scalar* scalars, uint64_t stream) {
+  compute_plugin_run run{};
+  run.struct_size = sizeof run;
+  run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
+  run.stream = stream;
+  run.tensors = recorded.tensors.data();
+  run.scalars = scalars;
+  run.workspace = recorded.workspace;
+  run.workspace_bytes = recorded.workspace_bytes;
+  run.tensor_count = static_cast<int32_t>(recorded.tensors.size());
+  run.scalar_count = static_cast<int32_t>(recorded.scalars.size());
+  run.fault = recorded.fault;
+  return run;
+}
+
+// Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
+void make_native(compute_graph& graph) {
+  const GraphTable& table = graph.device.graphs;
+  if (!table) return;
+  std::vector<compute_plugin_run> runs;
+  std::vector<compute_plugin_graph_node> nodes;
+  for (const RecordedRun& run : graph.recording->runs) runs.push_back(plugin_run(run, run.scalars.data(), 0));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    compute_plugin_graph_node& node = nodes.emplace_back();
+    node.struct_size = sizeof node;
+    node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
+    node.kind = 1;
+    node.plan = graph.recording->runs[i].plan;
+    node.run = &runs[i];
+    node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
+  }
+  compute_error* error = table.create(nodes, static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);  // replay, then
+    return;
+  }
+  graph.device.check(error);
+}
+
+}  // namespace
+
+void finish_graph(compute_graph& graph) {
+  settle_block(graph);
+  make_fault_records(graph);
+  make_native(graph);
+}
+
+void run_graph(compute_graph& graph, Timeline& timeline) {
+  const NotParked not_parked;  // what is waited for is waited for with the graph's lock held
+  std::lock_guard order(graph.lock);
+  Recording& recording = *graph.recording;
+  if (recording.runs.empty()) return;
+  SmallVector<Use, 16> uses;
+  uses.append(recording.uses.data(), recording.uses.size());
+  // Runs share the records: of two on two streams it could not be told which one a fault is of.
+  if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
+    graph.last_run.timeline->wait_for_end(graph.last_run.number, COMPUTE_TIMEOUT_NONE);
+  }
+  Submission submission(timeline, uses, "graph");
+  if (graph.faults) graph.faults->used_by(timeline, submission.number());
+  graph.last_run = {&timeline, submission.number()};
+  if (graph.faults && !timeline.immediate) {
+    size_t next = 0;
+    for (const RecordedRun& recorded : recording.runs) {
+      if (!recorded.reports_faults) continue;
+      timeline.expect_fault_locked(submission.number(), recorded.op, graph.faults->at(next++), graph.faults);
+    }
+  }
+  if (graph.native != 0) {
+    SmallVector<compute_plugin_scalar, 8> slots(recording.slots.size());
+    for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
+    submission.check(graph.device.graphs.run(graph.native, timeline.plugin_stream, slots.data()), "graph");
+  } else {
+    SmallVector<compute_plugin_scalar, 8> scalars;
+    for (const RecordedRun& recorded : recording.runs) {
+      scalars.clear();
+      scalars.append(recorded.scalars.data(), recorded.scalars.size());
+      for (size_t i = 0; i < recorded.scalar_slots.size(); ++i) {
+        const int32_t slot = recorded.scalar_slots[i];
+        if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
+      }
+      const compute_plugin_run run = plugin_run(recorded, scalars.data(), timeline.plugin_stream);
+      submission.check(graph.device.table.op_run(recorded.plan, run), recorded.op);
+    }
+  }
+  if (graph.faults && timeline.immediate) {
+    for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
+      if (!recording.runs[i].reports_faults) continue;
+      compute_plugin_fault& fault = *graph.faults->at(next++);
+      if (fault.code == COMPUTE_FAULT_NONE) continue;
+      const Error error = fault_error(recording.runs[i].op, std::exchange(fault, {}), graph.device);
+      submission.spoil(error);
+      throw error;
+    }
+  }
+  recording.has_values();
+  graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
+}
+
+}  // namespace compute
+
+compute_graph::~compute_graph() {
+  if (native == 0 && !faults) return;
+  if (last_run.timeline != nullptr) {
+    try {
+      last_run.timeline->wait_for_end(last_run.number, COMPUTE_TIMEOUT_NONE);
+    } catch (...) {
+      // The plugin takes no mark: there is nothing to wait for.
+    }
+  }
+  if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
+}

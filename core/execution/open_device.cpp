@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/open_device.hpp"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/log.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/process_config.hpp"
+#include "core/base/sized.hpp"
+#include "core/base/text.hpp"
+#include "core/execution/life.hpp"
+#include "core/execution/opened_devices.hpp"
+#include "core/execution/plan_cache.hpp"
+#include "core/loading/plugin_host.hpp"
+#include "core/memory/buffer.hpp"
+#include "core/memory/pool.hpp"
+#include "core/memory/tensor.hpp"
+#include "core/selection/registry.hpp"
+#include "core/streams/async_report.hpp"
+#include "core/streams/timeline.hpp"
+
+namespace compute {
+namespace {
+
+// Memory that the plugin allocates.
+class PluginMemory final : public RawMemory {
+ public:
+  PluginMemory(Device& device, int32_t heap) : device_(device), heap_(heap) {}
+
+  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+    compute_error* error = device_.table.memory_allocate(heap_, size_bytes, out_buffer);
+    if (error == nullptr) return true;
+    if (error->code == COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY || error->code == COMPUTE_ERROR_OUT_OF_MEMORY) {
+      compute_error_free(error);
+      return false;
+    }
+    device_.check(error);
+    return false;
+  }
+
+  std::optional<MemoryState> state() noexcept override {
+    if (!device_.table.has_memory_info()) return std::nullopt;
+    MemoryState state;
+    if (compute_error* error = device_.table.memory_info(&state.available, &state.total)) {
+      compute_error_free(error);
+      return std::nullopt;
+    }
+    return state;
+  }
+
+  void free(uint64_t buffer, int64_t) noexcept override {
+    const CallerWorld world;
+    device_.table.memory_free(heap_, buffer);
+  }
+
+ private:
+  Device& device_;
+  const int32_t heap_;
+};
+
+constexpr int64_t kTensorAlignment = 64;  // as compute.h promises
+
+// The last one opened. One that has lost its context stays behind a newer one, for the handles to it.
+Device* find_open(const DeviceEntry& entry) {
+  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
+    if (&device->entry == &entry) return device;
+  }
+  return nullptr;
+}
+
+// Whether opening the device once more may help. There is one host device: buffers compare with it.
+bool can_be_reopened(const Device& device) {
+  return device.health.load() == COMPUTE_HEALTH_CONTEXT_LOST && !device.is_host;
+}
+
+MemoryShape shape_of(const compute_plugin_heap& heap) {
+  MemoryShape shape;
+  shape.suballocate = heap.suballocation == COMPUTE_SUBALLOCATE_OFFSET;
+  shape.offset_alignment = std::max<int64_t>(heap.offset_alignment, 64);
+  if (heap.max_allocation_bytes > 0) shape.max_allocation_bytes = heap.max_allocation_bytes;
+  return shape;
+}
+
+}  // namespace
+
+Device& open_entry(const DeviceSelection& selection) {
+  static std::mutex& opening = *new std::mutex;
+  const std::lock_guard guard(opening);
+  const DeviceEntry& entry = *selection.device;
+  Device* open = find_open(entry);
+  if (open != nullptr && !can_be_reopened(*open)) {
+    open->require_usable();
+    const bool asks = selection.options.memory_limit.has_value();
+    if (asks && open->options.memory_limit != selection.options.memory_limit) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is open already, with other options", entry.info.name));
+    }
+    return *open;
+  }
+  if (!entry.unusable.empty()) {
+    throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("{} cannot be used: {}", entry.info.name, entry.unusable));
+  }
+  auto device = std::make_unique<Device>(entry, selection.options);
+  device->strict = selection.strict;
+  Device& opened = add_opened_device(std::move(device));
+  prepare_for_the_end();
+  return opened;
+}
+
+Device& open_device(const char* selector) {
+  Device* device = nullptr;
+  Registry::instance().select(selector, [&](const DeviceSelection& selection) { device = &open_entry(selection); });
+  return *device;
+}
+
+Device& device_of(const compute_tensor& tensor) { return tensor.buffer != nullptr ? tensor.buffer->device : host_device(); }
+
+Device& host_device() {
+  static std::atomic<Device*> cached{nullptr};
+  if (Device* device = cached.load(std::memory_order_acquire)) return *device;
+  DeviceSelection selection;
+  selection.device = Registry::instance().find("cpu");
+  Device& device = open_entry(selection);
+  cached.store(&device, std::memory_order_release);
+  return device;
+}
+
+}  // namespace compute
+
+compute_device::~compute_device() = default;
+
+compute_device::compute_device(const compute::DeviceEntry& entry, compute::DeviceOptions options)
+    : entry(entry), name(entry.info.name), options(options), plugin(entry.plugin) {
+  using namespace compute;
+  hand_async_reports_to(take_async_report);  // nobody can be told before there is a device
+  int32_t out_of_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
+  MemoryShape shape;
+  std::unique_ptr<RawMemory> raw;
+  if (plugin != nullptr) {
+    shape = open_in_plugin();
+    if (!is_host) raw = std::make_unique<PluginMemory>(*this, 0);
+  } else {
+    is_host = immediate = true;
+    no_ops_reason = entry.no_ops;
+  }
+  if (is_host) {
+    raw = make_host_memory();
+    shape = MemoryShape{};
+    out_of_memory = COMPUTE_ERROR_OUT_OF_MEMORY;
+  }
+  memory = std::make_unique<MemoryPool>(name, std::move(raw), shape, out_of_memory);
+  memory->reclaim = [this] { return drop_mirrors(*this); };
+  plans = std::make_unique<PlanCache>(*this);
+
+  const int64_t total = entry.info.memory_bytes;
+  if (options.memory_limit) {
+    memory->set_limit(options.memory_limit->of(total));
+  } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit) {
+    memory->set_limit(limit->of(total));
+  }
+  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount) memory->preallocate(amount->of(total));
+}
+
+namespace compute {
+namespace {
+
+// COMPUTE_DEBUG=plugin: whether a heap is what its flags say, tried with one small allocation.
+void try_heap(Device& device, int32_t index) {
+  constexpr int64_t kBytes = 4096;
+  const compute_plugin_heap& heap = device.heaps[static_cast<size_t>(index)];
+  const auto reject = [&](const std::string& what) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: heap {} of the plugin {}", device.name, index, what));
+  };
+  uint64_t buffer = 0;
+  device.check(device.table.memory_allocate(index, kBytes, &buffer));
+  const auto free_buffer = [&](void*) { device.table.memory_free(index, buffer); };
+  const std::unique_ptr<void, decltype(free_buffer)> owner(&buffer, free_buffer);
+  if ((heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) {
+    const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
+    if (buffer % alignment != 0) reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
+    std::array<char, kBytes> copy;
+    const iovec here{copy.data(), copy.size()}, there{reinterpret_cast<void*>(buffer), copy.size()};
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) {
+      reject(fmt::format("is HOST_SPACE and gave {:#x}, where there is no memory of the host", buffer));
+    }
+  }
+  if ((heap.flags & COMPUTE_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) return;
+  if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, and its table has no memory_map");
+  const auto map = [&](int32_t access) {
+    void* data = nullptr;
+    compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &data);
+    if (error != nullptr) reject("is HOST_VISIBLE and cannot be mapped: " + Error::adopt(error).message);
+    return data;
+  };
+  void* data = map(COMPUTE_TENSOR_OUTPUT);
+  std::memset(data, 0xC5, kBytes);
+  device.table.memory_unmap(index, buffer, data);
+  data = map(COMPUTE_TENSOR_INPUT);
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  const bool is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
+  device.table.memory_unmap(index, buffer, data);
+  if (!is_kept) reject("is HOST_VISIBLE and lost what was written through memory_map");
+}
+
+}  // namespace
+}  // namespace compute
+
+compute::MemoryShape compute_device::open_in_plugin() {
+  using namespace compute;
+  DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name);
+  heaps = std::move(caps.heaps);
+  immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
+  is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+  if (is_host && entry.info.plugin != std::string_view("cpu")) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
+  }
+  constexpr uint32_t kServesHost = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE;
+  for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {
+    if ((heaps[i].flags & kServesHost) == kServesHost) pinned_heap = static_cast<int32_t>(i);
+  }
+  if (pinned_heap >= 0) {
+    pinned = std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
+                                          shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
+  }
+  if (const int64_t alignment = heaps[0].base_alignment; alignment != 0 && alignment < kTensorAlignment) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment, kTensorAlignment));
+  }
+  table.extensions(plugin->table, graphs, native);
+  if (debug_checks("plugin") && !is_host) {
+    for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
+  }
+  return shape_of(heaps[0]);
+}

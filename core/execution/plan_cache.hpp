@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: calls prepared on one device for given operand layouts, and the cache that finds them again.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/lock.hpp"
+#include "core/base/small_vector.hpp"
+#include "core/memory/pool.hpp"
+#include "core/ops/lowering.hpp"
+#include "core/ops/op_call.hpp"
+#include "core/ops/schema.hpp"
+
+struct compute_device;
+
+namespace compute {
+
+class Timeline;
+
+// What a plan depends on, in words: the op, its static attributes and the layout of every operand.
+using CallKey = SmallVector<uint64_t, 64>;
+
+// One plugin plan and where its operands and scalars come from.
+struct PreparedStep {
+  struct Operand {
+    ValueKind kind;
+    int32_t index;
+    int64_t offset_bytes;
+  };
+  uint64_t plan = 0;
+  const char* name = "";
+  std::vector<Operand> operands;  // inputs, then outputs
+  std::vector<StepScalar> scalars;
+  int64_t workspace_bytes = 0;
+  bool reports_faults = false;
+};
+
+// A prepared call. Immutable but for its counters; kept alive by references.
+struct CallPlan {
+  explicit CallPlan(compute_device& device) : device(device) {}
+
+  compute_device& device;
+  const OpSchema* op = nullptr;  // NULL for a user's expression
+  ExpressionTemplate expression;
+  const char* name = "";
+  std::vector<uint64_t> key;
+  uint64_t hash = 0;
+  std::vector<OutputDesc> outputs;
+  std::vector<std::vector<int64_t>> output_strides;  // row-major
+  std::vector<PreparedStep> steps;
+  std::vector<int64_t> temporary_offsets;
+  int64_t workspace_offset = 0;
+  int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
+  bool capturable = true;
+  bool checks_faults = false;
+  std::atomic<int64_t> runs{0};
+
+  // What it counts as in the cache.
+  int64_t plugin_plans() const { return static_cast<int64_t>(steps.empty() ? 1 : steps.size()); }
+
+  std::atomic<int32_t> references{1};
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+
+ private:
+  ~CallPlan() = default;
+  void destroy() noexcept;
+  friend class PlanCache;
+};
+
+struct CallPlanRelease {
+  void operator()(CallPlan* plan) const noexcept { plan->release(); }
+};
+using CallPlanReference = std::unique_ptr<CallPlan, CallPlanRelease>;
+
+// At most 4096 plugin plans of a device, least recently used out first.
+class PlanCache {
+ public:
+  explicit PlanCache(compute_device& device) : device_(device) {}
+
+  // What the calling thread's table of 64 holds at the place of `hash`, or NULL: whether its key is the right one is for the
+  // caller to see. The table keeps a plan alive until the thread's next call of find or insert.
+  static CallPlan* of_thread(uint64_t hash) noexcept;
+  // The plan, or NULL; puts it into the thread's table.
+  CallPlan* find(std::span<const uint64_t> key, uint64_t hash);
+  // Keeps the plan, or finds that another thread was faster; borrowed as from find.
+  CallPlan* insert(CallPlanReference plan);
+  // Drops everything: at shutdown.
+  void clear() noexcept;
+  // Every plan that ran since the device was opened, for the placement report.
+  void for_each(void (*visit)(const CallPlan& plan, void* context), void* context);
+
+  // Runs of plans that the cache has dropped.
+  void for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context), void* context);
+
+  // Gives plugin plans back that no queued work uses any more.
+  void dispose(std::vector<uint64_t> plans) noexcept;
+
+  // Runs of plans that are gone from the cache, by op.
+  void count_gone(const char* name, int64_t runs) noexcept;
+
+ private:
+  struct Hash {
+    size_t operator()(uint64_t hash) const noexcept { return hash; }
+  };
+  struct Disposed {
+    uint64_t plan;
+    std::vector<Access> accesses;
+  };
+  void evict_locked(std::vector<CallPlan*>& out);
+  void settle_locked() noexcept;
+
+  static constexpr int64_t kLimit = 4096;
+
+  compute_device& device_;
+  Lock lock_;
+  std::list<CallPlan*> by_age_;  // most recently used first
+  std::unordered_multimap<uint64_t, std::list<CallPlan*>::iterator, Hash> by_hash_;
+  int64_t plugin_plans_ = 0;
+  std::vector<Disposed> disposed_;
+  size_t settle_from_ = 16;
+  Lock gone_lock_;
+  std::unordered_map<const char*, int64_t> gone_;
+};
+
+}  // namespace compute

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/execution/prepare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/base/per_thread.hpp"
+#include "core/base/process_config.hpp"
+#include "core/base/sized.hpp"
+#include "core/loading/plugin_host.hpp"
+#include "core/ops/decompose.hpp"
+#include "core/ops/shapes.hpp"
+#include "core/selection/device.hpp"
+#include "core/streams/timeline.hpp"
+
+namespace compute {
+
+namespace {
+
+struct Refusal {
+  int32_t reason = 0;
+  int32_t argument = -1;
+  std::string text;
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};  // how it broke the interface
+};
+
+void take_refusal(void* context, const compute_plugin_refusal* given) {
+  auto& refusal = *static_cast<Refusal*>(context);
+  compute_error* fault = guard([&] {
+    const compute_plugin_refusal value = read_plugin_struct(given, "its refusal");
+    refusal.reason = value.reason;
+    refusal.argument = value.argument;
+    refusal.text = plugin_text(value.text, "a refusal's text");
+    if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty()) refusal.text += "; " + hint;
+  });
+  if (fault == nullptr) return;
+  refusal.fault.reset(fault);
+}
+
+// A step in the form that plugins take. Points into the step.
+struct PluginOp {
+  compute_plugin_op op{};
+  std::vector<compute_plugin_tensor> tensors;
+  std::vector<compute_attribute> attributes;
+  std::vector<std::vector<compute_string>> strings;
+  std::vector<std::vector<int32_t>> dtypes;
+  std::vector<const compute_plugin_expression*> expressions;
+  std::vector<int32_t> scalar_dtypes;
+};
+
+int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
+  const int64_t offset = operand.offset * dtype_size(operand.dtype);
+  const int32_t offset_alignment = offset == 0 ? 64 : static_cast<int32_t>(std::min<int64_t>(64, offset & -offset));
+  int32_t base = 64;
+  const auto index = static_cast<size_t>(operand.index);
+  if (operand.kind == ValueKind::kInput) base = index < request.input_alignment.size() ? request.input_alignment[index] : 1;
+  if (operand.kind == ValueKind::kOutput) base = index < request.output_alignment.size() ? request.output_alignment[index] : 1;
+  return std::min(base, offset_alignment);
+}
+
+// COMPUTE_MATH, for every op alike.
+uint32_t math_flags() {
+  static const uint32_t flags = [] {
+    const std::string& math = setting(SettingId::kMath).text;
+    return math == "fast"   ? uint32_t{COMPUTE_PLUGIN_OP_FAST_MATH | COMPUTE_PLUGIN_OP_TF32}
+           : math == "tf32" ? uint32_t{COMPUTE_PLUGIN_OP_TF32}
+                            : 0;
+  }();
+  return flags;
+}
+
+PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
+  PluginOp result;
+  const auto add_tensor = [&](const StepOperand& operand) {
+    if (operand.shape.size() > COMPUTE_PLUGIN_MAX_RANK) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} dimensions are needed, {} are possible", request.name,
+                                                         operand.shape.size(), COMPUTE_PLUGIN_MAX_RANK));
+    }
+    compute_plugin_tensor tensor{};
+    tensor.struct_size = sizeof tensor;
+    tensor.struct_type = COMPUTE_PLUGIN_STRUCT_TENSOR;
+    tensor.dtype = operand.dtype;
+    tensor.rank = static_cast<int32_t>(operand.shape.size());
+    tensor.shape = operand.shape.data();
+    tensor.strides = operand.strides.data();
+    tensor.access = operand.access;
+    tensor.alignment = alignment_of(operand, request);
+    result.tensors.push_back(tensor);
+  };
+  for (const StepOperand& operand : step.inputs) add_tensor(operand);
+  for (const StepOperand& operand : step.outputs) add_tensor(operand);
+  result.strings.reserve(step.attributes.size());
+  result.dtypes.reserve(step.attributes.size());
+  for (const StepAttribute& attribute : step.attributes) {
+    compute_attribute value{};
+    value.struct_size = sizeof value;
+    value.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
+    value.name = attribute.name;
+    value.name_size = static_cast<int64_t>(std::strlen(attribute.name));
+    value.kind = attribute.kind;
+    switch (attribute.kind) {
+      case COMPUTE_KIND_INT64:
+        value.values = attribute.integers.data();
+        value.count = static_cast<int64_t>(attribute.integers.size());
+        break;
+      case COMPUTE_KIND_FLOAT64:
+        value.values = attribute.reals.data();
+        value.count = static_cast<int64_t>(attribute.reals.size());
+        break;
+      case COMPUTE_KIND_DTYPE:
+        result.dtypes.emplace_back(attribute.integers.begin(), attribute.integers.end());
+        value.values = result.dtypes.back().data();
+        value.count = static_cast<int64_t>(result.dtypes.back().size());
+        break;
+      default:
+        result.strings.push_back({{attribute.text.data(), static_cast<int64_t>(attribute.text.size())}});
+        value.values = result.strings.back().data();
+        value.count = 1;
+    }
+    result.attributes.push_back(value);
+  }
+  for (const TypedExpression& expression : step.expressions) result.expressions.push_back(&expression.plugin_view());
+  for (const StepScalar& scalar : step.scalars) result.scalar_dtypes.push_back(scalar.dtype);
+  compute_plugin_op& op = result.op;
+  op.struct_size = sizeof op;
+  op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+  op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
+  op.version = step.version;
+  op.flags = math_flags() | (step.deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0);
+  op.input_count = static_cast<int32_t>(step.inputs.size());
+  op.output_count = static_cast<int32_t>(step.outputs.size());
+  op.tensors = result.tensors.data();
+  op.attributes = result.attributes.data();
+  op.attribute_count = static_cast<int32_t>(result.attributes.size());
+  op.expressions = result.expressions.data();
+  op.expression_count = static_cast<int32_t>(result.expressions.size());
+  op.scalar_dtypes = result.scalar_dtypes.data();
+  op.scalar_count = static_cast<int32_t>(result.scalar_dtypes.size());
+  return result;
+}
+
+bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* out_workspace_bytes) {
+  compute_plugin_query_info info{};
+  refusal = {};
+  device.check(device.table.op_query(op.op, &info, take_refusal, &refusal));
+  if (refusal.fault && refusal.fault->code == COMPUTE_ERROR_PLUGIN_REJECTED) {
+    device.check(contract_error(device.table.place(), "op_query", "broke its contract: " + refusal.fault->message));
+  }
+  device.check(refusal.fault.release());
+  *out_workspace_bytes = info.workspace_bytes;
+  return info.supported != 0;
+}
+
+// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or the step
+// is itself a copy, which every plugin must take.
+bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
+  Step& step = lowering.steps[index];
+  if (std::string_view(step.name) == "copy") return false;
+  if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
+  StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
+  // What an earlier step made may still be broadcast, but is not packed twice.
+  const bool is_temporary = operand.kind == ValueKind::kTemporary;
+  if (is_temporary && operand.strides == row_major_strides(operand.shape)) return false;
+  Temporary temporary;
+  temporary.dtype = operand.dtype;
+  temporary.size_bytes = dtype_size(operand.dtype);
+  for (const int64_t extent : operand.shape) temporary.size_bytes *= extent;
+  StepOperand packed = operand;
+  packed.kind = ValueKind::kTemporary;
+  packed.index = static_cast<int32_t>(lowering.temporaries.size());
+  packed.strides = row_major_strides(operand.shape);
+  packed.offset = 0;
+  packed.access = COMPUTE_TENSOR_INPUT;
+  Step copy;
+  copy.name = "copy";
+  copy.inputs.push_back(operand);
+  copy.outputs.push_back(packed);
+  copy.outputs.back().access = COMPUTE_TENSOR_OUTPUT;
+  operand = packed;
+  lowering.temporaries.push_back(temporary);
+  lowering.steps.insert(lowering.steps.begin() + static_cast<std::ptrdiff_t>(index), std::move(copy));
+  layout_temporaries(lowering);
+  return true;
+}
+
+// Adapts a lowering until the plugin takes every step; the last refusal otherwise. *out_workspace_bytes is what the greediest step
+// needs beside the temporaries, -1 if that is known at prepare alone.
+bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal,
+            int64_t* out_workspace_bytes) {
+  *out_workspace_bytes = 0;
+  for (size_t i = 0; i < lowering.steps.size();) {
+    int64_t workspace_bytes = 0;
+    if (ask(device, to_plugin_op(lowering.steps[i], request), refusal, &workspace_bytes)) {
+      if (workspace_bytes < 0 || *out_workspace_bytes < 0) {
+        *out_workspace_bytes = -1;
+      } else {
+        *out_workspace_bytes = std::max(*out_workspace_bytes, workspace_bytes);
+      }
+      ++i;
+      continue;
+    }
+    if (refusal.reason == COMPUTE_REFUSE_LAYOUT && pack_operand(lowering, i, refusal.argument)) continue;
+    if (refusal.reason == COMPUTE_REFUSE_INTRINSIC) {
+      bool replaced = false;
+      for (TypedExpression& expression : lowering.steps[i].expressions) {
+        if (auto other = replace_intrinsic(expression, refusal.argument)) {
+          replaced = replaced || other->digest() != expression.digest();
+          expression = *std::move(other);
+        }
+      }
+      if (replaced) continue;
+    }
+    return false;
+  }
+  return true;
+}
+
+// The first way to run the call that the plugin takes. `take` is called with it, whether it is the op itself or the best of core's
+// own ways, and its workspace.
+template <class F>
+bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
+  compute_device& device = request.device;
+  int64_t workspace_bytes = 0;
+  LoweringTarget target;
+  target.outputs = request.output_layouts;
+  target.in_place = request.in_place;
+  target.has_float64 = device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
+  if (request.map != nullptr) {
+    Lowering lowering = lower(*request.map, target);
+    if (!accept(device, request, lowering, refusal, &workspace_bytes)) return false;
+    take(lowering, true, workspace_bytes);
+    return true;
+  }
+  bool is_first = true;  // no refused one was a decomposition
+  for (int32_t alternative = 0;; ++alternative) {
+    std::optional<Lowering> lowering = lower(*request.call, target, alternative);
+    if (!lowering) return false;
+    if (!accept(device, request, *lowering, refusal, &workspace_bytes)) {
+      is_first = is_first && lowering->is_composite;
+      continue;
+    }
+    take(*lowering, is_first, workspace_bytes);
+    return true;
+  }
+}
+
+}  // namespace
+
+void prepare_call(const PlanRequest& request, CallPlan& plan) {
+  compute_device& device = request.device;
+  Refusal refusal;
+  if (device.plugin == nullptr) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
+  }
+  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool, int64_t) {
+    for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
+    int64_t workspace = 0;
+    for (const Step& step : lowering.steps) {
+      PluginOp op = to_plugin_op(step, request);
+      PreparedStep prepared;
+      prepared.name = step.name;
+      const auto add_operand = [&](const StepOperand& operand) {
+        prepared.operands.push_back({operand.kind, operand.index, operand.offset * dtype_size(operand.dtype)});
+      };
+      for (const StepOperand& operand : step.inputs) add_operand(operand);
+      for (const StepOperand& operand : step.outputs) add_operand(operand);
+      prepared.scalars = step.scalars;
+      compute_plugin_plan_info info{};
+      plan.steps.reserve(plan.steps.size() + 1);
+      device.check(device.table.op_prepare(op.op, &prepared.plan, &info));
+      prepared.reports_faults = info.reports_faults != 0;
+      plan.checks_faults = plan.checks_faults || prepared.reports_faults;
+      plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
+      workspace = std::max(workspace, info.workspace_bytes);
+      prepared.workspace_bytes = info.workspace_bytes;
+      device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
+      device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
+      plan.steps.push_back(std::move(prepared));
+    }
+    plan.workspace_offset = (lowering.temporary_bytes + 255) / 256 * 256;
+    plan.block_bytes = workspace > 0 ? plan.workspace_offset + workspace : lowering.temporary_bytes;
+  });
+  if (!found) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text))
+        .with_argument(refusal.argument);
+  }
+}
+
+int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes) {
+  compute_device& device = request.device;
+  if (device.plugin == nullptr) {
+    *out_reason = fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason);
+    return COMPUTE_SUPPORT_NONE;
+  }
+  Refusal refusal;
+  int32_t support = COMPUTE_SUPPORT_NONE;
+  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first, int64_t workspace_bytes) {
+    *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
+    support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
+  });
+  if (!found) {
+    *out_reason =
+        fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text);
+  }
+  return support;
+}
+
+}  // namespace compute

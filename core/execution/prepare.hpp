@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preparing calls: from a lowering to plans of the device's plugin.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/execution/plan_cache.hpp"
+
+namespace compute {
+
+// Prepares a call: lowers it, asks the plugin, packs operands whose layout it refuses, replaces intrinsics that it does not know, and prepares
+// every step. Throws UNSUPPORTED with the plugin's reason.
+struct PlanRequest {
+  compute_device& device;
+  const OpCall* call = nullptr;     // an op, or …
+  const MapCall* map = nullptr;     // … an expression
+  const char* name = "";
+  std::span<const OutputDesc> outputs{};
+  std::span<const LoweringTarget::Output> output_layouts{};
+  bool in_place = false;
+  std::span<const int32_t> input_alignment{};  // bytes
+  std::span<const int32_t> output_alignment{};
+};
+void prepare_call(const PlanRequest& request, CallPlan& plan);
+
+// The same without preparing: COMPUTE_SUPPORT_, the reason, the bytes of temporaries.
+int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes);
+
+}  // namespace compute

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/expressions/dtype.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/base/error.hpp"
+
+namespace compute {
+
+static_assert(std::endian::native == std::endian::little, "bit patterns are taken from memory as they are");
+
+namespace {
+
+constexpr auto kBool = DtypeCategory::kBool;
+constexpr auto kSigned = DtypeCategory::kSigned;
+constexpr auto kUnsigned = DtypeCategory::kUnsigned;
+constexpr auto kFloat = DtypeCategory::kFloat;
+constexpr auto kComplex = DtypeCategory::kComplex;
+
+consteval DtypeCategory category_of(std::string_view text) {
+  if (text == "BOOL") return kBool;
+  if (text == "SIGNED") return kSigned;
+  if (text == "UNSIGNED") return kUnsigned;
+  if (text == "FLOAT") return kFloat;
+  return kComplex;
+}
+
+enum : compute_dtype {
+#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, cuda, opencl) kId_##name = id,
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+};
+
+constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
+  std::array<DtypeInfo, kDtypeCount> table{};
+#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, cuda, opencl) \
+  static_assert(id == COMPUTE_DTYPE_##NAME);                                           \
+  table[id] = {#name, size_bytes, category_of(#category), kId_##computed_in};
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+  return table;
+}
+
+constexpr std::array<DtypeInfo, kDtypeCount> kTable = make_table();
+
+// ---- Promotion ------------------------------------------------------------------------------------------------------
+
+compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
+  for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
+    if (kTable[dtype].category == (is_signed ? kSigned : kUnsigned) && kTable[dtype].size_bytes == size_bytes)
+      return dtype;
+  }
+  return COMPUTE_DTYPE_NONE;
+}
+
+// bool, integer, real, complex: what promotion never crosses, except from real to complex.
+int kind_rank(compute_dtype dtype) {
+  switch (dtype_info(dtype).category) {
+    case kBool:
+      return 0;
+    case kSigned:
+    case kUnsigned:
+      return 1;
+    case kFloat:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t second, compute_dtype second_dtype) {
+  PromotionFault fault{static_cast<int32_t>(first), static_cast<int32_t>(second), first_dtype, 0, COMPUTE_DTYPE_NONE};
+  // The operand of the lesser kind is the one to cast; of uint64 and a signed integer, uint64.
+  const int a = kind_rank(first_dtype), b = kind_rank(second_dtype);
+  const bool cast_first = a != b ? a < b : !is_signed_integer(first_dtype);
+  fault.cast = cast_first ? fault.first : fault.second;
+  fault.target = a == b ? COMPUTE_DTYPE_INT64 : cast_first ? second_dtype : first_dtype;
+  return fault;
+}
+
+// What a weak number makes of the strong dtype `strong`; NONE where its kind does not fit.
+compute_dtype adapt(compute_dtype strong, compute_dtype weak) {
+  const int have = kind_rank(strong), need = kind_rank(weak);
+  if (have == 0 || need == 0) return have == need ? strong : COMPUTE_DTYPE_NONE;
+  if (need <= have) return strong;
+  return need == 3 && have == 2 ? complex_dtype(strong) : COMPUTE_DTYPE_NONE;
+}
+
+// ---- Values ---------------------------------------------------------------------------------------------------------
+
+// Rounds to nearest even into a format with `mantissa` stored bits and `exponent` bits, from float64's bits.
+uint16_t narrow(double value, int mantissa, int exponent) {
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const auto sign = static_cast<uint16_t>(bits >> 63 << 15);
+  const int biased = static_cast<int>(bits >> 52 & 0x7ff);
+  const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
+  const auto infinity = static_cast<uint16_t>(((1 << exponent) - 1) << mantissa);
+  if (biased == 0x7ff) {
+    if (fraction == 0) return sign | infinity;
+    const auto quiet = static_cast<uint16_t>(1 << (mantissa - 1));
+    return static_cast<uint16_t>(sign | infinity | quiet | static_cast<uint16_t>(fraction >> (52 - mantissa)));
+  }
+  if (biased == 0) return sign;  // far below half the least subnormal of either format
+  int shift = 52 - mantissa;
+  int target = biased - 1023 + (1 << (exponent - 1)) - 1;
+  if (target <= 0) {
+    shift += 1 - target;
+    if (shift > 60) return sign;
+  }
+  const bool subnormal = shift != 52 - mantissa;
+  const uint64_t significand = fraction | uint64_t{1} << 52;
+  uint64_t quotient = significand >> shift;
+  const uint64_t rest = significand & ((uint64_t{1} << shift) - 1), half = uint64_t{1} << (shift - 1);
+  if (rest > half || (rest == half && (quotient & 1))) ++quotient;
+  // The implicit bit of a normal number, and a carry out of the rounding, add one to the exponent.
+  const uint64_t result = (subnormal ? 0 : static_cast<uint64_t>(target - 1) << mantissa) + quotient;
+  return static_cast<uint16_t>(sign | std::min<uint64_t>(result, infinity));
+}
+
+float widen(uint16_t bits, int mantissa, int exponent) {
+  const uint32_t sign = static_cast<uint32_t>(bits >> 15) << 31;
+  const uint32_t biased = bits >> mantissa & ((1u << exponent) - 1);
+  const uint32_t fraction = bits & ((1u << mantissa) - 1);
+  if (biased == (1u << exponent) - 1) return std::bit_cast<float>(sign | 0x7f800000u | fraction << (23 - mantissa));
+  const int bias = (1 << (exponent - 1)) - 1;
+  const float magnitude = biased == 0 ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
+                                      : std::ldexp(static_cast<float>(fraction | 1u << mantissa),
+                                                   static_cast<int>(biased) - bias - mantissa);
+  return sign ? -magnitude : magnitude;
+}
+
+template <class T>
+ScalarBits pack(T value) noexcept {
+  ScalarBits bits{};
+  std::memcpy(bits.bits, &value, sizeof value);
+  return bits;
+}
+
+template <class T>
+T unpack(const ScalarBits& bits, int offset = 0) noexcept {
+  T value;
+  std::memcpy(&value, bits.bits + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+T saturate(double value) noexcept {
+  if (std::isnan(value)) return 0;
+  // The limits as doubles are powers of two or exact, so that what is strictly inside converts without overflow.
+  constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
+  const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (value <= kLow) return std::numeric_limits<T>::min();
+  if (value >= high) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+
+// A magnitude of 64 bits as a double whose further rounding to fewer bits is right: the last bit says if anything was
+// lost.
+double round_to_odd(uint64_t magnitude) noexcept {
+  if (magnitude < uint64_t{1} << 53) return static_cast<double>(magnitude);
+  const uint64_t sticky = (magnitude & 0x7ff) != 0;
+  return std::ldexp(static_cast<double>(magnitude >> 11 | sticky), 11);
+}
+
+ScalarBits from_integer(bool negative, uint64_t magnitude, compute_dtype to) noexcept {
+  const uint64_t wrapped = negative ? ~magnitude + 1 : magnitude;
+  const double odd = negative ? -round_to_odd(magnitude) : round_to_odd(magnitude);
+  switch (to) {
+    case COMPUTE_DTYPE_BOOL:
+      return pack<uint8_t>(magnitude != 0);
+    case COMPUTE_DTYPE_INT8:
+    case COMPUTE_DTYPE_UINT8:
+      return pack(static_cast<uint8_t>(wrapped));
+    case COMPUTE_DTYPE_INT16:
+    case COMPUTE_DTYPE_UINT16:
+      return pack(static_cast<uint16_t>(wrapped));
+    case COMPUTE_DTYPE_INT32:
+    case COMPUTE_DTYPE_UINT32:
+      return pack(static_cast<uint32_t>(wrapped));
+    case COMPUTE_DTYPE_INT64:
+    case COMPUTE_DTYPE_UINT64:
+      return pack(wrapped);
+    case COMPUTE_DTYPE_FLOAT16:
+      return pack(double_to_half(odd));
+    case COMPUTE_DTYPE_BFLOAT16:
+      return pack(double_to_bfloat16(odd));
+    case COMPUTE_DTYPE_FLOAT32:
+    case COMPUTE_DTYPE_COMPLEX64:
+      return pack(static_cast<float>(odd));
+    case COMPUTE_DTYPE_FLOAT64:
+    case COMPUTE_DTYPE_COMPLEX128:
+      return pack(negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude));
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+bool is_dtype(compute_dtype dtype) noexcept { return dtype > 0 && dtype < kDtypeCount; }
+
+constexpr std::array<DtypeInfo, kDtypeCount> dtype_table = kTable;
+
+std::string dtype_name(compute_dtype dtype) {
+  return is_dtype(dtype) ? kTable[dtype].name : "dtype " + std::to_string(dtype);
+}
+
+compute_dtype dtype_from_name(std::string_view name) noexcept {
+  for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
+    if (name == kTable[dtype].name) return dtype;
+  }
+  return COMPUTE_DTYPE_NONE;
+}
+
+bool is_bool(compute_dtype dtype) noexcept { return dtype == COMPUTE_DTYPE_BOOL; }
+bool is_integer(compute_dtype dtype) noexcept { return is_signed_integer(dtype) || is_unsigned_integer(dtype); }
+bool is_signed_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kSigned; }
+bool is_unsigned_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kUnsigned; }
+bool is_float(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kFloat; }
+bool is_complex(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kComplex; }
+
+compute_dtype real_part_dtype(compute_dtype dtype) noexcept {
+  if (dtype == COMPUTE_DTYPE_COMPLEX64) return COMPUTE_DTYPE_FLOAT32;
+  if (dtype == COMPUTE_DTYPE_COMPLEX128) return COMPUTE_DTYPE_FLOAT64;
+  return dtype;
+}
+
+compute_dtype complex_dtype(compute_dtype dtype) noexcept {
+  if (dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128) return COMPUTE_DTYPE_COMPLEX128;
+  return is_float(dtype) || is_complex(dtype) ? COMPUTE_DTYPE_COMPLEX64 : COMPUTE_DTYPE_NONE;
+}
+
+bool in_class(compute_dtype dtype, DtypeClass dtype_class) noexcept {
+  switch (dtype_class) {
+    case DtypeClass::kAny:
+      return is_dtype(dtype);
+    case DtypeClass::kBool:
+      return is_bool(dtype);
+    case DtypeClass::kInteger:
+      return is_integer(dtype);
+    case DtypeClass::kBits:
+      return is_integer(dtype) || is_bool(dtype);
+    case DtypeClass::kReal:
+      return is_integer(dtype) || is_float(dtype);
+    case DtypeClass::kFloat:
+      return is_float(dtype);
+    case DtypeClass::kComplex:
+      return is_complex(dtype);
+    case DtypeClass::kInexact:
+      return is_float(dtype) || is_complex(dtype);
+    case DtypeClass::kNumeric:
+      return is_dtype(dtype) && !is_bool(dtype);
+  }
+  return false;
+}
+
+const char* class_description(DtypeClass dtype_class) noexcept {
+  switch (dtype_class) {
+    case DtypeClass::kAny:
+      return "any dtype";
+    case DtypeClass::kBool:
+      return "bool";
+    case DtypeClass::kInteger:
+      return "integer dtypes";
+    case DtypeClass::kBits:
+      return "integer dtypes and bool";
+    case DtypeClass::kReal:
+      return "integer and floating-point dtypes";
+    case DtypeClass::kFloat:
+      return "floating-point dtypes";
+    case DtypeClass::kComplex:
+      return "complex dtypes";
+    case DtypeClass::kInexact:
+      return "floating-point and complex dtypes";
+    case DtypeClass::kNumeric:
+      return "numeric dtypes";
+  }
+  return "";
+}
+
+compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept {
+  if (in_class(dtype, dtype_class)) return dtype;
+  switch (dtype_class) {
+    case DtypeClass::kBool:
+      return COMPUTE_DTYPE_BOOL;
+    case DtypeClass::kInteger:
+    case DtypeClass::kReal:
+    case DtypeClass::kNumeric:
+      return is_bool(dtype) ? COMPUTE_DTYPE_UINT8 : COMPUTE_DTYPE_NONE;
+    case DtypeClass::kFloat:
+    case DtypeClass::kInexact:
+      return is_complex(dtype) ? COMPUTE_DTYPE_NONE : COMPUTE_DTYPE_FLOAT32;
+    case DtypeClass::kComplex:
+      return dtype == COMPUTE_DTYPE_FLOAT64 ? COMPUTE_DTYPE_COMPLEX128 : COMPUTE_DTYPE_COMPLEX64;
+    default:
+      return COMPUTE_DTYPE_NONE;
+  }
+}
+
+compute_dtype promote(compute_dtype a, compute_dtype b) noexcept {
+  if (a == b) return a;
+  const DtypeInfo &x = dtype_info(a), &y = dtype_info(b);
+  if (x.name == nullptr || y.name == nullptr || is_bool(a) || is_bool(b)) return COMPUTE_DTYPE_NONE;
+  if (is_integer(a) && is_integer(b)) {
+    if (x.category == y.category) return x.size_bytes > y.size_bytes ? a : b;
+    const int32_t signed_size = x.category == kSigned ? x.size_bytes : y.size_bytes;
+    const int32_t unsigned_size = x.category == kSigned ? y.size_bytes : x.size_bytes;
+    return integer_of(true, std::max(signed_size, unsigned_size * 2));
+  }
+  if (is_integer(a) || is_integer(b)) return COMPUTE_DTYPE_NONE;
+  const bool wide = real_part_dtype(a) == COMPUTE_DTYPE_FLOAT64 || real_part_dtype(b) == COMPUTE_DTYPE_FLOAT64;
+  if (is_complex(a) || is_complex(b)) return wide ? COMPUTE_DTYPE_COMPLEX128 : COMPUTE_DTYPE_COMPLEX64;
+  return wide ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+}
+
+compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault) noexcept {
+  size_t first = operands.size();
+  compute_dtype result = COMPUTE_DTYPE_NONE;
+  const auto refuse = [&](size_t second) {
+    *fault = promotion_fault(first, result, second, operands[second].dtype);
+    return COMPUTE_DTYPE_NONE;
+  };
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].weak) continue;
+    const compute_dtype both = first == operands.size() ? operands[i].dtype : promote(result, operands[i].dtype);
+    if (both == COMPUTE_DTYPE_NONE) return refuse(i);
+    first = std::min(first, i);
+    result = both;
+  }
+  if (first < operands.size()) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i].weak) continue;
+      const compute_dtype adapted = adapt(result, operands[i].dtype);
+      if (adapted == COMPUTE_DTYPE_NONE) return refuse(i);
+      result = adapted;
+    }
+    return result;
+  }
+  // Numbers alone: the greatest kind decides, and bool stays by itself.
+  first = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const compute_dtype dtype = operands[i].dtype;
+    const int have = kind_rank(result), need = kind_rank(dtype);
+    if (i > 0 && (have == 0) != (need == 0)) return refuse(i);
+    if (i == 0 || (need > have && have == 1)) {
+      result = dtype;
+    } else if (need >= 2 || need == have) {
+      const compute_dtype both = promote(result, dtype);
+      result = both != COMPUTE_DTYPE_NONE ? both : COMPUTE_DTYPE_INT64;
+    }
+  }
+  return result;
+}
+
+compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands) {
+  PromotionFault fault;
+  const compute_dtype result = common_dtype(operands, &fault);
+  if (result != COMPUTE_DTYPE_NONE) return result;
+  const PromotionOperand& second = operands[static_cast<size_t>(fault.second)];
+  const std::string_view name = operands[static_cast<size_t>(fault.cast)].name;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " + (second.weak ? "the number " : "") +
+                  dtype_name(second.dtype) + " do not promote; cast one of them (cast(" +
+                  std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))");
+}
+
+bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept {
+  return std::memcmp(a.bits, b.bits, sizeof a.bits) == 0;
+}
+
+ScalarBits scalar_from_memory(compute_dtype dtype, const void* value) noexcept {
+  ScalarBits bits{};
+  std::memcpy(bits.bits, value, static_cast<size_t>(dtype_size(dtype)));
+  return bits;
+}
+
+ScalarBits convert_scalar(const ScalarBits& bits, compute_dtype from, compute_dtype to) noexcept {
+  if (from == to) return bits;
+  switch (from) {
+    case COMPUTE_DTYPE_BOOL:
+      return scalar_from_uint64(unpack<uint8_t>(bits) != 0, to);
+    case COMPUTE_DTYPE_INT8:
+      return scalar_from_int64(unpack<int8_t>(bits), to);
+    case COMPUTE_DTYPE_INT16:
+      return scalar_from_int64(unpack<int16_t>(bits), to);
+    case COMPUTE_DTYPE_INT32:
+      return scalar_from_int64(unpack<int32_t>(bits), to);
+    case COMPUTE_DTYPE_INT64:
+      return scalar_from_int64(unpack<int64_t>(bits), to);
+    case COMPUTE_DTYPE_UINT8:
+      return scalar_from_uint64(unpack<uint8_t>(bits), to);
+    case COMPUTE_DTYPE_UINT16:
+      return scalar_from_uint64(unpack<uint16_t>(bits), to);
+    case COMPUTE_DTYPE_UINT32:
+      return scalar_from_uint64(unpack<uint32_t>(bits), to);
+    case COMPUTE_DTYPE_UINT64:
+      return scalar_from_uint64(unpack<uint64_t>(bits), to);
+    case COMPUTE_DTYPE_FLOAT16:
+      return scalar_from_double(half_to_float(unpack<uint16_t>(bits)), to);
+    case COMPUTE_DTYPE_BFLOAT16:
+      return scalar_from_double(bfloat16_to_float(unpack<uint16_t>(bits)), to);
+    case COMPUTE_DTYPE_FLOAT32:
+      return scalar_from_double(unpack<float>(bits), to);
+    case COMPUTE_DTYPE_FLOAT64:
+      return scalar_from_double(unpack<double>(bits), to);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return scalar_from_complex(unpack<float>(bits), unpack<float>(bits, 4), to);
+    case COMPUTE_DTYPE_COMPLEX128:
+      return scalar_from_complex(unpack<double>(bits), unpack<double>(bits, 8), to);
+    default:
+      return {};
+  }
+}
+
+ScalarBits scalar_from_int64(int64_t value, compute_dtype to) noexcept {
+  const auto bits = static_cast<uint64_t>(value);
+  return from_integer(value < 0, value < 0 ? ~bits + 1 : bits, to);
+}
+
+ScalarBits scalar_from_uint64(uint64_t value, compute_dtype to) noexcept { return from_integer(false, value, to); }
+
+ScalarBits scalar_from_double(double value, compute_dtype to) noexcept {
+  switch (to) {
+    case COMPUTE_DTYPE_BOOL:
+      return pack<uint8_t>(value != 0);
+    case COMPUTE_DTYPE_INT8:
+      return pack(saturate<int8_t>(value));
+    case COMPUTE_DTYPE_INT16:
+      return pack(saturate<int16_t>(value));
+    case COMPUTE_DTYPE_INT32:
+      return pack(saturate<int32_t>(value));
+    case COMPUTE_DTYPE_INT64:
+      return pack(saturate<int64_t>(value));
+    case COMPUTE_DTYPE_UINT8:
+      return pack(saturate<uint8_t>(value));
+    case COMPUTE_DTYPE_UINT16:
+      return pack(saturate<uint16_t>(value));
+    case COMPUTE_DTYPE_UINT32:
+      return pack(saturate<uint32_t>(value));
+    case COMPUTE_DTYPE_UINT64:
+      return pack(saturate<uint64_t>(value));
+    default:
+      return scalar_from_complex(value, 0, to);
+  }
+}
+
+ScalarBits scalar_from_complex(double real, double imaginary, compute_dtype to) noexcept {
+  switch (to) {
+    case COMPUTE_DTYPE_BOOL:
+      return pack<uint8_t>(real != 0 || imaginary != 0);
+    case COMPUTE_DTYPE_FLOAT16:
+      return pack(double_to_half(real));
+    case COMPUTE_DTYPE_BFLOAT16:
+      return pack(double_to_bfloat16(real));
+    case COMPUTE_DTYPE_FLOAT32:
+      return pack(static_cast<float>(real));
+    case COMPUTE_DTYPE_FLOAT64:
+      return pack(real);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return pack(std::array<float, 2>{static_cast<float>(real), static_cast<float>(imaginary)});
+    case COMPUTE_DTYPE_COMPLEX128:
+      return pack(std::array<double, 2>{real, imaginary});
+    default:
+      return scalar_from_double(real, to);
+  }
+}
+
+std::string scalar_text(const ScalarBits& bits, compute_dtype dtype) {
+  char text[64];
+  const auto put = [&](auto value) { return std::string(text, std::to_chars(text, text + sizeof text, value).ptr); };
+  if (is_bool(dtype)) return bits.bits[0] ? "true" : "false";
+  if (is_unsigned_integer(dtype)) return put(unpack<uint64_t>(convert_scalar(bits, dtype, COMPUTE_DTYPE_UINT64)));
+  if (is_integer(dtype)) return put(unpack<int64_t>(convert_scalar(bits, dtype, COMPUTE_DTYPE_INT64)));
+  const bool wide = real_part_dtype(dtype) == COMPUTE_DTYPE_FLOAT64;
+  const ScalarBits parts = convert_scalar(bits, dtype, wide ? COMPUTE_DTYPE_COMPLEX128 : COMPUTE_DTYPE_COMPLEX64);
+  std::string result = wide ? put(unpack<double>(parts)) : put(unpack<float>(parts));
+  if (!is_complex(dtype)) return result;
+  const std::string imaginary = wide ? put(unpack<double>(parts, 8)) : put(unpack<float>(parts, 4));
+  return result + (imaginary[0] == '-' ? "" : "+") + imaginary + "i";
+}
+
+float half_to_float(uint16_t bits) noexcept { return widen(bits, 10, 5); }
+uint16_t float_to_half(float value) noexcept { return narrow(value, 10, 5); }
+uint16_t double_to_half(double value) noexcept { return narrow(value, 10, 5); }
+float bfloat16_to_float(uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+uint16_t float_to_bfloat16(float value) noexcept { return narrow(value, 7, 8); }
+uint16_t double_to_bfloat16(double value) noexcept { return narrow(value, 7, 8); }
+
+}  // namespace compute

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes canonical expressions node by node.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "core/expressions/expression.hpp"
+
+namespace compute {
+
+// What a TypedExpression owns.
+struct TypedExpressionData {
+  std::vector<compute_plugin_node> nodes;
+  std::vector<int32_t> operands;
+  std::vector<int32_t> outputs;
+  std::vector<ScalarSlot> scalars;
+  std::vector<int32_t> input_leaves;
+  compute_plugin_expression view{};
+};
+
+// Equal nodes are made once, what changes nothing is left out, and conversions of constants are done here. Nodes are
+// numbers in the order of making; finish() brings them into the canonical order: inputs, scalars and indices by number,
+// then the rest as made.
+class ExpressionBuilder {
+ public:
+  int32_t input(int32_t index, compute_dtype dtype);
+  int32_t scalar(ScalarSlot slot);
+  int32_t index(int32_t axis);  // int64
+  int32_t constant(const ScalarBits& bits, compute_dtype dtype);
+  int32_t convert(int32_t node, compute_dtype dtype);  // not from complex to real
+  int32_t bitcast(int32_t node, compute_dtype dtype);
+  // The operands have the dtypes that the intrinsic takes; the result's follows from them.
+  int32_t call(int32_t intrinsic, std::span<const int32_t> operands);
+
+  compute_dtype dtype(int32_t node) const { return nodes_[static_cast<size_t>(node)].dtype; }
+
+  // `input_leaves` says which leaf INPUT i is.
+  TypedExpression finish(std::span<const int32_t> outputs, std::vector<int32_t> input_leaves) const;
+
+ private:
+  struct Node {
+    int32_t kind;
+    compute_dtype dtype;
+    int32_t value;
+    int32_t operands[3];
+    int32_t operand_count;
+    ScalarBits bits;
+    std::tuple<int32_t, compute_dtype, int32_t, int32_t, int32_t, int32_t, uint64_t, uint64_t> key() const;
+  };
+
+  const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
+  int32_t add(Node node);
+
+  std::vector<Node> nodes_;
+  std::vector<ScalarSlot> slots_;
+  std::map<decltype(Node{}.key()), int32_t> known_;
+};
+
+// Whether every value of `from` is one of `to`, so that a conversion there and on says nothing new.
+bool converts_exactly(compute_dtype from, compute_dtype to) noexcept;
+
+}  // namespace compute

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parsed form of an expression's text: a tree, children before parents.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/expressions/expression.hpp"
+
+namespace compute {
+
+enum class TemplateKind : uint8_t { kLeaf, kIndex, kInteger, kReal, kBool, kCall };
+
+struct TemplateNode {
+  TemplateKind kind;
+  int32_t value = 0;                          // leaf, axis, truth or intrinsic
+  compute_dtype target = COMPUTE_DTYPE_NONE;  // of convert and bitcast
+  int32_t operands[3] = {-1, -1, -1};
+  int32_t operand_count = 0;
+  int32_t begin = 0, end = 0;  // bytes of the text
+  bool negative = false;       // INTEGER
+  uint64_t magnitude = 0;      // INTEGER
+  double real = 0;             // REAL
+  float real32 = 0;            // REAL, rounded once
+};
+
+struct ExpressionTemplateData {
+  std::string text;
+  std::vector<std::string> leaf_names;  // inputs, then scalars
+  int32_t input_count = 0;
+  int32_t scalar_count = 0;
+  int32_t max_index_axis = -1;
+  std::vector<TemplateNode> nodes;
+  std::vector<int32_t> outputs;
+
+  // Without the blanks that were skipped in search of what follows.
+  std::string_view source(const TemplateNode& node) const {
+    std::string_view part =
+        std::string_view(text).substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+    return part.substr(0, part.find_last_not_of(" \t\r\n") + 1);
+  }
+};
+
+// Throws INVALID_ARGUMENT: `op`, a column and `what`; the text's line and a caret under byte `position` follow on lines
+// of their own.
+[[noreturn]] void throw_expression_fault(std::string_view op, std::string_view text, int32_t position,
+                                         const std::string& what);
+
+}  // namespace compute

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of user kernels.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/base/printable.hpp"
+#include "core/base/sized.hpp"
+#include "core/execution/dispatch.hpp"
+#include "core/execution/graph.hpp"
+#include "core/streams/stream.hpp"
+#include "core/streams/submission.hpp"
+
+struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
+  explicit compute_kernel(compute::Device& device) : device(device) {}
+  ~compute_kernel() {
+    if (plugin_kernel == 0 || device.health.load() == COMPUTE_HEALTH_FORKED) return;
+    for (compute::Timeline* timeline : compute::timelines_of(device)) {
+      try {
+        if (!timeline->immediate && timeline->submitted() > 0) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
+      } catch (...) {
+        // The plugin takes no mark: there is nothing to wait for.
+      }
+    }
+    table.release(plugin_kernel);
+  }
+
+  compute::Device& device;
+  compute::KernelTable table;
+  std::string name;  // as messages show it
+  compute_plugin_kernel_info info{};
+  uint64_t plugin_kernel = 0;
+};
+
+using namespace compute;
+
+namespace {
+
+compute_string string_of(const char* text) { return {text, static_cast<int64_t>(std::strlen(text))}; }
+
+// A string of a struct that the program sets. A size that was forgotten is an error, not an empty string.
+compute_string string_in(const char* data, int64_t size, const char* name) {
+  if (data == nullptr && size == 0) return {nullptr, 0};
+  if (data != nullptr && size == -1) return string_of(data);
+  if (data == nullptr || size < 1) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
+                                                            data != nullptr ? "set" : "NULL", size));
+  }
+  return {data, size};
+}
+
+// The plugin's message with what it quotes of the program as other messages show it.
+void shorten(std::string& message, const char* given) {
+  const std::string whole = printable_lines(given), shown = printable(given);
+  if (whole == shown) return;
+  for (size_t at = 0; (at = message.find(whole, at)) != std::string::npos; at += shown.size()) message.replace(at, whole.size(), shown);
+}
+
+}  // namespace
+
+extern "C" {
+
+compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source, const char* name,
+                                      const compute_kernel_options* options, compute_kernel** out_kernel) {
+  if (out_kernel != nullptr) *out_kernel = nullptr;
+  return guard([&] {
+    require_not_null(out_kernel, "out_kernel");
+    Device& self = checked(device);
+    require_not_null(language, "language");
+    require_not_null(source, "source");
+    require_not_null(name, "name");
+    const Running running;
+    self.require_usable();
+    compute_kernel_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    const compute_string compiler_options = string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
+    struct Release {
+      void operator()(compute_kernel* kernel) const { release_handle(kernel); }
+    };
+    std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
+    if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
+    }
+    kernel->name = printable(name);
+    compute_plugin_kernel_source text{};
+    text.struct_size = sizeof text;
+    text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
+    text.language = string_of(language);
+    text.source = string_of(source);
+    text.name = string_of(name);
+    text.options = compiler_options;
+    try {
+      self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
+    } catch (Error& error) {
+      shorten(error.message, name);
+      shorten(error.message, language);
+      error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
+      throw;
+    }
+    self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
+    *out_kernel = kernel.release();
+  });
+}
+
+compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* stream, const compute_launch* launch,
+                                     const compute_kernel_argument* arguments, int64_t argument_count) {
+  return guard([&] {
+    compute_kernel& self = checked(kernel);
+    const Running running;
+    self.device.require_usable();
+    require_not_null(launch, "launch");
+    if (argument_count > 0) require_not_null(arguments, "arguments");
+    const compute_launch shape = read_sized(launch, "launch");
+    if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given", self.name,
+                                                              self.info.argument_count, argument_count));
+    }
+    int64_t items = 1;
+    for (int i = 0; i < 3; ++i) {
+      const auto refuse = [&](compute_error_code code, const char* why) {
+        throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", self.name, i, shape.groups[i], shape.group_size[i], why));
+      };
+      if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
+      if (__builtin_mul_overflow(items, shape.groups[i], &items) || __builtin_mul_overflow(items, shape.group_size[i], &items)) {
+        refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
+      }
+    }
+    const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
+    if (self.info.max_group_size > 0 && group_items > self.info.max_group_size) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: group of {}; at most {} here", self.name, group_items, self.info.max_group_size));
+    }
+    if (shape.local_memory_bytes < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: local_memory_bytes is {}, below 0", self.name, shape.local_memory_bytes));
+    }
+    if (stream != nullptr && &checked(stream).device != &self.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}", self.name,
+                                                             self.device.name, stream->device.name));
+    }
+    Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(self.device);
+    if (timeline.recording.load() != nullptr) {
+      Error error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {}: user kernels are not recorded in graphs", self.name));
+      note_recording_error(timeline, error);
+      throw error;
+    }
+    SmallVector<Use, 8> uses;
+    SmallVector<compute_plugin_kernel_argument, 8> values;
+    for (int64_t i = 0; i < argument_count; ++i) {
+      const compute_kernel_argument argument = read_sized_at(arguments, i, "arguments");
+      compute_plugin_kernel_argument value{};
+      value.struct_size = sizeof value;
+      value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
+      value.kind = argument.kind;
+      value.value_size = argument.value_size;
+      switch (argument.kind) {
+        case COMPUTE_ARGUMENT_TENSOR: {
+          Tensor& tensor = checked(argument.tensor);
+          if (tensor.buffer == nullptr || &tensor.buffer->device != &self.device) {
+            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: argument {} is not on {}", self.name, i, self.device.name))
+                .with_argument(static_cast<int32_t>(i));
+          }
+          if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", self.name, i, argument.access))
+                .with_argument(static_cast<int32_t>(i));
+          }
+          const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
+          value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0;
+          value.access |= writes ? COMPUTE_TENSOR_OUTPUT : 0;
+          value.tensor = operand_at(*tensor.buffer, tensor.offset_bytes);
+          uses.push_back({tensor.buffer, writes, false});
+          break;
+        }
+        case COMPUTE_ARGUMENT_VALUE:
+          if (argument.value == nullptr || argument.value_size < 1) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: argument {} has no value", self.name, i));
+          }
+          value.value = argument.value;
+          break;
+        case COMPUTE_ARGUMENT_LOCAL_MEMORY:
+          if (argument.value_size < 1) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("kernel {}: argument {} has {} bytes of local memory", self.name, i, argument.value_size))
+                .with_argument(static_cast<int32_t>(i));
+          }
+          break;
+        default:
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                      fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", self.name, i, argument.kind));
+      }
+      values.push_back(value);
+    }
+    compute_plugin_launch order{};
+    order.struct_size = sizeof order;
+    order.struct_type = COMPUTE_PLUGIN_STRUCT_LAUNCH;
+    std::copy(std::begin(shape.groups), std::end(shape.groups), order.groups);
+    std::copy(std::begin(shape.group_size), std::end(shape.group_size), order.group_size);
+    order.local_memory_bytes = shape.local_memory_bytes;
+    order.arguments = values.data();
+    order.argument_count = static_cast<int32_t>(values.size());
+    Submission submission(timeline, uses, "user kernel");
+    order.stream = timeline.plugin_stream;
+    submission.check(self.table.launch(self.plugin_kernel, order));
+  });
+}
+
+void compute_kernel_retain(compute_kernel* kernel) {
+  if (kernel != nullptr && kernel->is_alive()) kernel->retain();
+}
+void compute_kernel_release(compute_kernel* kernel) { release_handle(kernel); }
+
+}  // extern "C"

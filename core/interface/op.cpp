@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of ops, plans and expressions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "core/base/sized.hpp"
+#include "core/base/text.hpp"
+#include "core/execution/dispatch.hpp"
+#include "core/execution/open_device.hpp"
+#include "core/execution/prepare.hpp"
+#include "core/memory/residency.hpp"
+#include "core/ops/infer.hpp"
+#include "core/ops/shapes.hpp"
+#include "core/streams/stream.hpp"
+
+struct compute_op {};  // never made: a handle is the address of an OpSchema
+
+// What a plan expects of an operand.
+struct PlannedOperand {
+  PlannedOperand() = default;
+  explicit PlannedOperand(const compute::Tensor& tensor)
+      : dtype(tensor.dtype),
+        is_value(tensor.kind != compute::Tensor::Kind::kMemory),
+        is_weak(tensor.weak),
+        dims(tensor.shape(), tensor.shape() + 2 * tensor.rank) {}
+  PlannedOperand(compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides)
+      : dtype(dtype), dims(shape.begin(), shape.end()) {
+    dims.insert(dims.end(), strides.begin(), strides.end());
+  }
+
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that is left out
+  bool is_value = false;                     // a scalar or a slot
+  bool is_weak = false;
+  std::vector<int64_t> dims;  // the shape, then the strides
+
+  bool operator==(const PlannedOperand&) const = default;
+  bool is_like(const compute::Tensor& tensor) const {
+    return dtype == tensor.dtype && is_value == (tensor.kind != compute::Tensor::Kind::kMemory) && is_weak == tensor.weak &&
+           std::equal(dims.begin(), dims.end(), tensor.shape(), tensor.shape() + 2 * tensor.rank);
+  }
+  std::string text() const {
+    if (dtype == COMPUTE_DTYPE_NONE) return "NULL";
+    if (is_value) return fmt::format("a {}scalar of {}", is_weak ? "weak " : "", compute::dtype_name(dtype));
+    const std::span<const int64_t> all(dims);
+    return fmt::format("{} {} with strides {}", compute::dtype_name(dtype), compute::shape_text(all.first(all.size() / 2)),
+                       compute::shape_text(all.last(all.size() / 2)));
+  }
+};
+
+struct compute_plan : compute::Handle<compute::HandleKind::kPlan> {
+  compute_plan(const compute::OpSchema& op, compute::Device& device, const compute_attribute* given, int64_t count)
+      : op(op), device(device), attributes(op, given, count) {
+    for (const compute::RunTimeValue& value : attributes.run_time) {
+      if (value.scalar == nullptr) continue;
+      value.scalar->retain();
+      scalars.emplace_back(value.scalar);
+    }
+  }
+
+  const compute::OpSchema& op;
+  compute::Device& device;
+  compute::CallAttributes attributes;
+  std::vector<compute::TensorReference> scalars;  // that are values of run-time attributes
+  std::vector<PlannedOperand> inputs;
+  std::vector<PlannedOperand> outputs;  // of one that was not given, what the op makes
+  compute::CallPlanReference prepared;
+};
+
+struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
+  compute::ExpressionTemplate parsed;
+  int64_t input_count = 0, scalar_count = 0;
+
+  void require_counts(int64_t inputs, int64_t scalars, int64_t outputs) const {
+    if (inputs == input_count && scalars == scalar_count && outputs == parsed.output_count()) return;
+    throw compute::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                         fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given", input_count,
+                                     scalar_count, parsed.output_count(), inputs, scalars, outputs));
+  }
+};
+
+using namespace compute;
+
+namespace {
+
+const OpSchema& schema_of(const compute_op* op) {
+  const auto* wanted = reinterpret_cast<const OpSchema*>(op);
+  if (op == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op is NULL");
+  // Handles are immortal, so a wrong one is found by looking.
+  const auto known = op_schemas();
+  if (std::find(known.begin(), known.end(), wanted) == known.end()) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op is no handle of compute_op_find");
+  }
+  return *wanted;
+}
+
+compute_op_info info_of(const OpSchema& schema) {
+  compute_op_info info{};
+  const auto set = [](const char*& data, int64_t& size, const std::string& text) {  // schemas are immortal
+    data = text.c_str();
+    size = static_cast<int64_t>(text.size());
+  };
+  set(info.name, info.name_size, schema.name);
+  set(info.summary, info.summary_size, schema.summary);
+  set(info.inputs, info.inputs_size, schema.inputs_text);
+  set(info.attributes, info.attributes_size, schema.attributes_text);
+  set(info.expression, info.expression_size, schema.expression_text);
+  set(info.dtypes, info.dtypes_size, schema.is_elementwise ? schema.input_class_text : schema.dtype_rule);
+  set(info.bound, info.bound_size, schema.bound);
+  info.version = schema.version;
+  info.flags = static_cast<uint32_t>(schema.flags);
+  return info;
+}
+
+void require_like(const compute_plan& plan, const char* role, size_t index, const Tensor* tensor, const PlannedOperand& planned) {
+  if (tensor == nullptr ? planned.dtype == COMPUTE_DTYPE_NONE : planned.is_like(*tensor)) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("{}: {} {} is {}, the plan is for {}", plan.op.name, role, index,
+                          tensor == nullptr ? "NULL" : PlannedOperand(*tensor).text(), planned.text()))
+      .with_argument(static_cast<int32_t>(index));
+}
+
+// What the functions that ask read of compute_tensor_spec.
+class SpecifiedOperands {
+ public:
+  explicit SpecifiedOperands(const char* who) : who_(who) {}
+
+  // Appends those of an array, which may be NULL if it has none; `implied` are flags that each has.
+  void add(const compute_tensor_spec* specs, int64_t count, const char* name, uint32_t implied) {
+    if (count > 0) require_not_null(specs, name);
+    for (int64_t i = 0; i < count; ++i) {
+      const compute_tensor_spec spec = read_sized_at(specs, i, name);
+      const uint32_t flags = spec.flags | implied;
+      OperandDesc& operand = operands_.emplace_back();
+      require_known_flags(flags, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK | COMPUTE_SPEC_ABSENT, name);
+      require_zero(spec.reserved, name);
+      if ((flags & COMPUTE_SPEC_ABSENT) != 0) continue;
+      checked_shape(who_, spec.dtype, spec.rank, spec.shape);
+      operand.dtype = spec.dtype;
+      operand.is_scalar = (flags & COMPUTE_SPEC_SCALAR) != 0;
+      operand.weak = (flags & COMPUTE_SPEC_WEAK) != 0;
+      if (operand.is_scalar ? spec.rank != 0 : operand.weak) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}]: {}", name, i,
+                                                                operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
+      }
+      operand.rank = spec.rank;
+      operand.shape = spec.shape;
+      operand.strides = spec.strides;
+      if (spec.strides == nullptr) operand.strides = dense_.emplace_back(row_major_strides(operand.extents())).data();
+    }
+  }
+
+  size_t size() const { return operands_.size(); }
+  const OperandDesc& operator[](size_t index) const { return operands_[index]; }
+  std::span<const OperandDesc> all() const { return operands_; }
+
+ private:
+  const char* const who_;
+  std::vector<OperandDesc> operands_;
+  std::deque<std::vector<int64_t>> dense_;  // keeps addresses
+};
+
+// The three out-parameters of the functions that ask.
+class Answer {
+ public:
+  Answer(int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes)
+      : out_support_(out_support), out_reason_(out_reason), out_workspace_bytes_(out_workspace_bytes) {
+    if (out_support != nullptr) *out_support = COMPUTE_SUPPORT_NONE;
+    if (out_reason != nullptr) *out_reason = nullptr;
+    if (out_workspace_bytes != nullptr) *out_workspace_bytes = 0;
+  }
+
+  void require_places() const {
+    require_not_null(out_support_, "out_support");
+    require_not_null(out_reason_, "out_reason");
+    require_not_null(out_workspace_bytes_, "out_workspace_bytes");
+  }
+
+  // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the output.
+  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map, const std::vector<OutputDesc>& outputs,
+           std::span<const OperandDesc> given) const {
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<LoweringTarget::Output> layouts;
+    for (const OutputDesc& output : outputs) strides.push_back(row_major_strides(output.shape));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool is_given = i < given.size() && given[i].dtype != COMPUTE_DTYPE_NONE;
+      if (is_given && (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
+                                shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
+      }
+      const std::span<const int64_t> own(strides[i]);
+      layouts.push_back({outputs[i].dtype, outputs[i].shape, is_given ? std::span(given[i].strides, own.size()) : own});
+    }
+    const std::vector<int32_t> input_alignment(call != nullptr ? call->inputs.size() : map->operands.size(), 64);
+    const std::vector<int32_t> output_alignment(outputs.size(), 64);
+    int64_t workspace = 0;
+    const auto ask_of = [&](Device& asked, std::string* out_reason) {
+      PlanRequest request{asked};
+      request.call = call;
+      request.map = map;
+      request.name = name;
+      request.outputs = outputs;
+      request.output_layouts = layouts;
+      request.input_alignment = input_alignment;
+      request.output_alignment = output_alignment;
+      return query_call(request, out_reason, &workspace);
+    };
+    std::string reason, ignored;
+    int32_t support = ask_of(device, &reason);
+    if (support == COMPUTE_SUPPORT_NONE && !device.is_host && allows_fallback(device) &&
+        ask_of(host_device(), &ignored) != COMPUTE_SUPPORT_NONE) {
+      support = COMPUTE_SUPPORT_HOST;
+    }
+    *out_reason_ = make_text(std::move(reason));
+    *out_support_ = support;
+    *out_workspace_bytes_ = workspace;
+  }
+
+ private:
+  int32_t* const out_support_;
+  compute_text** const out_reason_;
+  int64_t* const out_workspace_bytes_;
+};
+
+}  // namespace
+
+extern "C" {
+
+compute_error* compute_op_find(const char* name, int32_t version, const compute_op** out_op) {
+  if (out_op != nullptr) *out_op = nullptr;
+  return guard([&] {
+    require_not_null(name, "name");
+    require_not_null(out_op, "out_op");
+    *out_op = reinterpret_cast<const compute_op*>(&find_op(name, version));
+  });
+}
+
+compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t* out_count) {
+  if (out_count != nullptr) *out_count = 0;
+  return guard([&] {
+    require_not_null(out_count, "out_count");
+    const auto schemas = op_schemas();
+    write_list(infos, capacity, static_cast<int64_t>(schemas.size()), "infos", out_count,
+               [&](int64_t i) { return info_of(*schemas[static_cast<size_t>(i)]); });
+  });
+}
+
+compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info) {
+  clear_sized(out_info);
+  return guard([&] {
+    require_not_null(out_info, "out_info");
+    write_sized(info_of(schema_of(op)), out_info, "out_info");
+  });
+}
+
+compute_error* compute_op_run(const compute_op* op, compute_stream* stream, const compute_attribute* attributes,
+                              int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
+                              compute_tensor** outputs, int64_t output_count) {
+  return guard([&] {
+    run_op(schema_of(op), stream, attributes, attribute_count, inputs, input_count, outputs, output_count);
+  });
+}
+
+compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
+                                int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
+                                int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes) {
+  Answer answer(out_support, out_reason, out_workspace_bytes);
+  return guard([&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const OpSchema& schema = schema_of(op);
+    named_call(schema.name.c_str(), nullptr, [&] {
+      check_operand_counts(schema, input_count, schema.output_count);
+      const CallAttributes read(schema, attributes, attribute_count);
+      SpecifiedOperands operands(schema.name.c_str());
+      operands.add(inputs, input_count, "inputs", 0);
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
+              .with_argument(static_cast<int32_t>(i));
+        }
+      }
+      const OpCall call{schema, read.statics, operands.all()};
+      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+    });
+  });
+}
+
+compute_error* compute_plan_create(const compute_op* op, compute_device* device, const compute_attribute* attributes,
+                                   int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
+                                   compute_tensor* const* outputs, int64_t output_count, compute_plan** out_plan) {
+  if (out_plan != nullptr) *out_plan = nullptr;
+  return guard([&] {
+    require_not_null(out_plan, "out_plan");
+    const OpSchema& schema = schema_of(op);
+    Device& self = checked(device);
+    named_call(schema.name.c_str(), nullptr, [&] {
+      auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
+      plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+      for (int64_t i = 0; i < input_count; ++i) {
+        plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
+      }
+      for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
+        const OutputDesc& made = plan->prepared->outputs[i];
+        plan->outputs.push_back(outputs[i] != nullptr ? PlannedOperand(*outputs[i])
+                                                      : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+      }
+      *out_plan = plan.release();
+    });
+  });
+}
+
+compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, const compute_attribute* run_time,
+                                int64_t run_time_count, compute_tensor* const* inputs, int64_t input_count,
+                                compute_tensor** outputs, int64_t output_count) {
+  return guard([&] {
+    compute_plan& self = checked(plan);
+    named_call(self.op.name.c_str(), stream, [&] {
+      if (input_count != static_cast<int64_t>(self.inputs.size()) || output_count != static_cast<int64_t>(self.outputs.size())) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name, self.inputs.size(),
+                                self.outputs.size(), input_count, output_count));
+      }
+      if (input_count > 0) require_not_null(inputs, "inputs");
+      if (output_count > 0) require_not_null(outputs, "outputs");
+      if (stream != nullptr && &checked(stream).device != &self.device) {
+        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name,
+                                                               self.device.name, stream->device.name));
+      }
+      for (size_t i = 0; i < self.inputs.size(); ++i) {
+        require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
+      }
+      for (size_t i = 0; i < self.outputs.size(); ++i) {
+        if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
+      }
+      const auto run = [&](const CallAttributes& attributes) {
+        run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+      };
+      if (run_time_count == 0) return run(self.attributes);
+      CallAttributes changed = self.attributes;
+      changed.change_run_time(self.op, run_time, run_time_count);
+      run(changed);
+    });
+  });
+}
+
+void compute_plan_retain(compute_plan* plan) {
+  if (plan != nullptr && plan->is_alive()) plan->retain();
+}
+void compute_plan_release(compute_plan* plan) { release_handle(plan); }
+
+compute_error* compute_expression_parse(const char* text, const char* const* input_names, int64_t input_count,
+                                        const char* const* scalar_names, int64_t scalar_count,
+                                        compute_expression** out_expression) {
+  if (out_expression != nullptr) *out_expression = nullptr;
+  return guard([&] {
+    require_not_null(out_expression, "out_expression");
+    require_not_null(text, "text");
+    const auto names = [](const char* const* given, int64_t count, const char* what) {
+      if (count < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}_count is {}, below 0", what, count));
+      if (count > 0) require_not_null(given, what);
+      std::vector<std::string_view> views;
+      for (int64_t i = 0; i < count; ++i) {
+        require_not_null(given[i], what);
+        views.emplace_back(given[i]);
+      }
+      return views;
+    };
+    auto expression = std::make_unique<compute_expression>();
+    expression->parsed = parse(text, names(input_names, input_count, "input_names"), names(scalar_names, scalar_count, "scalar_names"));
+    expression->input_count = input_count;
+    expression->scalar_count = scalar_count;
+    *out_expression = expression.release();
+  });
+}
+
+void compute_expression_retain(compute_expression* expression) {
+  if (expression != nullptr && expression->is_alive()) expression->retain();
+}
+void compute_expression_release(compute_expression* expression) { release_handle(expression); }
+
+int32_t compute_expression_input_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? static_cast<int32_t>(expression->input_count) : 0;
+}
+int32_t compute_expression_scalar_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? static_cast<int32_t>(expression->scalar_count) : 0;
+}
+int32_t compute_expression_output_count(const compute_expression* expression) {
+  return expression != nullptr && expression->is_alive() ? expression->parsed.output_count() : 0;
+}
+
+compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
+                           int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count, compute_tensor** outputs,
+                           int64_t output_count) {
+  return guard([&] {
+    compute_expression& self = checked(expression);
+    named_call("map", stream, [&] {
+      self.require_counts(input_count, scalar_count, output_count);
+      if (input_count > 0) require_not_null(inputs, "inputs");
+      if (scalar_count > 0) require_not_null(scalars, "scalars");
+      require_not_null(outputs, "outputs");
+      SmallVector<Tensor*, 8> operands;
+      for (int64_t i = 0; i < input_count; ++i) {
+        if (inputs[i] == nullptr) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: input {} is NULL", i)).with_argument(static_cast<int32_t>(i));
+        }
+        operands.push_back(&checked(inputs[i]));
+      }
+      for (int64_t i = 0; i < scalar_count; ++i) {
+        Tensor& scalar = checked(scalars[i]);
+        if (scalar.kind == Tensor::Kind::kMemory) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                      fmt::format("map: scalar {} is a tensor with memory; make it with compute_tensor_scalar", i));
+        }
+        operands.push_back(&scalar);
+      }
+      for (int64_t i = 0; i < output_count; ++i) {
+        if (outputs[i] != nullptr) checked(outputs[i]);
+      }
+      run_map(self.parsed, stream, operands, outputs, output_count);
+    });
+  });
+}
+
+compute_error* compute_map_query(compute_device* device, compute_expression* expression, const compute_tensor_spec* inputs,
+                                 int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
+                                 const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
+                                 compute_text** out_reason, int64_t* out_workspace_bytes) {
+  Answer answer(out_support, out_reason, out_workspace_bytes);
+  return guard([&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const compute_expression& asked = checked(expression);
+    named_call("map", nullptr, [&] {
+      asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
+      SpecifiedOperands operands("map"), given("map");
+      operands.add(inputs, input_count, "inputs", 0);
+      operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+      if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].dtype == COMPUTE_DTYPE_NONE) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: operand {} is not optional", i));
+        }
+      }
+      std::vector<compute_dtype> wanted;
+      MapCall call{asked.parsed, operands.all()};
+      for (const OperandDesc& output : given.all()) {
+        wanted.push_back(output.dtype);
+        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
+        if (output.dtype == COMPUTE_DTYPE_NONE) continue;
+        call.wanted_shape = output.extents();
+      }
+      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; })) call.wanted = wanted;
+      answer.ask(self, "map", nullptr, &call, infer(call), given.all());
+    });
+  });
+}
+
+}  // extern "C"

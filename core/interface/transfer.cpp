@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of data: reading, writing, moving and mapping tensors.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "core/execution/call.hpp"
+#include "core/execution/dispatch.hpp"
+#include "core/execution/graph.hpp"
+#include "core/execution/open_device.hpp"
+#include "core/memory/host_copy.hpp"
+#include "core/memory/staging.hpp"
+#include "core/memory/tensor.hpp"
+#include "core/ops/infer.hpp"
+#include "core/ops/shapes.hpp"
+#include "core/streams/stream.hpp"
+#include "core/streams/submission.hpp"
+
+using namespace compute;
+
+namespace {
+
+void check_size(const char* who, const Tensor& tensor, int64_t size_bytes) {
+  const int64_t wanted = tensor.element_count * dtype_size(tensor.dtype);
+  if (size_bytes != wanted) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: size_bytes is {}, the tensor has {}", who, size_bytes, wanted));
+  }
+}
+
+void require_writable(const char* who, const Tensor& tensor) {
+  if (tensor.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar cannot be written", who));
+  if (tensor.buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is over immutable memory", who));
+  }
+  if (overlaps_itself(tensor)) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: strides {} make elements of shape {} share memory", who, shape_text(tensor.strides_span()),
+                            shape_text(tensor.shape_span())));
+  }
+}
+
+void require_not_recording(const char* who, const Timeline& timeline) {
+  if (timeline.recording.load(std::memory_order_relaxed) == nullptr) return;
+  Error error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: not possible while the stream is recording a graph", who));
+  note_recording_error(const_cast<Timeline&>(timeline), error);
+  throw error;
+}
+
+bool is_whole(const Tensor& tensor) {
+  return tensor.offset_bytes == 0 && tensor.element_count * dtype_size(tensor.dtype) == tensor.buffer->size_bytes;
+}
+
+// Row-major elements between `data` and a tensor of the host, on the calling thread.
+void copy_on_host(Tensor& tensor, void* data, bool write) {
+  Buffer& buffer = *tensor.buffer;
+  bring_home(buffer);
+  Timeline& timeline = default_timeline(buffer.device);
+  Use use{&buffer, write, write && is_whole(tensor)};
+  Submission submission(timeline, {&use, 1}, write ? "write" : "read");
+  const auto dense = dense_strides(tensor.shape_span());
+  const std::span<const int64_t> packed(dense.data(), static_cast<size_t>(tensor.rank));
+  uint8_t* memory = buffer.host_address() + tensor.offset_bytes;
+  if (write) {
+    copy_strided(data, packed, memory, tensor.strides_span(), tensor.shape_span(), dtype_size(tensor.dtype));
+  } else {
+    copy_strided(memory, tensor.strides_span(), data, packed, tensor.shape_span(), dtype_size(tensor.dtype));
+  }
+}
+
+void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write) {
+  Timeline& timeline = submission.timeline();
+  const DeviceTable& table = timeline.device.table;
+  submission.check(write ? table.copy_from_host(timeline.plugin_stream, data, place, size_bytes)
+                         : table.copy_to_host(timeline.plugin_stream, place, data, size_bytes));
+}
+
+// Whether host memory is pinned, so that the device reaches it itself, or goes by way of memory that is.
+enum class HostSide : uint8_t { kPageable, kPinned };
+
+// Copies a row-major tensor to or from host memory, which may be used when this returns.
+void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSide side) {
+  Buffer& buffer = *tensor.buffer;
+  Device& device = buffer.device;
+  const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+  if (bytes == 0) return;
+  Use use{&buffer, write, write && is_whole(tensor)};
+  uint64_t number = 0;
+  bool finished = false;
+  {
+    const bool staged = side == HostSide::kPageable;
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read", staged ? transfer_numbers(device, bytes) : 1);
+    number = submission.number();
+    const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
+    if (staged) {
+      finished = write ? copy_to_device(submission, data, place, bytes) : copy_to_host(submission, place, data, bytes);
+    } else {
+      copy_plainly(submission, place, data, bytes, write);
+    }
+  }
+  if (!device.is_host) device.counters.count_transfer(write, bytes, false);
+  if (!write || !finished) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+}
+
+// Queues the copy of a row-major tensor to or from host memory; returns its number.
+uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) {
+  Buffer& buffer = *tensor.buffer;
+  Device& device = buffer.device;
+  const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+  Use use{&buffer, write, write && is_whole(tensor)};
+  uint64_t number = 0;
+  {
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read");
+    number = submission.number();
+    copy_plainly(submission, operand_at(buffer, tensor.offset_bytes), data, bytes, write);
+  }
+  if (!device.is_host) device.counters.count_transfer(write, bytes, false);
+  return number;
+}
+
+// The tensor in row-major form; `packed` keeps a copy that had to be made.
+Tensor& row_major(Tensor& tensor, Timeline& timeline, TensorReference& packed) {
+  if (tensor.is_row_major) return tensor;
+  packed = pack(tensor, timeline);
+  return *packed;
+}
+
+void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
+  if (tensor.buffer == nullptr) {
+    std::memcpy(dst, tensor.bits.data(), static_cast<size_t>(dtype_size(tensor.dtype)));
+    return;
+  }
+  Device& device = tensor.buffer->device;
+  if (device.is_host) {
+    copy_on_host(tensor, dst, false);
+    return;
+  }
+  device.require_usable();
+  Timeline& timeline = default_timeline(device);
+  TensorReference packed;
+  Tensor& source = row_major(tensor, timeline, packed);
+  copy_now(source, dst, false, timeline, side);
+}
+
+void write(Tensor& tensor, const void* src, HostSide side = HostSide::kPageable) {
+  Device& device = tensor.buffer->device;
+  auto* data = const_cast<void*>(src);
+  if (device.is_host) {
+    copy_on_host(tensor, data, true);
+    return;
+  }
+  device.require_usable();
+  Timeline& timeline = default_timeline(device);
+  if (tensor.is_row_major) {
+    copy_now(tensor, data, true, timeline, side);
+    return;
+  }
+  TensorReference packed(make_tensor(device, tensor.dtype, tensor.shape_span(), &timeline));
+  copy_now(*packed, data, true, timeline, side);
+  copy_into(*packed, tensor, timeline);
+}
+
+// A row-major tensor on `device` with the elements of `tensor`, which is elsewhere. The copy is queued, not waited for, where one of
+// the two is the host.
+Tensor* move(Tensor& tensor, Device& device) {
+  if (tensor.buffer == nullptr) {
+    TensorReference made(make_tensor(device, tensor.dtype, {}, &default_timeline(device)));
+    write(*made, tensor.bits.data());
+    return made.release();
+  }
+  Device& source = tensor.buffer->device;
+  source.require_usable();
+  device.require_usable();
+  TensorReference made(make_tensor(device, tensor.dtype, tensor.shape_span(), &default_timeline(device)));
+  const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+  if (bytes == 0) return made.release();
+  if (!device.supports(tensor.dtype, COMPUTE_DTYPE_STORAGE)) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(tensor.dtype)));
+  }
+  TensorReference packed;
+  if (source.is_host) {
+    bring_home(*tensor.buffer);
+    Tensor* from = &tensor;
+    if (!tensor.is_row_major) {
+      packed.reset(make_tensor(source, tensor.dtype, tensor.shape_span(), nullptr));
+      copy_on_host(tensor, packed->buffer->host_address(), false);
+      from = packed.get();
+    }
+    Timeline& timeline = default_timeline(device);
+    std::array<Use, 2> uses{{{from->buffer, false, false}, {made->buffer, true, true}}};
+    Submission submission(timeline, uses, "to_device", transfer_numbers(device, bytes));
+    copy_to_device(submission, from->buffer->host_address() + from->offset_bytes, operand_at(*made->buffer, 0), bytes);
+    device.counters.count_transfer(true, bytes, false);
+    return made.release();
+  }
+  Timeline& timeline = default_timeline(source);
+  Tensor& from = row_major(tensor, timeline, packed);
+  if (device.is_host) {
+    std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
+    Submission submission(timeline, uses, "to_device", transfer_numbers(source, bytes));
+    copy_to_host(submission, operand_at(*from.buffer, from.offset_bytes), made->buffer->host_address(), bytes);
+    source.counters.count_transfer(false, bytes, false);
+    return made.release();
+  }
+  if (source.plugin == device.plugin && device.table.has_copy_peer()) {
+    Timeline& target = default_timeline(device);
+    std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
+    Submission submission(target, uses, "to_device");
+    const compute_plugin_operand src = operand_at(*from.buffer, from.offset_bytes), dst = operand_at(*made->buffer, 0);
+    compute_error* error = device.table.copy_peer(target.plugin_stream, source.table, src, dst, bytes);
+    if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) {
+      submission.check(error);
+      source.counters.count_transfer(false, bytes, false);
+      device.counters.count_transfer(true, bytes, false);
+      return made.release();
+    }
+    compute_error_free(error);  // not between these two: by way of the host
+  }
+  BufferReference staging(make_buffer(host_device(), bytes, nullptr, MemoryUse::kTemporary));
+  read(from, staging->host_address());
+  write(*made, staging->host_address());
+  return made.release();
+}
+
+// A row-major copy of a tensor that the host cannot address: in pinned memory where its device has some, so that it takes one copy by
+// the device.
+class HostCopy {
+ public:
+  explicit HostCopy(const Tensor& tensor) {
+    const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
+    if (device_of(tensor).pinned) {
+      try {
+        pinned_.emplace(*device_of(tensor).pinned, bytes, MemoryUse::kTemporary);
+        if (debugs_memory()) fill_bytes(data(), bytes, kNewPattern.data(), 2);
+        return;
+      } catch (const Error&) {
+        // The system has no more memory to pin. Pageable memory serves as well.
+      }
+    }
+    buffer_.reset(make_buffer(host_device(), bytes, nullptr, MemoryUse::kTemporary));
+  }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  void* data() const noexcept {
+    if (!pinned_) return buffer_->host_address();
+    const Block& block = pinned_->block();
+    return reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
+  }
+  HostSide side() const noexcept { return pinned_ ? HostSide::kPinned : HostSide::kPageable; }
+
+ private:
+  std::optional<OwnedBlock> pinned_;
+  BufferReference buffer_;
+};
+
+// Addresses handed out by compute_tensor_map.
+struct Mapping {
+  TensorReference tensor;
+  int32_t access = 0;
+  std::unique_ptr<HostCopy> copy;  // of a tensor that the host cannot address
+  void* plugin_map = nullptr;      // what memory_map gave, for memory that only the plugin can make visible
+};
+
+void wait_to_map(Tensor& tensor, int32_t access) {
+  if ((access & COMPUTE_ACCESS_READ) == 0 && is_whole(tensor)) {
+    wait_to_overwrite(*tensor.buffer);
+  } else {
+    wait_for_buffer(*tensor.buffer, (access & COMPUTE_ACCESS_WRITE) != 0);
+  }
+}
+
+// The memory of a tensor that the plugin can make visible to the host, at its first element; NULL where it cannot.
+void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
+  Buffer& buffer = *tensor.buffer;
+  Device& device = buffer.device;
+  if (!buffer.block || (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0) return nullptr;
+  if (!device.table.has_memory_map()) return nullptr;
+  device.require_usable();
+  wait_to_map(tensor, access);
+  int64_t begin = 0, end = 0;
+  tensor.byte_range(&begin, &end);
+  const compute_plugin_operand place = operand_at(buffer, begin);
+  const int32_t direction =
+      ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) | ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
+  compute_error* error = device.table.memory_map(0, place, end - begin, direction, &mapping.plugin_map);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);
+    return nullptr;
+  }
+  device.check(error);
+  return static_cast<uint8_t*>(mapping.plugin_map) + (tensor.offset_bytes - begin);
+}
+
+void unmap_in_place(Mapping& mapping) noexcept {
+  Buffer& buffer = *mapping.tensor->buffer;
+  if (buffer.device.health.load() == COMPUTE_HEALTH_FORKED) return;
+  buffer.device.table.memory_unmap(0, buffer.handle, mapping.plugin_map);
+}
+
+struct Mappings {
+  std::mutex mutex;
+  std::unordered_multimap<const void*, Mapping> by_address;
+};
+
+Mappings& mappings() {
+  static auto* const immortal = new Mappings;
+  return *immortal;
+}
+
+}  // namespace
+
+extern "C" {
+
+compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t size_bytes) {
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_read";
+    Tensor& self = checked(tensor);
+    const Running running;
+    check_size(kName, self, size_bytes);
+    if (size_bytes == 0) return;
+    require_not_null(dst, "dst");
+    read(self, dst);
+  });
+}
+
+compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int64_t size_bytes) {
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_write";
+    Tensor& self = checked(tensor);
+    const Running running;
+    require_writable(kName, self);
+    check_size(kName, self, size_bytes);
+    if (size_bytes == 0) return;
+    require_not_null(src, "src");
+    write(self, src);
+  });
+}
+
+compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes, compute_stream* stream) {
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_read_async";
+    Tensor& self = checked(tensor);
+    compute_stream& queue = checked(stream);
+    const Running running;
+    check_size(kName, self, size_bytes);
+    require_not_recording(kName, queue.timeline);
+    if (size_bytes == 0) return;
+    require_not_null(dst, "dst");
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar is read by compute_tensor_read", kName));
+    if (&self.buffer->device != &queue.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName, device_of(self).name,
+                                                             queue.device.name));
+    }
+    queue.device.require_usable();
+    if (queue.device.is_host) bring_home(*self.buffer);
+    TensorReference packed;
+    queue_copy(row_major(self, queue.timeline, packed), dst, false, queue.timeline);
+  });
+}
+
+compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes, compute_stream* stream) {
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_write_async";
+    Tensor& self = checked(tensor);
+    compute_stream& queue = checked(stream);
+    const Running running;
+    require_writable(kName, self);
+    check_size(kName, self, size_bytes);
+    require_not_recording(kName, queue.timeline);
+    if (size_bytes == 0) return;
+    require_not_null(src, "src");
+    if (&self.buffer->device != &queue.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName, device_of(self).name,
+                                                             queue.device.name));
+    }
+    queue.device.require_usable();
+    if (queue.device.is_host) bring_home(*self.buffer);
+    auto* data = const_cast<void*>(src);
+    if (self.is_row_major) {
+      queue_copy(self, data, true, queue.timeline);
+      return;
+    }
+    TensorReference packed(make_tensor(queue.device, self.dtype, self.shape_span(), &queue.timeline));
+    queue_copy(*packed, data, true, queue.timeline);
+    copy_into(*packed, self, queue.timeline);
+  });
+}
+
+compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* device, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard([&] {
+    require_not_null(out_tensor, "out_tensor");
+    Tensor& self = checked(tensor);
+    Device& target = checked(device);
+    const Running running;
+    if (self.buffer != nullptr && &self.buffer->device == &target) {
+      self.retain();
+      *out_tensor = &self;
+      return;
+    }
+    *out_tensor = move(self, target);
+  });
+}
+
+compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data, int32_t* out_is_copy) {
+  if (out_data != nullptr) *out_data = nullptr;
+  if (out_is_copy != nullptr) *out_is_copy = 0;
+  return guard([&] {
+    constexpr const char* kName = "compute_tensor_map";
+    require_not_null(out_data, "out_data");
+    require_not_null(out_is_copy, "out_is_copy");
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
+    }
+    const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));
+    if (writes) require_writable(kName, self);
+    if (self.element_count == 0) return;
+    Buffer& buffer = *self.buffer;
+    Mapping mapping;
+    mapping.access = access;
+    self.retain();
+    mapping.tensor.reset(&self);
+    void* data = nullptr;
+    if (buffer.device.is_host) {
+      bring_home(buffer);
+      wait_to_map(self, access);
+      data = buffer.host_address() + self.offset_bytes;
+    } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
+      mapping.copy = std::make_unique<HostCopy>(self);
+      data = mapping.copy->data();
+      if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data, mapping.copy->side());
+      *out_is_copy = 1;
+    }
+    {
+      std::lock_guard guard(mappings().mutex);
+      mappings().by_address.emplace(data, std::move(mapping));
+    }
+    if (writes && buffer.device.is_host) buffer.exposed.fetch_add(1, std::memory_order_acq_rel);
+    *out_data = data;
+  });
+}
+
+compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
+  return guard([&] {
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (data == nullptr && self.element_count == 0) return;
+    Mapping mapping;
+    {
+      std::lock_guard guard(mappings().mutex);
+      const auto [first, last] = mappings().by_address.equal_range(data);
+      const auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second.tensor.get() == &self; });
+      if (found == last) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("compute_tensor_unmap: {} is not mapped for this tensor", fmt::ptr(data)));
+      }
+      mapping = std::move(found->second);
+      mappings().by_address.erase(found);
+    }
+    if (mapping.plugin_map != nullptr) {
+      unmap_in_place(mapping);
+      return;
+    }
+    if ((mapping.access & COMPUTE_ACCESS_WRITE) == 0) return;
+    if (mapping.copy) {
+      write(self, data, mapping.copy->side());
+      return;
+    }
+    self.buffer->version.fetch_add(1, std::memory_order_acq_rel);
+    self.buffer->exposed.fetch_sub(1, std::memory_order_acq_rel);
+  });
+}
+
+compute_error* compute_tensor_synchronize(compute_tensor* tensor) {
+  return guard([&] {
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (self.buffer == nullptr) return;
+    if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program looks at its memory itself
+    if (const BufferReference newest = newest_copy(*self.buffer)) wait_for_buffer(*newest, false);
+    wait_for_buffer(*self.buffer, false);
+  });
+}
+
+}  // extern "C"

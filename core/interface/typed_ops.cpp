@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of compute/ops.h. Elementwise ones come from the rows; the others are generated, over what stands here.
+#include <compute/compute.h>
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/base/sized.hpp"
+#include "core/execution/dispatch.hpp"
+#include "core/ops/schema.hpp"
+
+namespace compute {
+
+namespace {
+
+// compute_attribute structs on the stack. A NULL value is left out, and so has its default.
+template <int32_t Capacity>
+class AttributeList {
+ public:
+  void int64(std::string_view name, const int64_t* value) {
+    add_if(value != nullptr, name, COMPUTE_KIND_INT64, 1, value);
+  }
+  void float64(std::string_view name, const double* value) {
+    add_if(value != nullptr, name, COMPUTE_KIND_FLOAT64, 1, value);
+  }
+  void dtype(std::string_view name, const compute_dtype* value) {
+    add_if(value != nullptr, name, COMPUTE_KIND_DTYPE, 1, value);
+  }
+  // An empty list is given by any address and a count of 0.
+  void list(std::string_view name, const int64_t* values, int64_t count, bool required = false) {
+    add_if(required || values != nullptr || count != 0, name, COMPUTE_KIND_INT64, count, values);
+  }
+  void string(std::string_view name, const char* data, int64_t size) {
+    strings_[static_cast<size_t>(count_)] = {data, size};
+    add_if(data != nullptr || size != 0, name, COMPUTE_KIND_STRING, 1, &strings_[static_cast<size_t>(count_)]);
+  }
+  void number(std::string_view name, const compute_number* value, bool required = false) {
+    if (value == nullptr || (value->kind == 0 && !required)) return;
+    const bool is_integer = value->kind == COMPUTE_KIND_INT64;
+    add_if(true, name, value->kind, 1, is_integer ? static_cast<const void*>(&value->integer) : &value->real);
+  }
+
+  const compute_attribute* data() const { return list_.data(); }
+  int64_t size() const { return count_; }
+
+ private:
+  void add_if(bool given, std::string_view name, int32_t kind, int64_t count, const void* values) {
+    if (!given) return;
+    list_[static_cast<size_t>(count_++)] = {sizeof(compute_attribute),
+                                            COMPUTE_STRUCT_ATTRIBUTE,
+                                            nullptr,
+                                            name.data(),
+                                            static_cast<int64_t>(name.size()),
+                                            kind,
+                                            0,
+                                            count,
+                                            values};
+  }
+
+  std::array<compute_attribute, Capacity> list_;
+  std::array<compute_string, Capacity> strings_;
+  int64_t count_ = 0;
+};
+
+// A complex number's parts stand side by side, as the attribute's values do.
+static_assert(offsetof(compute_number, imaginary) == offsetof(compute_number, real) + sizeof(double));
+
+// The options that were given, with zeros for the rest.
+template <class Options>
+Options read_options(const Options* options) {
+  return options != nullptr ? read_sized(options, "options") : Options{};
+}
+
+// Runs `f` with the place of the one output: `into`, or a result made for *out.
+template <class F>
+compute_error* call_op(compute_tensor** out, compute_tensor* into, const char* name, F&& f) noexcept {
+  if (out != nullptr) *out = nullptr;
+  return guard([&] {
+    if (out == nullptr) require_not_null(into, name);
+    compute_tensor* output = into;
+    f(&output);
+    if (out != nullptr) *out = output;
+  });
+}
+
+}  // namespace
+
+}  // namespace compute
+
+using namespace compute;
+
+extern "C" {
+
+#include "core/interface/op_wrappers.inc"
+
+// How ops.h calls an op of some version.
+#define COMPUTE_FUNCTION_1(name, suffix) compute_##name##suffix
+#define COMPUTE_FUNCTION_2(name, suffix) compute_##name##_v2##suffix
+
+#define COMPUTE_UNARY(name, version, ...)                                                             \
+  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x,      \
+                                                    compute_tensor * *out_y) {                        \
+    return run_elementwise(OpId::k_##name##_##version, stream, &x, 1, out_y, nullptr);                \
+  }                                                                                                   \
+  compute_error* COMPUTE_FUNCTION_##version(name, _into)(compute_stream * stream, compute_tensor * x, \
+                                                         compute_tensor * y) {                        \
+    return run_elementwise(OpId::k_##name##_##version, stream, &x, 1, nullptr, y);                    \
+  }
+#define COMPUTE_BINARY(name, version, ...)                                                                           \
+  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x, compute_tensor * y, \
+                                                    compute_tensor * *out_result) {                                  \
+    compute_tensor* const inputs[] = {x, y};                                                                         \
+    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 2, out_result, nullptr);                      \
+  }                                                                                                                  \
+  compute_error* COMPUTE_FUNCTION_##version(name, _into)(compute_stream * stream, compute_tensor * x,                \
+                                                         compute_tensor * y, compute_tensor * result) {              \
+    compute_tensor* const inputs[] = {x, y};                                                                         \
+    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 2, nullptr, result);                          \
+  }
+#define COMPUTE_TERNARY(name, version, ...)                                                                           \
+  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x, compute_tensor * y,  \
+                                                    compute_tensor * z, compute_tensor * *out_result) {               \
+    compute_tensor* const inputs[] = {x, y, z};                                                                       \
+    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 3, out_result, nullptr);                       \
+  }                                                                                                                   \
+  compute_error* COMPUTE_FUNCTION_##version(name, _into)(                                                             \
+      compute_stream * stream, compute_tensor * x, compute_tensor * y, compute_tensor * z, compute_tensor * result) { \
+    compute_tensor* const inputs[] = {x, y, z};                                                                       \
+    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 3, nullptr, result);                           \
+  }
+#define COMPUTE_OP(...)
+#include <compute/ops.def>
+
+}  // extern "C"

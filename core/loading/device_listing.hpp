@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plugin enumerates, copied, numbered and named.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/loading/device_entry.hpp"
+#include "core/loading/load_report.hpp"
+
+namespace compute {
+
+// A device as the plugin delivered it.
+struct ListedDevice {
+  uint64_t id = 0;
+  std::string description, vendor, driver_version, pci_address, uuid, libraries, unusable, platform;
+  int64_t memory_bytes = -1;
+  int32_t kind = 0;
+  int32_t score = 0;
+  int32_t platform_index = -1;
+  std::vector<uint32_t> dtypes;  // levels of support by dtype id
+  std::vector<std::pair<std::string, std::string>> properties;
+};
+
+struct Listing {
+  std::vector<ListedDevice> devices;
+  std::vector<RequirementReport> requirements;
+  std::string fault;               // how the plugin broke its contract or failed; the rest may still be of use
+  std::vector<std::string> notes;  // what was left out
+  bool is_short = false;           // the fault is a shortage, which passes
+};
+
+// Calls the plugin's enumerate; nothing that it throws gets through.
+Listing list_devices(Plugin& plugin);
+
+// A device with its name, and what a choice needs of it.
+struct KnownDevice {
+  DeviceEntry* entry = nullptr;  // immortal
+  DeviceRecord record;
+};
+
+// Numbers and names the devices of a plugin, in the order of PCI addresses (those without one keep their order,
+// behind); of a plugin with platforms within each platform. Platforms are numbered from 0 in the plugin's order, those
+// without devices not at all. The only device of the plugin `cpu` is called cpu, and a CPU of any other plugin is the same as it.
+std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin, std::vector<ListedDevice> listed);
+
+}  // namespace compute

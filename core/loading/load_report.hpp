@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of every plugin that was looked at: how far it came, what it lacks and what can be done about it. A value
+// that the loader fills; printed by compute_load_report, and part of the error where a device is not there.
+//
+// The JSON form:
+//
+//   {
+//     "plugins": [{
+//       "name", "version", "build_id", "vendor", "license", "url": strings, "" where unknown
+//       "path", "source": where the library is and who named the place
+//       "manifest": its path, "" without one
+//       "state": "found" | "manifest" | "dependencies" | "query" | "interface" | "opened": the last step that succeeded
+//       "rejected": why it went no further, or null
+//       "note": why a good plugin was not opened, or null
+//       "exports": [names that the library shows to others besides its two functions; only of opened plugins]
+//       "devices": [{"name", "description", "problem"}],   "problem" is null for a device that can be used
+//       "missing_libraries": [{"name", "needed_by", "tried": [...], "unfit": [...]}],
+//       "requirements": [{"name", "state": "found" | "missing" | "unusable" | "unknown", "required": bool,
+//                         "tried": [...], "found", "error", "effect", "remedy"}],
+//       "remedies": [what the user can do, one string each]
+//     }],
+//     "refused": [{"entry", "reason"}],                    what was named or found and is no plugin
+//     "searched": [{"place", "source", "exists": bool}],
+//     "notes": [...]
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/loading/elf_needed.hpp"
+#include "core/loading/plugin_search.hpp"
+
+namespace compute {
+
+// The steps of loading, in order.
+enum class LoadStep { kFound, kManifest, kDependencies, kQuery, kInterface, kOpened };
+
+// A library or driver that a plugin looks for by itself, at run time.
+struct RequirementReport {
+  enum class State { kUnknown = 0, kFound = 1, kMissing = 2, kUnusable = 3 };  // as in plugin.h
+
+  std::string name;
+  State state = State::kUnknown;
+  bool required = false;  // there are no devices without it
+  std::vector<std::string> tried;
+  std::string found;   // path and version
+  std::string error;   // the system's word
+  std::string effect;  // what is lost without it
+  std::string remedy;
+};
+
+struct DeviceReport {
+  std::string name;
+  std::string description;
+  std::string problem;  // empty: it can be used
+};
+
+struct PluginReport {
+  std::string name;  // until the plugin tells it, what the file's name suggests
+  std::string version;
+  std::string build_id;
+  std::string vendor;
+  std::string license;
+  std::string url;
+  std::string path;
+  std::string source;
+  std::string manifest;
+  LoadStep step = LoadStep::kFound;  // the last that succeeded
+  std::string rejected;              // why the next one failed
+  std::string note;                  // why a plugin was not opened although it could be
+  std::vector<std::string> exports;  // besides the two functions
+  std::vector<DeviceReport> devices;
+  std::vector<MissingLibrary> missing_libraries;
+  std::vector<RequirementReport> requirements;
+
+  bool is_opened() const { return step == LoadStep::kOpened; }
+
+  // In one line why there is no device: `no NVIDIA driver: tried libcuda.so.1`; empty where there are some.
+  std::string problem() const;
+  std::vector<std::string> remedies() const;
+};
+
+struct LoadReport {
+  std::vector<PluginReport> plugins;
+  std::vector<RefusedEntry> refused;
+  std::vector<SearchedPlace> searched;
+  std::vector<std::string> notes;
+
+  std::string to_text() const;
+  std::string to_json() const;
+};
+
+const char* load_step_name(LoadStep step);
+
+}  // namespace compute

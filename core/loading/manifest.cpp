@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/loading/manifest.hpp"
+
+#include <compute/compute.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/ascii.hpp"
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+#include "core/files/files.hpp"
+
+namespace compute {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr int kMaxDepth = 16;  // of what is skipped; what is read has 3
+constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxEntries = 256;  // of a list
+
+[[noreturn]] void reject(const std::filesystem::path& file, const std::string& why) {
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, printable(file.string(), kLongestPath) + ": " + why);
+}
+
+// Reads the members of one JSON object; `where` is its path in messages: "", "requires[0].".
+class Members {
+ public:
+  Members(const Json& object, const std::filesystem::path& file, std::string where)
+      : object_(object), file_(file), where_(std::move(where)) {}
+
+  std::string text(const char* key) const {
+    const Json* value = find(key);
+    return value == nullptr ? std::string() : checked_text(*value, key);
+  }
+
+  std::string required_text(const char* key) const {
+    const std::string value = text(key);
+    if (value.empty()) fail(key, "is missing");
+    return value;
+  }
+
+  std::vector<std::string> texts(const char* key) const {
+    std::vector<std::string> result;
+    for (const Json& value : list(key)) result.push_back(checked_text(value, key));
+    return result;
+  }
+
+  template <typename Integer>
+  std::optional<Integer> integer(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    // compared as what it is: a number beyond int64 reads as unsigned
+    const bool fits = value->is_number_unsigned()
+                          ? value->get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
+                          : value->is_number_integer() && value->get<int64_t>() >= std::numeric_limits<Integer>::min();
+    if (!fits) {
+      fail(key, "must be a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
+                    std::to_string(std::numeric_limits<Integer>::max()));
+    }
+    return value->get<Integer>();
+  }
+
+  // An empty list where the key is absent.
+  const Json::array_t& list(const char* key) const {
+    static const Json::array_t& kNone = *new Json::array_t;
+    const Json* value = find(key);
+    if (value == nullptr) return kNone;
+    if (!value->is_array()) fail(key, "must be a list");
+    if (value->size() > kMaxEntries) fail(key, "has more than " + std::to_string(kMaxEntries) + " entries");
+    return value->get_ref<const Json::array_t&>();
+  }
+
+  const Json* object(const char* key) const {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_object()) fail(key, "must be an object");
+    return value;
+  }
+
+  [[noreturn]] void fail(const char* key, const std::string& why) const {
+    reject(file_, "\"" + where_ + key + "\" " + why);
+  }
+
+ private:
+  const Json* find(const char* key) const {
+    const auto member = object_.find(key);
+    return member == object_.end() ? nullptr : &*member;
+  }
+
+  std::string checked_text(const Json& value, const char* key) const {
+    if (!value.is_string()) fail(key, "must be a string");
+    const std::string& text = value.get_ref<const std::string&>();
+    if (std::any_of(text.begin(), text.end(), is_control)) fail(key, "holds a control character");
+    if (text.size() > kMaxTextBytes) fail(key, "is longer than " + std::to_string(kMaxTextBytes) + " bytes");
+    return text;
+  }
+
+  const Json& object_;
+  const std::filesystem::path& file_;
+  std::string where_;
+};
+
+Json parse_json(std::string_view text, const std::filesystem::path& file) {
+  bool too_deep = false;
+  const auto limit = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return !too_deep;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, limit);
+  } catch (const Json::parse_error& error) {
+    // what() goes on to quote the input; the place is enough
+    const size_t byte = std::min(error.byte, text.size());
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(byte), '\n');
+    reject(file, "line " + std::to_string(line) + ": not well-formed JSON");
+  } catch (const Json::exception&) {
+    reject(file, "a number is out of range");
+  }
+  if (too_deep) reject(file, "nested more than " + std::to_string(kMaxDepth) + " deep");
+  if (!json.is_object()) reject(file, "not a JSON object");
+  return json;
+}
+
+int32_t device_kind(const Members& members, const std::string& name) {
+  static constexpr std::pair<const char*, int32_t> kKinds[] = {
+      {"cpu", COMPUTE_DEVICE_KIND_CPU},
+      {"discrete_gpu", COMPUTE_DEVICE_KIND_DISCRETE_GPU},
+      {"integrated_gpu", COMPUTE_DEVICE_KIND_INTEGRATED_GPU},
+      {"accelerator", COMPUTE_DEVICE_KIND_ACCELERATOR},
+  };
+  for (const auto& [known, kind] : kKinds) {
+    if (name == known) return kind;
+  }
+  members.fail("devices", "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
+}
+
+}  // namespace
+
+std::string why_no_plugin_name(std::string_view name) {
+  const auto is_name_letter = [](char c) { return is_letter(c) || c == '_'; };
+  if (name.empty()) return "is empty";
+  if (!std::all_of(name.begin(), name.end(), is_name_letter)) return "is not made of letters and \"_\" alone";
+  const std::string lower = to_lower(name);
+  if (lower == "auto" || lower == "gpu") return "is a word of selectors, which would never mean the plugin";
+  return "";
+}
+
+bool is_plugin_name(std::string_view name) { return why_no_plugin_name(name).empty(); }
+
+Manifest parse_manifest(std::string_view text, const std::filesystem::path& file) {
+  const Json json = parse_json(text, file);
+  const Members members(json, file, "");
+  Manifest manifest;
+  manifest.file = file;
+  manifest.name = members.required_text("name");
+  if (!is_plugin_name(manifest.name)) members.fail("name", "must be letters and \"_\", and neither auto nor gpu");
+  manifest.name = to_lower(manifest.name);
+  manifest.library = (file.parent_path() / members.required_text("library")).lexically_normal();
+  if (const Json* range = members.object("interface")) {
+    const Members ends(*range, file, "interface.");
+    manifest.interface_min = ends.integer<uint32_t>("min").value_or(1);
+    manifest.interface_max = ends.integer<uint32_t>("max").value_or(manifest.interface_min);
+    if (manifest.interface_min == 0 || manifest.interface_max < manifest.interface_min) {
+      members.fail("interface", "is no range of versions");
+    }
+  }
+  for (const std::string& kind : members.texts("devices")) manifest.device_kinds.push_back(device_kind(members, kind));
+  manifest.priority = members.integer<int32_t>("priority");
+  manifest.arch = members.text("arch");
+  for (const Json& entry : members.list("requires")) {
+    const std::string where = "requires[" + std::to_string(manifest.requirements.size()) + "]";
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
+    const Members requirement(entry, file, where + ".");
+    manifest.requirements.push_back({requirement.required_text("name"), requirement.texts("files"),
+                                     requirement.text("min_version"), requirement.text("remedy")});
+  }
+  manifest.version = members.text("version");
+  manifest.vendor = members.text("vendor");
+  manifest.license = members.text("license");
+  manifest.url = members.text("url");
+  return manifest;
+}
+
+Manifest read_manifest(const std::filesystem::path& path) {
+  files::Trust trust;
+  trust.everybody = true;
+  return *read_manifest(path, trust, nullptr);
+}
+
+std::optional<Manifest> read_manifest(const std::filesystem::path& path, const files::Trust& trust, std::string* out_distrust) {
+  files::File file(path);
+  if (const std::string reason = file ? trust.why_not(file, path) : trust.why_not(path); !reason.empty()) {
+    *out_distrust = reason;
+    return std::nullopt;
+  }
+  const std::optional<std::string> text = file.read(kMaxFileBytes);
+  if (!text) {
+    const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_PLUGIN_REJECTED;
+    throw Error(code, printable(path.string(), kLongestPath) + ": cannot be read: " + file.problem());
+  }
+  return parse_manifest(*text, path);
+}
+
+}  // namespace compute

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin's manifest: a JSON file beside the library, or in /etc/compute/plugins.d, that tells what the plugin is
+// without loading it. It is optional; without one the plugin's own query says the same.
+//
+//   {
+//     "name": "acme",                          the plugin's name, as its query gives it
+//     "library": "compute_plugin_acme.so",     absolute, or relative to the manifest's folder
+//     "interface": {"min": 1, "max": 2},       interface versions
+//     "devices": ["discrete_gpu", "cpu"],      kinds: cpu, discrete_gpu, integrated_gpu, accelerator
+//     "priority": 10,                          among devices of one kind for `auto`; in place of the query's
+//     "arch": "x86_64",                        as uname -m spells it
+//     "requires": [{"name": "acmert", "files": ["libacmert.so.2"], "min_version": "2.1", "remedy": "install acmert"}],
+//     "version": "1.4", "vendor": "Acme", "license": "MIT", "url": "https://acme.example"
+//   }
+//
+// Only name and library must be there. Unknown keys are for newer readers and are skipped.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/files/files.hpp"
+
+namespace compute {
+
+// A family of libraries that the plugin looks for at run time.
+struct ManifestRequirement {
+  std::string name;
+  std::vector<std::string> files;  // names that it may have, newest first
+  std::string min_version;
+  std::string remedy;
+};
+
+struct Manifest {
+  std::filesystem::path file;  // of the manifest itself
+  std::string name;
+  std::filesystem::path library;  // absolute
+  uint32_t interface_min = 0;     // both 0: not stated
+  uint32_t interface_max = 0;
+  std::vector<int32_t> device_kinds;  // COMPUTE_DEVICE_KIND_
+  std::optional<int32_t> priority;
+  std::string arch;
+  std::vector<ManifestRequirement> requirements;
+  std::string version;
+  std::string vendor;
+  std::string license;
+  std::string url;
+};
+
+// True iff `name` can be a plugin's: letters and `_`, not a word that selectors use otherwise.
+bool is_plugin_name(std::string_view name);
+// What is wrong with it, as the end of a sentence; "" if nothing is.
+std::string why_no_plugin_name(std::string_view name);
+
+// Parses the text of the manifest `file`, an absolute path. Throws PLUGIN_REJECTED, `FILE: reason` in one line.
+Manifest parse_manifest(std::string_view text, const std::filesystem::path& file);
+
+// The same for the file's contents. Throws OUT_OF_MEMORY where it cannot be read for want of something. Where `trust` does not believe the
+// file that was opened, nothing is read and *out_distrust says why.
+Manifest read_manifest(const std::filesystem::path& file);
+std::optional<Manifest> read_manifest(const std::filesystem::path& file, const files::Trust& trust, std::string* out_distrust);
+
+}  // namespace compute

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/loading/plugin_host.hpp"
+
+#include <compute/compute.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/copy_sized.hpp"
+#include "core/base/error.hpp"
+#include "core/base/log.hpp"
+#include "core/base/process_config.hpp"
+#include "core/base/sized.hpp"
+
+namespace compute {
+namespace {
+
+constexpr int64_t kMaxTextBytes = 1 << 20;  // a compiler's log is long; a text of more has a wrong size
+
+// Within the limit, whatever a plugin passes: for functions that must not fail.
+std::string_view clipped(compute_string text) noexcept {
+  if (text.data == nullptr || text.size <= 0) return {};
+  return {text.data, static_cast<size_t>(std::min(text.size, kMaxTextBytes))};
+}
+
+compute_error* host_error_new(const compute_plugin_error_info* given) {
+  const auto info = given != nullptr ? copy_sized(given, given->struct_size) : compute_plugin_error_info{};
+  compute_error* made = guard([&] {
+    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
+    std::string message(clipped(info.message));
+    if (message.empty()) message = "the plugin gives no reason";
+    try {
+      require_understood(info, "an error of the plugin");
+    } catch (Error& refused) {
+      refused.message += ": " + message;
+      throw;
+    }
+    Error error(has_code ? info.code : COMPUTE_ERROR_INTERNAL, std::move(message));
+    error.argument = given != nullptr ? info.argument : -1;
+    error.native_code = info.native_code;
+    throw error;
+  });
+  compute_error* const cause = take_given_error(info.cause) ? info.cause : nullptr;
+  if (made->static_object) {
+    compute_error_free(cause);
+  } else {
+    made->cause = cause;
+    note_given_error(made);
+  }
+  return made;
+}
+
+void host_error_free(compute_error* error) {
+  if (take_given_error(error)) compute_error_free(error);
+}
+
+std::atomic<AsyncReportTaker> report_taker{nullptr};
+
+void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen, compute_error* error) {
+  if (!take_given_error(error)) return;
+  if (const AsyncReportTaker take = report_taker.load(std::memory_order_acquire)) return take(host_device, host_stream, last_good, seen, error);
+  log(COMPUTE_LOG_ERROR, "error", error->message);
+  compute_error_free(error);
+}
+
+compute_error_code host_error_code(const compute_error* error) { return compute_error_get_code(error); }
+
+void host_log(int32_t level, const char* category, const char* text, int64_t text_size) {
+  log(std::clamp<int32_t>(level, COMPUTE_LOG_ERROR, COMPUTE_LOG_TRACE), category != nullptr ? category : "error",
+      clipped({text, text_size}));
+}
+
+int64_t host_setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
+  int64_t size = -1;
+  compute_error* error = guard([&] {
+    const std::string wanted(clipped({name, name_size}));
+    std::string value;
+    const auto is_wanted = [&](const Setting& row) { return row.environment == wanted; };
+    const auto rows = all_settings();
+    if (const auto row = std::find_if(rows.begin(), rows.end(), is_wanted); row != rows.end()) {
+      value = setting(row->id).text;
+    } else if (!process_is_privileged()) {  // for all that core knows it names a file
+      const char* text = std::getenv(wanted.c_str());
+      value = text != nullptr ? text : "";
+    }
+    if (value.empty()) return;
+    size = static_cast<int64_t>(value.size());
+    if (buffer != nullptr && capacity > 0) std::memcpy(buffer, value.data(), std::min(value.size(), size_t(capacity)));
+  });
+  compute_error_free(error);
+  return size;
+}
+
+}  // namespace
+
+const compute_plugin_host& plugin_host() noexcept {
+  static const compute_plugin_host host = {
+      sizeof(compute_plugin_host),
+      COMPUTE_PLUGIN_INTERFACE,
+      uint32_t{COMPUTE_VERSION_MAJOR} << 16 | uint32_t{COMPUTE_VERSION_MINOR} << 8 | uint32_t{COMPUTE_VERSION_PATCH},
+      host_error_new,
+      host_error_free,
+      host_error_code,
+      host_log,
+      host_setting,
+      host_report_async,
+  };
+  return host;
+}
+
+void hand_async_reports_to(AsyncReportTaker taker) noexcept { report_taker.store(taker, std::memory_order_release); }
+
+std::string plugin_text(compute_string text, std::string_view what) {
+  if (text.size < 0 || text.size > kMaxTextBytes || (text.data == nullptr && text.size > 0)) {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is no string: its size is " +
+                                                   std::to_string(text.size) +
+                                                   (text.data == nullptr ? " and its data NULL" : ""));
+  }
+  return text.size == 0 ? std::string() : std::string(text.data, static_cast<size_t>(text.size));
+}
+
+}  // namespace compute

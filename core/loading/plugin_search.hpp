@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where plugins are looked for, and what is found there. Nothing is loaded.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/config.hpp"
+#include "core/loading/manifest.hpp"
+
+namespace compute {
+
+// The places, in the order in which they are searched. A place that is not absolute is refused: a plugin never comes
+// from the working directory.
+struct PluginPlaces {
+  struct Named {
+    std::string place;
+    std::string source;  // `COMPUTE_PLUGIN_PATH`, `/etc/compute/config.toml:3`
+  };
+  struct Folder {
+    std::filesystem::path folder;
+    std::string source;  // `beside libcompute`
+    bool manifests_only = false;
+    bool is_users = false;
+  };
+
+  std::vector<Named> api_folders;  // COMPUTE_PLUGIN_PATH, set by the API: always searched
+  std::vector<Named> files;        // COMPUTE_PLUGIN_FILES: in place of all that follows
+  std::vector<Named> folders;      // COMPUTE_PLUGIN_PATH
+  std::vector<Folder> standard;    // those need not exist
+  files::Trust trust;              // who may have written what is found
+
+  // Those of this process: beside libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
+  // <libdir>/compute/plugins, /etc/compute/plugins.d. The user's folder is left out where the process is privileged.
+  static PluginPlaces of_process(const Config& config);
+};
+
+struct PluginCandidate {
+  std::filesystem::path library;  // absolute, as it was found
+  std::filesystem::path real;     // its links resolved
+  std::string source;             // the folder, and who named it
+  std::string name;               // of the plugin, as manifest or file name state it; else what the file name suggests
+  bool name_is_known = false;     // manifest or file name do state it: without opening the file it is known what it offers
+  std::string distrust;           // why it must not be opened: others may have written it
+  std::optional<Manifest> manifest;
+  bool may_be_ours = false;  // named as a file, or where our own plugins are installed: it may be called cpu, cuda or opencl
+};
+
+struct SearchedPlace {
+  std::string place;
+  std::string source;
+  bool exists = false;
+};
+
+// What was named or found and is no candidate.
+struct RefusedEntry {
+  std::string entry;
+  std::string reason;
+};
+
+struct FoundPlugins {
+  std::vector<PluginCandidate> candidates;
+  std::vector<RefusedEntry> refused;
+  std::vector<SearchedPlace> searched;
+};
+
+// Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
+// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws OUT_OF_MEMORY where
+// something has run out, descriptors for one: then nothing is known.
+FoundPlugins find_plugins(const PluginPlaces& places);
+
+}  // namespace compute

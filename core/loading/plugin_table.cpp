@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/loading/plugin_table.hpp"
+
+#include <compute/compute.h>
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "core/base/log.hpp"
+#include "core/base/sized.hpp"
+#include "core/loading/plugin_host.hpp"
+
+namespace compute {
+namespace {
+
+// "plugin acme: device_open of acme0"
+std::string words_for(const PluginPlace& place, const char* function) {
+  return place.device.empty() ? fmt::format("plugin {}: {}", place.plugin, function)
+                              : fmt::format("plugin {}: {} of {}", place.plugin, function, place.device);
+}
+
+// What was thrown, for a message. Called inside a handler.
+std::string thrown_words() {
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    return fmt::format("an exception: {}", exception.what());
+  } catch (...) {
+    return "an exception";
+  }
+}
+
+constexpr int32_t kMostHeaps = 64;
+
+// Runs what looks at a slot's answer; what it throws gets the slot's name.
+template <class F>
+compute_error* check_answer(const PluginPlace& place, const char* function, F&& look) noexcept {
+  return guard([&] {
+    try {
+      look();
+    } catch (Error& error) {
+      error.message.insert(0, words_for(place, function) + ": ");
+      throw std::move(error).on_device(place.device);
+    }
+  });
+}
+
+[[noreturn]] void reject(const std::string& what) { throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, what); }
+
+enum class Need : uint8_t { REQUIRED, OPTIONAL, NOT_OF_HOST };
+
+// The first slot that must be there and is not; NULL if there is none.
+template <class Table>
+const char* missing_slot(const Table& table, bool is_host) noexcept;
+
+#define COMPUTE_PLUGIN_SLOT(name, slot, need)                                                                        \
+  if constexpr (std::is_same_v<Table, name>) {                                                                       \
+    static_assert(sizeof(static_cast<name*>(nullptr)->slot) == sizeof(void*));                                       \
+    ++count;                                                                                                         \
+    const bool may_lack = Need::need == Need::OPTIONAL || (Need::need == Need::NOT_OF_HOST && is_host);              \
+    if (missing == nullptr && !may_lack && table.slot == nullptr) missing = #slot;                                   \
+  }
+template <class Table>
+const char* missing_slot(const Table& table, bool is_host) noexcept {
+  const char* missing = nullptr;
+  [[maybe_unused]] size_t count = 0;
+#include "core/loading/plugin_slots.def"
+  return missing;
+}
+#undef COMPUTE_PLUGIN_SLOT
+
+// A table is its size and its slots: so a slot without a row is seen here.
+template <class Table>
+constexpr size_t slot_rows() {
+  size_t rows = 0;
+#define COMPUTE_PLUGIN_SLOT(name, slot, need) rows += std::is_same_v<Table, name> ? 1 : 0;
+#include "core/loading/plugin_slots.def"
+#undef COMPUTE_PLUGIN_SLOT
+  return rows;
+}
+// `reserved` is how many pointers of the table are no slots.
+template <class Table, size_t reserved = 0>
+constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + (slot_rows<Table>() + reserved) * sizeof(void*);
+static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
+                  has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
+                  has_all_rows<compute_plugin_native_table, 1>,
+              "plugin_slots.def lacks a slot of plugin.h");
+
+// After a slot that gave an error nothing else of it counts.
+template <class T>
+compute_error* or_nothing(compute_error* error, T* out) noexcept {
+  if (error != nullptr) *out = T{};
+  return error;
+}
+
+}  // namespace
+
+// ---- Errors ---------------------------------------------------------------------------------------------------------
+
+compute_error* contract_error(const PluginPlace& place, const char* function, const std::string& what) noexcept {
+  return guard([&] {
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, words_for(place, function) + " " + what).on_device(place.device);
+  });
+}
+
+compute_error* error_of_thrown(const PluginPlace& place, const char* function) noexcept {
+  return guard([&] {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;  // a shortage, which may pass
+    } catch (...) {
+    }
+    const std::string words = thrown_words();
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} threw {}", words_for(place, function), words)).on_device(place.device);
+  });
+}
+
+compute_error* take_plugin_error(const PluginPlace& place, const char* function, compute_error* error) noexcept {
+  if (take_given_error(error)) return error;
+  return contract_error(place, function, "returned an error that it had given away before, or that error_new did not make");
+}
+
+void note_entry(const PluginPlace& place, const char* function) noexcept {
+  if (!log_enabled(COMPUTE_LOG_TRACE)) return;
+  try {
+    log(COMPUTE_LOG_TRACE, "load", "entering " + words_for(place, function));
+  } catch (const std::bad_alloc&) {
+    // The line is lost.
+  }
+}
+
+void log_thrown(const PluginPlace& place, const char* function) noexcept {
+  compute_error* error = error_of_thrown(place, function);
+  log(COMPUTE_LOG_ERROR, "error", error->message);
+  compute_error_free(error);
+}
+
+// ---- Tables ---------------------------------------------------------------------------------------------------------
+
+template <class Table>
+void PluginSlots<Table>::adopt(const Table* given, PluginPlace place) {
+  table_ = copy_sized(given, given != nullptr ? given->table_size : 0);
+  place_ = std::move(place);
+}
+
+template <class Table>
+void PluginSlots<Table>::require_slots(bool is_host) const {
+  const char* missing = missing_slot(table_, is_host);
+  if (missing == nullptr) return;
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+              place_.device.empty() ? fmt::format("its table lacks {}", missing)
+                                    : fmt::format("{}: plugin {} leaves the required slot {} empty", place_.device, place_.plugin, missing));
+}
+
+void PluginTable::take(const compute_plugin_table* given, const std::string& plugin) {
+  adopt(given, {plugin, ""});
+  require_slots();
+}
+
+// ---- Devices --------------------------------------------------------------------------------------------------------
+
+DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t host_device, const std::string& name) {
+  const PluginPlace place{plugin.place().plugin, name};
+  compute_plugin_device_options options{};
+  options.struct_size = sizeof options;
+  options.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS;
+  options.host_device = host_device;
+  uint64_t handle = 0;
+  const compute_plugin_device_table* given = nullptr;
+  try {
+    throw_if(plugin.open_device(place, id, options, &handle, &given));
+  } catch (Error& error) {
+    // The arguments are core's, not the program's: another device may still do.
+    if (error.code == COMPUTE_ERROR_INVALID_ARGUMENT) error.code = COMPUTE_ERROR_PLUGIN_REJECTED;
+    throw;
+  }
+  const auto reject_open = [&](const char* what) { throw_if(contract_error(place, "device_open", what)); };
+  if (given == nullptr) reject_open("gave no table");
+  adopt(given, place);
+  if (handle == 0) reject_open("gave 0 for the device");
+  device_ = handle;  // from here on it is closed
+  try {
+    DeviceCaps caps = this->caps();
+    require_slots((caps.flags & COMPUTE_DEVICE_IS_HOST) != 0);
+    if (has<&Table::memory_map>() != has<&Table::memory_unmap>()) reject_open("gave a table with one of memory_map and memory_unmap");
+    return caps;
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void DeviceTable::close() noexcept {
+  if (device_ != 0 && has<&Table::close>()) tell<&Table::close>(device_);
+  device_ = 0;
+}
+
+DeviceCaps DeviceTable::caps() const {
+  if (!has<&Table::caps>()) require_slots();
+  const compute_plugin_caps* given = get<&Table::caps>(device_);
+  DeviceCaps result;
+  throw_if(check_answer(place(), slot_name<&Table::caps>, [&] {
+    const compute_plugin_caps caps = read_plugin_struct(given, "the answer");
+    result.flags = caps.flags;
+    if (caps.heap_count < 1 || caps.heaps == nullptr) reject("there is no heap");
+    if (caps.heap_count > kMostHeaps) reject(fmt::format("there are {} heaps", caps.heap_count));
+    for (int32_t i = 0; i < caps.heap_count; ++i) {
+      const compute_plugin_heap heap = read_plugin_struct_at(caps.heaps, i, "a heap");
+      const auto is_alignment = [](int64_t value) { return value >= 0 && (value & (value - 1)) == 0; };
+      if (!is_alignment(heap.offset_alignment)) reject(fmt::format("an offset alignment is {}, no power of two", heap.offset_alignment));
+      if (!is_alignment(heap.base_alignment)) reject(fmt::format("a base alignment is {}, no power of two", heap.base_alignment));
+      result.heaps.push_back(heap);
+    }
+  }));
+  return result;
+}
+
+bool DeviceTable::kernels(KernelTable& out_table) const {
+  if (!has<&Table::kernels>()) return false;
+  const compute_plugin_kernel_table* given = get<&Table::kernels>(device_);
+  if (given == nullptr) return false;
+  out_table.adopt(given, place());
+  out_table.require_slots();
+  out_table.device_ = device_;
+  return true;
+}
+
+void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const {
+  const auto take = [&](const char* name, auto& out) {
+    const void* given = plugin.extension(device_, name);
+    out.adopt(static_cast<const typename std::remove_reference_t<decltype(out)>::TableType*>(given), place());
+    out.device_ = device_;
+    return given != nullptr;
+  };
+  if (take(COMPUTE_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
+  take(COMPUTE_EXT_NATIVE_V1, out_native);
+}
+
+compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const {
+  compute_plugin_allocation request{};
+  request.struct_size = sizeof request;
+  request.struct_type = COMPUTE_PLUGIN_STRUCT_ALLOCATION;
+  request.heap = heap;
+  request.size_bytes = size_bytes;
+  *out_buffer = 0;
+  compute_error* error = or_nothing(call_noted<&Table::memory_allocate>(device_, &request, out_buffer), out_buffer);
+  if (error == nullptr && *out_buffer == 0) return broken<&Table::memory_allocate>(fmt::format("gave 0 for {} bytes", size_bytes));
+  return error;
+}
+
+compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) const {
+  *out_free = *out_total = -1;
+  if (!has<&Table::memory_info>()) return nullptr;
+  compute_error* error = call_noted<&Table::memory_info>(device_, out_free, out_total);
+  if (error == nullptr && *out_free >= -1 && *out_total >= -1) return nullptr;
+  const int64_t free_bytes = std::exchange(*out_free, -1), total = std::exchange(*out_total, -1);
+  return error != nullptr ? error : broken<&Table::memory_info>(fmt::format("gave {} of {} bytes", free_bytes, total));
+}
+
+compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
+                                       void** out_data) const {
+  *out_data = nullptr;
+  compute_error* error = or_nothing(
+      call_noted<&Table::memory_map>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, out_data), out_data);
+  if (error == nullptr && *out_data == nullptr) return broken<&Table::memory_map>("gave NULL");
+  return error;
+}
+
+compute_error* DeviceTable::memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const {
+  *out_buffer = 0;
+  compute_error* error = or_nothing(call_noted<&Table::memory_import>(device_, &import, out_buffer), out_buffer);
+  if (error == nullptr && *out_buffer == 0 && import.size_bytes > 0) return broken<&Table::memory_import>("gave 0 for the buffer");
+  return error;
+}
+
+compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t host_stream, uint64_t* out_stream) const {
+  compute_plugin_stream_options options{};
+  options.struct_size = sizeof options;
+  options.struct_type = COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS;
+  options.flags = flags;
+  options.priority = priority;
+  options.host_stream = host_stream;
+  *out_stream = 0;
+  compute_error* error = or_nothing(call_noted<&Table::stream_create>(device_, &options, out_stream), out_stream);
+  if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("gave 0 for the stream");
+  return error;
+}
+
+compute_error* DeviceTable::beyond_marks(const char* slot, compute_error* error, uint64_t last_mark, uint64_t* out_reached) const noexcept {
+  compute_error_free(error);
+  const uint64_t claimed = std::exchange(*out_reached, 0);
+  return check_answer(place(), slot, [&] { reject(fmt::format("{} was reached, the last mark is {}", claimed, last_mark)); });
+}
+
+compute_error* DeviceTable::gave_up(uint64_t number, uint64_t* out_reached) const noexcept {
+  return check_answer(place(), slot_name<&Table::stream_sync>, [&] {
+    reject(fmt::format("without a time limit it came back at {}, before {}", *out_reached, number));
+  });
+}
+
+compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
+                                     void* context) const {
+  *out_info = {};
+  out_info->struct_size = sizeof *out_info;
+  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
+  if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, refuse, context)) return error;
+  return check_answer(place(), slot_name<&Table::op_query>, [&] {
+    require_filled_struct(*out_info, "the answer");
+    if (out_info->supported != 0 && out_info->supported != 1) reject(fmt::format("`supported` is {}", out_info->supported));
+    if (out_info->workspace_bytes < -1) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
+  });
+}
+
+compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info) const {
+  *out_plan = 0;
+  *out_info = {};
+  out_info->struct_size = sizeof *out_info;
+  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
+  if (compute_error* error = or_nothing(call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info), out_plan)) return error;
+  compute_error* error = check_answer(place(), slot_name<&Table::op_prepare>, [&] {
+    if (*out_plan == 0) reject("the plan is 0");
+    require_filled_struct(*out_info, "the answer");
+    if (out_info->workspace_bytes < 0) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
+    if (out_info->kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", out_info->kernels_compiled));
+  });
+  if (error != nullptr && *out_plan != 0) op_release(std::exchange(*out_plan, 0));
+  return error;
+}
+
+// ---- Extensions -----------------------------------------------------------------------------------------------------
+
+compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, uint64_t* out_kernel,
+                                    compute_plugin_kernel_info* out_info) const {
+  using Table = compute_plugin_kernel_table;
+  *out_kernel = 0;
+  *out_info = {};
+  out_info->struct_size = sizeof *out_info;
+  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_INFO;
+  out_info->argument_count = -1;
+  if (compute_error* error = or_nothing(call_noted<&Table::compile>(device_, &source, out_kernel, out_info), out_kernel)) return error;
+  compute_error* error = check_answer(place(), slot_name<&Table::compile>, [&] {
+    if (*out_kernel == 0) reject("the kernel is 0");
+    require_filled_struct(*out_info, "the answer");
+  });
+  if (error != nullptr && *out_kernel != 0) release(std::exchange(*out_kernel, 0));
+  return error;
+}
+
+compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count, uint64_t* out_graph) const {
+  using Table = compute_plugin_graph_table;
+  *out_graph = 0;
+  compute_error* error = or_nothing(
+      call_noted<&Table::create>(device_, nodes.data(), static_cast<int64_t>(nodes.size()), slot_count, out_graph), out_graph);
+  if (error == nullptr && *out_graph == 0) return broken<&Table::create>("gave no graph");
+  return error;
+}
+
+compute_error* NativeTable::device_handle(uint64_t* out_handle) const {
+  *out_handle = 0;
+  return or_nothing(call_noted<&compute_plugin_native_table::device_handle>(device_, out_handle), out_handle);
+}
+
+compute_error* NativeTable::stream_handle(uint64_t stream, uint64_t* out_handle) const {
+  *out_handle = 0;
+  return or_nothing(call_noted<&compute_plugin_native_table::stream_handle>(stream, out_handle), out_handle);
+}
+
+compute_error* NativeTable::buffer_handle(uint64_t buffer, uint64_t* out_handle) const {
+  *out_handle = 0;
+  return or_nothing(call_noted<&compute_plugin_native_table::buffer_handle>(device_, buffer, out_handle), out_handle);
+}
+
+compute_error* NativeTable::dlpack_device(int32_t* out_type, int32_t* out_id) const {
+  *out_type = *out_id = 0;
+  compute_error* error = call_noted<&compute_plugin_native_table::dlpack_device>(device_, out_type, out_id);
+  if (error != nullptr) *out_type = *out_id = 0;
+  return error;
+}
+
+}  // namespace compute

@@ -1,0 +1,673 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/memory/pool.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <list>
+#include <mutex>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/host_limits.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/process_config.hpp"
+#include "core/expressions/dtype.hpp"
+#include "core/streams/timeline.hpp"
+
+namespace compute {
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kFirstSlab = int64_t{2} << 20;
+constexpr int64_t kLargestSlab = int64_t{64} << 20;
+constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // greater blocks get an allocation of their own
+
+constexpr int64_t kGreatestBlock = int64_t{1} << 60;         // more than any address space has; sums of such sizes still fit
+
+// `multiple` is a power of two.
+int64_t round_to(int64_t value, int64_t multiple) { return (value + multiple - 1) & -multiple; }
+
+// One of eight sizes per power of two, 64 bytes at least.
+size_t bin_of(int64_t rounded) {
+  const int exponent = 63 - std::countl_zero(static_cast<uint64_t>(rounded));
+  const int eighth = exponent >= 3 ? static_cast<int>((rounded >> (exponent - 3)) & 7) : 0;
+  return static_cast<size_t>(exponent * 8 + eighth);
+}
+
+class HostMemory final : public RawMemory {
+ public:
+  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+    if (!has_room_for(size_bytes)) return false;
+    const auto place = given_.emplace(given_.end(), 0, size_bytes);
+    // Over-allocates by a huge page so that large slabs begin on one, and returns the rest.
+    const bool large = size_bytes >= kHugePage;
+    const auto total = static_cast<size_t>(size_bytes + (large ? kHugePage : 0));
+    void* raw = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) {
+      given_.erase(place);
+      return false;
+    }
+    auto begin = reinterpret_cast<uintptr_t>(raw);
+    if (large) {
+      const uintptr_t aligned = (begin + kHugePage - 1) & ~static_cast<uintptr_t>(kHugePage - 1);
+      if (aligned > begin) munmap(raw, aligned - begin);
+      const uintptr_t end = begin + total, used_end = aligned + static_cast<size_t>(size_bytes);
+      if (end > used_end) munmap(reinterpret_cast<void*>(used_end), end - used_end);
+      begin = aligned;
+      madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(size_bytes), MADV_HUGEPAGE);
+    }
+    *out_buffer = place->first = begin;
+    held_ += size_bytes;
+    return true;
+  }
+
+  void free(uint64_t buffer, int64_t size_bytes) noexcept override {
+    const CallerWorld world;
+    munmap(reinterpret_cast<void*>(buffer), static_cast<size_t>(size_bytes));
+    held_ -= size_bytes;
+    given_.erase(std::find_if(given_.begin(), given_.end(), [&](const auto& one) { return one.first == buffer; }));
+  }
+
+  std::optional<MemoryState> state() noexcept override {
+    try {
+      const HostMemoryState now = host_memory_state();
+      return MemoryState{now.total, now.available, now.limited_by};
+    } catch (...) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  // The system gives memory when it is touched, and ends the process where there is none then. So what was given before and has not been
+  // touched yet counts as used. Small amounts are looked at together.
+  bool has_room_for(int64_t size_bytes) {
+    if (size_bytes < kCheckedFrom - unchecked_) {
+      unchecked_ += size_bytes;
+      return true;
+    }
+    const int64_t available = host_memory_state().available;
+    if (available >= 0 && size_bytes > available - held_ && size_bytes > available - untouched_bytes()) return false;
+    unchecked_ = 0;
+    return true;
+  }
+
+  // Of what was given. What cannot be told counts as touched.
+  int64_t untouched_bytes() const noexcept {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    std::array<unsigned char, 4096> resident;
+    int64_t touched = 0;
+    for (const auto& [begin, size_bytes] : given_) {
+      const int64_t step = page * static_cast<int64_t>(resident.size());
+      for (int64_t offset = 0; offset < size_bytes; offset += step) {
+        const int64_t bytes = std::min(step, size_bytes - offset);
+        if (mincore(reinterpret_cast<void*>(begin + static_cast<uint64_t>(offset)), static_cast<size_t>(bytes), resident.data()) != 0) {
+          touched += bytes;
+          continue;
+        }
+        const auto end = resident.begin() + (bytes + page - 1) / page;
+        touched += page * std::count_if(resident.begin(), end, [](unsigned char one) { return (one & 1) != 0; });
+      }
+    }
+    return std::max<int64_t>(held_ - touched, 0);
+  }
+
+  static constexpr int64_t kCheckedFrom = int64_t{32} << 20;
+
+  // The pool asks under its lock.
+  std::list<std::pair<uint64_t, int64_t>> given_;  // address and bytes
+  int64_t held_ = 0;                               // of all of them
+  int64_t unchecked_ = 0;                          // since the last look
+};
+
+bool has_ended(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->has_ended(last.number); }
+
+// Makes `last` stand for both. False where they are of two timelines that may still be at work.
+[[gnu::always_inline]] inline bool join(Access& last, const Access& access) noexcept {
+  if (access.timeline == nullptr) return true;
+  if (last.timeline == access.timeline) {
+    last.number = std::max(last.number, access.number);
+  } else if (last.timeline == nullptr || last.timeline->has_ended(last.number)) {
+    last = access;
+  } else {
+    return access.timeline->has_ended(access.number);
+  }
+  return true;
+}
+
+}  // namespace
+
+struct MemoryPool::Slab {
+  uint64_t buffer;
+  int64_t size_bytes;
+  Chunk* first;
+};
+
+// A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them, so that nothing which
+// gives memory back allocates.
+struct Chunk {
+  MemoryPool::Slab* slab = nullptr;
+  int64_t offset_bytes = 0;
+  int64_t size_bytes = 0;
+  Chunk* previous = nullptr;  // neighbours by address in the same slab
+  Chunk* next = nullptr;
+  Chunk* below = nullptr;  // in its bin, or among those deferred
+  Access pending;          // queued work that may touch it: while it is in use, what is from before it was handed out
+  size_t bin = 0;          // of its size; not kept while it is free for best fit
+  bool mergeable = false;  // in free_chunks_
+  bool in_use = false;
+  MemoryUse use = MemoryUse::kTensor;
+  bool has_released_pattern = false;
+  int32_t dtype = 0;  // of the tensor that it was made for
+  int32_t rank = 0;
+  std::array<int64_t, 4> extents{};  // the first ones
+  std::unique_ptr<std::string> label;
+  std::array<Access, 2> uses;         // while it is deferred, beside `pending`
+  std::vector<Access> more_uses;
+  MemoryPool::FreeChunks::node_type entry;  // in free_chunks_, while it is not there
+
+  bool is_idle() const noexcept {
+    return has_ended(pending) && has_ended(uses[0]) && has_ended(uses[1]) && std::all_of(more_uses.begin(), more_uses.end(), has_ended);
+  }
+};
+
+namespace {
+
+std::unique_ptr<Chunk> make_chunk() {
+  auto chunk = std::make_unique<Chunk>();
+  MemoryPool::FreeChunks room;
+  chunk->entry = room.extract(room.insert(chunk.get()).first);
+  return chunk;
+}
+
+}  // namespace
+
+bool memory_is_debugged = false;
+
+void note_released_pattern(const Block& block) noexcept { block.chunk->has_released_pattern = true; }
+bool had_released_pattern(const Block& block) noexcept { return std::exchange(block.chunk->has_released_pattern, false); }
+
+const Access* pending_on(const Block& block) noexcept { return block ? &block.chunk->pending : nullptr; }
+
+bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
+  if (a->size_bytes != b->size_bytes) return a->size_bytes < b->size_bytes;
+  if (a->slab != b->slab) return a->slab < b->slab;
+  return a->offset_bytes < b->offset_bytes;
+}
+
+MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape, int32_t out_of_memory_code)
+    : device_name_(std::move(device_name)),
+      raw_(std::move(raw)),
+      shape_(shape),
+      out_of_memory_code_(out_of_memory_code),
+      least_block_(std::max<int64_t>(64, shape.offset_alignment)),
+      greatest_block_(round_down_to_block(shape.max_allocation_bytes)),
+      small_block_(least_block_ <= greatest_block_ ? least_block_ : 0),
+      small_bin_(small_block_ > 0 ? bin_of(small_block_) : 0),
+      next_slab_bytes_(kFirstSlab) {
+  // Once, before any block is there to be looked at.
+  [[maybe_unused]] static const bool is_known = (memory_is_debugged = debug_checks("memory"), true);
+}
+
+MemoryPool::~MemoryPool() {
+  for (Slab* slab : slabs_) {
+    for (Chunk* chunk = slab->first; chunk != nullptr;) {
+      Chunk* next = chunk->next;
+      delete chunk;
+      chunk = next;
+    }
+    raw_->free(slab->buffer, slab->size_bytes);
+    delete slab;
+  }
+}
+
+int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const { return std::max<int64_t>(size_bytes & -least_block_, 1); }
+
+int64_t MemoryPool::block_size(int64_t size_bytes) {
+  if (size_bytes > shape_.max_allocation_bytes) {
+    throw Error(out_of_memory_code_, fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
+                                                 device_name_, size_bytes, shape_.max_allocation_bytes));
+  }
+  if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
+  const auto floor = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size_bytes)));
+  return std::min(round_to(size_bytes, std::max(least_block_, floor / 8)), std::max(size_bytes, greatest_block_));
+}
+
+Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& holding) {
+  int64_t rounded = small_block_;
+  size_t bin = small_bin_;
+  if (size_bytes > small_block_) {
+    rounded = block_size(size_bytes);
+    bin = bin_of(rounded);
+  }
+  {
+    std::lock_guard guard(blocks_lock_);
+    ++requests_;
+    if (Chunk* chunk = take_cached(rounded, bin, user)) [[likely]] return account(chunk, holding);
+  }
+  return allocate_slowly(size_bytes, rounded, user, holding);
+}
+
+Handout MemoryPool::allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding) {
+  const auto take = [&] {
+    std::lock_guard guard(lock_);
+    return take_slowly(rounded, user, holding);
+  };
+  if (const auto taken = take()) return *taken;
+  if (reclaim && reclaim()) {
+    if (const auto taken = take()) return *taken;
+  }
+  if (settle_streams(user != nullptr)) {
+    if (const auto taken = take()) return *taken;
+  }
+  throw_out_of_memory(size_bytes);
+}
+
+// Free blocks may be of no use only because nobody has asked how far the streams are that used them last.
+bool MemoryPool::settle_streams(bool waits) {
+  std::vector<Access> pending;
+  const auto add = [&](const Access& last) {
+    if (has_ended(last)) return;
+    for (Access& known : pending) {
+      if (known.timeline != last.timeline) continue;
+      known.number = std::max(known.number, last.number);
+      return;
+    }
+    pending.push_back(last);
+  };
+  {
+    std::lock_guard guard(blocks_lock_);
+    for (const Chunk* bin : bins_) {
+      for (const Chunk* chunk = bin; chunk != nullptr; chunk = chunk->below) add(chunk->pending);
+    }
+    for (const Chunk* chunk = deferred_; chunk != nullptr; chunk = chunk->below) {
+      add(chunk->pending);
+      std::for_each(chunk->uses.begin(), chunk->uses.end(), add);
+      std::for_each(chunk->more_uses.begin(), chunk->more_uses.end(), add);
+    }
+  }
+  for (const Access& last : pending) {
+    if (!waits) {
+      last.timeline->poll();
+      continue;
+    }
+    try {
+      last.timeline->wait_for_end(last.number, COMPUTE_TIMEOUT_NONE);
+    } catch (const Error&) {
+      // The plugin takes no mark: there is nothing to wait for.
+    }
+  }
+  return !pending.empty();
+}
+
+namespace {
+
+// Blocks from this size on are described in the table of an out-of-memory error.
+constexpr int64_t kDescribedFrom = 4096;
+
+void describe(Chunk& chunk, const Holding& holding) noexcept {
+  chunk.dtype = holding.dtype;
+  chunk.rank = static_cast<int32_t>(holding.shape.size());
+  for (size_t i = 0; i < std::min(holding.shape.size(), chunk.extents.size()); ++i) chunk.extents[i] = holding.shape[i];
+}
+
+}  // namespace
+
+inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
+  chunk->in_use = true;
+  chunk->use = holding.use;
+  if (holding.use == MemoryUse::kTemporary) chunk->has_released_pattern = false;  // it is written without a look
+  chunk->dtype = COMPUTE_DTYPE_NONE;
+  if (chunk->size_bytes >= kDescribedFrom) describe(*chunk, holding);
+  used_ += chunk->size_bytes;
+  peak_ = std::max(peak_, used_);
+  used_by_[static_cast<size_t>(chunk->use)] += chunk->size_bytes;
+  ++live_blocks_;
+  return Handout({chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk}, chunk->pending);
+}
+
+// In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after giving
+// back all that is cached.
+std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, const Holding& holding) {
+  Chunk* chunk = shape_.suballocate ? take_best_fit(rounded) : nullptr;
+  if (chunk == nullptr) {
+    std::lock_guard guard(blocks_lock_);
+    settle_deferred();
+    chunk = take_cached(rounded, bin_of(rounded), user);
+  }
+  if (chunk == nullptr && shape_.suballocate) {
+    flush_bins();
+    chunk = take_best_fit(rounded);
+  }
+  if (chunk == nullptr) chunk = take_from_device(rounded);
+  if (chunk == nullptr) {
+    flush_bins();
+    release_empty_slabs(0);
+    chunk = take_from_device(rounded);
+  }
+  if (chunk == nullptr) return std::nullopt;
+  chunk->bin = bin_of(chunk->size_bytes);
+  std::lock_guard guard(blocks_lock_);
+  return account(chunk, holding);
+}
+
+inline Chunk* MemoryPool::take_cached(int64_t rounded, size_t bin, Timeline* user) {
+  // Newest first, since it is the likeliest to be in a cache; a few older ones if that one is still in use elsewhere.
+  Chunk** at = &bins_[bin];
+  for (int tried = 0; *at != nullptr && tried < 8; ++tried, at = &(*at)->below) {
+    Chunk* chunk = *at;
+    if (chunk->size_bytes < rounded) continue;
+    if (chunk->pending.timeline != user) {
+      if (!has_ended(chunk->pending)) continue;
+      chunk->pending = {};
+    }
+    *at = chunk->below;
+    return chunk;
+  }
+  return nullptr;
+}
+
+Chunk* MemoryPool::take_best_fit(int64_t rounded) {
+  Chunk probe;
+  probe.size_bytes = rounded;
+  const auto found = free_chunks_.lower_bound(&probe);
+  if (found == free_chunks_.end()) return nullptr;
+  Chunk* chunk = *found;
+  std::unique_ptr<Chunk> rest;
+  if (chunk->size_bytes - rounded >= least_block_) rest = make_chunk();  // what can throw comes first
+  chunk->entry = free_chunks_.extract(found);
+  if (rest) {
+    rest->slab = chunk->slab;
+    rest->offset_bytes = chunk->offset_bytes + rounded;
+    rest->size_bytes = chunk->size_bytes - rounded;
+    rest->previous = chunk;
+    rest->next = chunk->next;
+    rest->mergeable = true;
+    if (chunk->next != nullptr) chunk->next->previous = rest.get();
+    chunk->next = rest.get();
+    chunk->size_bytes = rounded;
+    rest->entry.value() = rest.get();
+    free_chunks_.insert(std::move(rest->entry));
+    static_cast<void>(rest.release());
+  }
+  free_bytes_ -= chunk->size_bytes;
+  chunk->mergeable = false;
+  return chunk;
+}
+
+Chunk* MemoryPool::take_from_device(int64_t rounded) {
+  int64_t size = rounded;
+  if (shape_.suballocate && rounded < kOwnSlabFrom) {
+    size = std::max(next_slab_bytes_, round_to(rounded, kFirstSlab));
+    size = std::min(size, std::max(rounded, shape_.max_allocation_bytes));
+  } else if (shape_.suballocate) {
+    size = round_to(rounded, kHugePage);
+    if (size > shape_.max_allocation_bytes) size = rounded;
+  }
+  const auto within_limit = [&](int64_t bytes) {
+    return limit_ < 0 || reserved_ + bytes <= limit_;
+  };
+  if (!within_limit(size)) size = rounded;
+  if (!within_limit(size)) return nullptr;
+  auto slab = std::make_unique<Slab>();
+  auto chunk = make_chunk();
+  auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
+  uint64_t buffer = 0;
+  ++raw_requests_;
+  bool allocated = raw_->allocate(size, &buffer);
+  if (!allocated && size != rounded) {
+    size = rounded;
+    allocated = raw_->allocate(size, &buffer);
+  }
+  if (!allocated) return nullptr;
+  slabs_.insert(std::move(entry));
+  next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
+  reserved_ += size;
+  *slab = {buffer, size, chunk.get()};
+  chunk->slab = slab.release();
+  chunk->size_bytes = size;
+  Chunk* whole = chunk.release();
+  if (size == rounded) return whole;
+  merge_free(whole);
+  return take_best_fit(rounded);
+}
+
+inline void MemoryPool::put_into_bin(Chunk* chunk) noexcept {
+  Chunk*& bin = bins_[chunk->bin];
+  chunk->below = bin;
+  bin = chunk;
+}
+
+void MemoryPool::free(const Block& block, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
+  Chunk* chunk = block.chunk;
+  if (chunk == nullptr) return;
+  blocks_lock_.lock();
+  chunk->in_use = false;
+  const std::string* const label = chunk->label.release();
+  used_ -= chunk->size_bytes;
+  used_by_[static_cast<size_t>(chunk->use)] -= chunk->size_bytes;
+  --live_blocks_;
+  Access last = chunk->pending;
+  if (join(last, one) && join(last, other) && (more == nullptr || more->empty())) [[likely]] {
+    chunk->pending = last;
+    put_into_bin(chunk);
+  } else {
+    defer(chunk, one, other, more);
+  }
+  if (deferred_ != nullptr && (++frees_ & 255) == 0) settle_deferred();
+  blocks_lock_.unlock();
+  if (label != nullptr) [[unlikely]] delete label;  // after the lock
+}
+
+void MemoryPool::defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
+  Access last = chunk->pending;
+  const auto joins = [&](const Access& access) { return join(last, access); };
+  if (joins(one) && joins(other) && (more == nullptr || std::all_of(more->begin(), more->end(), joins))) {
+    chunk->pending = last;
+    put_into_bin(chunk);
+    return;
+  }
+  chunk->uses = {one, other};
+  if (more != nullptr) chunk->more_uses = std::move(*more);
+  chunk->below = deferred_;
+  deferred_ = chunk;
+}
+
+OwnedBlock::~OwnedBlock() {
+  if (block_) pool_->free(block_, last_, {}, &uses_);
+}
+
+void OwnedBlock::used_by(Timeline& timeline, uint64_t number) {
+  const Access use{&timeline, number};
+  if (uses_.empty() && (last_.timeline == &timeline || has_ended(last_))) {
+    last_ = use;
+    return;
+  }
+  std::erase_if(uses_, has_ended);
+  uses_.reserve(uses_.size() + 2);
+  if (uses_.empty()) uses_.push_back(last_);
+  uses_.push_back(use);
+}
+
+void MemoryPool::settle_deferred() noexcept {
+  for (Chunk** at = &deferred_; *at != nullptr;) {
+    Chunk* chunk = *at;
+    if (!chunk->is_idle()) {
+      at = &chunk->below;
+      continue;
+    }
+    *at = chunk->below;
+    chunk->pending = {};
+    chunk->uses = {};
+    chunk->more_uses = {};
+    put_into_bin(chunk);
+  }
+}
+
+void MemoryPool::flush_bins() noexcept {
+  std::lock_guard guard(blocks_lock_);
+  for (Chunk*& bin : bins_) {
+    for (Chunk** at = &bin; *at != nullptr;) {
+      Chunk* chunk = *at;
+      if (!has_ended(chunk->pending)) {
+        at = &chunk->below;
+        continue;
+      }
+      *at = chunk->below;
+      chunk->pending = {};
+      merge_free(chunk);
+    }
+  }
+}
+
+void MemoryPool::merge_free(Chunk* chunk) noexcept {
+  chunk->has_released_pattern = false;  // what it is joined with and cut into later has none
+  free_bytes_ += chunk->size_bytes;
+  const auto absorb_next = [&](Chunk* left) {
+    Chunk* right = left->next;
+    left->size_bytes += right->size_bytes;
+    left->next = right->next;
+    if (right->next != nullptr) right->next->previous = left;
+    delete right;
+  };
+  if (chunk->next != nullptr && chunk->next->mergeable) {
+    free_chunks_.erase(chunk->next);
+    absorb_next(chunk);
+  }
+  if (chunk->previous != nullptr && chunk->previous->mergeable) {
+    chunk = chunk->previous;
+    chunk->entry = free_chunks_.extract(chunk);
+    absorb_next(chunk);
+  }
+  chunk->entry.value() = chunk;
+  free_chunks_.insert(std::move(chunk->entry));
+  chunk->mergeable = true;
+}
+
+// What is left in bins counts as kept.
+void MemoryPool::release_empty_slabs(int64_t keep_bytes) noexcept {
+  int64_t waiting = 0;
+  {
+    std::lock_guard guard(blocks_lock_);
+    waiting = waiting_bytes();
+  }
+  for (auto it = slabs_.begin(); it != slabs_.end() && waiting + free_bytes_ > keep_bytes;) {
+    Slab* slab = *it;
+    Chunk* only = slab->first;
+    if (only->next != nullptr || !only->mergeable) {
+      ++it;
+      continue;
+    }
+    free_chunks_.erase(only);
+    free_bytes_ -= only->size_bytes;
+    reserved_ -= slab->size_bytes;
+    raw_->free(slab->buffer, slab->size_bytes);
+    delete only;
+    delete slab;
+    it = slabs_.erase(it);
+  }
+}
+
+void MemoryPool::trim(int64_t keep_bytes) noexcept {
+  std::lock_guard guard(lock_);
+  {
+    std::lock_guard blocks_guard(blocks_lock_);
+    settle_deferred();
+  }
+  flush_bins();
+  release_empty_slabs(keep_bytes);
+}
+
+void MemoryPool::give_everything_back() noexcept {
+  std::lock_guard guard(lock_);
+  for (Slab* slab : slabs_) raw_->free(slab->buffer, slab->size_bytes);
+}
+
+void MemoryPool::set_limit(int64_t limit_bytes) {
+  std::lock_guard guard(lock_);
+  limit_ = limit_bytes;
+}
+
+void MemoryPool::preallocate(int64_t size_bytes) {
+  const int64_t most = round_down_to_block(shape_.max_allocation_bytes);
+  std::vector<OwnedBlock> pieces;
+  for (int64_t left = size_bytes; left > 0;) {
+    const int64_t piece = std::min(left, most);
+    pieces.emplace_back(*this, piece, MemoryUse::kTemporary);
+    left -= piece;
+  }
+}
+
+MemoryStatistics MemoryPool::statistics() const {
+  std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
+  MemoryStatistics result;
+  result.used = used_;
+  result.peak = peak_;
+  result.reserved = reserved_;
+  result.limit = limit_;
+  result.mirrors = used_by_[static_cast<size_t>(MemoryUse::kMirror)];
+  result.live_blocks = live_blocks_;
+  result.requests = requests_;
+  result.raw_requests = raw_requests_;
+  return result;
+}
+
+void MemoryPool::set_label(const Block& block, const char* label) {
+  auto text = *label != '\0' ? std::make_unique<std::string>(label) : nullptr;
+  std::lock_guard guard(blocks_lock_);
+  block.chunk->label.swap(text);
+}
+
+// One block a line: "4000000 bytes  float32 [1000, 1000]  'weights'".
+std::string MemoryPool::holders() const {
+  constexpr size_t kShown = 10;
+  std::vector<const Chunk*> live;
+  for (const Slab* slab : slabs_) {
+    for (const Chunk* chunk = slab->first; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->in_use) live.push_back(chunk);
+    }
+  }
+  std::sort(live.begin(), live.end(), [](const Chunk* a, const Chunk* b) { return a->size_bytes > b->size_bytes; });
+  std::string text;
+  if (!live.empty()) text = fmt::format("\n  {} live blocks, the greatest:", live.size());
+  for (size_t i = 0; i < std::min(live.size(), kShown); ++i) {
+    const Chunk& chunk = *live[i];
+    text += fmt::format("\n    {:>14} bytes", chunk.size_bytes);
+    if (chunk.use == MemoryUse::kMirror) text += "  mirror";
+    if (chunk.use == MemoryUse::kTemporary) text += "  temporary";
+    if (chunk.dtype != 0) {
+      const size_t shown = std::min(static_cast<size_t>(chunk.rank), chunk.extents.size());
+      text += fmt::format("  {} [{}{}]", dtype_name(chunk.dtype), fmt::join(chunk.extents.begin(), chunk.extents.begin() + shown, ", "),
+                          static_cast<size_t>(chunk.rank) > shown ? ", …" : "");
+    }
+    if (chunk.label) text += fmt::format("  {}", in_quotes(*chunk.label));
+  }
+  return text;
+}
+
+void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
+  const std::optional<MemoryState> state = raw_->state();
+  std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
+  std::string text = fmt::format("{}: out of memory for {} bytes", device_name_, size_bytes);
+  if (limit_ >= 0) text += fmt::format(" (limit {} bytes)", limit_);
+  if (state) {
+    text += fmt::format("; {} of {} bytes are available", state->available, state->total);
+    if (!state->limited_by.empty()) text += fmt::format(", limited by {}", state->limited_by);
+  }
+  text += fmt::format(
+      "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} bytes"
+      "\n  reserved    {:>16} bytes in {} allocations",
+      used_by_[0], used_by_[1], used_by_[2], waiting_bytes() + free_bytes_, reserved_, slabs_.size());
+  text += holders();
+  throw Error(out_of_memory_code_, std::move(text)).on_device(device_name_);
+}
+
+std::unique_ptr<RawMemory> make_host_memory() { return std::make_unique<HostMemory>(); }
+
+}  // namespace compute

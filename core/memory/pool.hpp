@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of one device: a caching pool over the raw allocations of its plugin (or, for `cpu`, of the system).
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/lock.hpp"
+#include "core/streams/hazards.hpp"
+
+namespace compute {
+
+enum class MemoryUse : uint8_t { kTensor, kMirror, kTemporary };
+
+// What a block is for, as the table of an out-of-memory error shows it.
+struct Holding {
+  MemoryUse use = MemoryUse::kTensor;
+  int32_t dtype = 0;  // of a tensor: COMPUTE_DTYPE_
+  std::span<const int64_t> shape;
+
+  Holding(MemoryUse use) : use(use) {}
+  Holding(int32_t dtype, std::span<const int64_t> shape) : dtype(dtype), shape(shape) {}
+};
+
+struct Chunk;
+
+// A piece of device memory. `buffer` is the plugin's handle, for host memory the address itself.
+struct Block {
+  uint64_t buffer = 0;
+  int64_t offset_bytes = 0;
+  int64_t size_bytes = 0;  // usable, at least what was asked for
+  Chunk* chunk = nullptr;
+
+  explicit operator bool() const { return chunk != nullptr; }
+};
+
+// Whether COMPUTE_DEBUG asks for it: memory that is new and memory that was released hold patterns, NaNs of every floating-point dtype.
+extern bool memory_is_debugged;  // set before the first block is handed out
+inline bool debugs_memory() noexcept { return memory_is_debugged; }
+inline constexpr std::array<uint8_t, 2> kNewPattern = {0xF4, 0x7F}, kReleasedPattern = {0xF4, 0xFF};
+
+// Of a block that comes back full of kReleasedPattern; only the holder calls these, the first before it frees the block.
+void note_released_pattern(const Block& block) noexcept;
+bool had_released_pattern(const Block& block) noexcept;  // and then no more
+
+// The work that may still be touching a block from before it was handed out; as long as the block is held. NULL for none. Only the holder asks.
+const Access* pending_on(const Block& block) noexcept;
+
+// A block that the pool has just handed out, with the work that may still be touching it: a block goes to the timeline that used it last
+// while that work is queued. Whoever takes the block says what becomes of this.
+class [[nodiscard]] Handout {
+ public:
+  Handout(const Block& block, const Access& pending) : block_(block), pending_(pending) {}
+
+  // For anybody. `out_pending`, whose timeline is NULL if there is none, becomes a read in the block's hazard record, so that whoever
+  // writes there first comes after it. It is no write: what it fails with is nothing to those who use the block now.
+  const Block& take(Access& out_pending) const {
+    out_pending = pending_;
+    return block_;
+  }
+
+  // For work of `user` alone, which the block was allocated for: that comes after all that is pending by itself.
+  const Block& take_for_work_of([[maybe_unused]] const Timeline& user) const {
+    assert(pending_.timeline == nullptr || pending_.timeline == &user);
+    return block_;
+  }
+
+  // For the host, or for whoever comes first: nothing may be pending.
+  const Block& take_idle() const {
+    assert(pending_.timeline == nullptr);
+    return block_;
+  }
+
+ private:
+  Block block_;
+  Access pending_;
+};
+
+// Of the memory that a pool gets its own from.
+struct MemoryState {
+  int64_t total = -1, available = -1;  // bytes; -1: unknown
+  std::string limited_by;              // what sets the bound, where that is known
+};
+
+// Where a pool gets its memory. allocate returns false if there is not enough, and throws for any other failure.
+class RawMemory {
+ public:
+  virtual ~RawMemory() = default;
+  virtual bool allocate(int64_t size_bytes, uint64_t* out_buffer) = 0;
+  virtual void free(uint64_t buffer, int64_t size_bytes) noexcept = 0;
+  virtual std::optional<MemoryState> state() noexcept { return std::nullopt; }
+};
+
+struct MemoryShape {
+  bool suballocate = true;        // many blocks may share an allocation
+  int64_t offset_alignment = 64;  // power of two
+  int64_t max_allocation_bytes = INT64_MAX;
+};
+
+struct MemoryStatistics {
+  int64_t used = 0, peak = 0, reserved = 0, limit = -1, mirrors = 0, live_blocks = 0, requests = 0, raw_requests = 0;
+};
+
+// Blocks are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, tagged with the submission
+// that used them last: the same timeline takes them back at once, another one when that number has been reached. What
+// misses there is cut from slabs by best fit, with neighbours merged. Thread-safe.
+//
+// The pool is the one place that decides who may use a block when. It forgets no work: what was pending when it handed a block out counts
+// when the block comes back, whatever its holder says.
+class MemoryPool {
+ public:
+  MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape, int32_t out_of_memory_code);
+  ~MemoryPool();
+
+  // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of what holds the memory, after giving back what is
+  // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a `user` it
+  // waits for them. No timeline is locked by the caller.
+  // A block for no `user` is idle: nothing is pending on it.
+  Handout allocate(int64_t size_bytes, Timeline* user, const Holding& holding);
+  Block allocate_idle(int64_t size_bytes, MemoryUse use) { return allocate(size_bytes, nullptr, use).take_idle(); }
+
+  // Names a block that is in use, for the table of an out-of-memory error.
+  void set_label(const Block& block, const char* label);
+
+  // `one`, `other` and `more`, whose contents it may take, are the last accesses; those that have been reached already, and what was pending
+  // at allocation, may be left out. Allocates nothing.
+  void free(const Block& block, const Access& one = {}, const Access& other = {}, std::vector<Access>* more = nullptr) noexcept;
+
+  // Returns unused memory to the device until at most `keep_bytes` are cached.
+  void trim(int64_t keep_bytes) noexcept;
+
+  // Frees every allocation, used or not: the device is about to be closed and no block will be touched again.
+  void give_everything_back() noexcept;
+
+  void set_limit(int64_t limit_bytes);
+  // Takes memory from the device now and keeps it for later, in several pieces where the device limits one.
+  void preallocate(int64_t size_bytes);
+  MemoryStatistics statistics() const;
+  // As the device's driver sees it, or for host memory the system; empty where neither says.
+  std::optional<MemoryState> state() const noexcept { return raw_->state(); }
+
+  // Drops mirrors and other memory that can be made again; returns whether it dropped some.
+  std::function<bool()> reclaim;
+
+  struct Slab;
+  struct BySize {
+    bool operator()(const Chunk* a, const Chunk* b) const;
+  };
+  using FreeChunks = std::set<Chunk*, BySize>;
+
+ private:
+  // (B)
+  Handout account(Chunk* chunk, const Holding& holding);
+  Chunk* take_cached(int64_t rounded, size_t bin, Timeline* user);
+  void put_into_bin(Chunk* chunk) noexcept;
+  void defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept;
+  void settle_deferred() noexcept;
+  // Neither held. Whether there were free blocks that work in flight may use.
+  bool settle_streams(bool waits);
+  Handout allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
+  // (L), and (B) not held
+  std::optional<Handout> take_slowly(int64_t rounded, Timeline* user, const Holding& holding);
+  Chunk* take_best_fit(int64_t rounded);
+  Chunk* take_from_device(int64_t rounded);
+  void flush_bins() noexcept;
+  void merge_free(Chunk* chunk) noexcept;
+  void release_empty_slabs(int64_t keep_bytes) noexcept;
+  // (L), (B): in bins, or deferred
+  int64_t waiting_bytes() const noexcept { return reserved_ - used_ - free_bytes_; }
+  // The size of the block for so many bytes. Throws where there can be none.
+  int64_t block_size(int64_t size_bytes);
+  int64_t round_down_to_block(int64_t size_bytes) const;
+  [[noreturn]] void throw_out_of_memory(int64_t size_bytes);
+  std::string holders() const;  // (L), (B)
+
+  static constexpr int kBins = 8 * 60;
+
+  const std::string device_name_;
+  const std::unique_ptr<RawMemory> raw_;
+  const MemoryShape shape_;
+  const int32_t out_of_memory_code_;
+  const int64_t least_block_;     // a power of two
+  const int64_t greatest_block_;
+  const int64_t small_block_;     // what as many bytes and less get; 0 where the device has no room for one
+  const size_t small_bin_;
+
+  // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back takes the
+  // second alone; who needs both takes them in this order.
+  mutable Lock lock_;
+  FreeChunks free_chunks_;
+  std::set<Slab*> slabs_;
+  int64_t next_slab_bytes_;
+  int64_t free_bytes_ = 0;  // in free_chunks_
+  int64_t reserved_ = 0, limit_ = -1, raw_requests_ = 0;
+
+  mutable SpinLock blocks_lock_;
+  std::array<Chunk*, kBins> bins_{};  // the one freed last of each size
+  Chunk* deferred_ = nullptr;         // those that several timelines may still use
+  uint64_t frees_ = 0;                // while there were some
+  int64_t used_ = 0, peak_ = 0, live_blocks_ = 0, requests_ = 0;
+  std::array<int64_t, 3> used_by_{};
+};
+
+// A block of which the holder alone knows who uses it; it goes back to its pool at the end.
+class OwnedBlock {
+ public:
+  OwnedBlock() = default;
+  // Nothing is pending on it.
+  OwnedBlock(MemoryPool& pool, int64_t size_bytes, MemoryUse use) : pool_(&pool), block_(pool.allocate_idle(size_bytes, use)) {}
+  // For work of `user` alone.
+  OwnedBlock(MemoryPool& pool, int64_t size_bytes, Timeline& user, MemoryUse use)
+      : pool_(&pool), block_(pool.allocate(size_bytes, &user, use).take_for_work_of(user)) {}
+  OwnedBlock(OwnedBlock&& other) noexcept
+      : pool_(other.pool_), block_(std::exchange(other.block_, {})), last_(other.last_), uses_(std::move(other.uses_)) {}
+  OwnedBlock& operator=(OwnedBlock&&) = delete;
+  ~OwnedBlock();
+
+  explicit operator bool() const { return static_cast<bool>(block_); }
+  const Block& block() const { return block_; }
+
+  // Submission `number` of `timeline` is about to be told of the block.
+  void used_by(Timeline& timeline, uint64_t number);
+
+ private:
+  MemoryPool* pool_ = nullptr;
+  Block block_;
+  Access last_;
+  std::vector<Access> uses_;  // instead of `last_`, once several timelines have it
+};
+
+// Anonymous pages, on huge pages where large.
+std::unique_ptr<RawMemory> make_host_memory();
+
+}  // namespace compute

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/memory/residency.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "core/base/log.hpp"
+#include "core/base/process_config.hpp"
+
+namespace compute {
+namespace {
+
+enum class Policy { kStrict, kError, kWarn, kAllow, kBreak };
+
+Policy policy_named(const std::string& text, Policy unset) {
+  if (text == "strict") return Policy::kStrict;
+  if (text == "error") return Policy::kError;
+  if (text == "warn") return Policy::kWarn;
+  if (text == "allow") return Policy::kAllow;
+  if (text == "break") return Policy::kBreak;
+  return unset;
+}
+
+// Says a thing once per text: a warning in a loop is as good as none.
+void warn_once(const char* category, const std::string& text) {
+  static std::mutex mutex;
+  static auto* const said = new std::set<std::string>;
+  {
+    std::lock_guard guard(mutex);
+    if (said->size() > 1000 || !said->insert(text).second) return;
+  }
+  log(COMPUTE_LOG_WARNING, category, text);
+}
+
+void apply(Policy policy, const Device& device, const std::string& text) {
+  switch (policy) {
+    case Policy::kStrict:
+    case Policy::kError:
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, text + " (COMPUTE_TRANSFERS=error)").on_device(device.name);
+    case Policy::kBreak:
+      log(COMPUTE_LOG_WARNING, "copy", text);
+      std::raise(SIGTRAP);
+      return;
+    case Policy::kWarn:
+      warn_once("copy", text);
+      return;
+    case Policy::kAllow:
+      return;
+  }
+}
+
+}  // namespace
+
+void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps) {
+  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
+  if (policy == Policy::kAllow && keeps) return;
+  apply(policy, device,
+        fmt::format("{}: {} bytes of a host tensor go to {}{}", op, size_bytes, device.name,
+                    keeps ? "; make the tensor there to avoid it"
+                          : " at every call, because the program may write its memory; wrap it as immutable or tracked, or unmap it"));
+}
+
+void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {
+  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
+  if (policy == Policy::kAllow) return;
+  apply(policy, device,
+        fmt::format("{}: {} bytes for a host tensor are made on {} and come back; make the output there to avoid it", op, size_bytes, device.name));
+}
+
+namespace {
+
+Policy fallback_policy(const Device& device) {
+  return policy_named(setting(SettingId::kFallback).text, device.strict ? Policy::kError : Policy::kWarn);
+}
+
+}  // namespace
+
+bool allows_fallback(const Device& device) {
+  const Policy policy = fallback_policy(device);
+  return policy != Policy::kStrict && policy != Policy::kError;
+}
+
+bool may_fall_back(Device& device, const char* op, const std::string& reason) {
+  if (!allows_fallback(device)) return false;
+  const Policy policy = fallback_policy(device);
+  const std::string text = fmt::format("{} runs on cpu: {}", op, reason);
+  if (policy != Policy::kAllow) warn_once("place", text);
+  if (policy == Policy::kBreak) std::raise(SIGTRAP);
+  device.counters.ops_fallback.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace compute

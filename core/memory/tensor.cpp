@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/memory/tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/base/mix_hash.hpp"
+#include "core/expressions/dtype.hpp"
+
+compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
+                               std::span<const int64_t> strides, int64_t offset_bytes)
+    : kind(Kind::kMemory),
+      weak(false),
+      dtype(dtype),
+      rank(static_cast<int32_t>(shape.size())),
+      buffer(owned.get()),
+      offset_bytes(offset_bytes) {
+  dims_ = inline_dims_.data();
+  if (shape.size() * 2 > inline_dims_.size()) {
+    heap_dims_ = std::make_unique<int64_t[]>(shape.size() * 2);
+    dims_ = heap_dims_.get();
+  }
+  for (size_t i = shape.size(); i-- > 0;) {
+    dims_[i] = shape[i];
+    dims_[shape.size() + i] = strides[i];
+    is_row_major = is_row_major && (shape[i] == 1 || strides[i] == element_count);
+    element_count *= shape[i];
+  }
+  is_row_major = is_row_major || element_count == 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    layout_hash =
+        compute::mix_hash(layout_hash, static_cast<uint64_t>(dims_[i]) ^ std::rotl(static_cast<uint64_t>(dims_[shape.size() + i]), 32));
+  }
+  owned.release();  // nothing after this throws
+}
+
+compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak, Kind kind)
+    : kind(kind), weak(weak), dtype(dtype), rank(0), buffer(nullptr), offset_bytes(0) {
+  dims_ = inline_dims_.data();
+  if (value != nullptr) std::memcpy(bits.data(), value, static_cast<size_t>(compute::dtype_size(dtype)));
+}
+
+compute_tensor::~compute_tensor() {
+  if (buffer != nullptr) buffer->release();
+  for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;) delete std::exchange(label, label->before);
+}
+
+void compute_tensor::set_label(const char* text) {
+  Label* label = new Label{text, labels_.load(std::memory_order_acquire)};
+  while (!labels_.compare_exchange_weak(label->before, label, std::memory_order_acq_rel)) {
+  }
+}
+
+void compute_tensor::byte_range(int64_t* out_begin, int64_t* out_end) const {
+  const int64_t size = compute::dtype_size(dtype);
+  int64_t low = 0, high = 0;
+  if (element_count == 0) {
+    *out_begin = *out_end = offset_bytes;
+    return;
+  }
+  for (int32_t i = 0; i < rank; ++i) {
+    const int64_t reach = (shape()[i] - 1) * strides()[i] * size;
+    (reach < 0 ? low : high) += reach;
+  }
+  *out_begin = offset_bytes + low;
+  *out_end = offset_bytes + high + size;
+}
+
+namespace compute {
+
+int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape) {
+  if (dtype_size(dtype) == 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is no dtype", who, dtype));
+  if (rank < 0 || rank > COMPUTE_MAX_RANK) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: rank {} is outside [0, {}]", who, rank, COMPUTE_MAX_RANK));
+  }
+  if (rank > 0) require_not_null(shape, "shape");
+  int64_t count = 1, nonzero = 1;  // the product of the extents other than 0 must fit too: strides are made of them
+  for (int32_t i = 0; i < rank; ++i) {
+    if (shape[i] < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: extent {} of axis {} is negative", who, shape[i], i));
+    }
+    count *= shape[i] == 0 ? 0 : 1;
+    if (shape[i] != 0 && __builtin_mul_overflow(nonzero, shape[i], &nonzero)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the number of elements does not fit in 64 bits", who));
+    }
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(nonzero, dtype_size(dtype), &bytes)) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the size in bytes does not fit in 64 bits", who));
+  }
+  return count == 0 ? 0 : nonzero;
+}
+
+// More than processors address, and little enough for sums and products of a few such numbers.
+constexpr uint64_t kGreatestReach = uint64_t{1} << 60;
+
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data) {
+  Reach reach;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
+  const int64_t size = dtype_size(dtype);
+  reach.high = size;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t elements = 0, bytes = 0;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &elements) || __builtin_mul_overflow(elements, size, &bytes) ||
+        __builtin_add_overflow(bytes < 0 ? reach.low : reach.high, bytes, bytes < 0 ? &reach.low : &reach.high)) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: stride {} of axis {} leaves the address space", who, strides[i], i));
+    }
+  }
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uint64_t below = 0 - static_cast<uint64_t>(reach.low), above = static_cast<uint64_t>(reach.high);
+  if (below > address || above > UINTPTR_MAX - address || below > kGreatestReach || above > kGreatestReach) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space", who, below, above, fmt::ptr(data)));
+  }
+  return reach;
+}
+
+// Sorted by stride, each axis must step over all that the smaller ones reach.
+bool overlaps_itself(const Tensor& tensor) {
+  if (tensor.is_row_major) return false;
+  std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;
+  size_t count = 0;
+  for (int32_t i = 0; i < tensor.rank; ++i) {
+    if (tensor.shape()[i] > 1) axes[count++] = {std::abs(tensor.strides()[i]), tensor.shape()[i]};
+  }
+  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
+  int64_t reach = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (axes[i].first <= reach) return true;
+    reach += axes[i].first * (axes[i].second - 1);
+  }
+  return false;
+}
+
+std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape) {
+  std::array<int64_t, COMPUTE_MAX_RANK> strides{};
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides) {
+  auto settled = dense_strides(shape);
+  if (strides == nullptr || std::find(shape.begin(), shape.end(), 0) != shape.end()) return settled;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] > 1) settled[i] = strides[i];
+  }
+  return settled;
+}
+
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user) {
+  const auto strides = dense_strides(shape);
+  return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
+}
+
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                    Timeline* user) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, {dtype, shape}));
+  return new Tensor(std::move(buffer), dtype, shape, strides, 0);
+}
+
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset_bytes) {
+  tensor.buffer->retain();
+  return new Tensor(BufferReference(tensor.buffer), dtype, shape, strides, offset_bytes);
+}
+
+}  // namespace compute

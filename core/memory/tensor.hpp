@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors: a dtype, a shape, strides and an offset over a buffer.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/handle.hpp"
+#include "core/base/recycled.hpp"
+#include "core/expressions/dtype.hpp"
+#include "core/memory/buffer.hpp"
+
+struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::Recycled<compute_tensor> {
+  enum class Kind : uint8_t { kMemory, kScalar, kSlot };
+
+  compute_tensor(compute::BufferReference buffer, compute_dtype dtype, std::span<const int64_t> shape,
+                 std::span<const int64_t> strides, int64_t offset_bytes);
+  compute_tensor(compute_dtype dtype, const void* value, bool weak, Kind kind);  // a scalar or a slot
+  ~compute_tensor();
+
+  const Kind kind;
+  const bool weak;  // a scalar that takes the dtype of the other operands
+  const compute_dtype dtype;
+  const int32_t rank;
+  compute::Buffer* const buffer;  // NULL for scalars; an owned reference
+  const int64_t offset_bytes;     // of the element with all indices 0, in the buffer
+  int64_t element_count = 1;
+  bool is_row_major = true;  // without elements too
+  std::array<uint8_t, 16> bits{};  // of a scalar
+
+  const int64_t* shape() const { return dims_; }
+  const int64_t* strides() const { return dims_ + rank; }
+  std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
+  std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
+  // What the key of a plan says of it beside shape, strides and alignment; the upper half is 0.
+  const uint64_t key_word = 1 | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 16 |
+                            static_cast<uint64_t>(kind != Kind::kMemory) << 24 | static_cast<uint64_t>(weak) << 25;
+  uint64_t layout_hash = key_word;  // of key_word, shape and strides
+  int64_t size_bytes() const { return element_count * compute::dtype_size(dtype); }
+  // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
+  void byte_range(int64_t* out_begin, int64_t* out_end) const;
+
+  // A label lives as long as the tensor, for whoever reads it while another thread sets the next one.
+  const char* label() const noexcept {
+    const Label* newest = labels_.load(std::memory_order_acquire);
+    return newest != nullptr ? newest->text.c_str() : "";
+  }
+  void set_label(const char* text);
+
+ private:
+  struct Label {
+    std::string text;
+    Label* before;
+  };
+
+  std::atomic<Label*> labels_{nullptr};  // newest first
+  std::array<int64_t, 8> inline_dims_;
+  std::unique_ptr<int64_t[]> heap_dims_;
+  int64_t* dims_;
+};
+
+namespace compute {
+
+using Tensor = ::compute_tensor;
+
+// Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
+int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
+
+// The bytes [low, high) that the elements take around `data`, where the one with all indices 0 lies. Throws OUT_OF_RANGE where they leave
+// the address space. The shape was checked.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data);
+
+// A tensor over memory of the program's, as compute_tensor_wrap_host makes it for a shape that was checked and data that is there. Messages
+// begin with `who`.
+Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides, void* data,
+                         int32_t promise, compute_deleter deleter, void* user_data);
+
+// Whether two elements may share memory.
+bool overlaps_itself(const Tensor& tensor);
+
+std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
+
+// Strides from outside as tensors keep them: dense where they move nothing, along axes of one element and in tensors without elements, so that
+// products of strides and extents fit in 64 bits. NULL: dense. The shape was checked.
+std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
+
+// A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                    Timeline* user);
+
+// A view with any layout over the same buffer.
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset_bytes);
+
+struct TensorRelease {
+  void operator()(Tensor* tensor) const noexcept { release_handle(tensor); }
+};
+using TensorReference = std::unique_ptr<Tensor, TensorRelease>;
+
+}  // namespace compute

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/decompose.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/base/error.hpp"
+#include "core/ops/rows.hpp"
+#include "core/ops/rules.hpp"
+#include "core/ops/shapes.hpp"
+
+namespace compute {
+
+namespace {
+
+StepOperand input_operand(std::span<const OperandDesc> inputs, int32_t index) {
+  const OperandDesc& desc = inputs[static_cast<size_t>(index)];
+  StepOperand operand{ValueKind::kInput, index, desc.dtype, COMPUTE_TENSOR_INPUT, {}, {}, 0};
+  operand.shape.assign(desc.shape, desc.shape + desc.rank);
+  operand.strides.assign(desc.strides, desc.strides + desc.rank);
+  return operand;
+}
+
+StepOperand output_operand(const LoweringTarget& target, size_t index) {
+  const LoweringTarget::Output& desc = target.outputs[index];
+  StepOperand operand{ValueKind::kOutput, static_cast<int32_t>(index), desc.dtype, COMPUTE_TENSOR_OUTPUT, {}, {}, 0};
+  operand.shape.assign(desc.shape.begin(), desc.shape.end());
+  operand.strides.assign(desc.strides.begin(), desc.strides.end());
+  return operand;
+}
+
+bool any_elements(const LoweringTarget& target) {
+  return std::any_of(target.outputs.begin(), target.outputs.end(), [](const auto& x) { return has_elements(x.shape); });
+}
+
+// One map step over the leaves that are tensors, in the outputs' common index space.
+Lowering map_lowering(TypedExpression expression, std::span<const OperandDesc> operands, const LoweringTarget& target) {
+  Lowering lowering;
+  if (!any_elements(target)) return lowering;
+  Step step;
+  step.name = "map";
+  for (const int32_t leaf : expression.input_leaves()) {
+    StepOperand operand = input_operand(operands, leaf);
+    operand.strides = broadcast_strides(operands[static_cast<size_t>(leaf)], target.outputs[0].shape);
+    operand.shape.assign(target.outputs[0].shape.begin(), target.outputs[0].shape.end());
+    step.inputs.push_back(std::move(operand));
+  }
+  for (size_t i = 0; i < target.outputs.size(); ++i) {
+    assert(target.outputs[i].dtype == expression.output_dtype(static_cast<int32_t>(i)));
+    step.outputs.push_back(output_operand(target, i));
+  }
+  for (const ScalarSlot& slot : expression.scalars()) {
+    step.scalars.push_back({ScalarSource::kOperand, slot.leaf, slot.dtype, {}});
+  }
+  step.expressions.push_back(std::move(expression));
+  lowering.steps.push_back(std::move(step));
+  return lowering;
+}
+
+StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& attributes, int32_t index) {
+  StepAttribute result;
+  result.name = schema.name.c_str();  // schemas are immortal
+  switch (schema.kind) {
+    case AttributeKind::kFloat64:
+      result.kind = COMPUTE_KIND_FLOAT64;
+      result.reals = {attributes.float64(index)};
+      return result;
+    case AttributeKind::kString:
+      result.kind = COMPUTE_KIND_STRING;
+      result.text = attributes.string(index);
+      return result;
+    default: {
+      result.kind = schema.kind == AttributeKind::kDtype ? COMPUTE_KIND_DTYPE : COMPUTE_KIND_INT64;
+      const std::span<const int64_t> values = attributes.int64_list(index);
+      result.integers.assign(values.begin(), values.end());
+      return result;
+    }
+  }
+}
+
+// The op itself as one step: the call's tensors, the attributes that are no defaults, the run-time attributes as
+// scalars.
+Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
+  const OpSchema& schema = call.schema;
+  Step step;
+  step.name = schema.name.c_str();
+  step.version = schema.version;
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    step.inputs.push_back(input_operand(call.inputs, static_cast<int32_t>(i)));
+  for (size_t i = 0; i < target.outputs.size(); ++i) step.outputs.push_back(output_operand(target, i));
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    const auto index = static_cast<int32_t>(i);
+    if (!schema.attributes[i].run_time && !is_default(schema, call.attributes, index)) {
+      step.attributes.push_back(step_attribute(schema.attributes[i], call.attributes, index));
+    }
+  }
+  for (size_t i = 0; i < schema.run_time.size(); ++i) {
+    const AttributeSchema& attribute = schema.attributes[static_cast<size_t>(schema.run_time[i])];
+    const compute_dtype dtype = attribute.kind == AttributeKind::kInt64     ? COMPUTE_DTYPE_INT64
+                                : attribute.kind == AttributeKind::kFloat64 ? COMPUTE_DTYPE_FLOAT64
+                                                                            : COMPUTE_DTYPE_COMPLEX128;
+    step.scalars.push_back({ScalarSource::kRunTimeAttribute, static_cast<int32_t>(i), dtype, {}});
+  }
+  Lowering lowering;
+  lowering.steps.push_back(std::move(step));
+  lowering.is_composite = true;
+  return lowering;
+}
+
+// Plugins see tensors that have elements, and no scalars as tensors.
+bool may_be_composite(const OpCall& call) {
+  return op_rules(call.schema.id).is_composite &&
+         std::all_of(call.inputs.begin(), call.inputs.end(), [](const OperandDesc& x) {
+           return !x.is_scalar && x.dtype != COMPUTE_DTYPE_NONE && has_elements(x.extents());
+         });
+}
+
+}  // namespace
+
+std::optional<Lowering> lower(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
+  if (call.schema.is_elementwise) {
+    if (alternative > 0) return std::nullopt;
+    const RowTypes types = row_types(call.schema, call.inputs);
+    return map_lowering(type_row(call.schema, call.inputs, types), call.inputs, target);
+  }
+  if (may_be_composite(call)) {
+    if (alternative == 0) return composite_lowering(call, target);
+    --alternative;
+  }
+  std::optional<Lowering> lowering = op_rules(call.schema.id).lower(call, target, alternative);
+  if (lowering) layout_temporaries(*lowering);
+  return lowering;
+}
+
+Lowering lower(const MapCall& call, const LoweringTarget& target) {
+  std::vector<compute_dtype> wanted;
+  for (const LoweringTarget::Output& output : target.outputs) wanted.push_back(output.dtype);
+  return map_lowering(type_expression(call.expression, map_leaves(call), wanted), call.operands, target);
+}
+
+void layout_temporaries(Lowering& lowering, int64_t alignment) {
+  struct Life {
+    size_t first = SIZE_MAX, last = 0;
+  };
+  std::vector<Life> lives(lowering.temporaries.size());
+  for (size_t i = 0; i < lowering.steps.size(); ++i) {
+    for (const auto* operands : {&lowering.steps[i].inputs, &lowering.steps[i].outputs}) {
+      for (const StepOperand& operand : *operands) {
+        if (operand.kind != ValueKind::kTemporary) continue;
+        Life& life = lives[static_cast<size_t>(operand.index)];
+        life.first = std::min(life.first, i);
+        life.last = std::max(life.last, i);
+      }
+    }
+  }
+  // Greatest first, each at the lowest offset that is free of those alive at the same time.
+  std::vector<size_t> order(lowering.temporaries.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return lowering.temporaries[a].size_bytes > lowering.temporaries[b].size_bytes;
+  });
+  const auto aligned = [&](int64_t size) { return (size + alignment - 1) / alignment * alignment; };
+  std::vector<size_t> placed;  // by offset
+  lowering.temporary_bytes = 0;
+  for (const size_t i : order) {
+    Temporary& temporary = lowering.temporaries[i];
+    int64_t offset = 0;
+    for (const size_t other : placed) {
+      if (lives[other].last < lives[i].first || lives[i].last < lives[other].first) continue;
+      const Temporary& taken = lowering.temporaries[other];
+      if (offset + temporary.size_bytes <= taken.offset_bytes) break;
+      offset = std::max(offset, aligned(taken.offset_bytes + taken.size_bytes));
+    }
+    temporary.offset_bytes = offset;
+    lowering.temporary_bytes = std::max(lowering.temporary_bytes, aligned(offset + temporary.size_bytes));
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                   [&](size_t a, size_t b) {
+                                     return lowering.temporaries[a].offset_bytes < lowering.temporaries[b].offset_bytes;
+                                   }),
+                  i);
+  }
+}
+
+}  // namespace compute

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/infer.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/ops/rows.hpp"
+#include "core/ops/rules.hpp"
+#include "core/ops/shapes.hpp"
+
+namespace compute {
+
+namespace {
+
+// Every extent and the size in bytes of an output must be ones that a tensor can have.
+void check_output(std::string_view op, const OutputDesc& output) {
+  if (output.shape.size() > COMPUTE_MAX_RANK) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": a result of rank " +
+                                                    std::to_string(output.shape.size()) + "; at most " +
+                                                    std::to_string(COMPUTE_MAX_RANK));
+  }
+  element_count(op, output.shape, dtype_size(output.dtype));
+}
+
+}  // namespace
+
+std::vector<OutputDesc> infer(const OpCall& call) {
+  std::vector<OutputDesc> outputs;
+  if (call.schema.is_elementwise) {
+    const RowTypes types = row_types(call.schema, call.inputs);
+    outputs.push_back({types.output, broadcast_shapes(call.schema.name, call.inputs)});
+  } else {
+    outputs = op_rules(call.schema.id).infer(call);
+  }
+  for (const OutputDesc& output : outputs) check_output(call.schema.name, output);
+  return outputs;
+}
+
+std::vector<OutputDesc> infer(const MapCall& call) {
+  const ExpressionTemplate& expression = call.expression;
+  const auto expected = static_cast<size_t>(expression.input_count() + expression.scalar_count());
+  if (call.operands.size() != expected) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: it takes " + std::to_string(expected) +
+                                                    " inputs and scalars, not " + std::to_string(call.operands.size()));
+  }
+  const bool has_tensor = std::any_of(call.operands.begin(), call.operands.begin() + expression.input_count(),
+                                      [](const OperandDesc& x) { return !x.is_scalar; });
+  std::vector<int64_t> shape =
+      has_tensor ? broadcast_shapes("expression", call.operands.first(static_cast<size_t>(expression.input_count())))
+                 : std::vector<int64_t>(call.wanted_shape.begin(), call.wanted_shape.end());
+  if (expression.max_index_axis() >= static_cast<int32_t>(shape.size())) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: index(" + std::to_string(expression.max_index_axis()) +
+                                                    ") in an index space of shape " + shape_text(shape));
+  }
+  const TypedExpression typed = type_expression(expression, map_leaves(call), call.wanted);
+  std::vector<OutputDesc> outputs;
+  for (int32_t i = 0; i < typed.output_count(); ++i) {
+    outputs.push_back({typed.output_dtype(i), shape});
+    check_output("expression", outputs.back());
+  }
+  return outputs;
+}
+
+}  // namespace compute

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inference: from the operands of a call to the shapes and dtypes of its outputs, with the text of every refusal.
+#pragma once
+
+#include <vector>
+
+#include "core/ops/op_call.hpp"
+
+namespace compute {
+
+// Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that do not fit) as in "add: shapes [2,3] and [4,3] do not
+// broadcast".
+std::vector<OutputDesc> infer(const OpCall& call);
+std::vector<OutputDesc> infer(const MapCall& call);
+
+}  // namespace compute

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls as lists of steps that plugins are asked for.
+#pragma once
+
+#include <compute/compute.h>
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/expressions/expression.hpp"
+
+namespace compute {
+
+enum class ValueKind : uint8_t { kInput, kOutput, kTemporary };
+
+// An operand of a step: a view of an input or output of the call, or of a temporary.
+struct StepOperand {
+  ValueKind kind = ValueKind::kInput;
+  int32_t index = 0;  // of the call's input or output, or of Lowering::temporaries
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  int32_t access = COMPUTE_TENSOR_INPUT;  // COMPUTE_TENSOR_ bits
+  std::vector<int64_t> shape;             // all >= 1
+  std::vector<int64_t> strides;           // elements
+  int64_t offset = 0;                     // elements, from the value's element with all indices 0
+};
+
+// Where a step's run-time scalar comes from. What follows from extents is part of the lowering, since that is made for
+// them.
+enum class ScalarSource : uint8_t {
+  kRunTimeAttribute,  // index: among the schema's run-time attributes; run_time_scalar(schema, index, value, dtype)
+  kOperand,           // index: of the call's input that is a scalar; convert_scalar(bits, its dtype, dtype)
+  kValue              // bits
+};
+
+struct StepScalar {
+  ScalarSource source = ScalarSource::kValue;
+  int32_t index = 0;
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  ScalarBits bits{};
+};
+
+// An attribute for compute_plugin_op, in the form of compute_attribute.
+struct StepAttribute {
+  const char* name = "";  // immortal
+  int32_t kind = COMPUTE_KIND_INT64;
+  std::vector<int64_t> integers;  // INT64, and DTYPE as its id
+  std::vector<double> reals;      // FLOAT64
+  std::string text;               // STRING
+};
+
+// One compute_plugin_op.
+struct Step {
+  const char* name = "";  // of a primitive or, in a composite lowering, of the op itself; immortal
+  int32_t version = 1;
+  bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
+  std::vector<StepOperand> inputs;
+  std::vector<StepOperand> outputs;
+  std::vector<StepAttribute> attributes;
+  std::vector<TypedExpression> expressions;
+  std::vector<StepScalar> scalars;
+};
+
+struct Temporary {
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  int64_t size_bytes = 0;
+  int64_t offset_bytes = 0;  // in the one block; set by layout_temporaries
+};
+
+struct Lowering {
+  std::vector<Step> steps;  // none where no output has elements
+  std::vector<Temporary> temporaries;
+  int64_t temporary_bytes = 0;
+  bool is_composite = false;  // the only step is the op itself, offered to the plugin first
+};
+
+// What a lowering depends on besides the call.
+struct LoweringTarget {
+  struct Output {
+    compute_dtype dtype;
+    std::span<const int64_t> shape;
+    std::span<const int64_t> strides;
+  };
+  std::span<const Output> outputs;  // as inferred; strides row-major or those of the tensor written into
+  bool in_place = false;            // output 0 is the identical view of input 0
+  bool has_float64 = true;          // the device computes in float64
+};
+
+}  // namespace compute

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is called, as the rules of ops see it.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/expressions/expression.hpp"
+#include "core/ops/schema.hpp"
+
+namespace compute {
+
+// An operand as inference sees it. The pointers are the caller's and valid during the call.
+struct OperandDesc {
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that was not given
+  int32_t rank = 0;
+  const int64_t* shape = nullptr;
+  const int64_t* strides = nullptr;  // elements
+  bool is_scalar = false;            // a host scalar, given by value: rank 0, no memory
+  bool weak = false;                 // only with is_scalar
+
+  std::span<const int64_t> extents() const noexcept { return {shape, static_cast<size_t>(rank)}; }
+};
+
+struct OpCall {
+  const OpSchema& schema;
+  const Attributes& attributes;
+  std::span<const OperandDesc> inputs;
+};
+
+// A user's expression over operands: the template's inputs, then its scalars (is_scalar is implied for those).
+struct MapCall {
+  const ExpressionTemplate& expression;
+  std::span<const OperandDesc> operands;
+  std::span<const compute_dtype> wanted = {};  // dtype per output, NONE where none is wanted; empty: none at all
+  std::span<const int64_t> wanted_shape = {};  // index space of an expression without inputs
+};
+
+struct OutputDesc {
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  std::vector<int64_t> shape;
+};
+
+}  // namespace compute

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/selection/device.hpp"
+
+#include <fmt/format.h>
+
+void compute_device::throw_unusable() const {
+  using compute::Error;
+  switch (health.load()) {
+    case COMPUTE_HEALTH_FORKED:
+      throw Error(COMPUTE_ERROR_FORKED,
+                  fmt::format("{} was opened before fork() and plugin {} cannot take it into the child; fork before it is opened, or "
+                              "start the child by exec",
+                              name, entry.info.plugin));
+    case COMPUTE_HEALTH_CONTEXT_LOST:
+      throw Error(COMPUTE_ERROR_CONTEXT_LOST, fmt::format("{} has lost its context; opening it again makes a new handle that works", name));
+    case COMPUTE_HEALTH_DEVICE_LOST:
+      throw Error(COMPUTE_ERROR_DEVICE_LOST, fmt::format("{} is lost: it does not answer any more and cannot be opened again in this process", name));
+    default:
+      throw Error(COMPUTE_ERROR_RESTART_REQUIRED, fmt::format("{} can be used again after a restart of the process only", name));
+  }
+}
+
+void compute_device::note_error(compute_error_code code) noexcept {
+  int32_t severity = COMPUTE_HEALTH_GOOD;
+  if (code == COMPUTE_ERROR_CONTEXT_LOST) severity = COMPUTE_HEALTH_CONTEXT_LOST;
+  if (code == COMPUTE_ERROR_DEVICE_LOST) severity = COMPUTE_HEALTH_DEVICE_LOST;
+  if (code == COMPUTE_ERROR_RESTART_REQUIRED) severity = COMPUTE_HEALTH_RESTART_REQUIRED;
+  int32_t now = health.load();
+  while (severity > now && !health.compare_exchange_weak(now, severity)) {
+  }
+}
+
+void compute_device::check(compute_error* error) {
+  if (error == nullptr) return;
+  note_error(error->code);
+  throw compute::Error::adopt(error).on_device(name);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The choice of a device: what a selector asks for, applied to the devices that are there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/loading/device_entry.hpp"
+#include "core/selection/selector.hpp"
+
+namespace compute {
+
+struct Refusal {
+  std::string name;    // a selector's item, or a device
+  std::string reason;  // one line
+};
+
+struct DeviceChoice {
+  std::optional<size_t> device;   // an index into the records; empty where nothing matched
+  std::optional<size_t> item;     // the selector's item that chose it
+  std::vector<Refusal> failures;  // the items that were tried before it, or all
+  std::vector<Refusal> others;    // every other device, and why it was not chosen
+  std::string warning;            // one line where something better was asked for and could not be had, else empty
+};
+
+// Chooses a device; reads nothing but its arguments. An unset selector is taken as `auto`.
+//
+// `auto` ranks by kind (discrete GPU, integrated GPU, accelerator, CPU), then the manifest's priority, then the
+// plugin's score, then name; among CPUs the plugin `cpu` goes first. A caller whose device fails to open marks its
+// record as not usable and asks again.
+//
+// Throws INVALID_ARGUMENT, with a caret, where an item names a device of a platform (`cuda0:1`) and the plugin has
+// none.
+DeviceChoice choose_device(const Selector& selector, std::span<const DeviceRecord> devices,
+                           std::span<const PluginProblem> problems);
+
+// One line that says why `choice` holds no device: `COMPUTE_DEVICE "cuda3": cuda has no device 3 (it has cuda0)`.
+std::string failure_message(const Selector& selector, const DeviceChoice& choice);
+
+// The line of the log at first use, without its prefix: `using cuda0: NVIDIA H200 (0000:65:00.0), chosen by auto`.
+std::string selection_message(const DeviceRecord& device, std::string_view origin);
+
+}  // namespace compute

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// How submissions ended: what the plugins report, and which results are worthless by it. docs/decisions/0008-faults.md
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "core/base/in_use.hpp"
+#include "core/selection/device.hpp"
+#include "core/streams/timeline.hpp"
+
+namespace compute {
+
+std::atomic<int64_t> reasons_to_look{0};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::unique_ptr<Failure> make_failure(const Timeline& timeline, Failure::Kind kind, uint64_t last_good, uint64_t seen,
+                                      compute_error* error) {
+  auto failure = std::make_unique<Failure>();
+  failure->timeline = &timeline;
+  failure->kind = kind;
+  failure->last_good = last_good;
+  failure->seen = std::max(seen, last_good + 1);
+  failure->error.reset(error);
+  return failure;
+}
+
+// What is left of a limit that began at `start`.
+int64_t rest_of(int64_t timeout_ns, Clock::time_point start) noexcept {
+  if (timeout_ns == COMPUTE_TIMEOUT_NONE || timeout_ns == 0) return timeout_ns;
+  const auto passed = std::chrono::nanoseconds(Clock::now() - start).count();
+  return std::max<int64_t>(0, timeout_ns - passed);
+}
+
+// What callers are told of it: which work it was, in the words of the stream that failed.
+Error words_of(const Failure& failure) {
+  const Timeline& timeline = *failure.timeline;
+  const std::string& device = timeline.device.name;
+  Error error = Error::adopt(copy_error(failure.error.get()));
+  if (error.device.empty()) error.device = device;
+  if (failure.kind != Failure::Kind::kStream) return error;
+  const uint64_t first = failure.last_good + 1;
+  if (error.op.empty() && first == failure.seen) error.op = timeline.name_of(first);
+  const std::string where = first == failure.seen
+                                ? timeline.name_of(first)
+                                : fmt::format("one of {} submissions, {} to {}", failure.seen - failure.last_good,
+                                              timeline.name_of(first), timeline.name_of(failure.seen));
+  if (error.code == COMPUTE_ERROR_KERNEL_FAILED) {
+    // A fault record's message begins with its op; what a plugin says itself knows of none.
+    error.message = fmt::format("{}: {}", where, error.message);
+  } else {
+    error.message = fmt::format("a stream of {} failed in {}: {}", device, where, error.message);
+  }
+  const bool keeps_code = error.code == COMPUTE_ERROR_KERNEL_FAILED || error.code == COMPUTE_ERROR_CONTEXT_LOST ||
+                          error.code == COMPUTE_ERROR_DEVICE_LOST || error.code == COMPUTE_ERROR_RESTART_REQUIRED;
+  if (!keeps_code) error.code = COMPUTE_ERROR_STREAM_FAILED;
+  return error;
+}
+
+}  // namespace
+
+// ---- What may be worthless ------------------------------------------------------------------------------------------
+
+void Timeline::reserve_sources_locked(size_t count) {
+  std::lock_guard guard(outcome_lock_);
+  if (sources_.capacity() - sources_.size() < count) sources_.reserve(2 * (sources_.size() + count));
+}
+
+void Timeline::depend_locked(const Source& source) noexcept {
+  std::lock_guard guard(outcome_lock_);
+  sources_.push_back(source);
+  note_unsettled_locked();
+}
+
+// With the outcome lock held.
+void Timeline::note_unsettled_locked() noexcept {
+  has_unsettled_.store(!sources_.empty() || !faults_.empty(), std::memory_order_release);
+}
+
+void Timeline::forget_sources() noexcept {
+  std::lock_guard guard(outcome_lock_);
+  sources_.clear();
+  note_unsettled_locked();
+}
+
+bool Timeline::is_unsettled(uint64_t number) const noexcept {
+  if (!has_unsettled()) return false;
+  std::lock_guard guard(outcome_lock_);
+  const auto source = std::lower_bound(sources_.begin(), sources_.end(), number,
+                                       [](const Source& a, uint64_t wanted) { return a.own < wanted; });
+  if (source != sources_.end() && source->own == number) return true;
+  const auto fault = std::lower_bound(faults_.begin(), faults_.end(), number,
+                                      [](const PendingFault& a, uint64_t wanted) { return a.number < wanted; });
+  return fault != faults_.end() && fault->number == number;
+}
+
+void Timeline::expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
+                                   std::shared_ptr<const void> records) {
+  std::lock_guard guard(outcome_lock_);
+  faults_.push_back({number, op, fault, std::move(records), false, {}});
+  note_unsettled_locked();
+}
+
+Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device) {
+  std::string message = fmt::format("{}: index {} is out of range for an extent of {}", op, fault.value, fault.limit);
+  if (fault.position >= 0) message += fmt::format(", at position {}", fault.position);
+  Error error(COMPUTE_ERROR_KERNEL_FAILED, std::move(message));
+  error.op = op;
+  error.argument = fault.argument;
+  error.device = device.name;
+  return error;
+}
+
+// ---- What has failed ------------------------------------------------------------------------------------------------
+
+// `failure` is the stream's, unless one came before.
+void Timeline::take_failure(const Failure* failure) noexcept {
+  reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
+  const Failure* expected = nullptr;
+  failure_.compare_exchange_strong(expected, failure, std::memory_order_acq_rel);
+}
+
+void Timeline::fail(uint64_t last_good, uint64_t seen, compute_error* error, bool ended) noexcept {
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> owned(error, compute_error_free);
+  const Failure* death = death_.load(std::memory_order_acquire);
+  if (death == nullptr) {
+    try {
+      auto failure = make_failure(*this, Failure::Kind::kStream, std::max(last_good, reached()), seen, owned.get());
+      static_cast<void>(owned.release());
+      reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
+      if (death_.compare_exchange_strong(death, failure.get(), std::memory_order_acq_rel)) {
+        death = failure.release();
+        take_failure(death);
+      }
+    } catch (const std::bad_alloc&) {
+      return;  // the plugin says it again when it is asked next
+    }
+  }
+  if (ended) note_end(*death);
+}
+
+void Timeline::note_end(const Failure& death) noexcept {
+  std::lock_guard guard(outcome_lock_);
+  if (death.ended.exchange(true, std::memory_order_acq_rel)) return;
+  std::erase_if(sources_, [&](const Source& source) { return source.own > death.last_good; });
+  std::erase_if(faults_, [&](const PendingFault& pending) { return pending.number > death.last_good; });
+  note_unsettled_locked();
+}
+
+void Timeline::spoil_by(uint64_t number, const Failure* failure) {
+  std::lock_guard guard(outcome_lock_);
+  const auto at = std::lower_bound(spoilt_.begin(), spoilt_.end(), number,
+                                   [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
+  if (at != spoilt_.end() && at->number == number) return;
+  const bool own = failure->timeline == this;
+  spoilt_.insert(at, {number, failure, own});
+}
+
+void Timeline::spoil(uint64_t number, const Error& error) noexcept {
+  try {
+    auto failure = make_failure(*this, Failure::Kind::kOwnWords, number - 1, number, make_error(error));
+    reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
+    spoil_by(number, failure.get());
+    static_cast<void>(failure.release());
+  } catch (const std::bad_alloc&) {
+    // The caller has the error all the same.
+  }
+}
+
+void Timeline::note_unfilled(uint64_t number) {
+  {
+    std::lock_guard guard(outcome_lock_);
+    if (!unfilled_) {
+      unfilled_ = make_failure(*this, Failure::Kind::kOwnWords, number - 1, number,
+                               make_error(Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                                                "the tensor holds no values: the graph that it was recorded in has not run")));
+    }
+  }
+  spoil_by(number, unfilled_.get());
+  reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void Timeline::restore(uint64_t number) noexcept {
+  std::lock_guard guard(outcome_lock_);
+  if (std::erase_if(spoilt_, [&](const Spoilt& entry) { return entry.number == number; }) == 0) return;
+  reasons_to_look.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Timeline::require_healthy() const {
+  if (const Failure* failure = this->failure()) throw_failure(*failure);
+}
+
+// Numbers that read from each other in turn make many ways to one: each is looked at once.
+const Failure* Timeline::poison(uint64_t number) {
+  std::set<std::pair<Timeline*, uint64_t>> seen;
+  std::vector<std::pair<Timeline*, uint64_t>> open{{this, number}};
+  while (!open.empty()) {
+    const auto [timeline, at] = open.back();
+    open.pop_back();
+    const Failure* death = timeline->death_.load(std::memory_order_acquire);
+    if (death != nullptr && at > death->last_good) return death;
+    std::lock_guard guard(timeline->outcome_lock_);
+    const auto spoilt = std::lower_bound(timeline->spoilt_.begin(), timeline->spoilt_.end(), at,
+                                         [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
+    if (spoilt != timeline->spoilt_.end() && spoilt->number == at) return spoilt->failure;
+    auto source = std::lower_bound(timeline->sources_.begin(), timeline->sources_.end(), at,
+                                   [](const Source& a, uint64_t wanted) { return a.own < wanted; });
+    if (source == timeline->sources_.end() || source->own != at) continue;
+    if (!seen.emplace(timeline, at).second) continue;
+    for (; source != timeline->sources_.end() && source->own == at; ++source) {
+      if (!source->onwards) open.emplace_back(source->other, source->number);
+    }
+  }
+  return nullptr;
+}
+
+// ---- What the plugin says -------------------------------------------------------------------------------------------
+
+// Reads the records of what has been reached. They are complete because this stream's own plugin stream said so: that another stream,
+// which waited for this one, has come further says nothing about them.
+void Timeline::check_faults(uint64_t reached) {
+  if (!has_unsettled()) return;
+  std::vector<PendingFault> finished;  // destroyed without the lock
+  std::lock_guard guard(outcome_lock_);
+  const auto end = std::find_if(faults_.begin(), faults_.end(), [&](const PendingFault& pending) { return pending.number > reached; });
+  if (end == faults_.begin()) return;
+  std::vector<std::unique_ptr<Failure>> found;
+  for (auto pending = faults_.begin(); pending != end; ++pending) {
+    const bool has_own = pending->fault->code != COMPUTE_FAULT_NONE;
+    if (!has_own && !pending->shares_fault) continue;
+    const compute_plugin_fault fault = has_own ? *pending->fault : pending->shared;
+    auto failure = make_failure(*this, Failure::Kind::kFault, pending->number - 1, pending->number,
+                                make_error(fault_error(pending->op, fault, device)));
+    found.push_back(std::move(failure));
+    // Runs of one graph share their records: which of those that are queued wrote this one is unknown.
+    for (auto later = pending + 1; has_own && later != faults_.end(); ++later) {
+      if (later->fault != pending->fault) continue;
+      later->shares_fault = true;
+      later->shared = fault;
+    }
+  }
+  finished.reserve(static_cast<size_t>(end - faults_.begin()));
+  spoilt_.reserve(spoilt_.size() + found.size());
+  // Nothing fails from here on.
+  for (std::unique_ptr<Failure>& failure : found) {
+    const auto at = std::lower_bound(spoilt_.begin(), spoilt_.end(), failure->seen,
+                                     [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
+    if (at == spoilt_.end() || at->number != failure->seen) spoilt_.insert(at, {failure->seen, failure.get(), true});
+    take_failure(failure.release());
+  }
+  for (auto pending = faults_.begin(); pending != end; ++pending) {
+    *pending->fault = {};
+    finished.push_back(std::move(*pending));
+  }
+  faults_.erase(faults_.begin(), end);
+  note_unsettled_locked();
+}
+
+// Asks the streams that numbers up to `reached` read from how those ended, since only they know. Returns up to which number that is known.
+uint64_t Timeline::settle_sources(uint64_t reached, int64_t timeout_ns) {
+  struct Asked {
+    Timeline* timeline;
+    uint64_t mark;
+    uint64_t done;
+  };
+  const auto start = Clock::now();
+  std::vector<Asked> asked;
+  std::vector<std::pair<Timeline*, uint64_t>> open{{this, reached}};
+  while (!open.empty()) {
+    const auto [timeline, number] = open.back();
+    open.pop_back();
+    std::lock_guard guard(timeline->outcome_lock_);
+    for (const Source& source : timeline->sources_) {
+      if (source.own > number) break;
+      if (source.other == timeline || source.other == this || source.other->has_ended(source.number)) continue;
+      const uint64_t mark = std::max(source.mark, source.number);
+      auto known = std::find_if(asked.begin(), asked.end(), [&](const Asked& one) { return one.timeline == source.other; });
+      if (known == asked.end()) {
+        asked.push_back({source.other, mark, 0});
+      } else if (known->mark < mark) {
+        known->mark = mark;
+      } else {
+        continue;
+      }
+      open.emplace_back(source.other, mark);
+    }
+  }
+  bool all_known = true;
+  for (Asked& one : asked) {
+    Timeline& other = *one.timeline;
+    const StreamInUse stream(other);
+    if (stream.handle() == 0) {
+      one.done = other.reached();
+      continue;  // given back, so it has ended
+    }
+    compute_error* error = timeout_ns == 0
+                               ? other.ask_plugin(stream.handle(), &one.done)
+                               : other.sync_plugin(stream.handle(), one.mark, rest_of(timeout_ns, start), &one.done);
+    if (error != nullptr) {
+      other.device.note_error(error->code);
+      other.fail(one.done, other.submitted(), error, true);
+    }
+    other.check_faults(one.done);
+    all_known = all_known && (one.done >= one.mark || other.has_ended(one.mark));
+  }
+  if (all_known) {
+    for (const Asked& one : asked) one.timeline->publish(std::min(one.done, one.mark));
+    return reached;
+  }
+  std::lock_guard guard(outcome_lock_);
+  for (const Source& source : sources_) {
+    if (source.own > reached) break;
+    if (source.other != this && !source.other->has_ended(source.number)) return source.own - 1;
+  }
+  return reached;
+}
+
+// Numbers up to `reached` have ended, and it is known how those did that they read from.
+void Timeline::publish(uint64_t reached) {
+  if (has_unsettled()) {
+    std::vector<Source> ready;
+    {
+      std::lock_guard guard(outcome_lock_);
+      for (const Source& source : sources_) {
+        if (source.own > reached) break;
+        ready.push_back(source);
+      }
+    }
+    if (any_failure()) {
+      for (const Source& source : ready) {
+        const Failure* failure = source.other->poison(source.number);
+        if (failure == nullptr) continue;
+        if (!source.onwards) {
+          spoil_by(source.own, failure);
+        } else {
+          auto own = make_failure(*this, Failure::Kind::kOwnWords, source.own - 1, submitted(), make_error(words_of(*failure)));
+          take_failure(own.release());
+        }
+      }
+    }
+    std::lock_guard guard(outcome_lock_);
+    std::erase_if(sources_, [&](const Source& source) { return source.own <= reached; });
+    note_unsettled_locked();
+  }
+  reach(reached);
+}
+
+void Timeline::take_plugin_answer(compute_error* error, uint64_t reached, int64_t timeout_ns) noexcept {
+  if (error != nullptr) {
+    device.note_error(error->code);
+    fail(reached, submitted(), error, true);
+  }
+  if (!has_unsettled()) {
+    reach(reached);
+    return;
+  }
+  try {
+    check_faults(reached);
+    publish(settle_sources(reached, timeout_ns));
+  } catch (const std::bad_alloc&) {
+    // Nothing counts as reached until it is known how it ended.
+  }
+}
+
+compute_error* Timeline::sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) noexcept {
+  const Parked parked;
+  const auto last_mark = [this] { return last_mark_.load(std::memory_order_acquire); };
+  return device.table.stream_sync(stream, number, timeout_ns, last_mark, out_reached);
+}
+
+compute_error* Timeline::ask_plugin(uint64_t stream, uint64_t* out_reached) noexcept {
+  const auto last_mark = [this] { return last_mark_.load(std::memory_order_acquire); };
+  return device.table.stream_reached(stream, last_mark, out_reached);
+}
+
+void Timeline::sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept {
+  const auto start = Clock::now();
+  uint64_t done = 0;
+  compute_error* error = sync_plugin(stream, mark, timeout_ns, &done);
+  take_plugin_answer(error, done, rest_of(timeout_ns, start));
+}
+
+void Timeline::ask() noexcept {
+  const StreamInUse stream(*this);
+  if (stream.handle() == 0) return;
+  uint64_t done = 0;
+  compute_error* error = ask_plugin(stream.handle(), &done);
+  take_plugin_answer(error, done, 0);
+}
+
+// ---- What callers are told ------------------------------------------------------------------------------------------
+
+bool Timeline::wait(uint64_t number, int64_t timeout_ns) {
+  if (!wait_for_end(number, timeout_ns) && !any_failure()) return false;
+  if (any_failure()) {
+    if (const Failure* failure = poison(number)) {
+      {
+        std::lock_guard guard(outcome_lock_);
+        for (Spoilt& entry : spoilt_) entry.told = entry.told || entry.number == number;
+      }
+      throw_failure(*failure);
+    }
+  }
+  return has_ended(number);
+}
+
+bool Timeline::wait_for_all(uint64_t number, int64_t timeout_ns) {
+  const bool ended = wait_for_end(number, timeout_ns);
+  report(number);
+  return ended;
+}
+
+void Timeline::report(uint64_t number) {
+  if (!any_failure()) return;
+  require_healthy();
+  const Failure* found = nullptr;
+  {
+    std::lock_guard guard(outcome_lock_);
+    for (Spoilt& entry : spoilt_) {
+      if (entry.number > number) break;
+      if (entry.told) continue;
+      if (found == nullptr) found = entry.failure;
+      entry.told = true;
+    }
+  }
+  if (found != nullptr) throw_failure(*found);
+}
+
+const Failure* Timeline::untold() noexcept {
+  if (!any_failure()) return nullptr;
+  const Failure* failure = this->failure();
+  if (failure != nullptr && !failure->told.load(std::memory_order_acquire)) return failure;
+  const Failure* death = death_.load(std::memory_order_acquire);
+  return death != nullptr && !death->told.load(std::memory_order_acquire) ? death : nullptr;
+}
+
+void throw_failure(const Failure& failure) {
+  failure.told.store(true, std::memory_order_release);
+  throw words_of(failure);
+}
+
+}  // namespace compute

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The handles of streams and events.
+#pragma once
+
+#include "core/base/handle.hpp"
+#include "core/selection/device.hpp"
+#include "core/streams/timeline.hpp"
+
+struct compute_stream : compute::Handle<compute::HandleKind::kStream> {
+  compute_stream(compute::Device& device, compute::Timeline& timeline) : device(device), timeline(timeline) {}
+  // A view of a timeline that belongs to somebody else.
+  struct Borrowed {};
+  compute_stream(compute::Device& device, compute::Timeline& timeline, Borrowed)
+      : device(device), timeline(timeline), borrowed_(true) {}
+  ~compute_stream();
+
+  compute::Device& device;
+  compute::Timeline& timeline;
+
+  bool is_borrowed() const noexcept { return borrowed_; }
+
+ private:
+  const bool borrowed_ = false;
+};
+
+struct compute_event : compute::Handle<compute::HandleKind::kEvent> {
+  compute_event(compute::Timeline& timeline, uint64_t number) : timeline(timeline), number(number) {}
+
+  compute::Timeline& timeline;
+  const uint64_t number;
+};

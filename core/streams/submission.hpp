@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting work on a timeline in an order that respects every other use of its buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/small_vector.hpp"
+#include "core/streams/hazards.hpp"
+#include "core/streams/timeline.hpp"
+
+namespace compute {
+
+struct Use {
+  Hazards* hazards = nullptr;  // of the memory
+  bool write = false;
+  bool covers = true;  // a write that overwrites the whole buffer, so that earlier failures no longer matter
+};
+
+// The time between finding out what a submission must come after and its acceptance by the plugin. The constructor locks the
+// timeline, orders it after every conflicting use of the buffers on other timelines, and records the uses under a new
+// number. The caller then submits exactly this work, and destroys the object. Throws, with nothing recorded, if the timeline has failed or an input
+// is poisoned.
+class Submission {
+ public:
+  // Sorts and merges `uses` in place; every one has a buffer. Work in several parts takes `numbers` numbers, of which the uses carry
+  // the last.
+  Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
+  ~Submission();
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  Timeline& timeline() const { return timeline_; }
+  uint64_t number() const { return number_; }
+  uint64_t first_number() const { return number_ - extra_numbers_; }
+
+  // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error; where part of
+  // the work was queued before it, what was to be written is worthless, and else it is as it was. `op` is what the error names if it names
+  // none.
+  void check(compute_error* error, const char* op = "") {
+    if (error != nullptr) [[unlikely]] refuse(error, op);
+    ++parts_;
+  }
+  // What this submission wrote is worthless, though the stream goes on.
+  void spoil(const Error& error) noexcept { timeline_.spoil(number_, error); }
+
+ private:
+  int64_t numbers() const { return static_cast<int64_t>(extra_numbers_) + 1; }
+  bool order_at_once(std::span<const Use> uses, const char* op);
+  void order_after_others(std::span<const Use> uses, const char* op);
+  SmallVector<Access, 8> look_at_contents(std::span<const Use> uses);
+  [[noreturn]] void refuse(compute_error* error, const char* op);
+  void note_overwritten(const Use& use);
+  void keep_contents() noexcept;
+
+  // Results of which it was not known whether they have values, with the work that they are of.
+  struct Overwritten {
+    struct Place {
+      Hazards* hazards;
+      Access last_write;
+    };
+    std::vector<Place> places;
+    int exceptions;  // in flight before
+  };
+
+  Timeline& timeline_;
+  uint64_t number_ = 0;
+  uint64_t extra_numbers_ = 0;
+  int32_t parts_ = 0;  // that are queued
+  std::unique_ptr<Overwritten> overwritten_;  // NULL: nothing
+};
+
+}  // namespace compute

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/streams/timeline.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/base/per_thread.hpp"
+#include "core/selection/device.hpp"
+
+namespace compute {
+namespace {
+
+// All timelines ever made, and those that wait for their last work or for a new stream.
+struct Population {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Timeline>> all;
+  std::vector<Timeline*> retiring;  // stream still open in the plugin
+  std::vector<Timeline*> idle;      // ready for a new stream
+};
+
+Population& population() {
+  static auto* const immortal = new Population;
+  return *immortal;
+}
+
+std::atomic<Timeline*> made_last{nullptr};
+
+constexpr size_t kMarksKept = 16;
+
+}  // namespace
+
+// Made under the population's lock.
+Timeline::Timeline(uint32_t id, compute_device& device)
+    : id(id), device(device), made_before(made_last.load(std::memory_order_relaxed)) {
+  marks_.reserve(kMarksKept);
+  made_last.store(this, std::memory_order_release);
+}
+
+Timeline* last_timeline_made() noexcept { return made_last.load(std::memory_order_acquire); }
+
+void Timeline::reach(uint64_t number) noexcept {
+  uint64_t now = reached_.load(std::memory_order_relaxed);
+  while (now < number && !reached_.compare_exchange_weak(now, number, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+// A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued that can only be waited
+// for by the mark.
+void Timeline::mark_at_locked(uint64_t number) {
+  last_mark_.store(number, std::memory_order_release);  // before it is made: others may see it reached at once
+  if (compute_error* error = device.table.stream_mark(plugin_stream, number)) {
+    ask();
+    if (failure() == nullptr) device.check(error);
+    compute_error_free(error);
+    require_healthy();
+  }
+  try {
+    marks_.push_back(number);
+  } catch (const std::bad_alloc&) {
+    marks_.back() = number;  // stands for the one before it, too
+  }
+}
+
+uint64_t Timeline::marked_locked(uint64_t number) {
+  const uint64_t done = reached_.load(std::memory_order_acquire);
+  std::erase_if(marks_, [&](uint64_t mark) { return mark <= done; });
+  const auto found = std::lower_bound(marks_.begin(), marks_.end(), number);
+  if (found != marks_.end()) return *found;
+  const uint64_t mark = submitted();
+  mark_at_locked(mark);
+  return mark;
+}
+
+void Timeline::wait_locked(uint64_t number) {
+  if (has_reached(number)) return;
+  const NotParked not_parked;
+  sync_with_plugin(plugin_stream, number, COMPUTE_TIMEOUT_NONE);
+  if (!has_reached(number)) require_healthy();
+}
+
+uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
+  if (other.has_ended(number)) return 0;
+  waits_.reserve(waits_.size() + 1);
+  const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const Wait& wait) { return wait.other == &other; });
+  if (known != waits_.end() && known->number >= number) return known->number;
+  uint64_t mark = 0;
+  try {
+    mark = other.marked_locked(number);
+  } catch (const Error&) {
+    if (other.has_ended(number)) return 0;  // it has failed just now
+    throw;
+  }
+  compute_error* error = device.table.stream_wait(plugin_stream, other.plugin_stream, mark);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);  // these two cannot wait for each other
+    const NotParked not_parked;
+    other.sync_with_plugin(other.plugin_stream, mark, COMPUTE_TIMEOUT_NONE);
+    return mark;
+  }
+  device.check(error);
+  if (known != waits_.end()) {
+    known->number = mark;
+  } else {
+    waits_.push_back({&other, mark});
+  }
+  return mark;
+}
+
+// The lock may be held for long: by a submission that runs on its thread, or by a plugin that does not return.
+bool Timeline::wait_for_end(uint64_t number, int64_t timeout_ns) {
+  if (has_ended(number)) return true;
+  if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) device.throw_unusable();
+  const Deadline deadline = deadline_after(timeout_ns);
+  const StreamInUse stream(*this);
+  uint64_t mark = 0;
+  {
+    std::unique_lock guard(lock, std::defer_lock);
+    if (deadline == Deadline::max()) {
+      guard.lock();
+    } else if (lock.try_lock_until(deadline)) {
+      guard = std::unique_lock(lock, std::adopt_lock);
+    } else {
+      return false;
+    }
+    if (immediate) return true;  // the submission that ran on another thread held the lock until it was done
+    if (stream.handle() != 0) {
+      try {
+        mark = marked_locked(number);
+      } catch (const Error&) {
+        if (!has_ended(number)) throw;
+      }
+    }
+  }
+  if (mark != 0) sync_with_plugin(stream.handle(), mark, left_until(deadline));
+  return has_ended(number);
+}
+
+void Timeline::poll() noexcept {
+  if (immediate || reached() >= submitted()) return;
+  if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) return;
+  const StreamInUse stream(*this);
+  if (stream.handle() == 0) return;
+  {
+    std::unique_lock guard(lock, std::defer_lock);
+    if (guard.try_lock()) {
+      try {
+        marked_locked(submitted());
+      } catch (...) {
+        // Asking is enough: the answer below carries the failure.
+      }
+    }
+  }
+  ask();
+}
+
+void Timeline::throttle() {
+  const StreamInUse stream(*this);
+  uint64_t mark = 0;
+  {
+    std::lock_guard guard(lock);
+    if (immediate || stream.handle() == 0) return;
+    const uint64_t now = submitted();
+    if (now % kPollEvery == kPollEvery - 1) {
+      marked_locked(now);
+      ask();
+    }
+    if (now - reached() < kInFlightLimit) return;
+    mark = marked_locked(now - kInFlightLimit / 2);
+  }
+  sync_with_plugin(stream.handle(), mark, COMPUTE_TIMEOUT_NONE);
+}
+
+std::string Timeline::name_of(uint64_t number) const {
+  const char* name = submitted() - number < names_.size() ? names_[number % names_.size()].load(std::memory_order_relaxed) : nullptr;
+  return name != nullptr ? std::string(name) : fmt::format("submission {}", number);
+}
+
+// ---- Making, finding and recycling -----------------------------------------------------------------------------------
+
+class TimelineRecycler {
+ public:
+  // Closes the streams of retired timelines whose work is done. Called with the population locked.
+  static void sweep(Population& all) noexcept {
+    std::erase_if(all.retiring, [&](Timeline* timeline) {
+      if (timeline->device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) return true;
+      timeline->poll();
+      if (!timeline->has_ended(timeline->submitted())) return false;
+      std::unique_lock guard(timeline->lock, std::try_to_lock);
+      if (!guard.owns_lock()) return false;
+      // Whoever begins to use the stream from now on finds none; whoever has begun is waited for.
+      const uint64_t stream = timeline->plugin_stream.exchange(0, std::memory_order_seq_cst);
+      if (timeline->users_.load(std::memory_order_seq_cst) != 0) {
+        timeline->plugin_stream.store(stream, std::memory_order_seq_cst);
+        return false;
+      }
+      if (stream != 0) timeline->device.table.stream_destroy(stream);
+      timeline->marks_.clear();
+      timeline->waits_.clear();
+      timeline->forget_sources();
+      if (timeline->failure() != nullptr) return true;
+      try {
+        all.idle.push_back(timeline);
+      } catch (const std::bad_alloc&) {
+        // It is not recycled then.
+      }
+      return true;
+    });
+  }
+};
+
+Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_t priority) {
+  Population& all = population();
+  Timeline* timeline = nullptr;
+  {
+    std::lock_guard guard(all.mutex);
+    TimelineRecycler::sweep(all);
+    const auto found = std::find_if(all.idle.begin(), all.idle.end(), [&](Timeline* idle) { return &idle->device == &device; });
+    if (found != all.idle.end()) {
+      timeline = *found;
+      all.idle.erase(found);
+    } else {
+      all.all.reserve(all.all.size() + 1);
+      all.all.push_back(std::make_unique<Timeline>(static_cast<uint32_t>(all.all.size()), device));
+      timeline = all.all.back().get();
+    }
+  }
+  timeline->immediate = (plugin_flags & COMPUTE_PLUGIN_STREAM_IMMEDIATE) != 0;
+  timeline->untracked = false;
+  if (device.plugin != nullptr) {
+    uint64_t stream = 0;
+    if (compute_error* error = device.table.stream_create(plugin_flags, priority, reinterpret_cast<uint64_t>(timeline), &stream)) {
+      {
+        std::lock_guard guard(all.mutex);
+        all.idle.push_back(timeline);
+      }
+      device.check(error);
+    }
+    std::lock_guard guard(timeline->lock);
+    timeline->begin_stream(stream);
+  }
+  return *timeline;
+}
+
+void Timeline::close() noexcept {
+  std::lock_guard guard(lock);
+  if (const uint64_t stream = plugin_stream.exchange(0)) device.table.stream_destroy(stream);
+}
+
+void Timeline::retire() noexcept {
+  const InUse in_use;
+  if (!in_use.may_go_on()) return;
+  Population& all = population();
+  std::lock_guard guard(all.mutex);
+  try {
+    all.retiring.push_back(this);
+    TimelineRecycler::sweep(all);
+  } catch (const std::bad_alloc&) {
+    // The stream stays open.
+  }
+}
+
+std::vector<Timeline*> timelines_of(const compute_device& device) {
+  Population& all = population();
+  std::lock_guard guard(all.mutex);
+  std::vector<Timeline*> found;
+  for (const auto& timeline : all.all) {
+    if (&timeline->device == &device) found.push_back(timeline.get());
+  }
+  return found;
+}
+
+namespace {
+
+// The default timelines of one thread, one per immediate device. At the thread's end their numbers have all been reached.
+struct ThreadTimelines {
+  struct Entry {
+    compute_device* device;
+    Timeline* timeline;
+    pid_t process;
+  };
+  std::vector<Entry> entries;
+
+  ~ThreadTimelines();
+};
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local compute_device* last_device = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Timeline* last_timeline = nullptr;
+
+ThreadTimelines::~ThreadTimelines() {
+  last_device = nullptr;
+  last_timeline = nullptr;
+  for (const Entry& entry : entries) entry.timeline->retire();
+}
+
+}  // namespace
+
+Timeline& default_timeline(compute_device& device) {
+  if (last_device == &device && (!any_failure() || last_timeline->failure() == nullptr)) return *last_timeline;
+  if (device.immediate) {
+    std::vector<ThreadTimelines::Entry>& entries = PerThread<ThreadTimelines>::get().entries;
+    for (auto& entry : entries) {
+      if (entry.device == &device) {
+        if (entry.timeline->failure() != nullptr) {
+          Timeline& fresh = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0);
+          entry.timeline->retire();
+          entry.timeline = &fresh;
+        }
+        last_device = &device;
+        last_timeline = entry.timeline;
+        return *entry.timeline;
+      }
+    }
+    entries.reserve(entries.size() + 1);
+    Timeline& timeline = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0);
+    entries.push_back({&device, &timeline, getpid()});
+    last_device = &device;
+    last_timeline = &timeline;
+    return timeline;
+  }
+  static std::mutex mutex;
+  static auto* const timelines = new std::vector<std::pair<compute_device*, Timeline*>>;
+  std::lock_guard guard(mutex);
+  for (auto& [owner, timeline] : *timelines) {
+    if (owner == &device) {
+      if (timeline->failure() != nullptr) {
+        Timeline& fresh = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_DEFAULT, 0);
+        timeline->retire();
+        timeline = &fresh;
+      }
+      last_device = &device;
+      last_timeline = timeline;
+      return *timeline;
+    }
+  }
+  Timeline& timeline = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_DEFAULT, 0);
+  timelines->emplace_back(&device, &timeline);
+  last_device = &device;
+  last_timeline = &timeline;
+  return timeline;
+}
+
+}  // namespace compute
