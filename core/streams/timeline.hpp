@@ -16,7 +16,6 @@
 #include "core/base/deadline.hpp"
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
-#include "core/streams/hazards.hpp"
 
 struct compute_device;
 

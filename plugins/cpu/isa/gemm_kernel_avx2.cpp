@@ -9,4 +9,4 @@
 #define COMPUTE_GEMM_DEPTH_BYTES 1536
 #define COMPUTE_GEMM_PANEL_BYTES (24 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (192 << 10)
-#include "plugins/cpu/gemm_kernel.inc"
+#include "plugins/cpu/isa/gemm_kernel.inc"
