@@ -62,7 +62,7 @@ class InPlugin {
   ~InPlugin() { compute_in_plugin[0] = '\0'; }
 };
 
-[[noreturn]] void reject(const std::string& why) { throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, why); }
+[[noreturn]] void reject_file(const std::string& why) { throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, why); }
 
 // What has run out for now is no verdict: the step is taken again at the next call.
 [[noreturn]] void throw_shortage(const PluginReport& report, const std::string& what) {
@@ -89,9 +89,9 @@ auto entered(const PluginReport& report, const char* function, Call call) {
   } catch (const std::bad_alloc&) {
     throw_shortage(report, std::string("out of memory in ") + function);
   } catch (const std::exception& exception) {
-    reject(std::string(function) + " threw an exception: " + exception.what());
+    reject_file(std::string(function) + " threw an exception: " + exception.what());
   } catch (...) {
-    reject(std::string(function) + " threw an exception");
+    reject_file(std::string(function) + " threw an exception");
   }
 }
 
@@ -114,7 +114,7 @@ std::string range_text(uint32_t least, uint32_t most) {
 
 void require_common_version(uint32_t least, uint32_t most, const char* who) {
   if (least != 0 && least <= most && least <= kInterfaceMax && most >= kInterfaceMin) return;
-  reject(std::string(who) + " states interface " + range_text(least, most) + ", this library has " +
+  reject_file(std::string(who) + " states interface " + range_text(least, most) + ", this library has " +
          range_text(kInterfaceMin, kInterfaceMax));
 }
 
@@ -218,15 +218,15 @@ void Loader::refuse(Candidate& candidate, const Error& error) {
 
 // What can be said without entering the file, and its trial in another process.
 void Loader::admit(Candidate& candidate) {
-  if (!candidate.found.distrust.empty()) reject("it is not opened: " + candidate.found.distrust);
+  if (!candidate.found.distrust.empty()) reject_file("it is not opened: " + candidate.found.distrust);
   if (candidate.found.name_is_known) {
-    if (const std::string why = why_not_ours(candidate.found, candidate.found.name); !why.empty()) reject(why);
+    if (const std::string why = why_not_ours(candidate.found, candidate.found.name); !why.empty()) reject_file(why);
     negotiate(candidate);
   }
   if (candidate.found.manifest) {
     const Manifest& manifest = *candidate.found.manifest;
     if (!manifest.arch.empty() && !kArchitecture.empty() && manifest.arch != kArchitecture) {
-      reject("its manifest says that it is for " + manifest.arch + ", not " + std::string(kArchitecture));
+      reject_file("its manifest says that it is for " + manifest.arch + ", not " + std::string(kArchitecture));
     }
     if (manifest.interface_max != 0) {
       require_common_version(manifest.interface_min, manifest.interface_max, "its manifest");
@@ -236,8 +236,8 @@ void Loader::admit(Candidate& candidate) {
   // dlopen itself dies of a file that is shorter than its segments
   const ElfImage image = read_elf_file(candidate.found.real);
   if (image.is_short) throw_shortage(candidate.report, image.problem);
-  if (!image.problem.empty()) reject(image.problem);
-  if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) reject(crash);
+  if (!image.problem.empty()) reject_file(image.problem);
+  if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) reject_file(crash);
 }
 
 void Loader::load(Candidate& candidate) {
@@ -253,7 +253,7 @@ void Loader::load(Candidate& candidate) {
     } catch (...) {
       // A constructor threw, and the dynamic loader keeps its lock: nothing more can be loaded well. The trial in another process ends here.
       log(COMPUTE_LOG_ERROR, "load", "dlopen of " + printable(file.string(), kLongestPath) + " threw an exception");
-      reject("dlopen threw an exception: a constructor of the library's does not catch it");
+      reject_file("dlopen threw an exception: a constructor of the library's does not catch it");
     }
     if (!error) return;
     // Boost's code is always EBADF; the loader's own words name a library or symbol, the first that is missing
@@ -262,20 +262,20 @@ void Loader::load(Candidate& candidate) {
   }
   ElfDependencies dependencies = find_dependencies(file, ElfSearch::of_process());
   if (dependencies.is_short || tells_shortage(first)) throw_shortage(candidate.report, printable(first, kLongestPath));
-  if (!dependencies.problem.empty()) reject(dependencies.problem);
-  if (dependencies.missing.empty()) reject(printable(first, kLongestPath));
+  if (!dependencies.problem.empty()) reject_file(dependencies.problem);
+  if (dependencies.missing.empty()) reject_file(printable(first, kLongestPath));
   std::string names;
   for (const MissingLibrary& library : dependencies.missing) names += (names.empty() ? "" : ", ") + library.name;
   const size_t count = dependencies.missing.size();
   candidate.report.missing_libraries = std::move(dependencies.missing);
-  reject(std::to_string(count) + (count == 1 ? " library is missing: " : " libraries are missing: ") + names);
+  reject_file(std::to_string(count) + (count == 1 ? " library is missing: " : " libraries are missing: ") + names);
 }
 
 void Loader::query(Candidate& candidate) {
   const PluginCandidate& found = candidate.found;
   PluginReport& report = candidate.report;
   const auto symbol = [&](const char* name) {
-    if (!candidate.library.has(name)) reject(std::string("it does not export ") + name);
+    if (!candidate.library.has(name)) reject_file(std::string("it does not export ") + name);
     return &candidate.library.get<void()>(name);
   };
   const auto query_function = reinterpret_cast<compute_plugin_query_function>(symbol("compute_plugin_query"));
@@ -284,13 +284,13 @@ void Loader::query(Candidate& candidate) {
   const compute_plugin_manifest stated =
       read_plugin_struct(entered(report, "compute_plugin_query", query_function), "what compute_plugin_query returned");
   const std::string name = plugin_text(stated.name, "its name");
-  if (const std::string why = why_no_plugin_name(name); !why.empty()) reject("its name " + in_quotes(name) + " " + why);
-  if (const std::string why = why_not_ours(found, name); !why.empty()) reject(why);
+  if (const std::string why = why_no_plugin_name(name); !why.empty()) reject_file("its name " + in_quotes(name) + " " + why);
+  if (const std::string why = why_not_ours(found, name); !why.empty()) reject_file(why);
   if (found.manifest && found.manifest->name != to_lower(name)) {
-    reject("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
+    reject_file("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
   }
   if (found.name_is_known && found.name != to_lower(name)) {
-    reject("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) + "; compute_plugin_" +
+    reject_file("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) + "; compute_plugin_" +
            to_lower(name) + ".so would be its name");
   }
   report.name = to_lower(name);
@@ -310,7 +310,7 @@ void Loader::query(Candidate& candidate) {
 
   const std::string sanitizer = plugin_text(stated.sanitizer, "its sanitizer");
   if (!sanitizer.empty() && sanitizer != kSanitizer) {
-    reject("it was built with the sanitizer " + in_quotes(sanitizer) + ", this process " +
+    reject_file("it was built with the sanitizer " + in_quotes(sanitizer) + ", this process " +
            (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
@@ -318,7 +318,7 @@ void Loader::query(Candidate& candidate) {
   // A draft counts where the newest version of both is what they agreed on.
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
       stated.draft != COMPUTE_PLUGIN_DRAFT) {
-    reject("it was built for draft " + std::to_string(stated.draft) + " of the interface, this library has draft " +
+    reject_file("it was built for draft " + std::to_string(stated.draft) + " of the interface, this library has draft " +
            std::to_string(COMPUTE_PLUGIN_DRAFT));
   }
 }
@@ -326,7 +326,7 @@ void Loader::query(Candidate& candidate) {
 void Loader::negotiate(Candidate& candidate) const {
   for (const std::unique_ptr<Candidate>& other : candidates_) {
     if (other.get() != &candidate && other->is_good() && other->report.name == candidate.report.name) {
-      reject("another plugin called " + candidate.report.name + " was found first: " + printable(other->report.path, kLongestPath));
+      reject_file("another plugin called " + candidate.report.name + " was found first: " + printable(other->report.path, kLongestPath));
     }
   }
 }
@@ -385,7 +385,7 @@ void Loader::enter(Candidate& candidate) {
   for (const std::string& note : listing.notes) report.note += (report.note.empty() ? "" : "\n") + note;
   if (!listing.fault.empty()) {
     report.step = LoadStep::kOpened;
-    reject(listing.fault);
+    reject_file(listing.fault);
   }
   std::vector<KnownDevice> named =
       name_devices(candidate.plugin->name, candidate.plugin.get(), std::move(listing.devices));
@@ -414,9 +414,9 @@ void Loader::take_table(Candidate& candidate) {
   if (error != nullptr) {
     const Error failure = Error::adopt(take_plugin_error({plugin.name, ""}, "compute_plugin_open", error));
     if (is_shortage(failure)) throw_shortage(candidate.report, "compute_plugin_open failed: " + failure.message);
-    reject("compute_plugin_open failed: " + failure.message);
+    reject_file("compute_plugin_open failed: " + failure.message);
   }
-  if (table == nullptr) reject("compute_plugin_open returned no table");
+  if (table == nullptr) reject_file("compute_plugin_open returned no table");
   plugin.table.take(table, plugin.name);
   opened_.push_back(&plugin);
   candidate.has_table = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/common/compiling.hpp"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -35,6 +36,11 @@ class Gate {
     return immortal;
   }
 
+  Gate() {
+    // A child whose parent was registering a handler on another thread finds the C library's list locked for ever, and hangs in exit().
+    pthread_atfork([] { instance().registering_.lock(); }, [] { instance().go_on_after_fork(); }, [] { instance().registering_.unlock(); });
+  }
+
   void enter() {
     compiling_.fetch_add(1);
     if (is_ending_.load()) {
@@ -47,15 +53,30 @@ class Gate {
   void leave() {
     --own_depth;
     compiling_.fetch_sub(1);
-    register_handler();
+    register_or_owe();
   }
 
  private:
   // A compiler's first use registers much within a few milliseconds.
   static constexpr int kQuickTicks = 4000, kMostTicks = 8000;
 
+  // (registering_)
   void register_handler() {
     on_exit([](int, void* gate) { static_cast<Gate*>(gate)->close(); }, this);
+  }
+
+  // Does not wait: whoever forks may be waiting for this call.
+  void register_or_owe() {
+    if (const std::unique_lock guard(registering_, std::try_to_lock); guard) {
+      register_handler();
+    } else {
+      is_owed_.store(true);
+    }
+  }
+
+  void go_on_after_fork() {
+    if (is_owed_.exchange(false)) register_handler();
+    registering_.unlock();
   }
 
   void close() {
@@ -72,7 +93,7 @@ class Gate {
   void watch() {
     std::lock_guard guard(mutex_);
     if (!has_watch_) {
-      register_handler();
+      register_or_owe();
       sigset_t all, before;
       sigfillset(&all);
       for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
@@ -96,7 +117,10 @@ class Gate {
         work_.wait(guard, [this] { return compiling_.load() > 0; });
       }
       if (is_ending_.load()) return;
-      register_handler();
+      {
+        const std::lock_guard guard(registering_);
+        register_handler();
+      }
       std::this_thread::sleep_for(ticks < kQuickTicks ? std::chrono::microseconds(20) : std::chrono::microseconds(1000));
     }
   }
@@ -104,6 +128,8 @@ class Gate {
   const pid_t process_ = getpid();
   std::atomic<int> compiling_{0};
   std::atomic<bool> is_ending_{false};
+  std::mutex registering_;            // a handler; held by whoever forks, too
+  std::atomic<bool> is_owed_{false};  // one was to be registered during a fork
   std::mutex mutex_;
   std::condition_variable work_;
   bool has_watch_ = false;

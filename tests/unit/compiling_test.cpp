@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -31,6 +32,40 @@ TEST(Compiling, ExitWaitsForACompilerThatHangsWithinOneLimit) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+// The child of a fork may call exit(), also where another thread of its parent was registering handlers.
+TEST(Compiling, ForksWhileOthersCompile) {
+  const pid_t parent = fork();
+  if (parent == 0) {
+    std::atomic<bool> is_over = false;
+    std::thread compiler([&] {
+      while (!is_over) {
+        { const Compiling compiling; }
+        const auto next = std::chrono::steady_clock::now() + std::chrono::microseconds(2);
+        while (std::chrono::steady_clock::now() < next) {
+        }
+      }
+    });
+    int hung = 0;
+    for (int i = 0; i < 100; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(20);
+        std::exit(0);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      hung += status != 0;
+      if (hung > 0) break;
+    }
+    is_over = true;
+    compiler.join();
+    _exit(hung);
+  }
+  int status = 0;
+  waitpid(parent, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
