@@ -13,8 +13,7 @@
 namespace compute {
 
 void set_setting(std::string_view name, Origin origin, std::optional<std::string_view> text) {
-  const Setting& row = find_setting(name);
-  change_process_config([&](Config& config) { config.set(row.id, origin, text); });
+  change_process_config([&](Config& config) { config.set(config.find(name).id, origin, text); });
   warn_of_settings();
 }
 

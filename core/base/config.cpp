@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -26,6 +27,8 @@ constexpr SettingId kNotYet[] = {SettingId::kProfile, SettingId::kPlacement, Set
 
 const Setting& setting_of(SettingId id) { return all_settings()[static_cast<size_t>(id)]; }
 
+std::atomic<void (*)(const Config&)> finder_of_declared{nullptr};
+
 }  // namespace
 
 bool process_is_privileged() { return getauxval(AT_SECURE) != 0; }
@@ -40,16 +43,50 @@ ConfigInputs ConfigInputs::of_process() {
   inputs.privileged = process_is_privileged();
   inputs.trust = files::Trust::of_process(inputs.privileged);
   inputs.trust.believe_neighbours(library_file());
+  if (const auto finder = finder_of_declared.load(std::memory_order_acquire)) inputs.find_declared = finder;
   return inputs;
 }
 
-Config::Config(ConfigInputs inputs) : inputs_(std::move(inputs)), values_(all_settings().size()) {
-  for (const Setting& setting : all_settings()) {
-    layer(setting.id, Origin::kDefault) = parse_setting(setting, Origin::kDefault, "default", "");
-  }
-  read_environment();
-  find_misspelt();
+void find_declared_settings_by(void (*finder)(const Config&)) noexcept { finder_of_declared.store(finder, std::memory_order_release); }
+
+Config::Config(ConfigInputs inputs) : inputs_(std::move(inputs)) {
+  take_rows();
   read_files();
+}
+
+// Those that have been declared since, with what the environment says of them.
+void Config::take_rows() {
+  const auto rows = all_settings();
+  const size_t first = values_.size();
+  try {
+    for (const Setting& setting : rows.subspan(first)) {
+      values_.emplace_back();
+      layer(setting.id, Origin::kDefault) = parse_setting(setting, Origin::kDefault, "default", "");
+    }
+    read_environment(first);
+  } catch (...) {
+    values_.resize(first);
+    throw;
+  }
+}
+
+void Config::learn() {
+  if (inputs_.find_declared) inputs_.find_declared(*this);
+  if (values_.size() == all_settings().size()) return;
+  Config changed = *this;
+  changed.take_rows();
+  changed.read_files();
+  *this = std::move(changed);
+}
+
+const Setting& Config::find(std::string_view name) {
+  try {
+    return find_setting(name);
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_NOT_FOUND) throw;
+  }
+  learn();
+  return find_setting(name);
 }
 
 std::optional<SettingValue>& Config::layer(SettingId id, Origin origin) {
@@ -57,6 +94,8 @@ std::optional<SettingValue>& Config::layer(SettingId id, Origin origin) {
 }
 
 const SettingValue& Config::get(SettingId id) const {
+  static const auto* const kUnknown = new SettingValue;
+  if (static_cast<size_t>(id) >= values_.size()) return *kUnknown;
   const Layers& layers = values_[static_cast<size_t>(id)];
   size_t strongest = kLayers - 1;
   while (!layers[strongest]) --strongest;  // the default is always there
@@ -65,6 +104,7 @@ const SettingValue& Config::get(SettingId id) const {
 
 void Config::set(SettingId id, Origin origin, std::optional<std::string_view> text) {
   const Setting& setting = setting_of(id);
+  if (static_cast<size_t>(id) >= values_.size()) learn();
   std::optional<SettingValue> value;
   if (text) {
     value = parse_setting(setting, origin, origin == Origin::kFlag ? setting.flag() : setting.environment, *text);
@@ -80,8 +120,9 @@ void Config::set(SettingId id, Origin origin, std::optional<std::string_view> te
   }
 }
 
-void Config::read_environment() {
-  for (const Setting& setting : all_settings()) {
+void Config::read_environment(size_t first) {
+  ignored_.resize(ignored_variables_);
+  for (const Setting& setting : all_settings().subspan(first, values_.size() - first)) {
     const char* text = inputs_.environment(setting.environment);
     if (text == nullptr || trimmed(text).empty()) continue;
     if (inputs_.privileged && setting.names_files) {
@@ -124,16 +165,17 @@ std::optional<std::string> Config::content_of(const std::filesystem::path& path,
   return content;
 }
 
-void Config::find_misspelt() {
+std::vector<std::string> Config::misspelt() const {
   constexpr size_t kMostLetters = 2;
-  std::vector<std::string> known;
+  std::vector<std::string> lines, known;
   for (const Setting& setting : all_settings()) known.emplace_back(setting.environment);
   for (const std::string& name : inputs_.environment_names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string nearest = nearest_name(name, known, kMostLetters);
     if (nearest.empty()) continue;
-    misspelt_.push_back(in_quotes(name) + " in the environment is no setting; did you mean " + nearest + "?");
+    lines.push_back(in_quotes(name) + " in the environment is no setting; did you mean " + nearest + "?");
   }
+  return lines;
 }
 
 std::vector<std::string> Config::without_effect() const {
@@ -147,7 +189,21 @@ std::vector<std::string> Config::without_effect() const {
   return lines;
 }
 
+// A key that is not known may be declared by a plugin, where the files that are read say that it lies.
 void Config::read_files() {
+  std::optional<Error> unknown = read_known_files();
+  if (!unknown) return;
+  if (inputs_.find_declared) inputs_.find_declared(*this);
+  if (values_.size() != all_settings().size()) {
+    take_rows();
+    unknown = read_known_files();
+  }
+  if (unknown) throw *unknown;
+}
+
+// Returns the first key that is not known.
+std::optional<Error> Config::read_known_files() {
+  std::optional<Error> unknown;
   std::vector<std::filesystem::path> paths;  // from strong to weak
   const bool named = get(SettingId::kConfig).is_set();
   if (named) {
@@ -162,17 +218,21 @@ void Config::read_files() {
     }
     paths.push_back(inputs_.system_file);
   }
-  std::vector<std::optional<SettingValue>> found(all_settings().size());
+  std::vector<std::optional<SettingValue>> found(values_.size());
   ignored_.resize(ignored_variables_);
   for (const std::filesystem::path& path : paths) {
     const std::optional<std::string> content = content_of(path, named);
     if (!content) continue;
-    for (auto& [id, value] : parse_config_file(path.string(), *content)) {
+    FileSettings settings = parse_config_file(path.string(), *content);
+    if (settings.unknown && !unknown) unknown = std::move(settings.unknown);
+    for (auto& [id, value] : settings.values) {
+      if (static_cast<size_t>(id) >= found.size()) continue;  // declared since; whoever learns reads the files again
       std::optional<SettingValue>& slot = found[static_cast<size_t>(id)];
       if (!slot) slot = std::move(value);
     }
   }
-  for (const Setting& setting : all_settings()) layer(setting.id, Origin::kFile) = found[static_cast<size_t>(setting.id)];
+  for (size_t i = 0; i < found.size(); ++i) layer(static_cast<SettingId>(i), Origin::kFile) = found[i];
+  return unknown;
 }
 
 void take_flags(Config& config, int32_t* argc, char** argv) {
@@ -190,7 +250,7 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
       continue;
     }
     const size_t equals = std::min(argument.find('='), argument.size());
-    const Setting& setting = find_setting(argument.substr(0, equals));
+    const Setting& setting = changed.find(argument.substr(0, equals));
     if (equals == argument.size() && setting.kind != SettingKind::kFlag && setting.kind != SettingKind::kWords) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " needs a value: " + setting.flag() + "=…");
     }

@@ -53,13 +53,11 @@ int64_t line_of_foreign_character(std::string_view content) {
   return 0;
 }
 
-using FileValues = std::vector<std::pair<SettingId, SettingValue>>;
-
 class FileReader {
  public:
   explicit FileReader(std::string path) : path_(std::move(path)) {}
 
-  FileValues read(std::string_view content) {
+  FileSettings read(std::string_view content) {
     if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
     if (const int64_t line = line_of_foreign_character(content); line != 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path_, kLongestPath) + ":" + std::to_string(line) +
@@ -72,7 +70,7 @@ class FileReader {
                                                       std::to_string(error.source().begin.column) + ": " +
                                                       std::string(error.description()));
     }
-    return std::move(values_);
+    return std::move(found_);
   }
 
  private:
@@ -83,16 +81,22 @@ class FileReader {
       const std::string name = section + std::string(key.str());
       const std::string source = at(key.source());
       if (const toml::table* inner = node.as_table(); inner != nullptr && section.empty()) {
-        if (!is_section(name)) unknown(source, "section", name, sections());
-        take_table(*inner, name + ".");
+        if (is_section(name)) {
+          take_table(*inner, name + ".");
+        } else {
+          note_unknown(source, "section", name, sections());
+        }
         continue;
       }
       const auto rows = all_settings();
       const auto row = std::find_if(rows.begin(), rows.end(), [&](const Setting& setting) {
         return *setting.key != '\0' && name == setting.key;
       });
-      if (row == rows.end()) unknown(source, "setting", name, keys());
-      values_.emplace_back(row->id, value_of(*row, source, node));
+      if (row == rows.end()) {
+        note_unknown(source, "setting", name, keys());
+      } else {
+        found_.values.emplace_back(row->id, value_of(*row, source, node));
+      }
     }
   }
 
@@ -154,18 +158,18 @@ class FileReader {
     return std::find(known.begin(), known.end(), name) != known.end();
   }
 
-  [[noreturn]] static void unknown(const std::string& source, const char* what, const std::string& name,
-                                   const std::vector<std::string>& known) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                source + ": there is no " + what + " " + in_quotes(name) + did_you_mean(name, known));
+  void note_unknown(const std::string& source, const char* what, const std::string& name, const std::vector<std::string>& known) {
+    if (found_.unknown) return;
+    found_.unknown = Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                           source + ": there is no " + what + " " + in_quotes(name) + did_you_mean(name, known));
   }
 
   std::string path_;
-  FileValues values_;
+  FileSettings found_;
 };
 
 }  // namespace
 
-FileValues parse_config_file(const std::string& path, std::string_view content) { return FileReader(path).read(content); }
+FileSettings parse_config_file(const std::string& path, std::string_view content) { return FileReader(path).read(content); }
 
 }  // namespace compute

@@ -4,11 +4,17 @@
 #include <compute/compute.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <charconv>
+#include <cstring>
+#include <iterator>
+#include <mutex>
 #include <system_error>
 
 #include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
+#include "core/base/lock.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/printable.hpp"
 
@@ -19,12 +25,35 @@ constexpr size_t kMaxValueBytes = 1 << 16;
 constexpr size_t kMaxPaths = 1024;
 constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX; a longer name names no file
 
-const Setting kSettings[] = {
+constexpr Setting kSettings[] = {
 #define COMPUTE_SETTING(id, environment, key, kind, default_text, values, names_files, summary) \
   {SettingId::id, environment, key, SettingKind::kind, default_text, values, names_files != 0, summary},
 #include "core/base/settings.def"
 #undef COMPUTE_SETTING
 };
+constexpr size_t kOwn = std::size(kSettings);
+constexpr size_t kMostDeclared = 256;
+
+// Those that are declared follow core's own. Whoever reads takes no lock.
+struct Table {
+  Table() { std::copy(std::begin(kSettings), std::end(kSettings), rows.begin()); }
+
+  SpinLock lock;  // of declarations
+  std::array<Setting, kOwn + kMostDeclared> rows{};
+  std::atomic<size_t> count{kOwn};
+};
+
+Table& table() {
+  static auto* const immortal = new Table;
+  return *immortal;
+}
+
+const char* immortal_text(const std::string& text) {
+  char* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
 std::vector<std::string> words(std::string_view text, char separator) {
   std::vector<std::string> result;
   for (size_t begin = 0; begin <= text.size();) {
@@ -105,11 +134,42 @@ std::string Setting::flag() const {
   return name;
 }
 
-std::span<const Setting> all_settings() { return kSettings; }
+std::span<const Setting> all_settings() {
+  const Table& known = table();
+  return {known.rows.data(), known.count.load(std::memory_order_acquire)};
+}
+
+void declare_setting(const DeclaredSetting& declared) {
+  Table& known = table();
+  const std::lock_guard guard(known.lock);
+  const size_t count = known.count.load(std::memory_order_relaxed);
+  if (count == known.rows.size()) return;
+  for (const Setting& row : all_settings()) {
+    if (declared.environment == row.environment || declared.key == row.key) return;
+  }
+  known.rows[count] = {static_cast<SettingId>(count),         immortal_text(declared.environment), immortal_text(declared.key), declared.kind,
+                       immortal_text(declared.default_text), immortal_text(declared.values),      declared.names_files,        immortal_text(declared.summary)};
+  known.count.store(count + 1, std::memory_order_release);
+}
+
+std::string why_no_setting(const DeclaredSetting& declared) {
+  if (declared.kind == SettingKind::kChoice || declared.kind == SettingKind::kWords) {
+    if (words(declared.values, ' ').empty()) return "has no choices";
+  }
+  const Setting row = {SettingId{},  declared.environment.c_str(), declared.key.c_str(), declared.kind, declared.default_text.c_str(),
+                       declared.values.c_str(), declared.names_files, declared.summary.c_str()};
+  try {
+    parse_setting(row, Origin::kDefault, "its default", "");
+  } catch (const Error& error) {
+    if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
+    return "cannot be: " + error.message;
+  }
+  return "";
+}
 
 const Setting& find_setting(std::string_view name) {
   std::vector<std::string> known;
-  for (const Setting& setting : kSettings) {
+  for (const Setting& setting : all_settings()) {
     if (name == setting.environment || name == setting.flag() || (!name.empty() && name == setting.key)) return setting;
     const bool as_flag = name.starts_with("-"), as_environment = name.starts_with("C");
     known.emplace_back(as_flag ? setting.flag() : as_environment ? setting.environment : setting.key);

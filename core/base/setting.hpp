@@ -2,6 +2,7 @@
 // One setting: its row of settings.def, and its value as somebody gave it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,8 +35,25 @@ struct Setting {
   std::string flag() const;  // `--compute-memory-limit`
 };
 
-// All settings, in the order of their ids.
+// All settings, in the order of their ids: those of settings.def, then those that plugins declare, which have no name in SettingId. A row stays where it is.
 std::span<const Setting> all_settings();
+
+// A row that is not core's own.
+struct DeclaredSetting {
+  std::string environment;  // COMPUTE_ACME_MODE
+  std::string key;          // acme.mode
+  SettingKind kind = SettingKind::kText;
+  std::string default_text;
+  std::string values;
+  bool names_files = false;
+  std::string summary;
+};
+
+// Adds a row for good. One whose names are known already changes nothing, nor does any beyond the 256th. Safe from any thread.
+void declare_setting(const DeclaredSetting& declared);
+
+// What is wrong with a declaration, as the end of a sentence; "" if nothing is.
+std::string why_no_setting(const DeclaredSetting& declared);
 
 // By the environment's name, the file's key or the flag; NOT_FOUND, with the nearest name, where there is none.
 const Setting& find_setting(std::string_view name);

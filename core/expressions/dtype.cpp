@@ -33,14 +33,14 @@ consteval DtypeCategory category_of(std::string_view text) {
 }
 
 enum : compute_dtype {
-#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, cuda, opencl) kId_##name = id,
+#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, native_name, portable_name) kId_##name = id,
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
 };
 
 constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
   std::array<DtypeInfo, kDtypeCount> table{};
-#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, cuda, opencl) \
+#define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, native_name, portable_name) \
   static_assert(id == COMPUTE_DTYPE_##NAME);                                           \
   table[id] = {#name, size_bytes, category_of(#category), kId_##computed_in};
 #include <compute/dtypes.def>

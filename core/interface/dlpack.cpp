@@ -102,7 +102,7 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
     auto* data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(given.data) + given.byte_offset);
     const bool read_only = (managed->flags & kDlReadOnly) != 0;
-    if (given.device.device_type == kDlCpu || given.device.device_type == kDlCudaHost) {
+    if (given.device.device_type == kDlCpu || given.device.device_type == kDlPinnedHost) {
       *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data, read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
                                      call_deleter, managed);
       return;

@@ -47,7 +47,7 @@ static_assert(sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLManagedTensor
 
 namespace compute {
 
-enum : int32_t { kDlCpu = 1, kDlCuda = 2, kDlCudaHost = 3 };
+enum : int32_t { kDlCpu = 1, kDlDevice = 2, kDlPinnedHost = 3 };  // kDLCPU, kDLCUDA, kDLCUDAHost
 enum : uint8_t { kDlInt = 0, kDlUint = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
 enum : uint64_t { kDlReadOnly = 1, kDlIsCopied = 2 };
 

@@ -103,10 +103,12 @@ compute_error* compute_config_get(const char* name, compute_text** out_value) {
   return guard([&] {
     require_not_null(out_value, "out_value");
     if (name != nullptr) {
-      const SettingValue value = setting(find_setting(name).id);
+      SettingValue value;
+      change_process_config([&](Config& config) { value = config.get(config.find(name).id); });
       *out_value = make_text(fmt::format("{}\t{}", value.text, origin_name(value)));
       return;
     }
+    change_process_config([](Config& config) { config.learn(); });
     const Config config = process_config();
     std::string text;
     for (const Setting& one : all_settings()) {

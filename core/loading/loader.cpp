@@ -95,14 +95,9 @@ auto entered(const PluginReport& report, const char* function, Call call) {
   }
 }
 
-bool is_name_of_ours(std::string_view name) {
-  const std::string lower = to_lower(name);
-  return lower == "cpu" || lower == "cuda" || lower == "opencl";
-}
-
-// Why a plugin found there must not have that name; empty where it may.
-std::string why_not_ours(const PluginCandidate& found, std::string_view name) {
-  if (found.may_be_ours || !is_name_of_ours(name)) return "";
+// Why a plugin found there must not have that name, where `ours` are those of this library's; empty where it may.
+std::string why_not_ours(const PluginCandidate& found, const std::vector<std::string>& ours, std::string_view name) {
+  if (found.may_be_ours || std::find(ours.begin(), ours.end(), to_lower(name)) == ours.end()) return "";
   return "it calls itself " + to_lower(name) +
          ", as a plugin of this library does; to put it in that one's place name it by COMPUTE_PLUGIN_FILES";
 }
@@ -142,6 +137,10 @@ Loader::Loader(const PluginPlaces& places, LoaderOptions options) : prober_(std:
   FoundPlugins found = find_plugins(places);
   report_.refused = std::move(found.refused);
   report_.searched = std::move(found.searched);
+  known_ = known_manifests(places);
+  for (const KnownManifest& known : known_) {
+    if (known.is_ours) names_of_ours_.push_back(known.manifest.name);
+  }
   for (PluginCandidate& candidate : found.candidates) take(std::move(candidate));
 }
 
@@ -164,6 +163,13 @@ void Loader::take(PluginCandidate found) {
     report.vendor = found.manifest->vendor;
     report.license = found.manifest->license;
     report.url = found.manifest->url;
+  }
+  if (found.manifest && found.manifest->drivers) {
+    found.drivers = {*found.manifest->drivers};
+  } else {
+    for (const KnownManifest& known : known_) {
+      if (known.manifest.drivers) found.drivers.push_back(*known.manifest.drivers);
+    }
   }
   candidates_.back()->found = std::move(found);
 }
@@ -220,7 +226,7 @@ void Loader::refuse(Candidate& candidate, const Error& error) {
 void Loader::admit(Candidate& candidate) {
   if (!candidate.found.distrust.empty()) reject_file("it is not opened: " + candidate.found.distrust);
   if (candidate.found.name_is_known) {
-    if (const std::string why = why_not_ours(candidate.found, candidate.found.name); !why.empty()) reject_file(why);
+    if (const std::string why = why_not_ours(candidate.found, names_of_ours_, candidate.found.name); !why.empty()) reject_file(why);
     negotiate(candidate);
   }
   if (candidate.found.manifest) {
@@ -285,7 +291,7 @@ void Loader::query(Candidate& candidate) {
       read_plugin_struct(entered(report, "compute_plugin_query", query_function), "what compute_plugin_query returned");
   const std::string name = plugin_text(stated.name, "its name");
   if (const std::string why = why_no_plugin_name(name); !why.empty()) reject_file("its name " + in_quotes(name) + " " + why);
-  if (const std::string why = why_not_ours(found, name); !why.empty()) reject_file(why);
+  if (const std::string why = why_not_ours(found, names_of_ours_, name); !why.empty()) reject_file(why);
   if (found.manifest && found.manifest->name != to_lower(name)) {
     reject_file("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
   }
@@ -429,6 +435,14 @@ std::vector<std::string> Loader::names() const {
     if (is_plugin_name(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;
+}
+
+std::vector<std::string> Loader::known_names() const {
+  std::vector<std::string> all = names();
+  for (const KnownManifest& known : known_) {
+    if (std::find(all.begin(), all.end(), known.manifest.name) == all.end()) all.push_back(known.manifest.name);
+  }
+  return all;
 }
 
 std::vector<int32_t> Loader::kinds_of(std::string_view name) const {

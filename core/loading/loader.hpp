@@ -41,6 +41,9 @@ class Loader {
   // is asked.
   std::vector<std::string> names() const;
 
+  // The same, and those of plugins that manifests tell of and that are not there: selectors may name them.
+  std::vector<std::string> known_names() const;
+
   // The kinds of device that the manifest of that plugin states; empty: any.
   std::vector<int32_t> kinds_of(std::string_view name) const;
 
@@ -83,6 +86,8 @@ class Loader {
 
   Prober prober_;
   LoadReport report_;  // without the plugins, which the candidates hold
+  std::vector<KnownManifest> known_;
+  std::vector<std::string> names_of_ours_ = {"cpu"};  // which plugins from elsewhere must not have
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::vector<KnownDevice> devices_;
   std::vector<Plugin*> opened_;

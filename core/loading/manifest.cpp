@@ -54,15 +54,13 @@ class Members {
   std::optional<Integer> integer(const char* key) const {
     const Json* value = find(key);
     if (value == nullptr) return std::nullopt;
-    // compared as what it is: a number beyond int64 reads as unsigned
-    const bool fits = value->is_number_unsigned()
-                          ? value->get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
-                          : value->is_number_integer() && value->get<int64_t>() >= std::numeric_limits<Integer>::min();
-    if (!fits) {
-      fail(key, "must be a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
-                    std::to_string(std::numeric_limits<Integer>::max()));
-    }
-    return value->get<Integer>();
+    return checked_integer<Integer>(*value, key);
+  }
+
+  std::vector<int64_t> integers(const char* key) const {
+    std::vector<int64_t> result;
+    for (const Json& value : list(key)) result.push_back(checked_integer<int64_t>(value, key));
+    return result;
   }
 
   // An empty list where the key is absent.
@@ -89,6 +87,19 @@ class Members {
   const Json* find(const char* key) const {
     const auto member = object_.find(key);
     return member == object_.end() ? nullptr : &*member;
+  }
+
+  template <typename Integer>
+  Integer checked_integer(const Json& value, const char* key) const {
+    // compared as what it is: a number beyond int64 reads as unsigned
+    const bool fits = value.is_number_unsigned()
+                          ? value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
+                          : value.is_number_integer() && value.get<int64_t>() >= std::numeric_limits<Integer>::min();
+    if (!fits) {
+      fail(key, "must be a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
+                    std::to_string(std::numeric_limits<Integer>::max()));
+    }
+    return value.get<Integer>();
   }
 
   std::string checked_text(const Json& value, const char* key) const {
@@ -139,6 +150,67 @@ int32_t device_kind(const Members& members, const std::string& name) {
   members.fail("devices", "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
 }
 
+ManifestDrivers drivers_of(const Json& object, const std::filesystem::path& file) {
+  const Members members(object, file, "drivers.");
+  ManifestDrivers drivers;
+  drivers.libraries = members.texts("libraries");
+  drivers.modules = members.texts("modules");
+  drivers.variables = members.texts("variables");
+  for (const std::string& module : drivers.modules) {
+    if (module.empty() || module.find('/') != std::string::npos || module.starts_with(".")) members.fail("modules", "holds " + in_quotes(module) + ", which is no module");
+  }
+  for (const Json& entry : members.list("lists")) {
+    const std::string where = "drivers.lists[" + std::to_string(drivers.lists.size()) + "]";
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
+    const Members list(entry, file, where + ".");
+    drivers.lists.push_back({list.required_text("folder"), list.text("variable")});
+    if (!drivers.lists.back().folder.starts_with("/")) list.fail("folder", "must be absolute");
+  }
+  return drivers;
+}
+
+SettingKind setting_kind(const Members& members, const std::string& name) {
+  static constexpr std::pair<const char*, SettingKind> kKinds[] = {
+      {"text", SettingKind::kText},     {"flag", SettingKind::kFlag},   {"integer", SettingKind::kInteger}, {"bytes", SettingKind::kBytes},
+      {"choice", SettingKind::kChoice}, {"words", SettingKind::kWords}, {"path", SettingKind::kPath},       {"paths", SettingKind::kPaths},
+  };
+  for (const auto& [known, kind] : kKinds) {
+    if (name == known) return kind;
+  }
+  members.fail("kind", "is " + in_quotes(name) + ", which is none of text, flag, integer, bytes, choice, words, path, paths");
+}
+
+// `plugin` is the name of the one that declares it.
+DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
+  DeclaredSetting setting;
+  setting.environment = members.required_text("name");
+  std::string prefix = "COMPUTE_" + plugin + "_";
+  std::transform(prefix.begin(), prefix.end(), prefix.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  const std::string_view rest = std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
+  const auto is_fit = [](char c) { return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
+  if (!setting.environment.starts_with(prefix) || rest.empty() || !std::all_of(rest.begin(), rest.end(), is_fit)) {
+    members.fail("name", "must be " + prefix + " and then capital letters, digits and \"_\"");
+  }
+  setting.key = plugin + "." + to_lower(rest);
+  setting.kind = setting_kind(members, members.required_text("kind"));
+  setting.names_files = setting.kind == SettingKind::kPath || setting.kind == SettingKind::kPaths;
+  setting.default_text = members.text("default");
+  setting.summary = members.required_text("help");
+  for (const std::string& choice : members.texts("choices")) {
+    if (choice.empty() || choice.find_first_of(" ,") != std::string::npos || choice != to_lower(choice)) {
+      members.fail("choices", "holds " + in_quotes(choice) + ", which is not one word in small letters");
+    }
+    setting.values += (setting.values.empty() ? "" : " ") + choice;
+  }
+  if (setting.kind == SettingKind::kInteger) {
+    const std::vector<int64_t> range = members.integers("range");
+    if (range.size() != 2 || range[0] > range[1]) members.fail("range", "must be two numbers, the least and the most");
+    setting.values = std::to_string(range[0]) + " " + std::to_string(range[1]);
+  }
+  if (const std::string why = why_no_setting(setting); !why.empty()) members.fail("default", why);
+  return setting;
+}
+
 }  // namespace
 
 std::string why_no_plugin_name(std::string_view name) {
@@ -178,6 +250,12 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
     const Members requirement(entry, file, where + ".");
     manifest.requirements.push_back({requirement.required_text("name"), requirement.texts("files"),
                                      requirement.text("min_version"), requirement.text("remedy")});
+  }
+  if (const Json* drivers = members.object("drivers")) manifest.drivers = drivers_of(*drivers, file);
+  for (const Json& entry : members.list("settings")) {
+    const std::string where = "settings[" + std::to_string(manifest.settings.size()) + "]";
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
+    manifest.settings.push_back(setting_of(Members(entry, file, where + "."), manifest.name));
   }
   manifest.version = members.text("version");
   manifest.vendor = members.text("vendor");

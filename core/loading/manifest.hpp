@@ -10,10 +10,20 @@
 //     "priority": 10,                          among devices of one kind for `auto`; in place of the query's
 //     "arch": "x86_64",                        as uname -m spells it
 //     "requires": [{"name": "acmert", "files": ["libacmert.so.2"], "min_version": "2.1", "remedy": "install acmert"}],
+//     "drivers": {"libraries": ["libacme.so.1"], "modules": ["acme"], "variables": ["ACME_DRIVERS"],
+//                 "lists": [{"folder": "/etc/acme/drivers", "variable": "ACME_DRIVERS"}]},
+//     "settings": [{"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how"}],
 //     "version": "1.4", "vendor": "Acme", "license": "MIT", "url": "https://acme.example"
 //   }
 //
 // Only name and library must be there. Unknown keys are for newer readers and are skipped.
+//
+// `drivers` is what the plugin finds at run time: libraries; kernel modules; environment variables; folders of files whose first lines name
+// libraries, in place of which a variable may name another. When any of it changes the plugin is tried again before it is loaded. Without the
+// key all is looked at that other manifests name.
+//
+// `settings` are the plugin's own: COMPUTE_, its name and `_` are their beginning, and the key of a file follows, acme.mode. Kinds are text,
+// flag, integer (with "range": [0, 10]), bytes, choice, words (both with "choices"), path and paths. A path names files that are loaded.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +33,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/setting.hpp"
 #include "core/files/files.hpp"
 
 namespace compute {
@@ -35,6 +46,19 @@ struct ManifestRequirement {
   std::string remedy;
 };
 
+// What the plugin finds at run time.
+struct ManifestDrivers {
+  std::vector<std::string> libraries;
+  std::vector<std::string> modules;    // of the kernel
+  std::vector<std::string> variables;  // of the environment
+  // A folder of files whose first lines name libraries, and the variable that names another one.
+  struct List {
+    std::string folder;
+    std::string variable;
+  };
+  std::vector<List> lists;
+};
+
 struct Manifest {
   std::filesystem::path file;  // of the manifest itself
   std::string name;
@@ -45,6 +69,8 @@ struct Manifest {
   std::optional<int32_t> priority;
   std::string arch;
   std::vector<ManifestRequirement> requirements;
+  std::optional<ManifestDrivers> drivers;
+  std::vector<DeclaredSetting> settings;
   std::string version;
   std::string vendor;
   std::string license;

@@ -56,6 +56,7 @@ class Search {
     for (const PluginPlaces::Named& named : places.folders) named_folder(named);
     for (const PluginPlaces::Folder& standard : places.standard) {
       may_be_ours_ = !standard.is_users;
+      is_ours_ = standard.is_ours;
       if (searched(standard.folder, standard.source)) folder(standard.folder, standard.source, standard.manifests_only);
     }
     return std::move(found_);
@@ -137,6 +138,9 @@ class Search {
     const fs::path real = fs::canonical(library, error);
     throw_if_short(error, library);
     const std::string what = manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
+    if (error == std::errc::no_such_file_or_directory && manifest && is_ours_) {
+      return;  // a plugin that is packaged by itself, and not installed
+    }
     if (error) {
       refuse(named_in, what + error.message());
     } else if (!fs::is_regular_file(real, error)) {
@@ -166,6 +170,7 @@ class Search {
 
   const files::Trust& trust_;
   bool may_be_ours_ = false;
+  bool is_ours_ = false;
   FoundPlugins found_;
   std::map<fs::path, size_t> libraries_;  // real path to candidate
   std::map<fs::path, bool> folders_;      // real paths
@@ -183,7 +188,7 @@ PluginPlaces PluginPlaces::of_process(const Config& config) {
   for (const std::string& file : files.paths) places.files.push_back({file, files.source});
 
   const fs::path beside = library_folder();
-  if (!beside.empty()) places.standard.push_back({beside / kPluginFolder, "beside libcompute"});
+  if (!beside.empty()) places.standard.push_back({beside / kPluginFolder, "beside libcompute", false, false, true});
   places.trust = config.trust();
   const ConfigInputs& inputs = config.inputs();
   const char* data_home = inputs.privileged ? nullptr : inputs.environment("XDG_DATA_HOME");
@@ -194,10 +199,36 @@ PluginPlaces PluginPlaces::of_process(const Config& config) {
     places.standard.push_back({fs::path(home) / ".local/share" / kPluginFolder, "the user's folder", false, true});
   }
 #ifdef COMPUTE_INSTALL_LIBDIR
-  places.standard.push_back({fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder"});
+  places.standard.push_back({fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder", false, false, true});
 #endif
   places.standard.push_back({"/etc/compute/plugins.d", "the system's manifests", true});
   return places;
+}
+
+std::vector<KnownManifest> known_manifests(const PluginPlaces& places) {
+  std::vector<KnownManifest> known;
+  const auto take = [&](const fs::path& file, bool is_ours) {
+    if (file.extension() != ".json" || !file.is_absolute()) return;
+    try {
+      std::string distrust;
+      if (std::optional<Manifest> manifest = read_manifest(file, places.trust, &distrust)) known.push_back({std::move(*manifest), is_ours});
+    } catch (const Error&) {
+      // find_plugins names it
+    }
+  };
+  const auto take_folder = [&](const fs::path& folder, bool is_ours) {
+    if (!folder.is_absolute()) return;
+    std::error_code error;
+    std::vector<fs::path> files = files::entries_of(folder, error);
+    if (files.size() > kMaxFiles) return;
+    std::sort(files.begin(), files.end(), [](const fs::path& x, const fs::path& y) { return x.native() < y.native(); });
+    for (const fs::path& file : files) take(file, is_ours);
+  };
+  for (const PluginPlaces::Named& named : places.api_folders) take_folder(named.place, false);
+  for (const PluginPlaces::Named& named : places.files) take(named.place, false);
+  for (const PluginPlaces::Named& named : places.folders) take_folder(named.place, false);
+  for (const PluginPlaces::Folder& standard : places.standard) take_folder(standard.folder, standard.is_ours);
+  return known;
 }
 
 FoundPlugins find_plugins(const PluginPlaces& places) { return Search(places.trust).run(places); }

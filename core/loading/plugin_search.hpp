@@ -24,6 +24,7 @@ struct PluginPlaces {
     std::string source;  // `beside libcompute`
     bool manifests_only = false;
     bool is_users = false;
+    bool is_ours = false;  // our own plugins are installed there; their manifests come with core, also without them
   };
 
   std::vector<Named> api_folders;  // COMPUTE_PLUGIN_PATH, set by the API: always searched
@@ -45,7 +46,8 @@ struct PluginCandidate {
   bool name_is_known = false;     // manifest or file name do state it: without opening the file it is known what it offers
   std::string distrust;           // why it must not be opened: others may have written it
   std::optional<Manifest> manifest;
-  bool may_be_ours = false;  // named as a file, or where our own plugins are installed: it may be called cpu, cuda or opencl
+  std::vector<ManifestDrivers> drivers;  // those that it may find: of its manifest, else of all that are known
+  bool may_be_ours = false;  // named as a file, or where our own plugins are installed: it may have the name of one of them
 };
 
 struct SearchedPlace {
@@ -65,6 +67,14 @@ struct FoundPlugins {
   std::vector<RefusedEntry> refused;
   std::vector<SearchedPlace> searched;
 };
+
+// What manifests say, whether their plugins are candidates or not: also where COMPUTE_PLUGIN_FILES takes the place of the folders, and of
+// plugins that are not installed. So their settings and names are known. What cannot be read is left out: find_plugins says of it what there is to say.
+struct KnownManifest {
+  Manifest manifest;
+  bool is_ours = false;  // where our own plugins are installed
+};
+std::vector<KnownManifest> known_manifests(const PluginPlaces& places);
 
 // Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
 // found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws OUT_OF_MEMORY where

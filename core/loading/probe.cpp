@@ -81,30 +81,32 @@ const char* variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The drivers that OpenCL's loader would open.
-std::string vendors_of_opencl(const ElfSearch& search) {
-  const std::string named = variable("OCL_ICD_VENDORS");
-  const fs::path folder = named.empty() ? fs::path("/etc/OpenCL/vendors") : fs::path(named);
+// The libraries that the files of a folder name.
+std::string listed_libraries(const ManifestDrivers::List& list, const ElfSearch& search) {
+  const std::string named = list.variable.empty() ? "" : variable(list.variable.c_str());
+  const fs::path folder = named.empty() ? fs::path(list.folder) : fs::path(named);
   std::error_code error;
-  std::vector<fs::path> list = files::entries_of(folder, error);
-  std::sort(list.begin(), list.end());
-  std::string text = libraries_of("libOpenCL.so.1", search) + named + "\n";
-  for (const fs::path& file : list) {
+  std::vector<fs::path> files = files::entries_of(folder, error);
+  std::sort(files.begin(), files.end());
+  std::string text = named + "\n";
+  for (const fs::path& file : files) {
     const std::string contents = contents_of(file);
     const std::string driver(trimmed(contents.substr(0, contents.find('\n'))));
     text += identity_of(file) + libraries_of(driver, search);
   }
-  for (const char* name : {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"}) text += std::string(variable(name)) + "\n";
   return text;
 }
 
-std::string drivers(const ElfSearch& search) {
+std::string state_of(const ManifestDrivers& drivers, const ElfSearch& search) {
   std::string text;
-  for (const char* module : {"nvidia", "amdgpu", "i915", "xe"}) {
+  for (const std::string& module : drivers.modules) {
     for (const char* file : {"version", "srcversion"}) text += contents_of(fs::path("/sys/module") / module / file);
     text += "|";
   }
-  return text + libraries_of("libcuda.so.1", search) + vendors_of_opencl(search);
+  for (const std::string& library : drivers.libraries) text += libraries_of(library, search);
+  for (const ManifestDrivers::List& list : drivers.lists) text += listed_libraries(list, search);
+  for (const std::string& name : drivers.variables) text += std::string(variable(name.c_str())) + "\n";
+  return text;
 }
 
 // Those of the environment that are the plugin's own: COMPUTE_ACME, COMPUTE_ACME_….
@@ -350,13 +352,13 @@ std::string verdict_key(const PluginCandidate& plugin) {
   utsname system{};
   if (::uname(&system) == 0) key += std::string(system.release) + "\n";
   key += std::string(variable("LD_PRELOAD")) + "\n";
-  if (plugin.name == "cpu") return key;
   if (plugin.manifest) {
     for (const ManifestRequirement& requirement : plugin.manifest->requirements) {
       for (const std::string& file : requirement.files) key += libraries_of(file, search);
     }
   }
-  return key + drivers(search);
+  for (const ManifestDrivers& drivers : plugin.drivers) key += state_of(drivers, search);
+  return key;
 }
 
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) {

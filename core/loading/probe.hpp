@@ -39,8 +39,8 @@ struct ProbeRun {
 // Decides which plugins may be loaded into this process.
 //
 // A verdict is remembered in the cache folder. Its key is all that it depends on: the plugin's file (inode, size, times, build id), the libraries
-// that it needs as they are found now, this library, the plugin's own settings in the environment and, but for `cpu`, the system's drivers and
-// OpenCL's vendor list. So a repaired plugin is tried again, and so is one whose driver changed.
+// that it needs as they are found now, this library, the plugin's own settings in the environment and the drivers that its manifest names, or
+// all manifests where it has none. So a repaired plugin is tried again, and so is one whose driver changed.
 class Prober {
  public:
   explicit Prober(ProbeOptions options) : options_(std::move(options)) {}

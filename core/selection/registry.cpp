@@ -57,6 +57,7 @@ class Catalogue {
 
   Loader& loader() {
     if (!loader_) {
+      change_process_config([](Config& config) { config.learn(); });
       const Config config = process_config();
       loader_.emplace(PluginPlaces::of_process(config), LoaderOptions{ProbeOptions::of_process(config)});
       notes_ = config.ignored();
@@ -182,7 +183,7 @@ class Catalogue {
 
 // NULL and an empty text ask for what is configured.
 Request request_among_known(const char* text, Catalogue& catalogue) {
-  const std::vector<std::string> plugins = catalogue.loader().names();
+  const std::vector<std::string> plugins = catalogue.loader().known_names();
   const SettingValue named = setting(SettingId::kDevices);
   const std::vector<NamedSelector> aliases = parse_named_selectors(named.text, named.source, plugins);
   if (text == nullptr || trimmed(text).empty()) {

@@ -42,7 +42,7 @@ class Parser {
  public:
   Parser(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
          std::span<const NamedSelector> aliases)
-      : text_(text), origin_(origin), end_(text.size()), known_{"auto", "gpu", "cpu", "cuda", "opencl"} {
+      : text_(text), origin_(origin), end_(text.size()), known_{"auto", "gpu", "cpu"} {
     for (const std::string& name : known_plugins) known_.push_back(to_lower(name));
     for (const NamedSelector& one : aliases) aliases_.push_back({one.name, 0, 0, State::kDone, one.selector});
     std::sort(known_.begin(), known_.end());
@@ -127,7 +127,7 @@ class Parser {
     skip_spaces();
     const size_t name_offset = offset_;
     const std::string name(take_while(is_alias_letter));
-    if (name.empty()) fail(offset_, "expected a name, as in a=cuda0, but found " + at(offset_));
+    if (name.empty()) fail(offset_, "expected a name, as in a=cpu, but found " + at(offset_));
     skip_spaces();
     if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
     if (find_alias(name) != nullptr) fail(name_offset, in_quotes(name) + " is named twice");
@@ -229,11 +229,20 @@ class Parser {
       if (peek() == '@') {
         what += "; a device takes one condition, before the options";
       } else if (peek() == '.' || peek() == '-' || peek() == '#') {
-        what += "; an index follows the name directly: cuda0, opencl0:1";
+        what += "; an index follows the name directly: " + example(result.name) + ", " + example(result.name) + ":1";
       }
       fail(offset_, what);
     }
     return result;
+  }
+
+  // A device of `plugin`, or of any that may have several.
+  std::string example(std::string_view plugin) const {
+    for (const std::string& name : known_) {
+      if (name == "auto" || name == "gpu" || name == "cpu") continue;
+      if (plugin.empty() || plugin == name || plugin == "auto" || plugin == "gpu" || plugin == "cpu") return name + "0";
+    }
+    return "cpu0";
   }
 
   // What an item may begin with.
@@ -283,7 +292,7 @@ class Parser {
       result.flat_index = number("an index");
     }
     if (offset_ != begin && (result.is_auto() || result.is_gpu())) {
-      fail(begin, result.name + " takes no index; name a plugin, as in cuda0");
+      fail(begin, result.name + " takes no index; name a plugin, as in " + example(""));
     }
   }
 

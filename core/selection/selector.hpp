@@ -74,7 +74,7 @@ struct NamedSelector {
 };
 
 // Parses a selector. `known_plugins` are the names of the plugins that were found, those that failed to load included;
-// `auto`, `gpu`, `cpu`, `cuda` and `opencl` are always known. Items that name one of `aliases` are replaced by its items.
+// `auto`, `gpu` and `cpu` are always known. Items that name one of `aliases` are replaced by its items.
 //
 // Throws INVALID_ARGUMENT for a malformed text or an unknown name. The message's first line is complete in itself; the
 // text and a caret under the fault follow on lines of their own:

@@ -14,6 +14,7 @@ usage: promises.py ROOT          compares; ends with 1 where a promise has no ke
        promises.py ROOT --plant  adds a promise of every kind that nobody keeps, and ends with 1 where one is not found
 """
 import functools
+import json
 import pathlib
 import re
 import sys
@@ -83,6 +84,7 @@ class Check:
     def settings(self):
         rows = re.findall(r'^COMPUTE_SETTING\((\w+),\s*"(\w+)",\s*"([\w.]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)"',
                           self.tree.read("core/base/settings.def"), re.M)
+        rows += self.declared_settings()
         not_yet = re.search(r"kNotYet\[\] = \{([^}]*)\}", self.core)[1]
         readers = self.core.replace(not_yet, "")
         strings = frozenset(re.findall(r'"([^"\n]*)"', self.core + self.plugins))
@@ -94,6 +96,17 @@ class Check:
                     tested = re.search(rf"\b{variable}\b[^\n]*\b{value}\b", self.tests)
                     self.promise("choice", f"{variable}={value}", value == default or value in strings, value == default or tested)
         return {row[1] for row in rows}
+
+    def declared_settings(self):
+        """Those of plugins, in their manifests, in the form of the rows of settings.def."""
+        rows = []
+        for name in self.tree.names("plugins", (".json",)):
+            manifest = json.loads(self.tree.read(name))
+            for one in manifest.get("settings", []):
+                key = manifest["name"] + "." + one["name"].removeprefix("COMPUTE_" + manifest["name"].upper() + "_").lower()
+                kind = {"choice": "kChoice", "words": "kWords"}.get(one["kind"], "")
+                rows.append(("no_id", one["name"], key, kind, one.get("default", ""), " ".join(one.get("choices", []))))
+        return rows
 
     def environment(self, settings):
         """A variable that is read past the settings is one that nobody checks: each stands in the list with its reason."""
@@ -254,6 +267,8 @@ PLANTS = (
     ("core/base/settings.def", "COMPUTE_SETTING(kSync,", 'COMPUTE_SETTING(kFake, "COMPUTE_FAKE", "fake", kFlag, "0", "", 0, "")\nCOMPUTE_SETTING(kSync,',
      "setting COMPUTE_FAKE: no code reads it"),
     ("core/base/settings.def", '"strict tf32 fast"', '"strict tf32 fast faked"', "choice COMPUTE_MATH=faked: no code reads it"),
+    ("plugins/opencl/compute_plugin_opencl.json", '"settings": [', '"settings": [{"name": "COMPUTE_OPENCL_FAKE", "kind": "flag", "help": "-"},',
+     "setting COMPUTE_OPENCL_FAKE: no code reads it"),
     ("core/base/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
     ("api/compute/compute.h", "COMPUTE_API void compute_error_free", "COMPUTE_API void compute_fake(void);\nCOMPUTE_API void compute_error_free",
      "function compute_fake: no code reads it"),

@@ -38,7 +38,7 @@ void check_refusal(const compute::Error& error) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::vector<std::string> known = {"acme"};
+  const std::vector<std::string> known = {"acme", "cuda", "opencl"};
   try {
     static_cast<void>(compute::parse_selector(text, "COMPUTE_DEVICE", known).is_strict());
   } catch (const compute::Error& error) {

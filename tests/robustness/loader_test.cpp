@@ -330,6 +330,70 @@ ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
   EXPECT_TRUE(has(device_names(), "faulty0"));  // it is there for whoever asks
 }
 
+// ---- What manifests declare ------------------------------------------------------------------------------------------
+
+std::string setting_of(const char* name) {
+  compute_text* text = nullptr;
+  EXPECT_OK(compute_config_get(name, &text));
+  return text != nullptr ? take_text(text) : "";
+}
+
+void declare_mode(const TemporaryFolder& folder) {
+  folder.write("minimal.json", "{\"name\": \"minimal\", \"library\": \"" + minimal_library() + R"(", "settings": [
+    {"name": "COMPUTE_MINIMAL_WITHOUT", "kind": "text", "help": "what the device does without"},
+    {"name": "COMPUTE_MINIMAL_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how"}]})");
+  setenv("COMPUTE_PLUGIN_PATH", folder.path().c_str(), 1);
+}
+
+ISOLATED_TEST(Loader, SettingsThatAManifestDeclaresAreSettings) {
+  const TemporaryFolder folder, config;
+  declare_mode(folder);
+  setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmode = \"exact\"\nwithout = \"pinned\"\n").c_str(), 1);
+  setenv("COMPUTE_MINIMAL_MODES", "fast", 1);
+  static std::string lines;
+  ASSERT_OK(compute_log_set_callback([](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+  EXPECT_EQ(setting_of("COMPUTE_MINIMAL_MODE"), "exact\t" + (config.path() / "config.toml").string() + ":2");
+  EXPECT_NE(setting_of(nullptr).find("COMPUTE_MINIMAL_MODE\texact\t"), std::string::npos);
+  char program[] = "program", flag[] = "--compute-minimal-mode=fast";
+  char* arguments[] = {program, flag, nullptr};
+  int32_t count = 2;
+  EXPECT_OK(compute_config_arguments(&count, arguments));
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(setting_of("minimal.mode"), "fast\t--compute-minimal-mode");
+  EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MODE", "slow"), COMPUTE_ERROR_INVALID_ARGUMENT, "fast, exact");
+  EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MUDE", "fast"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE");
+  const Device device = open("minimal0");
+  EXPECT_NE(lines.find("\"COMPUTE_MINIMAL_MODES\" in the environment is no setting; did you mean COMPUTE_MINIMAL_MODE?"), std::string::npos) << lines;
+}
+
+ISOLATED_TEST(Loader, AFaultyValueOfADeclaredSettingIsNamed) {
+  const TemporaryFolder folder;
+  declare_mode(folder);
+  setenv("COMPUTE_MINIMAL_MODE", "slow", 1);
+  Device device;
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE", "slow");
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE", "slow");
+}
+
+ISOLATED_TEST(Loader, KeysThatNobodyDeclaresAreRefused) {
+  const TemporaryFolder folder, config;
+  declare_mode(folder);
+  setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmodus = \"exact\"\n").c_str(), 1);
+  compute_text* text = nullptr;
+  EXPECT_FAILS(compute_config_get(nullptr, &text), COMPUTE_ERROR_INVALID_ARGUMENT, "config.toml:2", "minimal.modus", "minimal.mode");
+}
+
+// Names are known by the manifests that are installed, also where files take the place of all folders.
+ISOLATED_TEST(Loader, NamesOfPluginsThatAreNotLookedAtAreKnown) {
+  setenv("COMPUTE_PLUGIN_FILES", minimal_library().c_str(), 1);
+  Device device;
+  EXPECT_FAILS(compute_device_open("opencl0:1", device.out()), COMPUTE_ERROR_NOT_FOUND, "opencl", "no such plugin was found");
+  EXPECT_FAILS(compute_device_open("cuda0", device.out()), COMPUTE_ERROR_NOT_FOUND, "cuda", "no such plugin was found");
+  EXPECT_OK(compute_device_open("cuda0,minimal0", device.out()));
+  EXPECT_STREQ(compute_device_name(device), "minimal0");
+  EXPECT_FAILS(compute_device_open("cdua0", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "did you mean \"cuda\"?");
+}
+
 ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
   const TemporaryFolder folder;
   const std::string file = folder.write("compute_plugin_faulty.so", contents_of(plugin_folder("faulty") + "/compute_plugin_faulty.so"));

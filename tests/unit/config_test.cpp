@@ -39,16 +39,21 @@ class ConfigTest : public testing::Test {
     return path.string();
   }
 
-  Config load(bool privileged = false) {
+  ConfigInputs inputs() {
     ConfigInputs inputs;
     inputs.environment = [this](const char* name) {
       const auto row = variables_.find(name);
       return row == variables_.end() ? nullptr : row->second.c_str();
     };
     for (const auto& [name, value] : variables_) inputs.environment_names.push_back(name);
-    inputs.privileged = privileged;
     inputs.system_file = root_ / "etc/config.toml";
-    return Config(inputs);
+    return inputs;
+  }
+
+  Config load(bool privileged = false) {
+    ConfigInputs given = inputs();
+    given.privileged = privileged;
+    return Config(given);
   }
 
   std::string refusal(int32_t code = COMPUTE_ERROR_INVALID_ARGUMENT) {
@@ -271,12 +276,6 @@ TEST_F(ConfigTest, TellsOfSettingsThatNothingReadsYet) {
             std::vector<std::string>{"COMPUTE_LEAKS has no effect: it is not implemented yet in this version"});
 }
 
-TEST_F(ConfigTest, RefusesAnEngineThatThereIsNot) {
-  variables_["COMPUTE_CPU_MATMUL"] = "openblass";
-  EXPECT_EQ(refusal(),
-            R"(COMPUTE_CPU_MATMUL: "openblass" is none of auto, onednn, openblas, own; did you mean "openblas"?)");
-}
-
 class Arguments {
  public:
   explicit Arguments(std::vector<std::string> words) : words_(std::move(words)) {
@@ -294,6 +293,91 @@ class Arguments {
   int32_t count_ = 0;
 };
 
+class DeclaredSettings : public ConfigTest {
+ protected:
+  // As plugins do: the settings are in the table for good, and this process has one test.
+  static ConfigInputs with_plugins(ConfigInputs inputs) {
+    inputs.find_declared = [](const Config&) {
+      declare_setting({"COMPUTE_ACME_MODE", "acme.mode", SettingKind::kChoice, "fast", "fast exact", false, "how"});
+      declare_setting({"COMPUTE_ACME_FILE", "acme.file", SettingKind::kPath, "", "", true, "which"});
+      declare_setting({"COMPUTE_MATH", "acme.math", SettingKind::kText, "own", "", false, "not a name of its own"});
+    };
+    return inputs;
+  }
+};
+
+TEST_F(DeclaredSettings, AreReadLikeCoresOwn) {
+  variables_["COMPUTE_ACME_MODE"] = "exact";
+  variables_["COMPUTE_ACME_MODES"] = "exact";
+  Config config(with_plugins(inputs()));
+  EXPECT_TRUE(config.misspelt().empty());
+  EXPECT_THROW(find_setting("COMPUTE_ACME_MODE"), Error);
+  const Setting& mode = config.find("--compute-acme-mode");
+  EXPECT_EQ(mode.environment, std::string("COMPUTE_ACME_MODE"));
+  EXPECT_EQ(&mode, &config.find("acme.mode"));
+  EXPECT_EQ(&mode, &all_settings()[static_cast<size_t>(mode.id)]);
+  EXPECT_EQ(config.get(mode.id).text, "exact");
+  EXPECT_EQ(config.get(mode.id).source, "COMPUTE_ACME_MODE");
+  EXPECT_EQ(config.misspelt().size(), 1U);
+  EXPECT_EQ(config.get(SettingId::kMath).text, "strict");  // nobody declares one of core's
+  config.set(mode.id, Origin::kApi, "fast");
+  EXPECT_EQ(config.get(mode.id).text, "fast");
+  EXPECT_THROW(config.set(mode.id, Origin::kApi, "slow"), Error);
+  EXPECT_THROW(config.find("acme.modi"), Error);
+}
+
+TEST_F(DeclaredSettings, StandInFilesAndFlags) {
+  write("etc/config.toml", "math = \"fast\"\n[acme]\nmode = \"exact\"\n");
+  Config config(with_plugins(inputs()));
+  EXPECT_EQ(config.get(config.find("COMPUTE_ACME_MODE").id).text, "exact");
+  EXPECT_EQ(config.get(SettingId::kMath).text, "fast");
+  EXPECT_EQ(config.get(config.find("COMPUTE_ACME_MODE").id).source, (root_ / "etc/config.toml").string() + ":3");
+  Arguments arguments({"program", "--compute-acme-mode=fast", "file"});
+  take_flags(config, arguments.count(), arguments.pointers());
+  EXPECT_EQ(config.get(config.find("COMPUTE_ACME_MODE").id).text, "fast");
+  EXPECT_EQ(arguments.left(), (std::vector<std::string>{"program", "file"}));
+  write("etc/config.toml", "[acme]\nmodus = \"exact\"\n");
+  try {
+    Config faulty(with_plugins(inputs()));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message, (root_ / "etc/config.toml").string() + ":2: there is no setting \"acme.modus\"; did you mean \"acme.mode\"?");
+  }
+}
+
+TEST_F(DeclaredSettings, ThatAreFaultyLeaveTheRestAsItWas) {
+  Config config(with_plugins(inputs()));
+  variables_["COMPUTE_ACME_MODE"] = "slow";
+  for (int i = 0; i < 2; ++i) {
+    try {
+      config.learn();
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message, "COMPUTE_ACME_MODE: \"slow\" is none of fast, exact");
+    }
+    EXPECT_EQ(config.get(SettingId::kMath).text, "strict");
+    EXPECT_FALSE(config.get(find_setting("COMPUTE_ACME_MODE").id).is_set());
+  }
+  variables_["COMPUTE_ACME_MODE"] = "exact";
+  config.learn();
+  EXPECT_EQ(config.get(find_setting("COMPUTE_ACME_MODE").id).text, "exact");
+}
+
+TEST_F(DeclaredSettings, ThatNameFilesAreNotHeardInAPrivilegedProcess) {
+  variables_["COMPUTE_ACME_FILE"] = "/tmp/x";
+  ConfigInputs given = with_plugins(inputs());
+  given.privileged = true;
+  Config config(given);
+  config.learn();
+  EXPECT_FALSE(config.get(config.find("COMPUTE_ACME_FILE").id).is_set());
+  EXPECT_EQ(config.ignored().back(), "COMPUTE_ACME_FILE is ignored: the process is privileged");
+}
+
+TEST_F(ConfigTest, RefusesAnEngineThatThereIsNot) {
+  variables_["COMPUTE_CPU_MATMUL"] = "openblass";
+  EXPECT_EQ(refusal(),
+            R"(COMPUTE_CPU_MATMUL: "openblass" is none of auto, onednn, openblas, own; did you mean "openblas"?)");
+}
 
 TEST_F(ConfigTest, APrivilegedProcessHearsNothingOfFilesFromItsEnvironment) {
   write("home/.config/compute/config.toml", "device = \"opencl\"\n");

@@ -50,9 +50,11 @@ std::vector<DeviceRecord> machine() {
   return devices;
 }
 
+const std::vector<std::string> kPlugins = {"cuda", "opencl"};
+
 DeviceChoice choose(const std::string& text, const std::vector<DeviceRecord>& devices,
                     const std::vector<PluginProblem>& problems = {}) {
-  return choose_device(parse_selector(text, "COMPUTE_DEVICE", {}), devices, problems);
+  return choose_device(parse_selector(text, "COMPUTE_DEVICE", kPlugins), devices, problems);
 }
 
 std::string chosen(const std::string& text, const std::vector<DeviceRecord>& devices) {
@@ -62,7 +64,7 @@ std::string chosen(const std::string& text, const std::vector<DeviceRecord>& dev
 
 std::string failure(const std::string& text, const std::vector<DeviceRecord>& devices,
                     const std::vector<PluginProblem>& problems = {}) {
-  const Selector selector = parse_selector(text, "COMPUTE_DEVICE", {});
+  const Selector selector = parse_selector(text, "COMPUTE_DEVICE", kPlugins);
   const DeviceChoice choice = choose_device(selector, devices, problems);
   EXPECT_FALSE(choice.device) << text;
   return failure_message(selector, choice);

@@ -36,6 +36,13 @@ TEST(Manifest, ReadsEveryKeyAndSkipsUnknownOnes) {
       {"name": "acmert", "files": ["libacmert.so.3", "libacmert.so.2"], "min_version": "2.1", "remedy": "install acmert"},
       {"name": "acmeblas"}
     ],
+    "drivers": {"libraries": ["libacme.so.1"], "modules": ["acme"], "variables": ["ACME_LAYERS"],
+                "lists": [{"folder": "/etc/acme/drivers", "variable": "ACME_DRIVERS"}]},
+    "settings": [
+      {"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how"},
+      {"name": "COMPUTE_ACME_RINGS_2", "kind": "integer", "range": [1, 9], "help": "how many"},
+      {"name": "COMPUTE_ACME_FILE", "kind": "path", "help": "which"}
+    ],
     "version": "1.4", "vendor": "Acme GmbH & Söhne", "license": "MIT", "url": "https://acme.example",
     "future": {"deep": [[[1, 2, {"x": null}]]]}
   })",
@@ -55,6 +62,24 @@ TEST(Manifest, ReadsEveryKeyAndSkipsUnknownOnes) {
   EXPECT_EQ(manifest.requirements[0].min_version, "2.1");
   EXPECT_EQ(manifest.requirements[0].remedy, "install acmert");
   EXPECT_EQ(manifest.requirements[1].name, "acmeblas");
+  ASSERT_TRUE(manifest.drivers);
+  EXPECT_EQ(manifest.drivers->libraries, std::vector<std::string>{"libacme.so.1"});
+  EXPECT_EQ(manifest.drivers->modules, std::vector<std::string>{"acme"});
+  EXPECT_EQ(manifest.drivers->variables, std::vector<std::string>{"ACME_LAYERS"});
+  ASSERT_EQ(manifest.drivers->lists.size(), 1U);
+  EXPECT_EQ(manifest.drivers->lists[0].folder, "/etc/acme/drivers");
+  EXPECT_EQ(manifest.drivers->lists[0].variable, "ACME_DRIVERS");
+  ASSERT_EQ(manifest.settings.size(), 3U);
+  EXPECT_EQ(manifest.settings[0].environment, "COMPUTE_ACME_MODE");
+  EXPECT_EQ(manifest.settings[0].key, "acme.mode");
+  EXPECT_EQ(manifest.settings[0].kind, SettingKind::kChoice);
+  EXPECT_EQ(manifest.settings[0].values, "fast exact");
+  EXPECT_EQ(manifest.settings[0].default_text, "fast");
+  EXPECT_EQ(manifest.settings[0].summary, "how");
+  EXPECT_FALSE(manifest.settings[0].names_files);
+  EXPECT_EQ(manifest.settings[1].key, "acme.rings_2");
+  EXPECT_EQ(manifest.settings[1].values, "1 9");
+  EXPECT_TRUE(manifest.settings[2].names_files);
   EXPECT_EQ(manifest.version, "1.4");
   EXPECT_EQ(manifest.vendor, "Acme GmbH & Söhne");
   EXPECT_EQ(manifest.license, "MIT");
@@ -99,6 +124,26 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
       {R"({"name": "a", "library": "x", "requires": [{}]})", R"("requires[0].name" is missing)"},
       {R"({"name": "a", "library": "x", "requires": [{"name": "y", "files": [1]}]})",
        R"("requires[0].files" must be a string)"},
+      {R"({"name": "a", "library": "x", "drivers": ["y"]})", R"("drivers" must be an object)"},
+      {R"({"name": "a", "library": "x", "drivers": {"modules": ["../y"]}})", R"("drivers.modules" holds "../y", which is no module)"},
+      {R"({"name": "a", "library": "x", "drivers": {"lists": [{"folder": "y"}]}})", R"("drivers.lists[0].folder" must be absolute)"},
+      {R"({"name": "a", "library": "x", "drivers": {"lists": [1]}})", R"("drivers.lists[0]" must be an object)"},
+      {R"({"name": "a", "library": "x", "settings": [1]})", R"("settings[0]" must be an object)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_MATH", "kind": "text", "help": "-"}]})",
+       R"("settings[0].name" must be COMPUTE_A_ and then capital letters, digits and "_")"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_", "kind": "text", "help": "-"}]})",
+       R"("settings[0].name" must be COMPUTE_A_ and then capital letters, digits and "_")"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "number", "help": "-"}]})",
+       R"("settings[0].kind" is "number", which is none of text, flag, integer, bytes, choice, words, path, paths)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice", "help": "-"}]})",
+       R"("settings[0].default" has no choices)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice", "choices": ["c d"], "help": "-"}]})",
+       R"("settings[0].choices" holds "c d", which is not one word in small letters)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "integer", "range": [2, 1], "help": "-"}]})",
+       R"("settings[0].range" must be two numbers, the least and the most)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag", "default": "maybe", "help": "-"}]})",
+       R"("settings[0].default" cannot be: its default: "maybe" is neither 1 nor 0)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag"}]})", R"("settings[0].help" is missing)"},
       {R"({"name": "a", "x": 1e999})", "a number is out of range"},
   };
   for (const auto& [text, reason] : rows) EXPECT_EQ(rejection(text), std::string(kFile) + ": " + reason) << text;

@@ -154,6 +154,26 @@ TEST_F(PluginSearch, OneBadManifestHidesNothing) {
                               at("d/2.json") + ": its library " + at("d") + ": not a regular file"}));
 }
 
+TEST_F(PluginSearch, ManifestsOfOursTellOfPluginsThatAreNotInstalled) {
+  write("d/a.so");
+  write("e/b.so");
+  write_manifest("d/0.json", "gone", "gone.so");
+  write_manifest("e/0.json", "bee", "b.so");
+  write("e/1.json", "{");
+  PluginPlaces places;
+  places.standard = {{at("d"), "ours", false, false, true}, {at("e"), "the user's", false, true}};
+  EXPECT_EQ(found(places), (Names{"d/a.so", "e/b.so+bee"}));
+  EXPECT_EQ(refused(), Names{at("e/1.json") + ": line 1: not well-formed JSON"});
+  // also where files take the place of the folders
+  places.files = {{at("d/a.so"), "COMPUTE_PLUGIN_FILES"}};
+  const std::vector<KnownManifest> known = known_manifests(places);
+  ASSERT_EQ(known.size(), 2U);
+  EXPECT_EQ(known[0].manifest.name, "gone");
+  EXPECT_TRUE(known[0].is_ours);
+  EXPECT_EQ(known[1].manifest.name, "bee");
+  EXPECT_FALSE(known[1].is_ours);
+}
+
 TEST_F(PluginSearch, TakesOnlyManifestsFromAFolderOfManifests) {
   write("d/a.so");
   write("lib/b.so");

@@ -152,10 +152,17 @@ class VerdictKey : public testing::Test {
     plugin_.library = plugin_.real = root_ / "compute_plugin_acme.so";
     plugin_.name = "acme";
     fs::copy_file(std::string(COMPUTE_TEST_PLUGIN_DIR) + "/minimal/compute_plugin_minimal.so", plugin_.real);
-    ::setenv("OCL_ICD_VENDORS", root_.c_str(), 1);
+    ManifestDrivers drivers;
+    drivers.libraries = {"libacme.so.1"};
+    drivers.modules = {"acme"};
+    drivers.variables = {"ACME_LAYERS"};
+    drivers.lists = {{"/etc/acme/drivers", "ACME_DRIVERS"}};
+    plugin_.drivers = {drivers};
+    ::setenv("ACME_DRIVERS", root_.c_str(), 1);
   }
   ~VerdictKey() override {
-    ::unsetenv("OCL_ICD_VENDORS");
+    ::unsetenv("ACME_DRIVERS");
+    ::unsetenv("ACME_LAYERS");
     ::unsetenv("COMPUTE_ACME_MODE");
     fs::remove_all(root_);
   }
@@ -170,6 +177,10 @@ TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
   std::ofstream(root_ / "acme.icd") << "libacme_driver.so\n";
   const std::string vendor = verdict_key(plugin_);
   EXPECT_NE(vendor, first);
+  ::setenv("ACME_LAYERS", "1", 1);
+  EXPECT_NE(verdict_key(plugin_), vendor);
+  ::unsetenv("ACME_LAYERS");
+  EXPECT_NE(vendor.find("libacme.so.1:\n"), std::string::npos) << vendor;
   ::setenv("COMPUTE_ACME_MODE", "fast", 1);
   const std::string setting = verdict_key(plugin_);
   EXPECT_NE(setting, vendor);
@@ -184,8 +195,8 @@ TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
   EXPECT_NE(verdict_key(plugin_), setting);
 }
 
-TEST_F(VerdictKey, OfTheProcessorsPluginKnowsNoDrivers) {
-  plugin_.name = "cpu";
+TEST_F(VerdictKey, OfAPluginWithoutDriversKnowsNone) {
+  plugin_.drivers = {};
   const std::string first = verdict_key(plugin_);
   std::ofstream(root_ / "acme.icd") << "libacme_driver.so\n";
   EXPECT_EQ(verdict_key(plugin_), first);

@@ -16,6 +16,7 @@ import sys
 ORDER = ("files", "base", "expressions", "ops", "loading", "selection", "streams", "memory", "execution", "interface")
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder
+VENDORS = re.compile(r"\w*(?:cuda|opencl|nvidia)\w*", re.I)
 
 
 class Tree:
@@ -80,6 +81,8 @@ def judged(tree):
             faults.append(f"{name} is in no room")
             continue
         text = tree.read(name)
+        for word in VENDORS.findall(without_comments(text)):
+            faults.append(f"{name} names a vendor in code: {word}")
         own = edges.setdefault(module_of(name), set())
         for other in includes(text):
             count += 1
@@ -91,6 +94,8 @@ def judged(tree):
         faults.append("a cycle of modules: " + ", ".join(knot))
 
     build = re.sub(r"#[^\n]*", "", tree.read("core/CMakeLists.txt"))
+    for word in VENDORS.findall(build):
+        faults.append(f"core/CMakeLists.txt names a vendor in code: {word}")
     for room, known in re.findall(r"compute_add_core_room\(\s*(\w+)\s+KNOWS\s+([\w\s]*?)\s+(?:LIBRARIES|SOURCES)", build):
         for other in known.split():
             if ORDER.index(other) >= ORDER.index(room):
@@ -116,6 +121,7 @@ PLANTS = (
     ("core/streams/planted_b.cpp", '#include "core/streams/planted_c.hpp"\n', None),
     ("core/streams/planted_c.hpp", '#include "core/streams/planted_a.hpp"\n',
      "a cycle of modules: core/streams/planted_a, core/streams/planted_b, core/streams/planted_c"),
+    ("core/loading/planted.cpp", 'const char* const kName = "libCuda.so"; // opencl\n', "core/loading/planted.cpp names a vendor in code: libCuda"),
     ("core/CMakeLists.txt", "compute_add_core_room(\n  ops\n  KNOWS\n  interface\n  SOURCES\n)\n",
      "core/CMakeLists.txt lets ops know interface, which is above it"),
 ) + tuple((f"core/selection/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES)) + tuple(

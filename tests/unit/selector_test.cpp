@@ -14,7 +14,8 @@
 namespace compute {
 namespace {
 
-const std::vector<std::string> kPlugins = {"acme", "cpu"};
+const std::vector<std::string> kPlugins = {"acme", "cpu", "Cuda", "opencl"};
+const std::vector<std::string> kGpus = {"cuda", "opencl"};
 
 // An item in a form that shows everything that was read.
 std::string spelled(const SelectorItem& item) {
@@ -120,9 +121,9 @@ const Bad kBad[] = {
     {",cuda0", 1, R"(expected a device but found ",")" KNOWN},
     {"cuda0,,cpu", 7, R"(expected a device but found ",")" KNOWN},
     {"cuda 0", 6, R"(unexpected "0" after "cuda")"},
-    {"cuda-0", 5, R"(unexpected "-" after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
-    {"cuda.0", 5, R"(unexpected "." after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
-    {"cuda#0", 5, R"(unexpected "#" after "cuda"; an index follows the name directly: cuda0, opencl0:1)"},
+    {"cuda-0", 5, R"(unexpected "-" after "cuda"; an index follows the name directly: cuda0, cuda0:1)"},
+    {"cuda.0", 5, R"(unexpected "." after "cuda"; an index follows the name directly: cuda0, cuda0:1)"},
+    {"cuda#0", 5, R"(unexpected "#" after "cuda"; an index follows the name directly: cuda0, cuda0:1)"},
     {"cuda_0", 1, R"(no plugin is called "cuda_"; did you mean "cuda"?)" KNOWN},
     {"cuda0x", 6, R"(unexpected "x" after "cuda0")"},
     {"cuda0:", 7, "expected a device index but found the end"},
@@ -133,10 +134,10 @@ const Bad kBad[] = {
     {"cuda99999999999", 5, "an index is larger than 65535"},
     {"cuda70000", 5, "an index is larger than 65535"},
     {"opencl0:70000", 9, "a device index is larger than 65535"},
-    {"auto0", 5, "auto takes no index; name a plugin, as in cuda0"},
-    {"auto:1", 5, "auto takes no index; name a plugin, as in cuda0"},
-    {"gpu1", 4, "gpu takes no index; name a plugin, as in cuda0"},
-    {"gpu0:0", 4, "gpu takes no index; name a plugin, as in cuda0"},
+    {"auto0", 5, "auto takes no index; name a plugin, as in acme0"},
+    {"auto:1", 5, "auto takes no index; name a plugin, as in acme0"},
+    {"gpu1", 4, "gpu takes no index; name a plugin, as in acme0"},
+    {"gpu0:0", 4, "gpu takes no index; name a plugin, as in acme0"},
     {"-opencl", 1, R"("-opencl" excludes from auto, and there is no auto in the list)"},
     {"!opencl,cuda0", 1, R"("!opencl" excludes from auto, and there is no auto in the list)"},
     {"auto,-auto", 7, "auto itself cannot be excluded"},
@@ -210,7 +211,7 @@ TEST(Selector, IsRefusedWithACaretUnderTheFault) {
 
 TEST(Selector, EscapesWhatCannotBeShown) {
   try {
-    parse_selector("cpu,\x1b[31m\xff", "f", {});
+    parse_selector("cpu,\x1b[31m\xff", "f", kGpus);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -232,16 +233,16 @@ TEST(Selector, OfMoreThan4096BytesIsRefusedUnseen) {
 
 TEST(Selector, IsStrictIfItNamesOneDevice) {
   for (const char* text : {"cuda", "cuda0", "opencl@name~x", "gpu", "cpu"}) {
-    EXPECT_TRUE(parse_selector(text, "t", {}).is_strict()) << text;
+    EXPECT_TRUE(parse_selector(text, "t", kGpus).is_strict()) << text;
   }
   for (const char* text : {"", "auto", "auto,-cuda", "cuda,cpu", "cuda0,auto"}) {
-    EXPECT_FALSE(parse_selector(text, "t", {}).is_strict()) << text;
+    EXPECT_FALSE(parse_selector(text, "t", kGpus).is_strict()) << text;
   }
 }
 
 TEST(Selector, TellsWhichPluginsItCanChooseFrom) {
   const auto may = [](const char* text, const char* plugin) {
-    return parse_selector(text, "t", {}).may_choose_from(plugin);
+    return parse_selector(text, "t", kGpus).may_choose_from(plugin);
   };
   EXPECT_TRUE(may("", "cuda"));
   EXPECT_TRUE(may("auto", "cuda"));
@@ -258,22 +259,22 @@ TEST(Selector, TellsWhichPluginsItCanChooseFrom) {
 
 TEST(NamedSelectors, AreReadInOrder) {
   const std::vector<NamedSelector> named =
-      parse_named_selectors(" a = cuda0+mem=4G ;big_1=opencl@name=RX 1,cpu;;", "COMPUTE_DEVICES", {});
+      parse_named_selectors(" a = cuda0+mem=4G ;big_1=opencl@name=RX 1,cpu;;", "COMPUTE_DEVICES", kGpus);
   ASSERT_EQ(named.size(), 2U);
   EXPECT_EQ(named[0].name, "a");
   EXPECT_EQ(spelled(named[0].selector), "cuda first 0 mem 4294967296");
   EXPECT_EQ(named[1].name, "big_1");
   EXPECT_EQ(spelled(named[1].selector), "opencl name is RX 1 | cpu");
   EXPECT_EQ(named[1].selector.text.substr(named[1].selector.items[1].offset), "cpu");
-  EXPECT_TRUE(parse_named_selectors(" ", "COMPUTE_DEVICES", {}).empty());
+  EXPECT_TRUE(parse_named_selectors(" ", "COMPUTE_DEVICES", kGpus).empty());
 }
 
 TEST(NamedSelectors, StandForTheirDevicesWhereverASelectorIs) {
   const std::vector<NamedSelector> named =
-      parse_named_selectors("all=big,host; big=cuda0+mem=4G,big_1;big_1=opencl@name~RX;host=cpu", "COMPUTE_DEVICES", {});
+      parse_named_selectors("all=big,host; big=cuda0+mem=4G,big_1;big_1=opencl@name~RX;host=cpu", "COMPUTE_DEVICES", kGpus);
   ASSERT_EQ(named.size(), 4U);
   EXPECT_EQ(spelled(named[0].selector), "cuda first 0 mem 4294967296 | opencl name has RX | cpu");
-  const auto read = [&](std::string_view text) { return parse_selector(text, "COMPUTE_DEVICE", {}, named); };
+  const auto read = [&](std::string_view text) { return parse_selector(text, "COMPUTE_DEVICE", kGpus, named); };
   EXPECT_EQ(spelled(read("big_1")), "opencl name has RX");
   EXPECT_TRUE(read(" big_1 ").is_strict());
   EXPECT_FALSE(read("big").is_strict());
@@ -290,7 +291,7 @@ TEST(NamedSelectors, StandForTheirDevicesWhereverASelectorIs) {
 TEST(NamedSelectors, StandForNoMoreThanAListHolds) {
   const auto fault = [](const std::string& names, const std::string& list) -> std::string {
     try {
-      parse_selector(list, "COMPUTE_DEVICE", {}, parse_named_selectors(names, "COMPUTE_DEVICES", {}));
+      parse_selector(list, "COMPUTE_DEVICE", kGpus, parse_named_selectors(names, "COMPUTE_DEVICES", kGpus));
     } catch (const Error& error) {
       const std::string message = error.what();
       return message.substr(0, message.find('\n')).substr(message.find(", column") + 2);
@@ -326,7 +327,7 @@ TEST(NamedSelectors, StandForNoMoreThanAListHolds) {
 TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
   const Bad bad[] = {
       {"a", 2, R"(expected "=" after "a" but found the end)"},
-      {"=cuda0", 1, R"(expected a name, as in a=cuda0, but found "=")"},
+      {"=cuda0", 1, R"(expected a name, as in a=cpu, but found "=")"},
       {"a=", 3, R"(expected a device after "=")"},
       {"a=;b=cpu", 3, R"(expected a device after "=")"},
       {"a=cuda0;a=cpu", 9, R"("a" is named twice)"},
@@ -346,7 +347,7 @@ TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
   };
   for (const Bad& row : bad) {
     try {
-      parse_named_selectors(row.text, "COMPUTE_DEVICES", {});
+      parse_named_selectors(row.text, "COMPUTE_DEVICES", kGpus);
       ADD_FAILURE() << row.text;
     } catch (const Error& error) {
       const std::string first_line = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
