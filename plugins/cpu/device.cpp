@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "plugins/cpu/host.hpp"
-#include "plugins/cpu/isa_table.hpp"
+#include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/threads.hpp"
 
 #define TBB_PREVIEW_VERSION 1
@@ -118,9 +118,9 @@ void add_topology(Properties& properties) {
 }
 
 void add_instruction_sets(Properties& properties, const std::map<std::string, std::string>& cpuinfo) {
-  const IsaTable* best = select_isa(nullptr);
+  const Isa* best = select_isa(nullptr);
   const std::optional<std::string> narrow = setting("COMPUTE_CPU_ISA");
-  const IsaTable* chosen = narrow ? select_isa(narrow->c_str()) : best;
+  const Isa* chosen = narrow ? select_isa(narrow->c_str()) : best;
   add(properties, "isa", (chosen != nullptr ? chosen : best)->name);
   add(properties, "isa_best", best->name);
   for (const char* field : {"flags", "Features"}) {

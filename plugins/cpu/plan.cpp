@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugins/cpu/arg_reduce.hpp"
-#include "plugins/cpu/contraction.hpp"
-#include "plugins/cpu/copy.hpp"
-#include "plugins/cpu/elementwise.hpp"
-#include "plugins/cpu/gather.hpp"
+#include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/host.hpp"
-#include "plugins/cpu/isa.hpp"
-#include "plugins/cpu/reduce.hpp"
-#include "plugins/cpu/scatter.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/elementwise.hpp"
+#include "plugins/cpu/move/copy.hpp"
+#include "plugins/cpu/move/gather.hpp"
+#include "plugins/cpu/move/scatter.hpp"
+#include "plugins/cpu/reduce/arg_reduce.hpp"
+#include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/threads.hpp"
 
 namespace compute::cpu {

@@ -8,10 +8,10 @@
 
 #include "plugins/common/entry.hpp"
 #include "plugins/common/understood.hpp"
-#include "plugins/cpu/contraction.hpp"
+#include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/host.hpp"
-#include "plugins/cpu/isa.hpp"
+#include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/plan.hpp"
 #include "plugins/cpu/stream.hpp"
 #include "plugins/cpu/threads.hpp"

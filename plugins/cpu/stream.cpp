@@ -7,8 +7,8 @@
 #include <new>
 #include <system_error>
 
-#include "plugins/cpu/copy.hpp"
 #include "plugins/cpu/host.hpp"
+#include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/threads.hpp"
 
 #if defined(__x86_64__)

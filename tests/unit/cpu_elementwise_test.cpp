@@ -10,7 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "plugins/cpu/elementwise.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/elementwise.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -111,7 +112,7 @@ void run_map(const compute_plugin_expression& expression, const std::vector<int6
   op.tensors = tensors.data();
   op.expression_count = 1;
   op.expressions = expressions;
-  const MapPlan plan(op, *select_isa(isa));
+  const MapPlan plan(op, *select_isa(isa)->blocks);
   std::vector<char> workspace(plan.workspace_bytes() + 64);
   char* aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
   plan.run(data.data(), scalars.data(), aligned, &uneven_parallel_for);
@@ -437,7 +438,7 @@ struct Sizes {
   int64_t result = 0;
   std::vector<int64_t> operands;
 };
-Sizes sizes_of(const IsaTable& table, BlockFunction function) {
+Sizes sizes_of(const BlockKernels& table, BlockFunction function) {
   Sizes sizes;
   const auto look = [&](int id, size_t arity) {
     for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
@@ -456,7 +457,7 @@ Sizes sizes_of(const IsaTable& table, BlockFunction function) {
 }
 
 // What is written around the cache is what else would be written, from any element of a line on.
-TEST(IsaTable, StreamsTheSameResults) {
+TEST(BlockKernels, StreamsTheSameResults) {
   std::mt19937_64 random(11);
   // The bits of numbers near 1, in float32 and float64, and of truth.
   std::vector<uint64_t> numbers(1200), truth(1200);
@@ -464,8 +465,8 @@ TEST(IsaTable, StreamsTheSameResults) {
     word = 0x3f80000000000000 | (random() & 0x001fffff00000000) | 0x3f800000 | random() % 0x800000;
   for (uint64_t& word : truth) word = random() & 0x0101010101010101;
   for (const char* isa : {"baseline", "avx2", "avx512"}) {
-    const IsaTable& table = *select_isa(isa);
-    EXPECT_EQ(table.streamed_count > 0, std::strcmp(table.name, "avx512") == 0);
+    const BlockKernels& table = *select_isa(isa)->blocks;
+    EXPECT_EQ(table.streamed_count > 0, select_isa(isa)->set == InstructionSet::avx512);
     for (int64_t k = 0; k < table.streamed_count; ++k) {
       const StreamedFunction& function = table.streamed[k];
       const Sizes sizes = sizes_of(table, function.run);

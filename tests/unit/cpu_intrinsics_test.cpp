@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "compute/plugin.h"
-#include "plugins/cpu/isa_table.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_kernels.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -154,12 +155,13 @@ void pairs(const std::vector<T>& values, std::vector<T>* x, std::vector<T>* y) {
   }
 }
 
-class Isa : public testing::TestWithParam<const char*> {
+class CpuIntrinsics : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    table_ = select_isa(GetParam());
-    ASSERT_NE(table_, nullptr);
-    if (std::string(table_->name) != GetParam()) GTEST_SKIP() << "this CPU lacks " << GetParam();
+    const Isa* isa = select_isa(GetParam());
+    ASSERT_NE(isa, nullptr);
+    table_ = isa->blocks;
+    if (std::string(isa->name) != GetParam()) GTEST_SKIP() << "this CPU lacks " << GetParam();
   }
 
   template <typename R, typename T>
@@ -237,10 +239,10 @@ class Isa : public testing::TestWithParam<const char*> {
   template <typename S>
   void check_conversions();
 
-  const IsaTable* table_ = nullptr;
+  const BlockKernels* table_ = nullptr;
 };
 
-TEST_P(Isa, FloatFunctions) {
+TEST_P(CpuIntrinsics, FloatFunctions) {
   check_unary("floor", COMPUTE_INTRINSIC_FLOOR, 0, [](Real x) { return std::floor(x); });
   check_unary("ceil", COMPUTE_INTRINSIC_CEIL, 0, [](Real x) { return std::ceil(x); });
   check_unary("trunc", COMPUTE_INTRINSIC_TRUNC, 0, [](Real x) { return std::trunc(x); });
@@ -255,7 +257,7 @@ TEST_P(Isa, FloatFunctions) {
   check_unary("cbrt", COMPUTE_INTRINSIC_CBRT, 2, [](Real x) { return std::cbrt(x); });
 }
 
-TEST_P(Isa, Exponentials) {
+TEST_P(CpuIntrinsics, Exponentials) {
   check_unary("exp", COMPUTE_INTRINSIC_EXP, 1, [](Real x) { return std::exp(x); });
   check_unary("exp2", COMPUTE_INTRINSIC_EXP2, 2, [](Real x) { return std::exp2(x); });
   check_unary("expm1", COMPUTE_INTRINSIC_EXPM1, 2, [](Real x) { return std::expm1(x); });
@@ -267,7 +269,7 @@ TEST_P(Isa, Exponentials) {
   check_unary("erfc", COMPUTE_INTRINSIC_ERFC, 8, [](Real x) { return std::erfc(x); });
 }
 
-TEST_P(Isa, Trigonometry) {
+TEST_P(CpuIntrinsics, Trigonometry) {
   check_unary("sin", COMPUTE_INTRINSIC_SIN, 2, [](Real x) { return std::sin(x); });
   check_unary("cos", COMPUTE_INTRINSIC_COS, 2, [](Real x) { return std::cos(x); });
   check_unary("tan", COMPUTE_INTRINSIC_TAN, 4, [](Real x) { return std::tan(x); });
@@ -301,7 +303,7 @@ T python_floor_div(T x, T y) {
   return q == 0 ? std::copysign(T(0), quotient) : static_cast<T>(q);
 }
 
-TEST_P(Isa, FloatPairs) {
+TEST_P(CpuIntrinsics, FloatPairs) {
   const auto both = [&](const char* name, int id, double bound, auto reference) {
     check_binary<float>(name, id, bound, reference);
     check_binary<double>(name, id, bound, reference);
@@ -319,7 +321,7 @@ TEST_P(Isa, FloatPairs) {
   both("hypot", COMPUTE_INTRINSIC_HYPOT, 4, [](auto x, auto y) { return std::hypot(Real(x), Real(y)); });
 }
 
-TEST_P(Isa, Extremes) {
+TEST_P(CpuIntrinsics, Extremes) {
   std::vector<double> x, y;
   pairs(special_floats<double>(), &x, &y);
   const auto least = call<double>(COMPUTE_INTRINSIC_MIN, x, y), greatest = call<double>(COMPUTE_INTRINSIC_MAX, x, y);
@@ -333,7 +335,7 @@ TEST_P(Isa, Extremes) {
   }
 }
 
-TEST_P(Isa, LogAddExp) {
+TEST_P(CpuIntrinsics, LogAddExp) {
   std::vector<double> x, y;
   pairs(special_floats<double>(), &x, &y);
   const auto got = call<double>(COMPUTE_INTRINSIC_LOGADDEXP, x, y);
@@ -354,7 +356,7 @@ TEST_P(Isa, LogAddExp) {
 }
 
 template <typename T>
-void Isa::check_booleans() {
+void CpuIntrinsics::check_booleans() {
   std::vector<T> x, y;
   if constexpr (std::is_floating_point_v<T>)
     pairs(special_floats<T>(), &x, &y);
@@ -396,7 +398,7 @@ void Isa::check_booleans() {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(std::memcmp(&chosen[i], condition[i] ? &x[i] : &y[i], sizeof(T)), 0);
 }
 
-TEST_P(Isa, Comparisons) {
+TEST_P(CpuIntrinsics, Comparisons) {
   check_booleans<int8_t>();
   check_booleans<int16_t>();
   check_booleans<int32_t>();
@@ -410,7 +412,7 @@ TEST_P(Isa, Comparisons) {
 }
 
 template <typename T>
-void Isa::check_integers() {
+void CpuIntrinsics::check_integers() {
   __extension__ using Wide = __int128;
   constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
   std::vector<T> x, y;
@@ -466,7 +468,7 @@ void Isa::check_integers() {
   unary(COMPUTE_INTRINSIC_ROUND, [](Wide a) { return a; });
 }
 
-TEST_P(Isa, Integers) {
+TEST_P(CpuIntrinsics, Integers) {
   check_integers<int8_t>();
   check_integers<int16_t>();
   check_integers<int32_t>();
@@ -477,7 +479,7 @@ TEST_P(Isa, Integers) {
   check_integers<uint64_t>();
 }
 
-TEST_P(Isa, Bools) {
+TEST_P(CpuIntrinsics, Bools) {
   const std::vector<uint8_t> x = {0, 0, 1, 1}, y = {0, 1, 0, 1};
   const auto call_bool = [&](int id) {
     std::vector<uint8_t> out(4);
@@ -508,7 +510,7 @@ D saturated(S x) {
 }
 
 template <typename S>
-void Isa::check_conversions() {
+void CpuIntrinsics::check_conversions() {
   std::vector<S> x;
   if constexpr (std::is_floating_point_v<S>)
     x = many_floats<S>(20000);
@@ -541,7 +543,7 @@ void Isa::check_conversions() {
   }
 }
 
-TEST_P(Isa, Conversions) {
+TEST_P(CpuIntrinsics, Conversions) {
   check_conversions<int8_t>();
   check_conversions<int16_t>();
   check_conversions<int32_t>();
@@ -590,7 +592,7 @@ struct Narrow {
   }
 };
 
-TEST_P(Isa, NarrowFloats) {
+TEST_P(CpuIntrinsics, NarrowFloats) {
   std::vector<uint16_t> all(65536);
   for (int i = 0; i < 65536; ++i) all[i] = static_cast<uint16_t>(i);
   for (const Narrow& narrow : {Narrow{COMPUTE_DTYPE_FLOAT16, 5, 10}, Narrow{COMPUTE_DTYPE_BFLOAT16, 8, 7}}) {
@@ -642,7 +644,7 @@ TEST_P(Isa, NarrowFloats) {
   }
 }
 
-TEST_P(Isa, ComplexArithmetic) {
+TEST_P(CpuIntrinsics, ComplexArithmetic) {
   const auto check = [&]<typename T>(T) {
     using C = std::complex<T>;
     std::vector<C> x, y;
@@ -721,7 +723,7 @@ TEST_P(Isa, ComplexArithmetic) {
 
 // Parts at the ends of the range, where a quotient may be near 1 and its intermediate products are not, and annex G's
 // special cases, which the C library's quotients follow.
-TEST_P(Isa, ComplexQuotients) {
+TEST_P(CpuIntrinsics, ComplexQuotients) {
   const auto check = [&]<typename T>(T) {
     using C = std::complex<T>;
     using Limits = std::numeric_limits<T>;
@@ -770,7 +772,7 @@ TEST_P(Isa, ComplexQuotients) {
 }
 
 // Quotients about 2^precision, of which the nearest number is often the integer above.
-TEST_P(Isa, FloorOfLargeQuotients) {
+TEST_P(CpuIntrinsics, FloorOfLargeQuotients) {
   const auto check = [&]<typename T>(T) {
     constexpr int kDigits = std::numeric_limits<T>::digits;
     std::vector<T> x, y;
@@ -788,7 +790,7 @@ TEST_P(Isa, FloorOfLargeQuotients) {
   check(double{});
 }
 
-TEST_P(Isa, ScalarsTailsAndInPlace) {
+TEST_P(CpuIntrinsics, ScalarsTailsAndInPlace) {
   std::mt19937 random(5);
   std::vector<float> x(300), y(300);
   for (float& v : x) v = static_cast<float>(random() % 1000);
@@ -808,7 +810,7 @@ TEST_P(Isa, ScalarsTailsAndInPlace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Isa, testing::Values("baseline", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Cpu, CpuIntrinsics, testing::Values("baseline", "avx2", "avx512"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(IsaChoice, Names) {
@@ -819,8 +821,8 @@ TEST(IsaChoice, Names) {
   EXPECT_EQ(select_isa(""), nullptr);
 }
 
-TEST(IsaTable, HasEveryFunction) {
-  const IsaTable& table = *select_isa(nullptr);
+TEST(BlockKernels, HasEveryFunction) {
+  const BlockKernels& table = *select_isa(nullptr)->blocks;
   enum : unsigned {
     kBool = 1,
     kInteger = 2,

@@ -77,7 +77,7 @@ TEST(CpuMatmulEngine, DoesNotDependOnThreads) {
           nullptr, nullptr};
       const MatmulEngine alone = MatmulPlan(problem, options_of(MatmulEngine::automatic)).engine();
       for (const int32_t threads : {2, 16, 200}) {
-        EXPECT_EQ(MatmulPlan(problem, options_of(MatmulEngine::automatic, widest_gemm_isa(), threads)).engine(), alone);
+        EXPECT_EQ(MatmulPlan(problem, options_of(MatmulEngine::automatic, widest_instruction_set(), threads)).engine(), alone);
       }
     }
   }
@@ -317,11 +317,11 @@ void kernels_are_chosen_for_this_processor() {
   unsetenv("OPENBLAS_CORETYPE");
   prepare_engine_environment();
   const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
-  switch (widest_gemm_isa()) {
-    case GemmIsa::avx512:
+  switch (widest_instruction_set()) {
+    case InstructionSet::avx512:
       EXPECT_STREQ(chosen, "SkylakeX");
       break;
-    case GemmIsa::avx2:
+    case InstructionSet::avx2:
       EXPECT_STREQ(chosen, "Haswell");
       break;
     default:
@@ -343,7 +343,7 @@ void the_users_choice_of_kernels_stands() {
   setenv("OPENBLAS_CORETYPE", "Prescott", 1);
   prepare_engine_environment();
   EXPECT_STREQ(std::getenv("OPENBLAS_CORETYPE"), "Prescott");
-  if (openblas() == nullptr || widest_gemm_isa() == GemmIsa::baseline) return;
+  if (openblas() == nullptr || widest_instruction_set() == InstructionSet::baseline) return;
   // Then they are slower than ours, and used only where they are asked for.
   EXPECT_FALSE(openblas()->suits_processor) << openblas_version();
   EXPECT_EQ(multiply(COMPUTE_DTYPE_FLOAT64, 20, options_of(MatmulEngine::automatic)), MatmulEngine::own);

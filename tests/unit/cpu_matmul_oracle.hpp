@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/matmul.hpp"
+#include "plugins/cpu/contract/matmul.hpp"
 
 namespace compute::cpu::matmul_test {
 
@@ -257,7 +257,7 @@ struct Setting {
   MatmulOptions options;
 };
 
-inline MatmulOptions options_of(MatmulEngine engine, GemmIsa isa = widest_gemm_isa(), int32_t threads = 1) {
+inline MatmulOptions options_of(MatmulEngine engine, InstructionSet isa = widest_instruction_set(), int32_t threads = 1) {
   MatmulOptions options;
   options.engine = engine;
   options.isa = isa;
@@ -273,8 +273,8 @@ inline std::vector<Setting> settings_of(compute_dtype dtype) {
   if (dtype == COMPUTE_DTYPE_FLOAT32) all.push_back({"onednn", options_of(MatmulEngine::onednn)});
   if (in_openblas) all.push_back({"openblas", options_of(MatmulEngine::openblas)});
   static constexpr const char* kNames[] = {"own_baseline", "own_avx2", "own_avx512"};
-  for (int isa = 0; isa <= static_cast<int>(widest_gemm_isa()); ++isa) {
-    all.push_back({kNames[isa], options_of(MatmulEngine::own, static_cast<GemmIsa>(isa))});
+  for (int isa = 0; isa <= static_cast<int>(widest_instruction_set()); ++isa) {
+    all.push_back({kNames[isa], options_of(MatmulEngine::own, static_cast<InstructionSet>(isa))});
   }
   return all;
 }

@@ -10,8 +10,8 @@
 
 #include "core/ops/infer.hpp"
 #include "core/ops/rows.hpp"
-#include "plugins/cpu/block_program.hpp"
-#include "plugins/cpu/isa_table.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
 
 namespace compute {
 namespace {
@@ -28,12 +28,13 @@ TypedExpression typed(const OpSchema& op, compute_dtype dtype) {
 class CpuRows : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const cpu::IsaTable& widest = *cpu::select_isa(nullptr);
-    table_ = cpu::select_isa(GetParam());
-    ASSERT_NE(table_, nullptr);
-    if (std::string(table_->name) != GetParam()) GTEST_SKIP() << "this processor has " << widest.name;
+    const cpu::Isa& widest = *cpu::select_isa(nullptr);
+    const cpu::Isa* isa = cpu::select_isa(GetParam());
+    ASSERT_NE(isa, nullptr);
+    table_ = isa->blocks;
+    if (std::string(isa->name) != GetParam()) GTEST_SKIP() << "this processor has " << widest.name;
   }
-  const cpu::IsaTable* table_ = nullptr;
+  const cpu::BlockKernels* table_ = nullptr;
 };
 
 TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {

@@ -15,7 +15,7 @@ inline constexpr std::string_view kSources = "api/compute/ops.def and api/comput
 std::string ops_header();     // api/compute/ops.h
 std::string op_wrappers();    // core/interface/op_wrappers.inc
 std::string ops_reference();  // docs/ops.md
-std::string compiled_rows();  // plugins/cpu/rows.inc
+std::string compiled_rows();  // plugins/cpu/map/rows.inc
 
 // What docs/ops.md and ops.h say of a rule of ops.def; throws for a rule that nobody explained.
 std::string_view dtype_rule_text(const OpSchema& op);

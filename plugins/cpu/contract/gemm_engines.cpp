@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/contract/gemm_engines.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "plugins/common/host.hpp"
+#include "plugins/common/shortage.hpp"
+
+namespace compute::cpu {
+namespace {
+
+std::atomic<bool> touched{false};
+
+constexpr const char* kOnednnNames[] = {"libdnnl.so.3", "libdnnl.so.2"};
+
+// Full paths: the serial, OpenMP and pthread builds share one SONAME, and which of them a bare name finds is up to the
+// system's alternatives or to whoever loaded one before. The serial one is named so that a report says why it will not
+// do.
+constexpr const char* kOpenblasNames[] = {
+#if defined(__x86_64__)
+    "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
+    "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
+#elif defined(__aarch64__)
+    "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
+    "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",
+#elif defined(__riscv) && __riscv_xlen == 64
+    "/usr/lib/riscv64-linux-gnu/openblas-openmp/libopenblas.so.0",
+    "/usr/lib/riscv64-linux-gnu/openblas-serial/libopenblas.so.0",
+#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
+    "/usr/lib/powerpc64le-linux-gnu/openblas-openmp/libopenblas.so.0",
+    "/usr/lib/powerpc64le-linux-gnu/openblas-serial/libopenblas.so.0",
+#endif
+    "/usr/lib64/libopenblaso.so.0",
+    "/usr/lib64/libopenblas.so.0",
+    "/usr/lib/libopenblas.so.0",
+    "/usr/local/lib/libopenblas.so.0",
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& out_function) {
+  out_function = reinterpret_cast<Function>(dlsym(library, name));
+  return out_function != nullptr;
+}
+
+/// The OpenMP among the library's own dependencies, so that it is the one that it runs on.
+bool find_openmp(void* library, Openmp& out_openmp) {
+  return find(library, "omp_get_max_threads", out_openmp.omp_get_max_threads) &&
+         find(library, "omp_set_num_threads", out_openmp.omp_set_num_threads);
+}
+
+constexpr const char* kNoOpenmp = "its OpenMP has no omp_set_num_threads, so that it cannot be kept to one thread";
+
+std::string file_of(const void* symbol) {
+  Dl_info info;
+  return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+/// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string. Throws OUT_OF_MEMORY for want of something.
+template <class Accept>
+bool open_first(std::span<const char* const> names, int binding, LibraryReport& report, Accept accept) {
+  touched.store(true, std::memory_order_relaxed);
+  if (const std::string reason = common::reason_against_libraries(); !reason.empty()) {
+    report.attempts.push_back({names.front(), reason, true});
+    return false;
+  }
+  for (const char* name : names) {
+    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | binding);
+    if (library == nullptr) {
+      const char* error = dlerror();
+      if (error != nullptr) common::throw_if_short(error);
+      report.attempts.push_back({name, error != nullptr ? error : "cannot be opened"});
+      continue;
+    }
+    std::string reason = accept(library);
+    report.attempts.push_back({name, reason, !reason.empty()});
+    if (reason.empty()) return true;
+    // It stays open: a threaded build may have started threads.
+  }
+  return false;
+}
+
+struct OnednnLibrary {
+  Onednn functions{};
+  bool usable = false;
+  LibraryReport report{"oneDNN", "float32 matrix products", "install libdnnl2 or newer (Debian: libdnnl-dev)", {}, {},
+                       {}};
+
+  OnednnLibrary() {
+    usable = open_first(kOnednnNames, 0, report, [this](void* library) -> std::string {
+      // The common beginning of dnnl_version_t in versions 2 and 3.
+      struct Version {
+        int major, minor, patch;
+        const char* hash;
+        unsigned cpu_runtime;
+      };
+      constexpr unsigned kSequential = 1;
+      constexpr unsigned kOpenmp = 2;
+      const Version* (*version)() = nullptr;
+      if (!find(library, "dnnl_sgemm", functions.dnnl_sgemm)) return "has no dnnl_sgemm";
+      if (!find(library, "dnnl_version", version)) return "has no dnnl_version";
+      const unsigned runtime = version()->cpu_runtime;
+      if (runtime == kOpenmp) {
+        if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
+      } else if (runtime != kSequential) {
+        return "is built on a thread pool of its own (runtime " + std::to_string(runtime) + ")";
+      }
+      report.version = std::to_string(version()->major) + "." + std::to_string(version()->minor) + "." +
+                       std::to_string(version()->patch);
+      report.path = file_of(reinterpret_cast<const void*>(functions.dnnl_sgemm));
+      return "";
+    });
+  }
+};
+
+/// True iff kernels of OpenBLAS's processor type `core` use the widest vectors of this machine.
+bool suits_this_processor(const char* core) {
+#if defined(__x86_64__)
+  const auto is = [core](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      if (strcasecmp(core, name) == 0) return true;
+    }
+    return false;
+  };
+  const bool avx512_kernels = is({"SkylakeX", "Cooperlake", "Sapphirerapids"});
+  if (__builtin_cpu_supports("x86-64-v4")) return avx512_kernels;
+  if (__builtin_cpu_supports("x86-64-v3")) return avx512_kernels || is({"Haswell", "Zen", "Excavator"});
+  return true;
+#else
+  (void)core;
+  return true;
+#endif
+}
+
+// A program may have loaded another OpenBLAS for everybody. Every OpenBLAS defines the same names and finds even its own
+// functions by name, so that ours would run on the other's memory, which may have no lock.
+#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#else
+constexpr int kOwnSymbols = 0;  // the sanitizers refuse it, since their own functions are found by name too
+#endif
+
+struct OpenblasLibrary {
+  Openblas functions{};
+  bool usable = false;
+  LibraryReport report{
+      "OpenBLAS", "float64, complex and small matrix products", "install libopenblas0-openmp", {}, {}, {}};
+
+  OpenblasLibrary() {
+    usable = open_first(kOpenblasNames, kOwnSymbols, report, [this](void* library) -> std::string {
+      int (*parallel)() = nullptr;
+      const char* (*config)() = nullptr;
+      const char* (*core_name)() = nullptr;
+      if (!find(library, "openblas_get_parallel", parallel) || !find(library, "openblas_get_config", config) ||
+          !find(library, "openblas_get_corename", core_name)) {
+        return "is not an OpenBLAS";
+      }
+      constexpr int kSerial = 0;
+      constexpr int kOpenmp = 2;
+      if (parallel() == kSerial) return "is a serial build, which may give wrong results to threads that call it at once";
+      if (parallel() != kOpenmp) return "is built on threads of its own";
+      if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
+      if (std::strstr(config(), "USE64BITINT") != nullptr) return "has 64-bit integers";
+      if (!find(library, "cblas_sgemm", functions.sgemm) || !find(library, "cblas_dgemm", functions.dgemm) ||
+          !find(library, "cblas_cgemm", functions.cgemm) || !find(library, "cblas_zgemm", functions.zgemm)) {
+        return "has no cblas_*gemm";
+      }
+      functions.suits_processor = suits_this_processor(core_name());
+      // "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the second word.
+      const std::string words = config();
+      const size_t begin = words.find(' ') + 1;
+      report.version = words.substr(begin, words.find(' ', begin) - begin) + " (" + core_name() + ")";
+      report.path = file_of(reinterpret_cast<const void*>(functions.sgemm));
+      return "";
+    });
+  }
+};
+
+// It outlives every thread that may still be inside. A shortage leaves nothing behind: the next call looks again.
+template <class Library>
+const Library& opened() {
+  static std::mutex mutex;
+  static std::atomic<const Library*> kept{nullptr};
+  if (const Library* library = kept.load(std::memory_order_acquire)) return *library;
+  const std::lock_guard lock(mutex);
+  if (kept.load(std::memory_order_relaxed) == nullptr) kept.store(new Library, std::memory_order_release);
+  return *kept.load(std::memory_order_relaxed);
+}
+
+const OnednnLibrary& onednn_library() { return opened<OnednnLibrary>(); }
+const OpenblasLibrary& openblas_library() { return opened<OpenblasLibrary>(); }
+
+}  // namespace
+
+std::string LibraryReport::error() const {
+  if (!path.empty() || attempts.empty()) return "";
+  for (const Attempt& attempt : attempts) {
+    if (attempt.refused) return attempt.name + ": " + attempt.error;
+  }
+  return attempts.back().error;
+}
+
+void prepare_engine_environment() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  // Forced on a processor without these instructions, such kernels die of SIGILL.
+  if (__builtin_cpu_supports("x86-64-v4")) {
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+  } else if (__builtin_cpu_supports("x86-64-v3")) {
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+  }
+#endif
+}
+
+bool Onednn::sgemm(char a_transposed, char b_transposed, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) const {
+  const OneOpenmpThread one(openmp);
+  return dnnl_sgemm(a_transposed, b_transposed, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == 0;
+}
+
+const Onednn* onednn() {
+  const OnednnLibrary& library = onednn_library();
+  return library.usable ? &library.functions : nullptr;
+}
+
+const Openblas* openblas() {
+  const OpenblasLibrary& library = openblas_library();
+  return library.usable ? &library.functions : nullptr;
+}
+
+std::vector<LibraryReport> engine_library_reports() { return {onednn_library().report, openblas_library().report}; }
+
+bool engines_touched() { return touched.load(std::memory_order_relaxed); }
+
+}  // namespace compute::cpu

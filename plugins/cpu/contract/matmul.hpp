@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrix product: of batches, of any dtype, over any strided views. A plan chooses the engine and the cuts from the
+// whole problem; a run allocates nothing.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "plugins/cpu/contract/gemm_engines.hpp"
+#include "plugins/cpu/contract/gemm_kernel.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+
+namespace compute::cpu {
+
+/// One matrix per batch entry. Strides are in elements and of any sign; 0 repeats.
+struct MatmulView {
+  const int64_t* batch_strides;
+  int64_t row_stride, column_stride;
+};
+
+/// c[batch, m, n] = alpha · sum over k of a[batch, m, k] · b[batch, k, n] + beta · addend[batch, m, n] + bias[batch, m,
+/// n].
+///
+/// All operands are of `dtype`. float16 and bfloat16 accumulate in float32 and round once; integers wrap in their own
+/// width; the sum over bool is the or of the ands. A factor of 0 means that its term is not read: neither its NaN nor
+/// its infinity comes through. c may be the addend's or the bias's identical view, and overlaps no operand otherwise.
+struct MatmulProblem {
+  compute_dtype dtype;
+  int64_t m, n, k;
+  int32_t batch_rank;
+  const int64_t* batch_shape;
+  MatmulView a, b, c;
+  const MatmulView* addend;  // NULL: none
+  const MatmulView* bias;    // NULL: none
+};
+
+/// All but `automatic` narrow the choice to that engine and, where it cannot serve a problem, to our own.
+enum class MatmulEngine : int32_t { automatic, onednn, openblas, own };
+
+struct MatmulOptions {
+  int32_t threads = 1;  // that a run may occupy
+  InstructionSet isa = widest_instruction_set();
+  MatmulEngine engine = MatmulEngine::automatic;
+};
+
+/// Calls body(user, i) once for each 0 <= i < count, on any threads, and returns when all have ended.
+using ParallelFor = void (*)(void* context, int64_t count, void (*body)(void* user, int64_t index), void* user);
+
+struct MatmulRun {
+  const void* a;
+  const void* b;
+  void* c;
+  const void* addend = nullptr;
+  const void* bias = nullptr;
+  const void* alpha =
+      nullptr;  // of the accumulator's dtype: float32 for float16 and bfloat16, else the dtype; NULL is 1
+  const void* beta = nullptr;          // the same; NULL is 1 with an addend
+  void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
+  ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all
+  void* parallel_context = nullptr;
+};
+
+/// A product prepared. Results do not depend on the number of threads.
+class MatmulPlan {
+ public:
+  /// Opens the libraries if the problem is one for them and nobody has yet.
+  MatmulPlan(const MatmulProblem& problem, const MatmulOptions& options);
+
+  /// Threads: any, several runs at once with a workspace each.
+  /// Returns false if an engine ran out of memory; c is undefined then.
+  bool run(const MatmulRun& run) const;
+
+  int64_t workspace_bytes() const { return slots_ * slot_bytes_; }
+  MatmulEngine engine() const { return engine_; }
+  int64_t tasks() const { return tasks_; }
+
+ private:
+  enum Operand { kA, kB, kC, kAddend, kBias, kOperands };
+
+  struct BatchAxis {
+    int64_t extent;
+    int64_t strides[kOperands];
+  };
+
+  /// A matrix as BLAS takes it.
+  struct BlasMatrix {
+    bool transposed;
+    int64_t leading;
+  };
+
+  enum class Terms { kNone, kC, kBetaC };  // what c holds that a product is added to
+  struct Tile {
+    int64_t m, n;
+    const void* a;
+    const void* b;
+    void* c;
+    const void* addend;
+    const void* bias;
+  };
+
+  struct Execution;
+
+  void merge_batch_axes();
+  void fold_batch_into_matrices();
+  void transpose();
+  bool describe_for_blas();
+  bool openblas_is_best(const MatmulOptions& options) const;
+  bool cuts_to_unpacked() const;
+  MatmulEngine choose_engine(const MatmulOptions& options);
+  void cut(const MatmulOptions& options);
+  bool run_task(const Execution& execution, int64_t task, void* scratch) const;
+  bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+  bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;
+  bool run_library(const Execution& execution, const Tile& tile, const void* beta) const;
+  void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+
+  compute_dtype dtype_;
+  int64_t element_bytes_;
+  int64_t m_, n_, k_;
+  int64_t row_[kOperands] = {};
+  int64_t column_[kOperands] = {};
+  std::vector<BatchAxis> batch_;
+  int64_t batches_ = 1;
+  bool has_addend_, has_bias_;
+  bool addend_like_c_ = false;  // has c's strides
+  bool transposed_ = false;     // computes the transposed product: a and b have changed places
+
+  MatmulEngine engine_ = MatmulEngine::own;
+  const GemmKernels* kernels_ = nullptr;
+  const Onednn* onednn_ = nullptr;
+  const Openblas* openblas_ = nullptr;
+  BlasMatrix blas_[3] = {};  // a, b, c
+
+  int64_t tile_m_ = 0, tile_n_ = 0, tiles_m_ = 0, tiles_n_ = 0;
+  int64_t batch_chunk_ = 1;  // batch entries of one task
+  int64_t tasks_ = 0;
+  int64_t slots_ = 0;  // tasks at a time, each with its part of the workspace
+  int64_t slot_bytes_ = 0;
+  int64_t kernel_scratch_bytes_ = 0;
+};
+
+}  // namespace compute::cpu

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/isa/isa.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugins/common/host.hpp"
+#include "plugins/cpu/isa/sets.hpp"
+
+namespace compute::cpu {
+namespace {
+
+// Filled at the first call, by code of the set itself.
+template <void (*fill_vector)(BlockKernels*)>
+const BlockKernels* block_kernels() {
+  static const BlockKernels table = [] {
+    BlockKernels t{};
+    fill_scalar(&t);
+    fill_vector(&t);
+    return t;
+  }();
+  return &table;
+}
+
+const Isa* chosen = nullptr;
+
+}  // namespace
+
+InstructionSet widest_instruction_set() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  // The levels of the x86-64 ABI, which include that the system saves the registers.
+  if (__builtin_cpu_supports("x86-64-v4")) return InstructionSet::avx512;
+  if (__builtin_cpu_supports("x86-64-v3")) return InstructionSet::avx2;
+#endif
+  return InstructionSet::baseline;
+}
+
+const Isa& isa_of(InstructionSet set) {
+#if defined(__x86_64__)
+  set = std::min(set, widest_instruction_set());
+  if (set == InstructionSet::avx512) {
+    static const Isa isa{set, "avx512", block_kernels<avx512::fill>(), &avx512::reduce_kernels, &avx512::copy_kernels, &avx512::gemm_kernels};
+    return isa;
+  }
+  if (set == InstructionSet::avx2) {
+    static const Isa isa{set, "avx2", block_kernels<avx2::fill>(), &avx2::reduce_kernels, &avx2::copy_kernels, &avx2::gemm_kernels};
+    return isa;
+  }
+#endif
+  static const Isa isa{InstructionSet::baseline,   "baseline", block_kernels<baseline::fill>(), &baseline::reduce_kernels, &baseline::copy_kernels,
+                       &baseline::gemm_kernels};
+  return isa;
+}
+
+const Isa* select_isa(const char* narrow) {
+  const std::string_view name = narrow != nullptr ? narrow : "avx512";
+  if (name == "baseline" || name == "sse2") return &isa_of(InstructionSet::baseline);
+  if (name == "avx2") return &isa_of(InstructionSet::avx2);
+  if (name == "avx512") return &isa_of(InstructionSet::avx512);
+  return nullptr;
+}
+
+void choose_isa() {
+  const std::optional<std::string> narrow = common::setting("COMPUTE_CPU_ISA");
+  chosen = nullptr;
+  if (narrow && !narrow->empty()) {
+    chosen = select_isa(narrow->c_str());
+    if (chosen == nullptr) {
+      common::log(COMPUTE_LOG_WARNING, "load", "COMPUTE_CPU_ISA=" + *narrow + " is none of baseline, sse2, avx2 and avx512, and is ignored");
+    }
+  }
+  if (chosen == nullptr) chosen = select_isa(nullptr);
+}
+
+const Isa& isa() { return *chosen; }
+
+}  // namespace compute::cpu

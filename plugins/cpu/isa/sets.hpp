@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each set's source files offer. fill() may be called on CPUs that have the set only; no file has initialisers
+// that run at load.
+#pragma once
+
+#include "plugins/cpu/contract/gemm_kernel.hpp"
+#include "plugins/cpu/map/block_kernels.hpp"
+#include "plugins/cpu/move/copy_kernel.hpp"
+#include "plugins/cpu/reduce/reduce_kernel.hpp"
+
+#define COMPUTE_CPU_SET(set)                  \
+  namespace set {                             \
+  void fill(BlockKernels* table);             \
+  extern const ReduceKernels reduce_kernels;  \
+  extern const CopyKernels copy_kernels;      \
+  extern const GemmKernels gemm_kernels;      \
+  }
+
+namespace compute::cpu {
+
+COMPUTE_CPU_SET(baseline)
+COMPUTE_CPU_SET(avx2)
+COMPUTE_CPU_SET(avx512)
+
+/// Entries that are the same on every set: complex numbers, and conversions between float16 and bfloat16.
+void fill_scalar(BlockKernels* table);
+
+}  // namespace compute::cpu
+
+#undef COMPUTE_CPU_SET

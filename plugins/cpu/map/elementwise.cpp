@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/map/elementwise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "plugins/cpu/map/thread_frame.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kStackBytes = kThreadFrameBytes;
+constexpr int64_t kBlock = 1024;         // elements of a block with intermediate values or packed operands
+constexpr int64_t kLongBlock = 8192;     // of one without
+constexpr int64_t kShortRow = 256;       // rows from here on are blocks of their own
+constexpr int64_t kAlignedPoints = 512;  // from here on operands are brought to their cache lines
+constexpr int64_t kTileColumns = 128;
+constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
+constexpr int64_t kWorkspacePieces = 16;
+constexpr double kParallelNanoseconds = 4000;
+constexpr double kPieceNanoseconds = 2000;
+constexpr int64_t kPieceElements = 8192;
+constexpr int64_t kStreamBytes = int64_t(1) << 25;  // of all operands
+constexpr int64_t kStreamPieceBytes = 1024;         // of the widest operand
+constexpr int kFetchedSources = 4;
+constexpr int64_t kFetchDistance = 4096;
+
+int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+char* at(const void* base, int64_t offset) { return const_cast<char*>(static_cast<const char*>(base)) + offset; }
+
+int size_class(int64_t size) { return std::countr_zero(static_cast<uint64_t>(size)); }
+
+}  // namespace
+
+// Where a loop stands: the coordinates of the next point, and each operand's offset there.
+struct MapPlan::Position {
+  std::array<int64_t, common::kMaxRank> coordinates;
+  int64_t* offsets;
+
+  void seek(const common::LoopNest& nest, int64_t point) {
+    for (int axis = nest.rank - 1; axis >= 0; --axis) {
+      coordinates[axis] = point % nest.extents[axis];
+      point /= nest.extents[axis];
+    }
+    locate(nest);
+  }
+  void locate(const common::LoopNest& nest) {
+    for (size_t i = 0; i < nest.strides.size(); ++i) {
+      offsets[i] = nest.offsets[i];
+      for (int axis = 0; axis < nest.rank; ++axis) offsets[i] += coordinates[axis] * nest.strides[i][axis];
+    }
+  }
+  void advance(const common::LoopNest& nest, int64_t n) {
+    const int inner = nest.rank - 1;
+    coordinates[inner] += n;
+    if (coordinates[inner] < nest.extents[inner]) {
+      for (size_t i = 0; i < nest.strides.size(); ++i) offsets[i] += n * nest.strides[i][inner];
+      return;
+    }
+    for (int axis = inner; axis > 0 && coordinates[axis] >= nest.extents[axis]; --axis) {
+      coordinates[axis - 1] += coordinates[axis] / nest.extents[axis];
+      coordinates[axis] %= nest.extents[axis];
+    }
+    locate(nest);
+  }
+};
+
+struct MapPlan::Run {
+  const MapPlan* plan;
+  void* const* data;
+  const compute_plugin_scalar* scalars;
+  char* workspace;
+};
+
+MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table)
+    : program_(*op.expressions[0], table), table_(&table), inputs_(program_.input_count()) {
+  const int indices = static_cast<int>(program_.indices().size());
+  const int outputs = program_.output_count();
+  sources_ = inputs_ + indices;
+  const auto tensor = [&](int i) {  // an array of structs is stepped by its first element's size
+    return reinterpret_cast<const compute_plugin_tensor*>(at(op.tensors, int64_t(i) * op.tensors[0].struct_size));
+  };
+  const compute_plugin_tensor& leader = *tensor(inputs_);
+  const std::span<const int64_t> shape(leader.shape, leader.rank);
+
+  // Strides in bytes; an index operand has the stride 1 along its axis and counts positions.
+  std::vector<std::array<int64_t, common::kMaxRank>> bytes(sources_ + outputs);
+  operands_.resize(sources_ + outputs);
+  for (int i = 0; i < sources_ + outputs; ++i) {
+    if (i >= inputs_ && i < sources_) {
+      const IndexOperand& index = program_.indices()[i - inputs_];
+      operands_[i].index_dtype = index.dtype;
+      operands_[i].size = dtype_size(index.dtype);
+      bytes[i].fill(0);
+      bytes[i][index.axis] = 1;
+      continue;
+    }
+    const compute_plugin_tensor& t = *tensor(i < inputs_ ? i : i - indices);
+    operands_[i].size = dtype_size(t.dtype);
+    for (int axis = 0; axis < t.rank; ++axis) bytes[i][axis] = t.strides[axis] * operands_[i].size;
+  }
+  std::vector<const int64_t*> strides;
+  for (const auto& b : bytes) strides.push_back(b.data());
+  nest_ = common::collapse(shape, strides, sources_);
+  points_ = nest_.points();
+  plan_loops();
+  plan_frame();
+
+  double bytes_per_point = 0;
+  for (const Operand& operand : operands_) bytes_per_point += static_cast<double>(operand.size);
+  const double cost = std::max(program_.cost(), 0.004 * bytes_per_point);
+  parallel_ = cost * static_cast<double>(points_) > kParallelNanoseconds && units_ > 1;
+  const int64_t per_unit = points_ / units_ > 0 ? points_ / units_ : 1;
+  grain_ =
+      std::max<int64_t>(1, std::min(divide_up(kPieceElements, per_unit),
+                                    static_cast<int64_t>(kPieceNanoseconds / (cost * static_cast<double>(per_unit)))));
+}
+
+void MapPlan::plan_loops() {
+  if (nest_.rank == 0) {
+    nest_.rank = 1;
+    nest_.extents[0] = 1;
+    for (size_t i = 0; i < operands_.size(); ++i)
+      nest_.strides[i][0] = operands_[i].index_dtype != 0 ? 1 : operands_[i].size;
+  }
+  // An operand that runs along another loop than the outputs, a transposed one, is read by tiles of both loops.
+  const int inner = nest_.rank - 1;
+  for (int i = 0; i < sources_ && !tiles_; ++i) {
+    const auto& strides = nest_.strides[i];
+    if (operands_[i].index_dtype != 0 || std::llabs(strides[inner]) <= operands_[i].size || nest_.extents[inner] < 16)
+      continue;
+    int best = -1;
+    for (int axis = 0; axis < inner; ++axis) {
+      if (strides[axis] == operands_[i].size && nest_.extents[axis] >= 8) best = axis;
+    }
+    if (best < 0) continue;
+    common::move_loop(nest_, best, best);
+    // moves it inwards, next to the innermost loop
+    for (int axis = best; axis + 1 < inner; ++axis) common::move_loop(nest_, axis + 1, axis);
+    tiles_ = true;
+  }
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    Operand& operand = operands_[i];
+    const auto& strides = nest_.strides[i];
+    operand.linear = operand.constant = operand.index_dtype == 0;
+    int64_t expected = operand.size;
+    for (int axis = nest_.rank - 1; axis >= 0; --axis) {
+      operand.linear &= strides[axis] == expected;
+      operand.constant &= strides[axis] == 0;
+      expected *= nest_.extents[axis];
+    }
+    operand.tiled = tiles_ && static_cast<int>(i) < sources_ && operand.index_dtype == 0 &&
+                    std::llabs(strides[inner]) > operand.size && strides[inner - 1] == operand.size;
+  }
+}
+
+void MapPlan::plan_frame() {
+  const int inner = nest_.rank - 1;
+  const bool rows = nest_.extents[inner] >= kShortRow || tiles_;
+  // An operand is packed unless every block of it is contiguous or one value.
+  const auto packs = [&](int i) {
+    const Operand& operand = operands_[i];
+    const int64_t stride = nest_.strides[i][inner];
+    if (operand.index_dtype != 0) return true;
+    if (operand.linear || operand.constant) return false;
+    return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
+  };
+  int64_t bytes = 0, output_bytes = 0;
+  widest_ = sources_;
+  bool contiguous_outputs = true, contiguous = true;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!operands_[i].constant && operands_[i].index_dtype == 0) bytes += operands_[i].size * points_;
+    if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
+    if (static_cast<int>(i) >= sources_) output_bytes += operands_[i].size * points_;
+    if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
+    contiguous &= !packs(static_cast<int>(i));
+  }
+  // Where little is written, reading at full speed matters more.
+  streams_ = bytes >= kStreamBytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
+  streams_directly_ = streams_ && contiguous && program_.streams();
+  buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
+  block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;
+  stream_piece_ = kStreamPieceBytes / operands_[widest_].size;
+  tile_rows_ = 1;
+  if (tiles_) {
+    int64_t widest = 1;
+    for (const Operand& operand : operands_) widest = operand.tiled ? std::max(widest, operand.size) : widest;
+    tile_rows_ = std::min(kTileBytes / widest, nest_.extents[inner - 1]);
+  }
+  for (;;) {
+    int64_t offset = static_cast<int64_t>(operands_.size() * sizeof(int64_t));  // of the position
+    sources_offset_ = offset;
+    offset += static_cast<int64_t>(sources_ * sizeof(BlockOperand));
+    results_offset_ = offset;
+    offset += static_cast<int64_t>(program_.output_count() * sizeof(void*));
+    program_offset_ = offset = round_up(offset, kCacheLine);
+    offset += round_up(program_.workspace_bytes(block_), kCacheLine);
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      Operand& operand = operands_[i];
+      operand.splat = offset;
+      offset += kSplatBytes;
+      operand.buffer = offset;
+      if (operand.tiled)
+        offset += tile_rows_ * (block_ * operand.size + kCacheLine);
+      else if (packs(static_cast<int>(i)))
+        offset += round_up(block_ * operand.size, kCacheLine);
+      else if (streams_ && !streams_directly_ && static_cast<int>(i) >= sources_)
+        offset += round_up(stream_piece_ * operand.size, kCacheLine);
+    }
+    frame_bytes_ = offset;
+    if (frame_bytes_ <= kStackBytes || block_ <= 64) break;
+    block_ /= 2;
+  }
+  if (frame_bytes_ > kStackBytes) workspace_bytes_ = kWorkspacePieces * round_up(frame_bytes_, kCacheLine);
+
+  if (tiles_) {
+    const int64_t outer = points_ / (nest_.extents[inner] * nest_.extents[inner - 1]);
+    units_ = outer * divide_up(nest_.extents[inner - 1], tile_rows_) * divide_up(nest_.extents[inner], block_);
+  } else {
+    units_ = divide_up(points_, block_);
+  }
+}
+
+void MapPlan::gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const {
+  const Operand& o = operands_[operand];
+  if (o.index_dtype != 0) {  // src is no address but a position
+    const int64_t first = reinterpret_cast<intptr_t>(src);
+    if (o.size == 4) {
+      for (int64_t i = 0; i < n; ++i) static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(first + i * stride);
+    } else {
+      for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(dst)[i] = first + i * stride;
+    }
+    return;
+  }
+  if (stride == o.size)
+    std::memcpy(dst, src, n * o.size);
+  else
+    table_->gather[size_class(o.size)](src, stride, dst, n);
+}
+
+// The next n points of a source.
+BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position, int64_t n, void* frame) const {
+  const Operand& o = operands_[operand];
+  const auto& strides = nest_.strides[operand];
+  const int inner = nest_.rank - 1;
+  const char* src = at(o.index_dtype != 0 ? nullptr : run.data[operand], position.offsets[operand]);
+  if (o.linear) return {src, 1};
+  int64_t left = nest_.extents[inner] - position.coordinates[inner];
+  char* const splat_at = at(frame, o.splat);
+  if (o.constant) return {splat_at, 0};  // filled at the piece's begin
+  if (n <= left && o.index_dtype == 0) {
+    if (strides[inner] == o.size) return {src, 1};
+    if (strides[inner] == 0) {
+      splat(src, o.size, splat_at);
+      return {splat_at, 0};
+    }
+  }
+  char* dst = at(frame, o.buffer);
+  std::array<int64_t, common::kMaxRank> coordinates = position.coordinates;
+  for (int64_t done = 0; done < n;) {
+    const int64_t count = std::min(left, n - done);
+    gather(operand, src, strides[inner], dst + done * o.size, count);
+    done += count;
+    left = nest_.extents[inner];
+    // to the next row: back to this one's first column, then on by one, with carries
+    src -= coordinates[inner] * strides[inner];
+    coordinates[inner] = 0;
+    for (int axis = inner - 1; axis >= 0; --axis) {
+      src += strides[axis];
+      if (++coordinates[axis] < nest_.extents[axis]) break;
+      src -= nest_.extents[axis] * strides[axis];
+      coordinates[axis] = 0;
+    }
+  }
+  return {at(frame, o.buffer), 1};
+}
+
+// Computes n points by short pieces, whose results are written around the cache while the next piece's operands are
+// fetched: with long ones the processor would compute and write by turns.
+void MapPlan::stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results,
+                           int64_t n, void* frame) const {
+  const int outputs = program_.output_count();
+  FetchAhead ahead[kFetchedSources];
+  int ahead_count = 0;
+  int fetched[kFetchedSources];
+  for (int i = 0; i < inputs_ && ahead_count < kFetchedSources; ++i) {
+    if (sources[i].data != at(run.data[i], position.offsets[i])) continue;
+    fetched[ahead_count] = i;
+    ahead[ahead_count++].scale = size_class(operands_[i].size) - size_class(operands_[sources_].size);
+  }
+  const char* first = at(run.data[inputs_], position.offsets[sources_]);
+  const int64_t first_size = operands_[sources_].size;
+  for (int64_t done = 0; done < n;) {
+    // Pieces end where a cache line of the first output does.
+    const int64_t lead = (reinterpret_cast<uintptr_t>(first) + done * first_size) % kCacheLine / first_size;
+    const int64_t count = std::min(stream_piece_ - lead, n - done);
+    program_.evaluate(sources, results, count, block_, at(frame, program_offset_));
+    for (int k = 0; k < ahead_count; ++k) {
+      const BlockOperand& source = sources[fetched[k]];
+      ahead[k].data = reinterpret_cast<uintptr_t>(source.data) + kFetchDistance;
+    }
+    for (int k = 0; k < outputs; ++k) {
+      const int i = sources_ + k;
+      char* const dst = at(run.data[inputs_ + k], position.offsets[i] + done * operands_[i].size);
+      table_->stream_copy(dst, results[k], count * operands_[i].size, ahead, k == 0 ? ahead_count : 0);
+    }
+    for (int i = 0; i < sources_; ++i)
+      sources[i].data = at(sources[i].data, count * operands_[i].size * sources[i].step);
+    done += count;
+  }
+}
+
+// Computes n points. Where vectors are as long as cache lines, each access to an operand that is not aligned costs two:
+// the points in front of the first line of the widest operand are computed by themselves.
+void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const {
+  const int outputs = program_.output_count();
+  const int64_t size = operands_[widest_].size;
+  const void* data = widest_ < sources_ ? sources[widest_].data : results[widest_ - sources_];
+  const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % kCacheLine);
+  if (beyond == 0 || beyond % size != 0 || n < kAlignedPoints) {
+    program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+    return;
+  }
+  const int64_t lead = (kCacheLine - beyond) / size;
+  program_.evaluate(sources, results, lead, block_, at(frame, program_offset_));
+  for (int i = 0; i < sources_; ++i) sources[i].data = at(sources[i].data, lead * operands_[i].size * sources[i].step);
+  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], lead * operands_[sources_ + k].size);
+  program_.evaluate(sources, results, n - lead, block_, at(frame, program_offset_));
+  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], -lead * operands_[sources_ + k].size);
+}
+
+void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const {
+  const int inner = nest_.rank - 1;
+  const bool rows = nest_.extents[inner] >= kShortRow;
+  const int outputs = program_.output_count();
+  BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
+  void** const results = reinterpret_cast<void**>(at(frame, results_offset_));
+  Position position;
+  position.offsets = static_cast<int64_t*>(frame);
+  int64_t point = begin * block_;
+  const int64_t last = std::min(end * block_, points_);
+  position.seek(nest_, point);
+  while (point < last) {
+    const int64_t left = nest_.extents[inner] - position.coordinates[inner];
+    int64_t n = buffers_ ? std::min(block_, last - point) : last - point;
+    if (rows) n = std::min(n, left);
+    for (int i = 0; i < sources_; ++i) sources[i] = pack(run, i, position, n, frame);
+    for (int k = 0; k < outputs; ++k) {
+      const int i = sources_ + k;
+      const bool direct = operands_[i].linear || (rows && nest_.strides[i][inner] == operands_[i].size);
+      results[k] = direct && (!streams_ || streams_directly_) ? at(run.data[inputs_ + k], position.offsets[i])
+                                                              : at(frame, operands_[i].buffer);
+    }
+    if (streams_) {
+      if (streams_directly_)
+        program_.stream(sources, results[0], n);
+      else
+        stream_block(run, position, sources, results, n, frame);
+      point += n;
+      if (point < last) position.advance(nest_, n);
+      continue;
+    }
+    evaluate_block(sources, results, n, frame);
+    for (int k = 0; k < outputs; ++k) {
+      const int i = sources_ + k;
+      char* dst = at(run.data[inputs_ + k], position.offsets[i]);
+      if (results[k] == dst) continue;
+      // scattered, by rows
+      const auto& strides = nest_.strides[i];
+      const char* src = static_cast<const char*>(results[k]);
+      std::array<int64_t, common::kMaxRank> coordinates = position.coordinates;
+      int64_t count = std::min(left, n);
+      for (int64_t done = 0;;) {
+        table_->scatter[size_class(operands_[i].size)](src + done * operands_[i].size, dst, strides[inner], count);
+        done += count;
+        if (done >= n) break;
+        count = std::min(nest_.extents[inner], n - done);
+        dst -= coordinates[inner] * strides[inner];
+        coordinates[inner] = 0;
+        for (int axis = inner - 1; axis >= 0; --axis) {
+          dst += strides[axis];
+          if (++coordinates[axis] < nest_.extents[axis]) break;
+          dst -= nest_.extents[axis] * strides[axis];
+          coordinates[axis] = 0;
+        }
+      }
+    }
+    point += n;
+    if (point < last) position.advance(nest_, n);
+  }
+  if (streams_) table_->stream_end();
+}
+
+// Tiles of tile_rows_ by block_ points of the two inner loops. A transposed operand is read down its contiguous
+// columns.
+void MapPlan::run_tiles(const Run& run, int64_t begin, int64_t end, void* frame) const {
+  const int inner = nest_.rank - 1;
+  const int64_t width = nest_.extents[inner], height = nest_.extents[inner - 1];
+  const int64_t across = divide_up(width, block_), down = divide_up(height, tile_rows_);
+  const int outputs = program_.output_count();
+  BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
+  void** const results = reinterpret_cast<void**>(at(frame, results_offset_));
+  Position position;
+  position.offsets = static_cast<int64_t*>(frame);
+
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t column = unit % across * block_, row = unit / across % down * tile_rows_;
+    const int64_t n = std::min(block_, width - column), rows = std::min(tile_rows_, height - row);
+    position.seek(nest_, (unit / (across * down) * height + row) * width + column);
+    for (int i = 0; i < sources_; ++i) {
+      const Operand& o = operands_[i];
+      if (!o.tiled) continue;
+      const int64_t pitch = block_ * o.size + kCacheLine;
+      const char* src = at(run.data[i], position.offsets[i]);
+      const auto scatter = table_->scatter[size_class(o.size)];
+      for (int64_t j = 0; j < n; ++j)
+        scatter(src + j * nest_.strides[i][inner], at(frame, o.buffer + j * o.size), pitch, rows);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int i = 0; i < sources_; ++i) {
+        const Operand& o = operands_[i];
+        sources[i] = o.tiled ? BlockOperand{at(frame, o.buffer + r * (block_ * o.size + kCacheLine)), 1}
+                             : pack(run, i, position, n, frame);
+      }
+      for (int k = 0; k < outputs; ++k) {
+        const int i = sources_ + k;
+        const bool direct = nest_.strides[i][inner] == operands_[i].size;
+        results[k] = direct ? at(run.data[inputs_ + k], position.offsets[i]) : at(frame, operands_[i].buffer);
+      }
+      program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+      for (int k = 0; k < outputs; ++k) {
+        const int i = sources_ + k;
+        char* dst = at(run.data[inputs_ + k], position.offsets[i]);
+        if (results[k] != dst)
+          table_->scatter[size_class(operands_[i].size)](results[k], dst, nest_.strides[i][inner], n);
+      }
+      if (r + 1 < rows) position.advance(nest_, width);
+    }
+  }
+}
+
+void MapPlan::run_piece(const Run& run, int64_t begin, int64_t end, void* frame) const {
+  program_.begin(run.scalars, at(frame, program_offset_));
+  for (int i = 0; i < inputs_; ++i) {
+    if (operands_[i].constant)
+      splat(at(run.data[i], nest_.offsets[i]), operands_[i].size, at(frame, operands_[i].splat));
+  }
+  if (tiles_)
+    run_tiles(run, begin, end, frame);
+  else
+    run_blocks(run, begin, end, frame);
+}
+
+void MapPlan::body(void* user, int64_t begin, int64_t end) {
+  const Run& run = *static_cast<const Run*>(user);
+  const MapPlan& plan = *run.plan;
+  if (plan.workspace_bytes_ == 0) {
+    plan.run_piece(run, begin, end, thread_frame());
+    return;
+  }
+  for (int64_t piece = begin; piece < end; ++piece) {
+    const int64_t first = plan.units_ * piece / kWorkspacePieces, last = plan.units_ * (piece + 1) / kWorkspacePieces;
+    if (first < last)
+      plan.run_piece(run, first, last, run.workspace + plan.workspace_bytes_ / kWorkspacePieces * piece);
+  }
+}
+
+void MapPlan::run(void* const* data, const compute_plugin_scalar* scalars, void* workspace,
+                  ParallelFor parallel_for) const {
+  Run run{this, data, scalars, static_cast<char*>(workspace)};
+  const int64_t count = workspace_bytes_ == 0 ? units_ : kWorkspacePieces;
+  const int64_t grain = workspace_bytes_ == 0 ? grain_ : 1;
+  if (parallel_ && count > grain)
+    parallel_for(count, grain, &MapPlan::body, &run);
+  else
+    body(&run, 0, count);
+}
+
+}  // namespace compute::cpu

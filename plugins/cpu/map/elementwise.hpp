@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitive `map`: an expression over tensors of any layout.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compute/plugin.h"
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/map/block_kernels.hpp"
+#include "plugins/cpu/map/block_program.hpp"
+
+namespace compute::cpu {
+
+/// Runs body(user, begin, end) over pieces of [0, count) of at least `grain`, on any threads, and returns when all are
+/// done.
+using ParallelFor = void (*)(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end),
+                             void* user);
+
+/// An immutable plan of one map. Runs allocate nothing: what a thread needs lies on its stack, unless the expression is
+/// too large for that.
+class MapPlan {
+ public:
+  /// `op` holds the inputs, the outputs and one expression, of which BlockProgram::unknown_intrinsic knows all.
+  MapPlan(const compute_plugin_op& op, const BlockKernels& table);
+
+  /// For compute_plugin_plan_info. Not 0 for the largest expressions alone, whose pieces then take turns in it.
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// `data` holds the addresses of inputs, then outputs, of the element with all indices 0.
+  void run(void* const* data, const compute_plugin_scalar* scalars, void* workspace, ParallelFor parallel_for) const;
+
+ private:
+  struct Operand {
+    int64_t size = 0;
+    int32_t index_dtype = 0;  // of an index operand, else 0
+    bool linear = false;      // contiguous over the whole nest
+    bool constant = false;    // one element alone; an index is always packed
+    bool tiled = false;       // packed by tiles: it runs along the second loop
+    int64_t buffer = 0;       // offset of its packed block in the frame
+    int64_t splat = 0;        // offset of its splat in the frame
+  };
+  struct Run;
+  struct Position;
+
+  void plan_loops();
+  void plan_frame();
+  static void body(void* user, int64_t begin, int64_t end);
+  void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
+  void stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results, int64_t n,
+                    void* frame) const;
+  void run_tiles(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  void run_piece(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  BlockOperand pack(const Run& run, int operand, const Position& position, int64_t n, void* frame) const;
+  void gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const;
+
+  BlockProgram program_;
+  const BlockKernels* table_;
+  int inputs_ = 0;   // inputs of the expression; index operands follow, then outputs
+  int sources_ = 0;  // inputs and index operands
+  std::vector<Operand> operands_;
+  int widest_ = 0;         // operand with the largest elements: an output, if there is one of that size
+  common::LoopNest nest_;  // strides in bytes; of index operands in positions
+  int64_t points_ = 1;
+  bool tiles_ = false;
+  int64_t block_ = 0;         // elements
+  int64_t stream_piece_ = 0;  // elements of a block that are written together where streams_
+  int64_t tile_rows_ = 0;
+  int64_t units_ = 0;     // of parallel work: blocks or tiles
+  int64_t grain_ = 0;     // in units
+  bool buffers_ = false;  // blocks are limited by memory in the frame
+  bool parallel_ = false;
+  bool streams_ = false;           // operands are so large that outputs are written around the cache
+  bool streams_directly_ = false;  // by the function that computes them
+  // The frame of a thread: position, sources, results, the program's workspace, then each operand's splat and buffer.
+  int64_t sources_offset_ = 0;
+  int64_t results_offset_ = 0;
+  int64_t program_offset_ = 0;
+  int64_t frame_bytes_ = 0;
+  int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace compute::cpu

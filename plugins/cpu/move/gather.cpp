@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/move/gather.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/move/indices.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kPieceElements = 16 << 10;  // what a thread is worth waking for
+
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+struct Sixteen {
+  char bytes[16];
+};
+
+// dst[j] = src[j + at[j] along the axis]
+template <class T>
+void pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const int64_t* at, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (at[j] != kBadIndex) std::memcpy(dst + j * dst_stride, src + j * src_stride + at[j] * axis_stride, sizeof(T));
+  }
+}
+
+class GatherPlan final : public Plan {
+ public:
+  explicit GatherPlan(const Op& op) : indices_(op.input(1)) {
+    const compute_plugin_tensor &src = op.input(0), &index = op.input(1), &dst = op.output(0);
+    const auto axis = static_cast<size_t>(op.integer("axis", 0));
+    reports_faults = 1;
+    size_ = dtype_size(src.dtype);
+    index_dtype_ = index.dtype;
+    extent_ = src.shape[axis];
+    axis_stride_ = src.strides[axis] * size_;
+    std::vector<int64_t> strides[3];
+    for (size_t i = 0; i < static_cast<size_t>(dst.rank); ++i) {
+      strides[0].push_back(dst.strides[i] * size_);
+      strides[1].push_back(index.strides[i] * dtype_size(index.dtype));
+      strides[2].push_back(i == axis ? 0 : src.strides[i] * size_);
+    }
+    const int64_t* const pointers[] = {strides[0].data(), strides[1].data(), strides[2].data()};
+    nest_ = common::collapse({dst.shape, static_cast<size_t>(dst.rank)}, pointers, 0);
+    loops_ = std::max(nest_.rank - 1, 0);
+    if (nest_.rank > 0) {
+      inner_ = nest_.extents[static_cast<size_t>(loops_)];
+      for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
+    }
+    cuts_ = divide_up(inner_, kPieceElements);
+    units_ = nest_.points() / inner_ * cuts_;
+    grain_ = std::max<int64_t>(kPieceElements / inner_, 1);
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    char* const dst = address(run.tensors[2]) + nest_.offsets[0];
+    const char* const index = address(run.tensors[1]) + nest_.offsets[1];
+    const char* const src = address(run.tensors[0]) + nest_.offsets[2];
+    std::atomic<bool> bad{false};
+    parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+      int64_t offsets[3] = {};
+      Walk walk(nest_, loops_, begin / cuts_, offsets);
+      bool piece_bad = false;
+      for (int64_t unit = begin, cut = begin % cuts_; unit < end; ++unit) {
+        const int64_t first = cut * kPieceElements;
+        piece_bad |= gather_row(dst + offsets[0] + first * strides_[0], index + offsets[1] + first * strides_[1],
+                                src + offsets[2] + first * strides_[2], std::min(kPieceElements, inner_ - first));
+        if (++cut == cuts_) {
+          cut = 0;
+          walk.next();
+        }
+      }
+      if (piece_bad) bad.store(true, std::memory_order_relaxed);
+    });
+    if (bad.load(std::memory_order_relaxed)) indices_.report_first_fault(run, "gather", 1, extent_);
+  }
+
+ private:
+  // True iff there was an index out of range.
+  bool gather_row(char* dst, const char* index, const char* src, int64_t n) const {
+    int64_t at[kIndexBlock];
+    if (strides_[1] == 0) {
+      if (resolve_indices(index_dtype_, index, 0, 1, extent_, at)) return true;
+      copy_row(dst, src + at[0] * axis_stride_, n);
+      return false;
+    }
+    bool bad = false;
+    for (int64_t done = 0; done < n; done += kIndexBlock) {
+      const int64_t count = std::min(kIndexBlock, n - done);
+      bad |= resolve_indices(index_dtype_, index + done * strides_[1], strides_[1], count, extent_, at);
+      char* to = dst + done * strides_[0];
+      const char* from = src + done * strides_[2];
+      switch (size_) {
+        case 1:
+          pick<char>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
+          break;
+        case 2:
+          pick<int16_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
+          break;
+        case 4:
+          pick<int32_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
+          break;
+        case 8:
+          pick<int64_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
+          break;
+        default:
+          pick<Sixteen>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
+          break;
+      }
+    }
+    return bad;
+  }
+
+  // The whole row has one index.
+  void copy_row(char* dst, const char* src, int64_t n) const {
+    const auto size_class = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(size_)));
+    if (strides_[0] == size_ && strides_[2] == size_) {
+      std::memcpy(dst, src, static_cast<size_t>(n * size_));
+    } else if (strides_[0] == size_) {
+      isa().blocks->gather[size_class](src, strides_[2], dst, n);
+    } else if (strides_[2] == size_) {
+      isa().blocks->scatter[size_class](src, dst, strides_[0], n);
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        std::memcpy(dst + j * strides_[0], src + j * strides_[2], static_cast<size_t>(size_));
+      }
+    }
+  }
+
+  IndexTensor indices_;
+  common::LoopNest nest_;  // operands: output, indices, input without its stride along the axis
+  int64_t size_ = 0;
+  compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
+  int64_t extent_ = 0, axis_stride_ = 0;
+  int loops_ = 0;
+  int64_t inner_ = 1;
+  int64_t strides_[3] = {};  // of the innermost loop
+  int64_t cuts_ = 1, units_ = 1, grain_ = 1;
+};
+
+}  // namespace
+
+std::optional<Refusal> refuse_gather(const Op& op) {
+  const compute_dtype index = op.input(1).dtype;
+  if (index == COMPUTE_DTYPE_INT32 || index == COMPUTE_DTYPE_INT64) return std::nullopt;
+  return Refusal{COMPUTE_REFUSE_DTYPE, 1, std::string("gather: indices are int32 or int64, not ") + dtype_name(index), ""};
+}
+
+std::unique_ptr<Plan> prepare_gather(const Op& op) { return std::make_unique<GatherPlan>(op); }
+
+}  // namespace compute::cpu

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scatter. Two points of the index space meet in one element of the output only if they differ along the axis alone: so the
+// other axes are shared between threads, and each goes along the axis in order. Results are the same on every run.
+#include "plugins/cpu/move/scatter.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/move/indices.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kPieceElements = 16 << 10;  // what a thread is worth waking for
+constexpr int64_t kShortRow = 16;             // rows from here on are combined by vector code
+
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+enum class Combine { set, add, mul, min, max };
+
+std::optional<Combine> combine_of(std::string_view name) {
+  constexpr std::string_view names[] = {"set", "add", "mul", "min", "max"};
+  for (int i = 0; i < 5; ++i) {
+    if (names[i] == name) return static_cast<Combine>(i);
+  }
+  return std::nullopt;
+}
+
+// dst[j + at[j] along the axis] = that combined with src[j], in the order of j
+using ScatterRow = void (*)(char* dst, int64_t dst_stride, int64_t axis_stride, const char* src, int64_t src_stride,
+                            const int64_t* at, int64_t n);
+
+template <class T, class F>
+void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char* src, int64_t src_stride, const int64_t* at,
+                 int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (at[j] == kBadIndex) continue;
+    T x, y;
+    char* to = dst + j * dst_stride + at[j] * axis_stride;
+    std::memcpy(&x, to, sizeof x);
+    std::memcpy(&y, src + j * src_stride, sizeof y);
+    x = F::apply(x, y);
+    std::memcpy(to, &x, sizeof x);
+  }
+}
+
+struct Set {
+  template <class T>
+  static T apply(const T&, const T& y) { return y; }
+};
+struct Add {
+  template <class T>
+  static T apply(T x, T y) { return static_cast<T>(x + y); }
+};
+struct Mul {
+  template <class T>
+  static T apply(T x, T y) { return static_cast<T>(x * y); }
+};
+// NaN wins on either side.
+struct Min {
+  template <class T>
+  static T apply(T x, T y) { return y < x || y != y ? y : x; }
+};
+struct Max {
+  template <class T>
+  static T apply(T x, T y) { return y > x || y != y ? y : x; }
+};
+struct Or {
+  static uint8_t apply(uint8_t x, uint8_t y) { return x | y; }
+};
+struct And {
+  static uint8_t apply(uint8_t x, uint8_t y) { return x & y; }
+};
+
+template <class T>
+struct Complex {
+  T re, im;
+  friend Complex operator+(Complex x, Complex y) { return {x.re + y.re, x.im + y.im}; }
+  friend Complex operator*(Complex x, Complex y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+};
+
+// float16 and bfloat16, which core adds and multiplies in float32.
+template <compute_dtype Dtype, class F>
+struct InFloat32 {
+  static uint16_t apply(uint16_t x, uint16_t y) {
+    const uint16_t halves[2] = {x, y};
+    float wide[2];
+    uint16_t result;
+    convert(Dtype, COMPUTE_DTYPE_FLOAT32, halves, wide, 2);
+    wide[0] = F::apply(wide[0], wide[1]);
+    convert(COMPUTE_DTYPE_FLOAT32, Dtype, wide, &result, 1);
+    return result;
+  }
+  static void convert(compute_dtype from, compute_dtype to, const void* src, void* dst, int64_t n) {
+    const int64_t step = 1;
+    isa().blocks->converts[from][to](&src, &step, dst, n);
+  }
+};
+
+struct Sixteen {
+  char bytes[16];
+};
+
+ScatterRow set_row(int64_t size) {
+  switch (size) {
+    case 1:
+      return scatter_row<uint8_t, Set>;
+    case 2:
+      return scatter_row<uint16_t, Set>;
+    case 4:
+      return scatter_row<uint32_t, Set>;
+    case 8:
+      return scatter_row<uint64_t, Set>;
+    default:
+      return scatter_row<Sixteen, Set>;
+  }
+}
+
+template <class T>
+ScatterRow real_row(Combine combine) {
+  // Integers wrap: sums and products are taken in the unsigned type, which has the same bits.
+  using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  using Product = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 2, uint32_t, Wrapping>;
+  struct WrappingMul {
+    static Wrapping apply(Wrapping x, Wrapping y) { return static_cast<Wrapping>(static_cast<Product>(x) * y); }
+  };
+  switch (combine) {
+    case Combine::add:
+      return scatter_row<Wrapping, Add>;
+    case Combine::mul:
+      return scatter_row<Wrapping, WrappingMul>;
+    case Combine::min:
+      return scatter_row<T, Min>;
+    case Combine::max:
+      return scatter_row<T, Max>;
+    default:
+      return nullptr;
+  }
+}
+
+template <compute_dtype Dtype>
+ScatterRow half_row(Combine combine) {
+  switch (combine) {
+    case Combine::min:
+      return scatter_row<uint16_t, InFloat32<Dtype, Min>>;
+    case Combine::max:
+      return scatter_row<uint16_t, InFloat32<Dtype, Max>>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+ScatterRow complex_row(Combine combine) {
+  switch (combine) {
+    case Combine::add:
+      return scatter_row<Complex<T>, Add>;
+    case Combine::mul:
+      return scatter_row<Complex<T>, Mul>;
+    default:
+      return nullptr;
+  }
+}
+
+// NULL where the combination is not defined.
+ScatterRow find_row(Combine combine, compute_dtype dtype) {
+  if (combine == Combine::set) return set_row(dtype_size(dtype));
+  switch (dtype) {
+    case COMPUTE_DTYPE_BOOL:
+      return combine == Combine::add || combine == Combine::max ? scatter_row<uint8_t, Or> : scatter_row<uint8_t, And>;
+    case COMPUTE_DTYPE_INT8:
+      return real_row<int8_t>(combine);
+    case COMPUTE_DTYPE_INT16:
+      return real_row<int16_t>(combine);
+    case COMPUTE_DTYPE_INT32:
+      return real_row<int32_t>(combine);
+    case COMPUTE_DTYPE_INT64:
+      return real_row<int64_t>(combine);
+    case COMPUTE_DTYPE_UINT8:
+      return real_row<uint8_t>(combine);
+    case COMPUTE_DTYPE_UINT16:
+      return real_row<uint16_t>(combine);
+    case COMPUTE_DTYPE_UINT32:
+      return real_row<uint32_t>(combine);
+    case COMPUTE_DTYPE_UINT64:
+      return real_row<uint64_t>(combine);
+    case COMPUTE_DTYPE_FLOAT16:
+      return half_row<COMPUTE_DTYPE_FLOAT16>(combine);
+    case COMPUTE_DTYPE_BFLOAT16:
+      return half_row<COMPUTE_DTYPE_BFLOAT16>(combine);
+    case COMPUTE_DTYPE_FLOAT32:
+      return real_row<float>(combine);
+    case COMPUTE_DTYPE_FLOAT64:
+      return real_row<double>(combine);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return complex_row<float>(combine);
+    default:
+      return complex_row<double>(combine);
+  }
+}
+
+// The vector code for a row that has one index; NULL where there is none.
+BlockFunction find_block(Combine combine, compute_dtype dtype) {
+  constexpr int intrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN, COMPUTE_INTRINSIC_MAX};
+  return isa().blocks->calls[intrinsics[static_cast<int>(combine)]][dtype];
+}
+
+class ScatterPlan final : public Plan {
+ public:
+  explicit ScatterPlan(const Op& op) : indices_(op.input(0)) {
+    const compute_plugin_tensor &index = op.input(0), &src = op.input(1), &dst = op.output(0);
+    const auto axis = static_cast<size_t>(op.integer("axis", 0));
+    combine_ = *combine_of(op.text("reduction"));
+    row_ = find_row(combine_, dst.dtype);
+    block_ = combine_ == Combine::set ? nullptr : find_block(combine_, dst.dtype);
+    reports_faults = 1;
+    size_ = dtype_size(dst.dtype);
+    index_dtype_ = index.dtype;
+    extent_ = dst.shape[axis];
+    axis_extent_ = index.shape[axis];
+    axis_strides_ = {dst.strides[axis] * size_, index.strides[axis] * dtype_size(index.dtype), src.strides[axis] * size_};
+    std::vector<int64_t> shape, strides[3];
+    for (size_t i = 0; i < static_cast<size_t>(dst.rank); ++i) {
+      if (i == axis) continue;
+      shape.push_back(dst.shape[i]);
+      strides[0].push_back(dst.strides[i] * size_);
+      strides[1].push_back(index.strides[i] * dtype_size(index.dtype));
+      strides[2].push_back(src.strides[i] * size_);
+    }
+    const int64_t* const pointers[] = {strides[0].data(), strides[1].data(), strides[2].data()};
+    nest_ = common::collapse(shape, pointers, 0);
+    loops_ = std::max(nest_.rank - 1, 0);
+    if (nest_.rank > 0) {
+      inner_ = nest_.extents[static_cast<size_t>(loops_)];
+      for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
+    }
+    // A row is cut where that gives every thread work; the axis never is.
+    cut_extent_ = std::max(divide_up(kPieceElements, axis_extent_), kShortRow);
+    cuts_ = divide_up(inner_, cut_extent_);
+    units_ = nest_.points() / inner_ * cuts_;
+    grain_ = std::max<int64_t>(kPieceElements / (std::min(cut_extent_, inner_) * axis_extent_), 1);
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    const Addresses at{address(run.tensors[2]) + nest_.offsets[0], address(run.tensors[0]) + nest_.offsets[1],
+                       address(run.tensors[1]) + nest_.offsets[2]};
+    std::atomic<bool> bad{false};
+    if (nest_.rank == 0 && axis_extent_ > kPieceElements) {
+      // A single line: each thread goes along all of it, and takes what falls into its share of the output.
+      parallel_for(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}), [&](int64_t begin, int64_t end) {
+        if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
+      });
+    } else {
+      parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+        int64_t offsets[3] = {};
+        Walk walk(nest_, loops_, begin / cuts_, offsets);
+        bool piece_bad = false;
+        for (int64_t unit = begin, cut = begin % cuts_; unit < end; ++unit) {
+          const int64_t first = cut * cut_extent_;
+          piece_bad |= scatter_rows({at.dst + offsets[0] + first * strides_[0], at.index + offsets[1] + first * strides_[1],
+                                     at.src + offsets[2] + first * strides_[2]},
+                                    std::min(cut_extent_, inner_ - first));
+          if (++cut == cuts_) {
+            cut = 0;
+            walk.next();
+          }
+        }
+        if (piece_bad) bad.store(true, std::memory_order_relaxed);
+      });
+    }
+    if (bad.load(std::memory_order_relaxed)) indices_.report_first_fault(run, "scatter", 0, extent_);
+  }
+
+ private:
+  struct Addresses {
+    char* dst;
+    const char* index;
+    const char* src;
+  };
+
+  // Along the axis, with `width` elements beside one another at each step. True iff there was an index out of range.
+  bool scatter_rows(const Addresses& at, int64_t width) const {
+    if (width < kShortRow) {
+      bool bad = false;
+      for (int64_t j = 0; j < width; ++j) {
+        bad |= scatter_line({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
+      }
+      return bad;
+    }
+    int64_t indices[kIndexBlock];
+    bool bad = false;
+    for (int64_t step = 0; step < axis_extent_; ++step) {
+      const char* index = at.index + step * axis_strides_[1];
+      const char* src = at.src + step * axis_strides_[2];
+      for (int64_t done = 0; done < width; done += kIndexBlock) {
+        const int64_t n = std::min(kIndexBlock, width - done);
+        if (strides_[1] != 0) {
+          bad |= resolve_indices(index_dtype_, index + done * strides_[1], strides_[1], n, extent_, indices);
+        } else {
+          if (resolve_indices(index_dtype_, index, 0, 1, extent_, indices)) {
+            bad = true;
+            break;
+          }
+          std::fill_n(indices + 1, n - 1, indices[0]);
+          char* to = at.dst + done * strides_[0] + indices[0] * axis_strides_[0];
+          if (combine_row(to, src + done * strides_[2], n)) continue;
+        }
+        row_(at.dst + done * strides_[0], strides_[0], axis_strides_[0], src + done * strides_[2], strides_[2], indices, n);
+      }
+    }
+    return bad;
+  }
+
+  // Whole rows by vector code, where both are contiguous.
+  bool combine_row(char* dst, const char* src, int64_t n) const {
+    if (strides_[0] != size_ || strides_[2] != size_) return false;
+    if (combine_ == Combine::set) {
+      std::memcpy(dst, src, static_cast<size_t>(n * size_));
+      return true;
+    }
+    if (block_ == nullptr) return false;
+    const void* const operands[] = {dst, src};
+    const int64_t steps[] = {1, 1};
+    block_(operands, steps, dst, n);
+    return true;
+  }
+
+  // Along the axis alone, for indices in [first, last).
+  bool scatter_line(const Addresses& at, int64_t first, int64_t last) const {
+    int64_t indices[kIndexBlock];
+    bool bad = false;
+    const bool takes_all = first == 0 && last == extent_;
+    for (int64_t done = 0; done < axis_extent_; done += kIndexBlock) {
+      const int64_t n = std::min(kIndexBlock, axis_extent_ - done);
+      bad |= resolve_indices(index_dtype_, at.index + done * axis_strides_[1], axis_strides_[1], n, extent_, indices);
+      if (!takes_all) {
+        for (int64_t j = 0; j < n; ++j) {
+          if (indices[j] < first || indices[j] >= last) indices[j] = kBadIndex;
+        }
+      }
+      row_(at.dst, 0, axis_strides_[0], at.src + done * axis_strides_[2], axis_strides_[2], indices, n);
+    }
+    return bad;
+  }
+
+  IndexTensor indices_;
+  common::LoopNest nest_;  // the axes other than the scattered one; operands: output, indices, updates
+  Combine combine_ = Combine::set;
+  ScatterRow row_ = nullptr;
+  BlockFunction block_ = nullptr;
+  int64_t size_ = 0;
+  compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
+  int64_t extent_ = 0;       // of the output along the axis
+  int64_t axis_extent_ = 0;  // of the index space along it
+  std::array<int64_t, 3> axis_strides_{};
+  int loops_ = 0;
+  int64_t inner_ = 1;
+  int64_t strides_[3] = {};  // of the innermost of the other loops
+  int64_t cut_extent_ = 1, cuts_ = 1, units_ = 1, grain_ = 1;
+};
+
+}  // namespace
+
+std::optional<Refusal> refuse_scatter(const Op& op) {
+  const compute_dtype index = op.input(0).dtype;
+  if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
+    return Refusal{COMPUTE_REFUSE_DTYPE, 0, std::string("scatter: indices are int32 or int64, not ") + dtype_name(index), ""};
+  }
+  const std::optional<Combine> combine = combine_of(op.text("reduction"));
+  if (!combine) {
+    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, "scatter has no reduction \"" + std::string(op.text("reduction")) + "\"", ""};
+  }
+  if (find_row(*combine, op.output(0).dtype) == nullptr) {
+    return Refusal{COMPUTE_REFUSE_DTYPE, op.input_count(),
+                   "scatter: " + std::string(op.text("reduction")) + " of " + dtype_name(op.output(0).dtype) + " is not defined", ""};
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_scatter(const Op& op) { return std::make_unique<ScatterPlan>(op); }
+
+}  // namespace compute::cpu

@@ -1,0 +1,760 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions. The index space is two nests: loops that are kept and loops that are combined over. Outputs are computed in
+// segments of the innermost kept loop, in one of two forms:
+//
+//   rows     the innermost combined loop runs along memory: each output of the segment combines rows of it
+//   columns  the innermost kept loop runs along memory: all outputs of the segment are combined at once, row by row
+//
+// Sums are trees whose form depends on layout and extents alone, so that results do not depend on threads: a sum in blocks of fixed
+// size, within a block of rows or groups of rows, these by the carries of a binary counter.
+#include "plugins/cpu/reduce/reduce.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/map/thread_frame.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kStackBytes = kThreadFrameBytes;  // of a thread's frame
+constexpr int64_t kBlock = 1024;                // elements that an expression is evaluated over at a time
+constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in a block first
+constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
+constexpr int64_t kRowSegment = 256;            // outputs of a segment in the form `rows`
+constexpr int64_t kColumnBytes = 8192;          // of a segment's accumulators in the form `columns`
+constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads, where rows are longer than twice that
+constexpr int64_t kPassBytes = 256 << 10;       // that it reads in a block: a part of a second-level cache
+constexpr int64_t kFoldedBytes = 256;           // that narrow rows without gaps are joined to, at the least
+constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
+constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
+constexpr int64_t kGroupsPerCall = 64;          // of a kernel, where none are held apart
+constexpr int64_t kSumBlock = 64 << 10;         // points of a block
+constexpr int64_t kManyUnits = 64;              // from this many on there is work for all threads without blocks
+constexpr double kParallelNanoseconds = 4000;   // of work that a thread is worth waking for
+constexpr int64_t kFramePieces = 16;            // frames in the workspace where they do not fit on the stack
+constexpr int64_t kLine = 64;
+
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+int64_t round_up(int64_t x, int64_t unit) { return divide_up(x, unit) * unit; }
+
+bool is_float(compute_dtype dtype) { return dtype >= COMPUTE_DTYPE_FLOAT16; }
+
+// How the innermost loop hands elements over.
+struct Source {
+  int32_t operand = -1;  // >= 0: that input's own elements; -1: the values of `before`
+  int64_t element = 0;   // bytes
+  ReduceKernel kernel{};
+};
+
+// The forms of `before` for which there are kernels that read the input itself.
+Source find_direct(const compute_plugin_expression& before, ReduceKind kind, compute_dtype accumulator) {
+  const ReduceKernels& kernels = *isa().reduce;
+  Source source;
+  const auto take = [&](int32_t input, compute_dtype dtype, const ReduceKernel& kernel) {
+    if (kernel.rows != nullptr) source = {input, dtype_size(dtype), kernel};
+    return source;
+  };
+  const compute_plugin_node& last = before.nodes[before.outputs[0]];
+  if (last.kind == COMPUTE_NODE_INPUT) {
+    return take(last.value, last.dtype, kernels.plain[static_cast<int>(kind)][last.dtype]);
+  }
+  if (last.kind != COMPUTE_NODE_CALL || kind != ReduceKind::sum) return source;
+  const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
+  if (x.kind != COMPUTE_NODE_INPUT) return source;
+  if (last.value == COMPUTE_INTRINSIC_CONVERT) {
+    const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
+    const compute_dtype wide = is_float(x.dtype) ? COMPUTE_DTYPE_FLOAT64
+                               : is_unsigned     ? COMPUTE_DTYPE_UINT64
+                                                 : COMPUTE_DTYPE_INT64;
+    const bool counts = x.dtype == COMPUTE_DTYPE_BOOL && accumulator == COMPUTE_DTYPE_UINT64;
+    if (accumulator == wide || counts) return take(x.value, x.dtype, kernels.widening_sum[x.dtype]);
+  }
+  const int32_t* operands = before.operands + last.first_operand;
+  if (last.value == COMPUTE_INTRINSIC_MUL && operands[0] == operands[1]) {
+    return take(x.value, x.dtype, kernels.square_sum[x.dtype]);
+  }
+  return source;
+}
+
+bool is_input(const compute_plugin_expression& expression) {
+  return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_NODE_INPUT;
+}
+
+// Combines values one after the other as the digits of a binary counter carry: each passes through log2 of their number.
+class Counter {
+ public:
+  Counter(const ReduceKernel& combine, int64_t size_bytes) : combine_(combine), size_bytes_(size_bytes) {}
+
+  void* next() { return slots_[depth_]; }
+  void push() {
+    ++depth_;
+    for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
+  }
+  void finish(void* out) {
+    while (depth_ > 1) join();
+    std::memcpy(out, slots_[0], static_cast<size_t>(size_bytes_));
+  }
+
+ private:
+  void join() {
+    --depth_;
+    combine_.columns(slots_[depth_], 0, 1, 1, slots_[depth_ - 1], true);
+  }
+
+  const ReduceKernel& combine_;
+  const int64_t size_bytes_;
+  int depth_ = 0;
+  uint64_t count_ = 0;
+  alignas(16) char slots_[66][16];
+};
+
+// Combines groups of rows into a segment: kGroupsPerSlot groups one by one into a slot, slots as Counter does.
+class ColumnTree {
+ public:
+  ColumnTree(const ReduceKernel& combine, char* slots, int64_t slot_bytes, int64_t width, int64_t groups_per_slot)
+      : combine_(combine), slots_(slots), slot_bytes_(slot_bytes), width_(width), groups_per_slot_(groups_per_slot) {}
+
+  // The most rows that add() takes at once.
+  int64_t row_limit() const { return kColumnRows * std::min(groups_per_slot_ - groups_, kGroupsPerCall); }
+  void add(const ReduceKernel& kernel, const char* rows, int64_t stride_bytes, int64_t row_count) {
+    kernel.columns(rows, stride_bytes, row_count, width_, slot(depth_), groups_ > 0);
+    groups_ += divide_up(row_count, kColumnRows);
+    if (groups_ < groups_per_slot_) return;
+    groups_ = 0;
+    ++depth_;
+    for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
+  }
+  // The result.
+  char* finish() {
+    if (groups_ > 0) ++depth_;
+    while (depth_ > 1) join();
+    return slots_;
+  }
+
+  static int64_t slots_for(int64_t groups, int64_t groups_per_slot) {
+    return std::bit_width(static_cast<uint64_t>(groups / groups_per_slot)) + 2;
+  }
+
+ private:
+  char* slot(int64_t i) { return slots_ + i * slot_bytes_; }
+  void join() {
+    --depth_;
+    combine_.columns(slot(depth_), 0, 1, width_, slot(depth_ - 1), true);
+  }
+
+  const ReduceKernel& combine_;
+  char* const slots_;
+  const int64_t slot_bytes_, width_, groups_per_slot_;
+  int64_t depth_ = 0, groups_ = 0;
+  uint64_t count_ = 0;
+};
+
+class ReducePlan final : public Plan {
+ public:
+  explicit ReducePlan(const Op& op);
+
+  void run(const compute_plugin_run& run) const override;
+
+ private:
+  struct Run {
+    char* const* data;
+    const compute_plugin_scalar* scalars;
+    char* workspace;
+    std::atomic<bool> decided{false};  // of a single output: no block that is left can change it
+  };
+  void plan_form(const Op& op);
+  void plan_frame();
+  void plan_units();
+  void plan_fold();
+
+  template <class F>
+  void for_units(const Run& run, int64_t units, int64_t grain, const F& f) const;
+  void reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const;
+  void join_units(const Run& run, int64_t begin, int64_t end, char* frame) const;
+  void enter(const Run& run, int64_t unit, char* frame) const;
+  void reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const;
+  const char* reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
+  void reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const;
+  void produce(const Run& run, char* frame, const int64_t* offsets, int64_t n, char* dst) const;
+  void finish(const Run& run, char* frame, const char* accumulators, int64_t width) const;
+  BlockOperand index_operand(int operand, int64_t position, int64_t stride, int64_t n, char* frame) const;
+
+  // Where the segment begins, and where a walk through the combined loops stands.
+  int64_t* kept_offsets(char* frame) const { return reinterpret_cast<int64_t*>(frame + offsets_offset_); }
+  int64_t* walk_offsets(char* frame) const { return kept_offsets(frame) + sizes_.size(); }
+
+  // Between the accumulators of a counter in the form `columns`.
+  int64_t fold_slot_bytes() const { return round_up(fold_ * segment_ * accumulator_bytes_, kLine); }
+  bool is_decided(const char* accumulator) const {
+    return (kind_ == ReduceKind::any && *accumulator != 0) || (kind_ == ReduceKind::all && *accumulator == 0);
+  }
+  int64_t inner_stride(const common::LoopNest& nest, int operand) const {
+    return nest.rank == 0 ? 0 : nest.strides[static_cast<size_t>(operand)][static_cast<size_t>(nest.rank - 1)];
+  }
+
+  ReduceKind kind_;
+  compute_dtype accumulator_;
+  int64_t accumulator_bytes_;
+  BlockProgram before_;
+  BlockProgram after_;
+  bool after_is_identity_ = false;
+  int before_scalars_ = 0;
+  Source source_;
+  ReduceKernel combine_;
+
+  // Operands: inputs, INDEX nodes of `before`, then, in kept_ alone, INDEX nodes of `after` and outputs.
+  int inputs_ = 0, sources_ = 0, outputs_ = 0;
+  int after_first_ = 0, output_first_ = 0;
+  std::vector<int64_t> sizes_;  // bytes of an element, by operand
+  common::LoopNest kept_, combined_;
+  std::vector<int64_t> base_;     // offsets of the first point, by operand of kept_
+  std::vector<int64_t> strides_;  // of the sources along the loop that produce() runs along
+
+  bool columns_ = false;
+  bool is_direct_ = false;      // the innermost loop reads the input where it is
+  bool single_call_ = false;    // the whole reduction reads the input and writes the output where they are, on one thread
+  int64_t points_ = 1;          // combined per output
+  int64_t inner_points_ = 1;    // of the innermost combined loop
+  int64_t kept_inner_ = 1, kept_outer_ = 1;
+  int64_t segment_ = 1, segments_ = 1;
+  int64_t blocks_ = 1, block_points_ = 1;
+  int64_t fold_ = 1;  // rows that the form `columns` takes as one
+  int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
+  int64_t values_stride_ = 0;  // bytes between rows that were produced
+  int64_t units_ = 1, grain_ = 1, join_units_ = 0, join_grain_ = 1;
+  int64_t partials_bytes_ = 0;
+
+  int64_t block_ = kBlock;  // elements of an evaluation
+  int64_t program_offset_ = 0, after_program_offset_ = 0, values_offset_ = 0,
+          slots_offset_ = 0, accumulators_offset_ = 0, offsets_offset_ = 0, operands_offset_ = 0;
+  std::vector<int64_t> pack_offsets_;
+  int64_t frame_bytes_ = 0;
+  bool frame_in_workspace_ = false;
+};
+
+// ---- Planning -------------------------------------------------------------------------------------------------------
+
+ReducePlan::ReducePlan(const Op& op)
+    : kind_(*reduce_kind(op.text("kind"))),
+      accumulator_(op.expression(0).nodes[op.expression(0).outputs[0]].dtype),
+      accumulator_bytes_(dtype_size(accumulator_)),
+      before_(op.expression(0), *isa().blocks),
+      after_(op.expression(1), *isa().blocks),
+      combine_(isa().reduce->plain[static_cast<int>(kind_)][accumulator_]) {
+  before_scalars_ = op.expression(0).scalar_count;
+  source_ = find_direct(op.expression(0), kind_, accumulator_);
+  if (source_.operand < 0) source_ = {-1, accumulator_bytes_, combine_};
+  after_is_identity_ = is_input(op.expression(1));
+
+  plan_form(op);
+  plan_units();
+  plan_frame();
+}
+
+// Fills the two nests and chooses the form.
+void ReducePlan::plan_form(const Op& op) {
+  inputs_ = op.input_count();
+  sources_ = inputs_ + static_cast<int>(before_.indices().size());
+  after_first_ = sources_;
+  output_first_ = after_first_ + static_cast<int>(after_.indices().size());
+  outputs_ = op.output_count();
+  const int operands = output_first_ + outputs_;
+
+  const compute_plugin_tensor& space = op.input(0);
+  const int32_t rank = space.rank;
+  std::vector<bool> is_combined(static_cast<size_t>(rank));
+  for (const int64_t axis : op.integers("axes")) is_combined[static_cast<size_t>(axis)] = true;
+
+  std::vector<int64_t> shape[2];
+  std::vector<std::vector<int64_t>> strides[2] = {std::vector<std::vector<int64_t>>(static_cast<size_t>(operands)),
+                                                  std::vector<std::vector<int64_t>>(static_cast<size_t>(sources_))};
+  for (int32_t axis = 0; axis < rank; ++axis) {
+    const int nest = is_combined[static_cast<size_t>(axis)] ? 1 : 0;
+    shape[nest].push_back(space.shape[axis]);
+    for (int i = 0; i < static_cast<int>(strides[nest].size()); ++i) {
+      int64_t stride = 0;
+      if (i < inputs_) {
+        stride = op.input(i).strides[axis] * dtype_size(op.input(i).dtype);
+      } else if (i < sources_) {
+        stride = before_.indices()[static_cast<size_t>(i - inputs_)].axis == axis ? 1 : 0;
+      } else if (i < output_first_) {
+        stride = after_.indices()[static_cast<size_t>(i - after_first_)].axis == axis ? 1 : 0;
+      } else {
+        const compute_plugin_tensor& output = op.output(i - output_first_);
+        stride = output.strides[axis] * dtype_size(output.dtype);
+      }
+      strides[nest][static_cast<size_t>(i)].push_back(stride);
+    }
+  }
+  const auto collapse = [&](int nest) {
+    std::vector<const int64_t*> pointers;
+    for (const auto& operand : strides[nest]) pointers.push_back(operand.data());
+    return common::collapse(shape[nest], pointers, 0);
+  };
+  kept_ = collapse(0);
+  combined_ = collapse(1);
+
+  for (int i = 0; i < inputs_; ++i) sizes_.push_back(dtype_size(op.input(i).dtype));
+  for (const IndexOperand& index : before_.indices()) sizes_.push_back(dtype_size(index.dtype));
+  for (const IndexOperand& index : after_.indices()) sizes_.push_back(dtype_size(index.dtype));
+  for (int i = 0; i < outputs_; ++i) sizes_.push_back(dtype_size(op.output(i).dtype));
+  base_ = kept_.offsets;
+  for (int i = 0; i < sources_; ++i) base_[static_cast<size_t>(i)] += combined_.offsets[static_cast<size_t>(i)];
+
+  points_ = combined_.points();
+  inner_points_ = combined_.rank == 0 ? 1 : combined_.extents[static_cast<size_t>(combined_.rank - 1)];
+  kept_inner_ = kept_.rank == 0 ? 1 : kept_.extents[static_cast<size_t>(kept_.rank - 1)];
+  kept_outer_ = kept_.points() / kept_inner_;
+
+  // The loop along which the inputs move least is innermost, unless it is too short to be worth a call.
+  int64_t along_kept = 0, along_combined = 0;
+  for (int i = 0; i < inputs_; ++i) {
+    along_kept += std::abs(inner_stride(kept_, i));
+    along_combined += std::abs(inner_stride(combined_, i));
+  }
+  if (kept_inner_ == 1) {
+    columns_ = false;
+  } else if (points_ == 1 || (points_ < 16 && kept_inner_ >= 16)) {
+    columns_ = true;
+  } else {
+    columns_ = along_kept < along_combined;
+  }
+  const common::LoopNest& along = columns_ ? kept_ : combined_;
+  for (int i = 0; i < sources_; ++i) strides_.push_back(inner_stride(along, i));
+  is_direct_ = source_.operand >= 0 && strides_[static_cast<size_t>(source_.operand)] == source_.element &&
+               (columns_ || combined_.rank <= 1 || inner_points_ >= kDirectRow);
+}
+
+// Cuts the work into units: segments of outputs, times blocks of points where there are few of these.
+void ReducePlan::plan_units() {
+  const bool rounds = is_float(accumulator_) && (kind_ == ReduceKind::sum || kind_ == ReduceKind::prod);
+  if (!rounds) groups_per_slot_ = join_groups_per_slot_ = INT64_MAX;
+  const int64_t least = kColumnRows * kGroupsPerSlot;  // points of a block are a multiple of it
+  if (columns_) {
+    const bool is_whole = kept_inner_ * source_.element <= 2 * kRunBytes;
+    segment_ = std::min(is_whole ? kept_inner_ : kRunBytes / source_.element, kColumnBytes / accumulator_bytes_);
+    for (;; segment_ = round_up(segment_ / 2, kLine)) {
+      block_points_ = std::min(round_up(kPassBytes / (segment_ * source_.element), least), points_);
+      blocks_ = divide_up(points_, block_points_);
+      slots_ = ColumnTree::slots_for(divide_up(block_points_, std::min<int64_t>(kColumnRows, inner_points_)), groups_per_slot_);
+      if (blocks_ > 1) slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
+      if (segment_ <= kLine || slots_ * segment_ * accumulator_bytes_ <= kSlotBytes) break;
+    }
+    plan_fold();
+  } else {
+    segment_ = std::min(kept_inner_, std::clamp<int64_t>(kSumBlock / points_, 1, kRowSegment));
+    block_points_ = points_;
+    if (kept_outer_ * divide_up(kept_inner_, segment_) < kManyUnits && points_ * segment_ >= 2 * kSumBlock) {
+      block_points_ = round_up(std::max(kSumBlock / segment_, least), least);
+      blocks_ = divide_up(points_, block_points_);
+      slots_ = ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_);
+    }
+  }
+  segments_ = divide_up(kept_inner_, segment_);
+  slot_bytes_ = round_up(segment_ * accumulator_bytes_, kLine);
+  values_stride_ = round_up(segment_ * source_.element, kLine);
+  units_ = kept_outer_ * segments_ * blocks_;
+
+  const double read_cost = 0.05 * static_cast<double>(source_.element) / 4;
+  const auto grain = [this](double cost, int64_t points) {
+    return std::max<int64_t>(static_cast<int64_t>(kParallelNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
+  };
+  grain_ = grain(source_.operand >= 0 ? read_cost : std::max(read_cost, before_.cost() + 0.1), block_points_);
+  if (blocks_ > 1) {
+    join_units_ = kept_outer_ * segments_;
+    join_grain_ = grain(read_cost, blocks_);
+    partials_bytes_ = join_units_ * blocks_ * slot_bytes_;
+  }
+
+  const bool writes_accumulator = after_is_identity_ && outputs_ == 1;
+  single_call_ = writes_accumulator && is_direct_ && units_ == 1 && combined_.rank <= 1 &&
+                 (kept_.rank == 0 || (kept_.rank == 1 && inner_stride(kept_, output_first_) == accumulator_bytes_)) &&
+                 (columns_ ? slots_ * fold_slot_bytes() <= kSlotBytes : kind_ != ReduceKind::all && kind_ != ReduceKind::any);
+}
+
+// Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache lines, whose parts are
+// combined in the end.
+void ReducePlan::plan_fold() {
+  const int64_t row_bytes = kept_inner_ * source_.element;
+  if (!is_direct_ || segment_ < kept_inner_ || combined_.rank != 1 || inner_stride(combined_, source_.operand) != row_bytes) return;
+  int64_t fold = 1;
+  while (fold * row_bytes % kLine != 0 || fold * row_bytes < kFoldedBytes) fold *= 2;
+  const int64_t bytes = fold * segment_ * accumulator_bytes_;
+  if (fold * kColumnRows <= block_points_ && bytes <= kColumnBytes && slots_ * bytes <= kSlotBytes) fold_ = fold;
+}
+
+// Lays out what a thread needs; blocks become shorter for expressions with many intermediate values.
+void ReducePlan::plan_frame() {
+  const int operands = output_first_ + outputs_;
+  for (;; block_ /= 2) {
+    int64_t used = 0;
+    const auto take = [&used](int64_t bytes) {
+      const int64_t offset = used;
+      used += round_up(bytes, kLine);
+      return offset;
+    };
+    const int64_t width = std::min(segment_, block_);
+    offsets_offset_ = take(2 * operands * static_cast<int64_t>(sizeof(int64_t)));
+    operands_offset_ = take((operands + 1) * static_cast<int64_t>(sizeof(BlockOperand)));
+    accumulators_offset_ = take(segment_ * accumulator_bytes_);
+    slots_offset_ = take(slots_ * fold_slot_bytes());
+    values_offset_ = take(is_direct_ ? 0 : columns_ ? kColumnRows * values_stride_ : block_ * source_.element);
+    pack_offsets_.assign(static_cast<size_t>(operands), 0);
+    if (source_.operand < 0) {
+      program_offset_ = take(before_.workspace_bytes(block_));
+      for (int i = 0; i < sources_; ++i) {
+        const bool in_place = i < inputs_ && strides_[static_cast<size_t>(i)] == sizes_[static_cast<size_t>(i)];
+        pack_offsets_[static_cast<size_t>(i)] =
+            take(in_place ? 0 : strides_[static_cast<size_t>(i)] == 0 ? kSplatBytes : block_ * sizes_[static_cast<size_t>(i)]);
+      }
+    }
+    if (!after_is_identity_ || outputs_ != 1) {
+      after_program_offset_ = take(after_.workspace_bytes(width));
+      for (int i = after_first_; i < operands; ++i) {
+        pack_offsets_[static_cast<size_t>(i)] = take(std::max<int64_t>(width * sizes_[static_cast<size_t>(i)], kSplatBytes));
+      }
+    }
+    frame_bytes_ = used;
+    frame_in_workspace_ = used > kStackBytes;
+    if (!frame_in_workspace_ || block_ == kLine) break;
+  }
+  workspace_bytes = partials_bytes_ + (frame_in_workspace_ ? kFramePieces * frame_bytes_ : 0);
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void ReducePlan::run(const compute_plugin_run& run) const {
+  char** data = static_cast<char**>(__builtin_alloca(static_cast<size_t>(tensor_count) * sizeof(char*)));
+  for (int32_t i = 0; i < tensor_count; ++i) data[i] = address(run.tensors[i]);
+  if (single_call_) {
+    const auto input = static_cast<size_t>(source_.operand);
+    const char* src = data[input] + base_[input];
+    char* out = data[inputs_] + base_[static_cast<size_t>(output_first_)];
+    if (!columns_) return source_.kernel.rows(src, inner_stride(kept_, source_.operand), kept_inner_, points_, out);
+    static_assert(kSlotBytes <= kStackBytes);
+    char* const slots = thread_frame();
+    return reduce_adjacent(src, points_, slots, out);
+  }
+  Run state{data, run.scalars, address(run.workspace)};
+  for_units(state, units_, grain_,
+            [&](int64_t begin, int64_t end, char* frame) { reduce_units(state, begin, end, frame); });
+  if (blocks_ == 1) return;
+  for_units(state, join_units_, join_grain_,
+            [&](int64_t begin, int64_t end, char* frame) { join_units(state, begin, end, frame); });
+}
+
+template <class F>
+void ReducePlan::for_units(const Run& run, int64_t units, int64_t grain, const F& f) const {
+  if (!frame_in_workspace_) {
+    parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+      f(begin, end, thread_frame());
+    });
+    return;
+  }
+  parallel_for(kFramePieces, 1, [&](int64_t first, int64_t last) {
+    for (int64_t piece = first; piece < last; ++piece) {
+      const int64_t begin = units * piece / kFramePieces, end = units * (piece + 1) / kFramePieces;
+      if (begin < end) f(begin, end, run.workspace + partials_bytes_ + piece * frame_bytes_);
+    }
+  });
+}
+
+// Puts the offsets of a segment's first output into the frame.
+void ReducePlan::enter(const Run&, int64_t segment_unit, char* frame) const {
+  int64_t* offsets = kept_offsets(frame);
+  std::copy(base_.begin(), base_.end(), offsets);
+  if (kept_.rank == 0) return;
+  Walk(kept_, kept_.rank - 1, segment_unit / segments_, offsets);
+  const int64_t first = segment_unit % segments_ * segment_;
+  for (size_t i = 0; i < base_.size(); ++i) offsets[i] += first * inner_stride(kept_, static_cast<int>(i));
+}
+
+void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const {
+  if (source_.operand < 0) before_.begin(run.scalars, frame + program_offset_);
+  if (blocks_ == 1 && after_program_offset_ != 0) after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    // The segments of a block of columns follow one another: what the processor fetched beyond the end of one is what the next begins
+    // with, and is still in a cache.
+    const int64_t block = columns_ ? unit / segments_ % blocks_ : unit % blocks_;
+    const int64_t segment_unit = columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;
+    enter(run, segment_unit, frame);
+    const int64_t width = std::min(segment_, kept_inner_ - segment_unit % segments_ * segment_);
+    const int64_t first = block * block_points_, last = std::min(first + block_points_, points_);
+    char* out = blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
+    const char* result = out;
+    if (columns_) {
+      result = reduce_columns(run, frame, width, first, last);
+      if (blocks_ > 1) std::memcpy(out, result, static_cast<size_t>(width * accumulator_bytes_));
+    } else {
+      reduce_rows(run, frame, width, first, last, out);
+    }
+    if (blocks_ == 1) finish(run, frame, result, width);
+  }
+}
+
+void ReducePlan::join_units(const Run& run, int64_t begin, int64_t end, char* frame) const {
+  if (after_program_offset_ != 0) after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    enter(run, unit, frame);
+    const int64_t width = std::min(segment_, kept_inner_ - unit % segments_ * segment_);
+    ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, join_groups_per_slot_);
+    for (int64_t block = 0; block < blocks_; block += kColumnRows) {
+      tree.add(combine_, run.workspace + (unit * blocks_ + block) * slot_bytes_, slot_bytes_,
+               std::min<int64_t>(kColumnRows, blocks_ - block));
+    }
+    finish(run, frame, tree.finish(), width);
+  }
+}
+
+void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const {
+  const bool decides = kind_ == ReduceKind::any || kind_ == ReduceKind::all;
+  const bool shares_decision = decides && kept_.rank == 0;
+  const int64_t limit = decides ? kDecisionRow : INT64_MAX;
+  if (is_direct_ && combined_.rank <= 1 && last - first <= limit && !shares_decision) {
+    const int i = source_.operand;
+    const int64_t offset = kept_offsets(frame)[i] + first * inner_stride(combined_, i);
+    return source_.kernel.rows(run.data[i] + offset, inner_stride(kept_, i), width, last - first, out);
+  }
+  int64_t* offsets = walk_offsets(frame);
+  char* values = frame + values_offset_;
+  for (int64_t o = 0; o < width; ++o, out += accumulator_bytes_) {
+    if (shares_decision && run.decided.load(std::memory_order_relaxed)) {
+      *out = kind_ == ReduceKind::any ? 1 : 0;
+      continue;
+    }
+    for (int i = 0; i < sources_; ++i) {
+      offsets[i] = kept_offsets(frame)[i] + o * inner_stride(kept_, i) +
+                   first % inner_points_ * inner_stride(combined_, i);
+    }
+    Walk walk(combined_, std::max(combined_.rank - 1, 0), first / inner_points_, offsets);
+    Counter counter(combine_, accumulator_bytes_);
+    int64_t at = first % inner_points_, filled = 0;
+    for (int64_t point = first; point < last;) {
+      int64_t n = std::min(inner_points_ - at, last - point);
+      bool decided = false;
+      if (is_direct_) {
+        n = std::min(n, limit);
+        const char* src = run.data[source_.operand] + offsets[source_.operand];
+        if (n == last - first) {
+          source_.kernel.rows(src, 0, 1, n, out);
+          break;
+        }
+        source_.kernel.rows(src, 0, 1, n, counter.next());
+        decided = decides && is_decided(static_cast<const char*>(counter.next()));
+        counter.push();
+      } else {
+        n = std::min(n, block_ - filled);
+        produce(run, frame, offsets, n, values + filled * source_.element);
+        filled += n;
+        if (filled == block_ || point + n == last) {
+          source_.kernel.rows(values, 0, 1, filled, counter.next());
+          decided = decides && is_decided(static_cast<const char*>(counter.next()));
+          counter.push();
+          filled = 0;
+        }
+      }
+      point += n;
+      if (decided) {
+        if (shares_decision) run.decided.store(true, std::memory_order_relaxed);
+        point = last;
+      }
+      if (point == last) {
+        counter.finish(out);
+        break;
+      }
+      at += n;
+      for (int i = 0; i < sources_; ++i) offsets[i] += n * strides_[static_cast<size_t>(i)];
+      if (at == inner_points_) {
+        for (int i = 0; i < sources_; ++i) offsets[i] -= at * strides_[static_cast<size_t>(i)];
+        at = 0;
+        walk.next();
+      }
+    }
+  }
+}
+
+const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const {
+  if (fold_ > 1) {
+    const int i = source_.operand;
+    char* out = frame + accumulators_offset_;
+    reduce_adjacent(run.data[i] + kept_offsets(frame)[i] + first * inner_stride(combined_, i), last - first, frame + slots_offset_, out);
+    return out;
+  }
+  int64_t* offsets = walk_offsets(frame);
+  char* values = frame + values_offset_;
+  for (int i = 0; i < sources_; ++i) {
+    offsets[i] = kept_offsets(frame)[i] + first % inner_points_ * inner_stride(combined_, i);
+  }
+  Walk walk(combined_, std::max(combined_.rank - 1, 0), first / inner_points_, offsets);
+  ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, groups_per_slot_);
+  int64_t at = first % inner_points_;
+  for (int64_t point = first; point < last;) {
+    const int64_t rows = std::min({inner_points_ - at, last - point, is_direct_ ? tree.row_limit() : kColumnRows});
+    if (is_direct_) {
+      tree.add(source_.kernel, run.data[source_.operand] + offsets[source_.operand],
+               inner_stride(combined_, source_.operand), rows);
+      for (int i = 0; i < sources_; ++i) offsets[i] += rows * inner_stride(combined_, i);
+    } else {
+      for (int64_t row = 0; row < rows; ++row) {
+        produce(run, frame, offsets, width, values + row * values_stride_);
+        for (int i = 0; i < sources_; ++i) offsets[i] += inner_stride(combined_, i);
+      }
+      tree.add(source_.kernel, values, values_stride_, rows);
+    }
+    point += rows;
+    at += rows;
+    if (at == inner_points_ && point < last) {
+      for (int i = 0; i < sources_; ++i) offsets[i] -= at * inner_stride(combined_, i);
+      at = 0;
+      walk.next();
+    }
+  }
+  return tree.finish();
+}
+
+// The same for rows of one loop, read where they are, fold_ at a time; those that are left over are added where the first ones are.
+void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
+  const int64_t wide_stride = fold_ * inner_stride(combined_, source_.operand), rest = points % fold_;
+  ColumnTree tree(combine_, slots, fold_slot_bytes(), fold_ * segment_, groups_per_slot_);
+  for (int64_t left = points / fold_; left > 0;) {
+    const int64_t rows = std::min(left, tree.row_limit());
+    tree.add(source_.kernel, src, wide_stride, rows);
+    src += rows * wide_stride;
+    left -= rows;
+  }
+  char* wide = tree.finish();
+  if (rest > 0) source_.kernel.columns(src, 0, 1, rest * segment_, wide, true);
+  combine_.columns(wide, segment_ * accumulator_bytes_, fold_, segment_, out, false);
+}
+
+// Positions along an axis, as an operand of a program.
+BlockOperand ReducePlan::index_operand(int operand, int64_t position, int64_t stride, int64_t n, char* frame) const {
+  char* dst = frame + pack_offsets_[static_cast<size_t>(operand)];
+  const int64_t size = sizes_[static_cast<size_t>(operand)];
+  const int64_t count = stride == 0 ? kSplatBytes / size : n;
+  if (size == 8) {
+    auto* positions = reinterpret_cast<int64_t*>(dst);
+    for (int64_t j = 0; j < count; ++j) positions[j] = position + j * stride;
+  } else {
+    auto* positions = reinterpret_cast<int32_t*>(dst);
+    for (int64_t j = 0; j < count; ++j) positions[j] = static_cast<int32_t>(position + j * stride);
+  }
+  return {dst, stride == 0 ? 0 : 1};
+}
+
+// The next n elements along the innermost loop: of the input, or of `before`.
+void ReducePlan::produce(const Run& run, char* frame, const int64_t* offsets, int64_t n, char* dst) const {
+  const auto gather = [](int64_t size, const char* src, int64_t stride, char* to, int64_t count) {
+    if (stride == size) {
+      std::memcpy(to, src, static_cast<size_t>(count * size));
+    } else {
+      isa().blocks->gather[std::countr_zero(static_cast<uint64_t>(size))](src, stride, to, count);
+    }
+  };
+  if (source_.operand >= 0) {
+    const int i = source_.operand;
+    return gather(source_.element, run.data[i] + offsets[i], strides_[static_cast<size_t>(i)], dst, n);
+  }
+  auto* operands = reinterpret_cast<BlockOperand*>(frame + operands_offset_);
+  for (int64_t done = 0; done < n; done += block_) {
+    const int64_t count = std::min(block_, n - done);
+    for (int i = 0; i < sources_; ++i) {
+      const int64_t stride = strides_[static_cast<size_t>(i)], size = sizes_[static_cast<size_t>(i)];
+      const int64_t offset = offsets[i] + done * stride;
+      if (i >= inputs_) {
+        operands[i] = index_operand(i, offset, stride, count, frame);
+        continue;
+      }
+      const char* src = run.data[i] + offset;
+      if (stride == size) {
+        operands[i] = {src, 1};
+        continue;
+      }
+      char* packed = frame + pack_offsets_[static_cast<size_t>(i)];
+      if (stride == 0) {
+        splat(src, size, packed);
+      } else {
+        gather(size, src, stride, packed, count);
+      }
+      operands[i] = {packed, stride == 0 ? 0 : 1};
+    }
+    void* out = dst + done * source_.element;
+    before_.evaluate(operands, &out, count, block_, frame + program_offset_);
+  }
+}
+
+// From accumulators to outputs.
+void ReducePlan::finish(const Run& run, char* frame, const char* accumulators, int64_t width) const {
+  const int64_t* offsets = kept_offsets(frame);
+  const auto scatter = [this](int operand, const char* src, char* dst, int64_t n) {
+    const int64_t size = sizes_[static_cast<size_t>(operand)], stride = inner_stride(kept_, operand);
+    if (stride == size || n == 1) {
+      std::memcpy(dst, src, static_cast<size_t>(n * size));
+    } else {
+      isa().blocks->scatter[std::countr_zero(static_cast<uint64_t>(size))](src, dst, stride, n);
+    }
+  };
+  if (after_program_offset_ == 0) {
+    return scatter(output_first_, accumulators, run.data[inputs_] + offsets[output_first_], width);
+  }
+  auto* operands = reinterpret_cast<BlockOperand*>(frame + operands_offset_);
+  void** results = reinterpret_cast<void**>(operands + 1 + (output_first_ - after_first_));
+  const int64_t block = std::min(segment_, block_);
+  for (int64_t done = 0; done < width; done += block) {
+    const int64_t n = std::min(block, width - done);
+    operands[0] = {accumulators + done * accumulator_bytes_, 1};
+    for (int i = after_first_; i < output_first_; ++i) {
+      const int64_t stride = inner_stride(kept_, i);
+      operands[1 + i - after_first_] = index_operand(i, offsets[i] + done * stride, stride, n, frame);
+    }
+    for (int i = 0; i < outputs_; ++i) results[i] = frame + pack_offsets_[static_cast<size_t>(output_first_ + i)];
+    after_.evaluate(operands, results, n, block, frame + after_program_offset_);
+    for (int i = 0; i < outputs_; ++i) {
+      const int operand = output_first_ + i;
+      scatter(operand, static_cast<const char*>(results[i]),
+              run.data[inputs_ + i] + offsets[operand] + done * inner_stride(kept_, operand), n);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<ReduceKind> reduce_kind(std::string_view name) {
+  constexpr std::string_view names[kReduceKinds] = {"sum", "prod", "min", "max", "all", "any"};
+  for (int i = 0; i < kReduceKinds; ++i) {
+    if (names[i] == name) return static_cast<ReduceKind>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_reduce(const Op& op) {
+  const std::optional<ReduceKind> kind = reduce_kind(op.text("kind"));
+  if (!kind) {
+    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, "reduce has no kind \"" + std::string(op.text("kind")) + "\"", ""};
+  }
+  for (int32_t i = 0; i < 2; ++i) {
+    if (const int32_t id = BlockProgram::unknown_intrinsic(op.expression(i))) {
+      return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
+    }
+  }
+  const compute_plugin_expression& before = op.expression(0);
+  const compute_dtype accumulator = before.nodes[before.outputs[0]].dtype;
+  if (isa().reduce->plain[static_cast<int>(*kind)][accumulator].rows == nullptr) {
+    return Refusal{COMPUTE_REFUSE_DTYPE, -1,
+                   "reduce: " + std::string(op.text("kind")) + " of " + dtype_name(accumulator) + " is not defined", ""};
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_reduce(const Op& op) { return std::make_unique<ReducePlan>(op); }
+
+}  // namespace compute::cpu
