@@ -6,6 +6,8 @@ if(NOT result EQUAL 0)
 endif()
 
 file(READ "${HERE}/layout.c" layout)
+file(READ "${HERE}/ops_layout.inc" ops_layout)
+string(APPEND layout "${ops_layout}")
 set(count 0)
 foreach(header compute ops plugin)
   file(STRINGS "${API}/compute/${header}.h" lines REGEX "^typedef struct [a-z0-9_]+ {")

@@ -18,18 +18,15 @@ Reference find_reference(std::string_view name) {
     std::string_view name;
     Reference reference;
   } kReferences[] = {
-      {"all", reference_all},           {"any", reference_any},
-      {"arange", reference_arange},     {"argmax", reference_argmax},
-      {"argmin", reference_argmin},     {"cast", reference_cast},
-      {"concat", reference_concat},     {"copy", reference_copy},
-      {"eye", reference_eye},           {"fill", reference_fill},
-      {"linspace", reference_linspace}, {"matmul", reference_matmul},
-      {"max", reference_max},           {"mean", reference_mean},
-      {"min", reference_min},           {"prod", reference_prod},
-      {"scatter", reference_scatter},   {"stack", reference_stack},
-      {"std", reference_std},           {"sum", reference_sum},
-      {"take", reference_take},         {"take_along_axis", reference_take_along_axis},
-      {"var", reference_var},
+#define COMPUTE_UNARY(...)
+#define COMPUTE_BINARY(...)
+#define COMPUTE_TERNARY(...)
+#define COMPUTE_OP(name, ...) {#name, reference_##name},
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
   };
   for (const auto& entry : kReferences) {
     if (entry.name == name) return entry.reference;

@@ -36,33 +36,16 @@ using Reference = Result (*)(std::span<const Array> inputs, const Attributes& at
 /// The reference of `name`, or NULL: the suite then fails with the op's name.
 Reference find_reference(std::string_view name);
 
-// reduce.cpp
-Result reference_all(std::span<const Array>, const Attributes&);
-Result reference_any(std::span<const Array>, const Attributes&);
-Result reference_argmax(std::span<const Array>, const Attributes&);
-Result reference_argmin(std::span<const Array>, const Attributes&);
-Result reference_max(std::span<const Array>, const Attributes&);
-Result reference_mean(std::span<const Array>, const Attributes&);
-Result reference_min(std::span<const Array>, const Attributes&);
-Result reference_prod(std::span<const Array>, const Attributes&);
-Result reference_std(std::span<const Array>, const Attributes&);
-Result reference_sum(std::span<const Array>, const Attributes&);
-Result reference_var(std::span<const Array>, const Attributes&);
-// matmul.cpp
-Result reference_matmul(std::span<const Array>, const Attributes&);
-// movement.cpp
-Result reference_cast(std::span<const Array>, const Attributes&);
-Result reference_concat(std::span<const Array>, const Attributes&);
-Result reference_copy(std::span<const Array>, const Attributes&);
-Result reference_scatter(std::span<const Array>, const Attributes&);
-Result reference_stack(std::span<const Array>, const Attributes&);
-Result reference_take(std::span<const Array>, const Attributes&);
-Result reference_take_along_axis(std::span<const Array>, const Attributes&);
-// creation.cpp
-Result reference_arange(std::span<const Array>, const Attributes&);
-Result reference_eye(std::span<const Array>, const Attributes&);
-Result reference_fill(std::span<const Array>, const Attributes&);
-Result reference_linspace(std::span<const Array>, const Attributes&);
+// One of each row of ops.def that is not elementwise, in reduce.cpp, matmul.cpp, movement.cpp and creation.cpp.
+#define COMPUTE_UNARY(...)
+#define COMPUTE_BINARY(...)
+#define COMPUTE_TERNARY(...)
+#define COMPUTE_OP(name, ...) Result reference_##name(std::span<const Array>, const Attributes&);
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
 
 /// `value` of dtype `from` converted to `to`: truncated and saturated from floats to integers (NaN to 0), wrapped
 /// between integers, `x != 0` to bool.

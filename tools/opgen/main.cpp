@@ -39,7 +39,8 @@ int run(std::string_view command, const fs::path& root) {
   const std::pair<const char*, std::string> files[] = {{"api/compute/ops.h", ops_header()},
                                                        {"core/interface/op_wrappers.inc", op_wrappers()},
                                                        {"docs/ops.md", ops_reference()},
-                                                       {"plugins/cpu/map/rows.inc", compiled_rows()}};
+                                                       {"plugins/cpu/map/rows.inc", compiled_rows()},
+                                                       {"tests/abi/ops_layout.inc", ops_layout()}};
   int stale = 0;
   for (const auto& [name, text] : files) {
     if (read_file(root / name) == text) continue;

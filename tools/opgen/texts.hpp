@@ -14,6 +14,7 @@ inline constexpr std::string_view kSources = "api/compute/ops.def and api/comput
 
 std::string ops_header();     // api/compute/ops.h
 std::string op_wrappers();    // core/interface/op_wrappers.inc
+std::string ops_layout();     // tests/abi/ops_layout.inc
 std::string ops_reference();  // docs/ops.md
 std::string compiled_rows();  // plugins/cpu/map/rows.inc
 
