@@ -248,8 +248,8 @@ struct Operand {
 
 // ---- Running and judging ------------------------------------------------------------------------------------------
 
-inline void parallel_by_tbb(void*, int64_t count, void (*body)(void*, int64_t), void* user) {
-  tbb::parallel_for(int64_t{0}, count, [&](int64_t i) { body(user, i); });
+inline void parallel_by_tbb(int64_t count, int64_t, void (*body)(void*, int64_t, int64_t), void* user) {
+  tbb::parallel_for(int64_t{0}, count, [&](int64_t i) { body(user, i, i + 1); });
 }
 
 struct Setting {

@@ -20,12 +20,6 @@ MatmulEngine chosen_engine() {
   return MatmulEngine::automatic;
 }
 
-void for_each_task(void*, int64_t count, void (*body)(void* user, int64_t index), void* user) {
-  parallel_for(count, 1, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(user, i);
-  });
-}
-
 bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
 
 MatmulView view_of(const compute_plugin_tensor& tensor) {
@@ -81,7 +75,7 @@ class ContractionPlan final : public Plan {
       matmul.beta = zero.bits;  // input 2 counts only where the op is scaled
     }
     matmul.workspace = address(run.workspace);
-    matmul.parallel_for = for_each_task;
+    matmul.parallel_for = &parallel_for;
     if (!matmul_.run(matmul)) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "contraction: the matrix library is out of memory");
   }
 

@@ -459,7 +459,7 @@ bool MatmulPlan::run(const MatmulRun& run) const {
   Execution execution{this, &run, factor(dtype_, run.alpha), factor(dtype_, run.beta)};
   if (tasks_ == 1) return run_task(execution, 0, run.workspace);
   // Each body takes tasks until none is left, so that a part of the workspace has one user.
-  const auto body = [](void* user, int64_t slot) {
+  const auto body = [](void* user, int64_t slot, int64_t) {
     Execution& shared = *static_cast<Execution*>(user);
     const MatmulPlan& plan = *shared.plan;
     void* const scratch = offset(shared.run->workspace, slot * plan.slot_bytes_);
@@ -470,9 +470,9 @@ bool MatmulPlan::run(const MatmulRun& run) const {
     }
   };
   if (slots_ == 1 || run.parallel_for == nullptr) {
-    body(&execution, 0);
+    body(&execution, 0, 1);
   } else {
-    run.parallel_for(run.parallel_context, slots_, body, &execution);
+    run.parallel_for(slots_, 1, body, &execution);
   }
   return !execution.failed.load(std::memory_order_relaxed);
 }

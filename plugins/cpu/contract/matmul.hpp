@@ -11,6 +11,7 @@
 #include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/gemm_kernel.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/parallel_for.hpp"
 
 namespace compute::cpu {
 
@@ -45,9 +46,6 @@ struct MatmulOptions {
   MatmulEngine engine = MatmulEngine::automatic;
 };
 
-/// Calls body(user, i) once for each 0 <= i < count, on any threads, and returns when all have ended.
-using ParallelFor = void (*)(void* context, int64_t count, void (*body)(void* user, int64_t index), void* user);
-
 struct MatmulRun {
   const void* a;
   const void* b;
@@ -59,7 +57,6 @@ struct MatmulRun {
   const void* beta = nullptr;          // the same; NULL is 1 with an addend
   void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
   ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all
-  void* parallel_context = nullptr;
 };
 
 /// A product prepared. Results do not depend on the number of threads.

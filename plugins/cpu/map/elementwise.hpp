@@ -9,13 +9,9 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/map/block_kernels.hpp"
 #include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/parallel_for.hpp"
 
 namespace compute::cpu {
-
-/// Runs body(user, begin, end) over pieces of [0, count) of at least `grain`, on any threads, and returns when all are
-/// done.
-using ParallelFor = void (*)(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end),
-                             void* user);
 
 /// An immutable plan of one map. Runs allocate nothing: what a thread needs lies on its stack, unless the expression is
 /// too large for that.

@@ -18,7 +18,7 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
-#include "plugins/cpu/map/thread_frame.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
