@@ -28,17 +28,15 @@ consteval IntrinsicResult result_of(std::string_view text) {
   throw "a result that intrinsics.def does not know";
 }
 
-consteval bool is_commutative(std::string_view name) {
-  for (const std::string_view other :
-       {"add", "mul", "min", "max", "eq", "ne", "bit_and", "bit_or", "bit_xor", "mul_high", "hypot", "logaddexp"}) {
-    if (name == other) return true;
-  }
-  return false;
+consteval bool yes_or_no(std::string_view text) {
+  if (text == "YES") return true;
+  if (text == "NO") return false;
+  throw "neither YES nor NO";
 }
 
 constexpr IntrinsicInfo kIntrinsics[] = {
-#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, definition, summary) \
-  {id, #name, arity, class_of(#operands), result_of(#result), ulp, definition, summary, is_commutative(#name)},
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, summary) \
+  {id, #name, arity, class_of(#operands), result_of(#result), ulp, definition, summary, yes_or_no(#commutes)},
 #include <compute/intrinsics.def>
 #undef COMPUTE_INTRINSIC
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <string>
@@ -848,7 +849,7 @@ TEST(BlockKernels, HasEveryFunction) {
       EXPECT_EQ(table.calls[id][dtype] != nullptr, (operands & category) != 0) << name << " dtype " << dtype;
     }
   };
-#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, definition, summary) check(id, #name, operands);
+#define COMPUTE_INTRINSIC(id, name, arity, operands, ...) check(id, #name, operands);
 #include "compute/intrinsics.def"
 #undef COMPUTE_INTRINSIC
   for (int from = 1; from < kDtypeLimit; ++from) {
@@ -857,6 +858,42 @@ TEST(BlockKernels, HasEveryFunction) {
       EXPECT_EQ(table.converts[from][to] == nullptr, refused) << from << " to " << to;
     }
   }
+}
+
+// The column `commutes` of intrinsics.def.
+TEST(BlockKernels, CommuteWhereTheirRowsSay) {
+  const BlockKernels& table = *select_isa(nullptr)->blocks;
+  const float numbers[] = {-7, -2.5f, -1, -0.25f, 0.5f, 1, 2, 3, 5.5f};
+  const int32_t integers[] = {-70000, -7, -2, -1, 1, 2, 3, 31, 1 << 20};
+  static_assert(std::size(numbers) == std::size(integers));
+  int looked_at = 0;
+  const auto check = [&](int id, const char* name, bool commutes) {
+    const bool floats = table.calls[id][kDtype_float32] != nullptr;
+    const BlockFunction function = table.calls[id][floats ? kDtype_float32 : kDtype_int32];
+    ASSERT_NE(function, nullptr) << name;
+    bool same = true;
+    for (size_t i = 0; i < std::size(numbers); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const void* x = floats ? static_cast<const void*>(numbers + i) : integers + i;
+        const void* y = floats ? static_cast<const void*>(numbers + j) : integers + j;
+        const void* there[] = {x, y};
+        const void* back[] = {y, x};
+        const int64_t steps[] = {1, 1};
+        char results[2][8] = {};
+        function(there, steps, results[0], 1);
+        function(back, steps, results[1], 1);
+        same = same && std::memcmp(results[0], results[1], sizeof results[0]) == 0;
+      }
+    }
+    EXPECT_EQ(same, commutes) << name;
+    ++looked_at;
+  };
+  constexpr bool YES = true, NO = false;
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, ...) \
+  if (arity == 2) check(id, #name, commutes);
+#include "compute/intrinsics.def"
+#undef COMPUTE_INTRINSIC
+  EXPECT_GE(looked_at, 20);
 }
 
 }  // namespace

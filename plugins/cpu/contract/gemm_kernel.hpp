@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "plugins/cpu/isa/ids.hpp"
+
 namespace compute::cpu {
 
 /// One product over strided views: c = alpha · a · b, or c += alpha · a · b.
@@ -40,7 +42,7 @@ struct HalfRows {
 };
 
 struct GemmKernels {
-  GemmKernel by_dtype[16];  // index: compute_dtype; entry 0 is empty
+  GemmKernel by_dtype[kDtypeLimit];  // index: compute_dtype; entry 0 is empty
   HalfRows float16, bfloat16;
 };
 

@@ -5,10 +5,9 @@
 
 #include <stdint.h>
 
-namespace compute::cpu {
+#include "plugins/cpu/isa/ids.hpp"
 
-constexpr int kIntrinsicLimit = 71;  // ids of intrinsics.def are below this
-constexpr int kDtypeLimit = 16;      // ids of dtypes.def are below this
+namespace compute::cpu {
 
 /// A scalar operand is read from a buffer of this many bytes, filled with copies of the value.
 constexpr int kSplatBytes = 64;

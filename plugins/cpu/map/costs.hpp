@@ -7,6 +7,21 @@
 
 namespace compute::cpu {
 
+/// The column `cost` of intrinsics.def.
+enum class Cost : uint8_t { SIMPLE, CONVERT, QUOTIENT, ROOT, REMAINDER, POWER, FUNCTION };
+
+inline Cost cost_of(int32_t intrinsic) {
+  switch (intrinsic) {
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, ...) \
+  case id:                                                                              \
+    return Cost::cost;
+#include "compute/intrinsics.def"
+#undef COMPUTE_INTRINSIC
+    default:
+      return Cost::SIMPLE;
+  }
+}
+
 /// Estimated nanoseconds for one element of node `i`, a CALL, on one thread, within the cache.
 inline double node_cost(const compute_plugin_expression& expression, int32_t i) {
   const compute_plugin_node& node = expression.nodes[i];
@@ -16,27 +31,24 @@ inline double node_cost(const compute_plugin_expression& expression, int32_t i) 
   const double width = static_cast<double>(dtype_size(dtype)) / 4;  // in float32s
   const bool complex = dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128;
   const bool integer = dtype < COMPUTE_DTYPE_FLOAT16;
-  switch (node.value) {
-    case COMPUTE_INTRINSIC_CONVERT:
+  switch (cost_of(node.value)) {
+    case Cost::CONVERT:
       return (dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16) && node.dtype != COMPUTE_DTYPE_FLOAT32
                  ? 2
                  : 0.1;
-    case COMPUTE_INTRINSIC_FLOOR_DIV:
-    case COMPUTE_INTRINSIC_MOD:
+    case Cost::REMAINDER:
       return integer ? width : 2 * width;
-    case COMPUTE_INTRINSIC_POW:
+    case Cost::POWER:
       return complex ? 200 : 2 * width;
-    case COMPUTE_INTRINSIC_DIV:
-    case COMPUTE_INTRINSIC_SQRT:
-    case COMPUTE_INTRINSIC_RSQRT:
-      return complex ? (node.value == COMPUTE_INTRINSIC_DIV ? width : 30) : 0.2 * width;
-    default:
+    case Cost::QUOTIENT:
+      return complex ? width : 0.2 * width;
+    case Cost::ROOT:
+      return complex ? 30 : 0.2 * width;
+    case Cost::FUNCTION:
+      return complex ? 60 : 0.5 * width;
+    case Cost::SIMPLE:
       break;
   }
-  const bool transcendental = (node.value >= COMPUTE_INTRINSIC_CBRT && node.value <= COMPUTE_INTRINSIC_HYPOT) ||
-                              node.value == COMPUTE_INTRINSIC_ERF || node.value == COMPUTE_INTRINSIC_ERFC ||
-                              node.value == COMPUTE_INTRINSIC_LOGADDEXP || node.value == COMPUTE_INTRINSIC_ARG;
-  if (transcendental) return complex ? 60 : 0.5 * width;
   return 0.05 * width;
 }
 

@@ -77,8 +77,8 @@ void convert_half(const void* const* x, const int64_t* steps, void* out, int64_t
 template <typename Half>
 void fill_half(BlockKernels* table, int half) {
   auto& converts = table->converts;
-  converts[half][10] = &convert_half<Half, Float16>;
-  converts[half][11] = &convert_half<Half, Bfloat16>;
+  converts[half][kDtype_float16] = &convert_half<Half, Float16>;
+  converts[half][kDtype_bfloat16] = &convert_half<Half, Bfloat16>;
 }
 
 // ---- complex --------------------------------------------------------------------------------------------------------
@@ -248,61 +248,69 @@ void complex_to_complex(const void* const* x, const int64_t* steps, void* out, i
   for (int64_t i = 0; i < n; ++i) static_cast<Complex<T>*>(out)[i] = Complex<T>(a[i * steps[0]]);
 }
 
+// By the intrinsics' names: those that have no vector form.
+template <typename T>
+struct ComplexBlocks {
+  static constexpr BlockFunction sign = &complex_unary<T, sign_of>;
+  static constexpr BlockFunction pow = &complex_pow<T>;
+  static constexpr BlockFunction eq = &complex_equal<T, true>;
+  static constexpr BlockFunction ne = &complex_equal<T, false>;
+  static constexpr BlockFunction sqrt = &complex_direct<T, std::sqrt<T>>;
+  static constexpr BlockFunction exp = &complex_direct<T, std::exp<T>>;
+  static constexpr BlockFunction expm1 = &complex_unary<T, expm1_of>;
+  static constexpr BlockFunction log = &complex_direct<T, std::log<T>>;
+  static constexpr BlockFunction log1p = &complex_unary<T, log1p_of>;
+  static constexpr BlockFunction log2 = &complex_unary<T, log2_of>;
+  static constexpr BlockFunction log10 = &complex_unary<T, log10_of>;
+  static constexpr BlockFunction sin = &complex_direct<T, std::sin<T>>;
+  static constexpr BlockFunction cos = &complex_direct<T, std::cos<T>>;
+  static constexpr BlockFunction tan = &complex_direct<T, std::tan<T>>;
+  static constexpr BlockFunction asin = &complex_unary<T, asin_of>;
+  static constexpr BlockFunction acos = &complex_unary<T, acos_of>;
+  static constexpr BlockFunction atan = &complex_unary<T, atan_of>;
+  static constexpr BlockFunction sinh = &complex_direct<T, std::sinh<T>>;
+  static constexpr BlockFunction cosh = &complex_direct<T, std::cosh<T>>;
+  static constexpr BlockFunction tanh = &complex_direct<T, std::tanh<T>>;
+  static constexpr BlockFunction asinh = &complex_unary<T, asinh_of>;
+  static constexpr BlockFunction acosh = &complex_unary<T, acosh_of>;
+  static constexpr BlockFunction atanh = &complex_unary<T, atanh_of>;
+  static constexpr BlockFunction isnan = &complex_test<T, either_nan<T>>;
+  static constexpr BlockFunction isinf = &complex_test<T, either_infinite<T>>;
+  static constexpr BlockFunction isfinite = &complex_test<T, both_finite<T>>;
+};
+
 template <typename T>
 void fill_complex(BlockKernels* table, int dtype) {
-  auto& calls = table->calls;
-  calls[12][dtype] = &complex_unary<T, sign_of>;
-  calls[15][dtype] = &complex_pow<T>;
-  calls[16][dtype] = &complex_equal<T, true>;
-  calls[17][dtype] = &complex_equal<T, false>;
-  calls[33][dtype] = &complex_direct<T, std::sqrt<T>>;
-  calls[36][dtype] = &complex_direct<T, std::exp<T>>;
-  calls[38][dtype] = &complex_unary<T, expm1_of>;
-  calls[39][dtype] = &complex_direct<T, std::log<T>>;
-  calls[40][dtype] = &complex_unary<T, log1p_of>;
-  calls[41][dtype] = &complex_unary<T, log2_of>;
-  calls[42][dtype] = &complex_unary<T, log10_of>;
-  calls[43][dtype] = &complex_direct<T, std::sin<T>>;
-  calls[44][dtype] = &complex_direct<T, std::cos<T>>;
-  calls[45][dtype] = &complex_direct<T, std::tan<T>>;
-  calls[46][dtype] = &complex_unary<T, asin_of>;
-  calls[47][dtype] = &complex_unary<T, acos_of>;
-  calls[48][dtype] = &complex_unary<T, atan_of>;
-  calls[50][dtype] = &complex_direct<T, std::sinh<T>>;
-  calls[51][dtype] = &complex_direct<T, std::cosh<T>>;
-  calls[52][dtype] = &complex_direct<T, std::tanh<T>>;
-  calls[53][dtype] = &complex_unary<T, asinh_of>;
-  calls[54][dtype] = &complex_unary<T, acosh_of>;
-  calls[55][dtype] = &complex_unary<T, atanh_of>;
-  calls[60][dtype] = &complex_test<T, either_nan<T>>;
-  calls[61][dtype] = &complex_test<T, either_infinite<T>>;
-  calls[62][dtype] = &complex_test<T, both_finite<T>>;
+#define COMPUTE_INTRINSIC(id, name, ...) \
+  if constexpr (requires { ComplexBlocks<T>::name; }) table->calls[id][dtype] = ComplexBlocks<T>::name;
+#include "compute/intrinsics.def"
+#undef COMPUTE_INTRINSIC
   auto& converts = table->converts;
-  converts[1][dtype] = converts[6][dtype] = &real_to_complex<uint8_t, T>;
-  converts[2][dtype] = &real_to_complex<int8_t, T>;
-  converts[3][dtype] = &real_to_complex<int16_t, T>;
-  converts[4][dtype] = &real_to_complex<int32_t, T>;
-  converts[5][dtype] = &real_to_complex<int64_t, T>;
-  converts[7][dtype] = &real_to_complex<uint16_t, T>;
-  converts[8][dtype] = &real_to_complex<uint32_t, T>;
-  converts[9][dtype] = &real_to_complex<uint64_t, T>;
-  converts[10][dtype] = &real_to_complex<Float16, T>;
-  converts[11][dtype] = &real_to_complex<Bfloat16, T>;
-  converts[12][dtype] = &real_to_complex<float, T>;
-  converts[13][dtype] = &real_to_complex<double, T>;
-  converts[dtype][1] = &complex_test<T, either_nonzero<T>>;
-  converts[dtype][14] = &complex_to_complex<T, float>;
-  converts[dtype][15] = &complex_to_complex<T, double>;
+  converts[kDtype_bool][dtype] = converts[kDtype_uint8][dtype] = &real_to_complex<uint8_t, T>;
+  converts[kDtype_int8][dtype] = &real_to_complex<int8_t, T>;
+  converts[kDtype_int16][dtype] = &real_to_complex<int16_t, T>;
+  converts[kDtype_int32][dtype] = &real_to_complex<int32_t, T>;
+  converts[kDtype_int64][dtype] = &real_to_complex<int64_t, T>;
+  converts[kDtype_uint16][dtype] = &real_to_complex<uint16_t, T>;
+  converts[kDtype_uint32][dtype] = &real_to_complex<uint32_t, T>;
+  converts[kDtype_uint64][dtype] = &real_to_complex<uint64_t, T>;
+  converts[kDtype_float16][dtype] = &real_to_complex<Float16, T>;
+  converts[kDtype_bfloat16][dtype] = &real_to_complex<Bfloat16, T>;
+  converts[kDtype_float32][dtype] = &real_to_complex<float, T>;
+  converts[kDtype_float64][dtype] = &real_to_complex<double, T>;
+  converts[dtype][kDtype_bool] = &complex_test<T, either_nonzero<T>>;
+  converts[dtype][kDtype_complex64] = &complex_to_complex<T, float>;
+  converts[dtype][kDtype_complex128] = &complex_to_complex<T, double>;
 }
 
 }  // namespace
 
 void fill_scalar(BlockKernels* table) {
-  fill_half<Float16>(table, 10);
-  fill_half<Bfloat16>(table, 11);
-  fill_complex<float>(table, 14);
-  fill_complex<double>(table, 15);
-  table->calls[3][15] = &select_complex128;
+  fill_half<Float16>(table, kDtype_float16);
+  fill_half<Bfloat16>(table, kDtype_bfloat16);
+  fill_complex<float>(table, kDtype_complex64);
+  fill_complex<double>(table, kDtype_complex128);
+  table->calls[kId_where][kDtype_complex128] = &select_complex128;
 }
 
 }  // namespace compute::cpu

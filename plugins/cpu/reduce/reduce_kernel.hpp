@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "plugins/cpu/isa/ids.hpp"
+
 namespace compute::cpu {
 
 enum class ReduceKind : int32_t { sum, prod, min, max, all, any };
@@ -26,11 +28,11 @@ constexpr int kColumnRows = 8;
 
 struct ReduceKernels {
   // By the accumulator's dtype, which is also that of the source.
-  ReduceKernel plain[kReduceKinds][16];
+  ReduceKernel plain[kReduceKinds][kDtypeLimit];
   // Sums by the source's dtype into the accumulator that `sum` gives it: int64, uint64 or float64 (from float32).
-  ReduceKernel widening_sum[16];
+  ReduceKernel widening_sum[kDtypeLimit];
   // Sums of x * x, by the source's and accumulator's dtype.
-  ReduceKernel square_sum[16];
+  ReduceKernel square_sum[kDtypeLimit];
 };
 
 }  // namespace compute::cpu

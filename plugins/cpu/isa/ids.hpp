@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ids that tables of kernels are indexed by. Included by code of every instruction set, so it holds no function and
+// nothing of the standard library.
+#pragma once
+
+#include <stdint.h>
+
+namespace compute::cpu {
+
+/// kId_add and the like: the ids of intrinsics.def, which grow from row to row, and one more than the last.
+enum IntrinsicId : int32_t {
+#define COMPUTE_INTRINSIC(id, name, ...) kId_##name = id,
+#include "compute/intrinsics.def"
+#undef COMPUTE_INTRINSIC
+  kIntrinsicLimit
+};
+
+/// kDtype_float32 and the like: likewise those of dtypes.def.
+enum DtypeId : int32_t {
+#define COMPUTE_DTYPE(id, name, ...) kDtype_##name = id,
+#include "compute/dtypes.def"
+#undef COMPUTE_DTYPE
+  kDtypeLimit
+};
+
+}  // namespace compute::cpu
