@@ -5,23 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "plugins/common/emit.hpp"
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
 namespace compute::cuda {
 
-// For the load report; see compute_plugin_requirement.
-struct LibraryReport {
-  std::string name;
-  std::string tried;   // one a line
-  std::string found;   // path and version
-  std::string error;
-  std::string effect;  // without it
-  std::string remedy;
-  bool required = false;
-  int32_t state = 0;  // as in compute_plugin_requirement
-};
+using LibraryReport = common::Requirement;
 
 // The driver's functions; all NULL until open_driver() was true.
 extern DriverApi cu;

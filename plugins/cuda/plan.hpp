@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/common/op.hpp"
+#include "plugins/common/slots.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/stream.hpp"
 
@@ -18,7 +19,7 @@ namespace compute::cuda {
 class GraphBuilder;
 
 /// Immutable: any number of threads may run it at once, on any stream of its device.
-class Plan {
+class Plan : public common::PlanAnswer {
  public:
   Plan() = default;
   virtual ~Plan() = default;
@@ -30,10 +31,6 @@ class Plan {
 
   /// Adds the work to a graph. `slots` names the graph's slot of every scalar, -1 for none; NULL: none at all.
   virtual void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const = 0;
-
-  int64_t workspace_bytes = 0;
-  int64_t kernels_compiled = 0;
-  bool reports_faults = false;
 };
 
 /// Why `op` is not taken; nothing if prepare() succeeds.

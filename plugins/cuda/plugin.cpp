@@ -2,15 +2,16 @@
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
 
-#include <array>
-#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
-#include "plugins/common/op.hpp"
+#include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/cuda/copy.hpp"
 #include "plugins/cuda/device.hpp"
@@ -28,17 +29,33 @@ namespace {
 
 using common::borrow;
 using common::guard;
+using common::handle_of;
+using common::object;
 using common::require_understood;
 
-template <class T>
-T& object(uint64_t handle) {
-  return *reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
-}
+// How the slots that plugins fill alike come to this one's devices and streams.
+struct Cuda {
+  using Device = cuda::Device;
+  using Stream = cuda::Stream;
+  using Plan = cuda::Plan;
+  using Kernel = UserKernel;
 
-template <class T>
-uint64_t handle_of(T* object) {
-  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
-}
+  static Current entering(const Device& device) { return device.current(); }
+  static Current submitting(Stream& stream) {
+    stream.require_good();
+    return stream.device().current();
+  }
+  static std::optional<common::Refusal> refuse(Device& device, const common::Op& op) { return cuda::refuse(device, op); }
+  static std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) { return cuda::prepare(device, op); }
+  static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
+    return std::make_unique<UserKernel>(device, source);
+  }
+  // Local memory is no parameter in CUDA, so core cannot count for us: launch() does.
+  static common::KernelAnswer answer_of(const Kernel& kernel) { return {-1, kernel.max_group_size()}; }
+  static void launch(const Kernel& kernel, Stream&, const compute_plugin_launch& launch) { kernel.launch(launch); }
+};
+
+using Slots = common::Slots<Cuda>;
 
 // ---- Devices and memory ---------------------------------------------------------------------------------------------
 
@@ -98,162 +115,35 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   });
 }
 
-void stream_destroy(uint64_t stream) { delete &object<Stream>(stream); }
-
-// Runs `f` with a stream that has not failed and with its device's context.
-template <class F>
-compute_error* submit(uint64_t handle, const F& f) noexcept {
-  return guard([&] {
-    Stream& stream = object<Stream>(handle);
-    stream.require_good();
-    const Current current = stream.device().current();
-    f(stream);
-  });
-}
-
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
-  return submit(stream, [&](Stream& s) {
-    common::require_known_flags(flags, "the mark");
-    s.mark(number);
-  });
-}
-
-compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-  return submit(stream, [&](Stream& s) { s.wait(object<Stream>(other), number); });
-}
-
-compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
-  *out_reached = 0;
-  compute_error* failure = nullptr;
-  compute_error* error = guard([&] { *out_reached = object<Stream>(stream).reached(&failure); });
-  return error != nullptr ? error : failure;
-}
-
-compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
-  *out_reached = 0;
-  compute_error* failure = nullptr;
-  compute_error* error = guard([&] { *out_reached = object<Stream>(stream).sync(number, timeout_ns, &failure); });
-  return error != nullptr ? error : failure;
-}
-
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
+  return Slots::submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
+  return Slots::submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
 }
 
 compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) { cuda::copy(s, address(*src), address(*dst), size_bytes); });
+  return Slots::submit(stream, [&](Stream& s) { cuda::copy(s, address(*src), address(*dst), size_bytes); });
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
-  return submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
+  return Slots::submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
 }
 
 compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
                          const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, [&](Stream& s) {
+  return Slots::submit(stream, [&](Stream& s) {
     cuda::copy_peer(s, object<Device>(src_device), address(*src), address(*dst), size_bytes);
   });
 }
 
-// ---- Ops ------------------------------------------------------------------------------------------------------------
-
-compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
-                        compute_plugin_refuse refuse_to, void* context) {
-  out_info->supported = 0;
-  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
-  return guard([&] {
-    require_understood(out_info, "the answer");
-    Device& self = object<Device>(device);
-    const Current current = self.current();
-    const std::optional<common::Refusal> refusal = refuse(self, common::Op(op));
-    out_info->supported = refusal ? 0 : 1;
-    if (!refusal || refuse_to == nullptr) return;
-    compute_plugin_refusal shown{};
-    shown.struct_size = sizeof shown;
-    shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-    shown.reason = refusal->reason;
-    shown.argument = refusal->argument;
-    shown.text = borrow(refusal->text);
-    shown.hint = borrow(refusal->hint);
-    refuse_to(context, &shown);
-  });
-}
-
-compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
-  *out_plan = 0;
-  return guard([&] {
-    require_understood(out_info, "the plan's answer");
-    Device& self = object<Device>(device);
-    const Current current = self.current();
-    std::unique_ptr<Plan> plan = prepare(self, common::Op(op));
-    if (out_info != nullptr) {
-      if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
-      if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan->kernels_compiled;
-      if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = 0;
-      if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults ? 1 : 0;
-    }
-    *out_plan = handle_of(plan.release());
-  });
-}
-
-compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
-  if (run->struct_size < sizeof *run) [[unlikely]] {
-    compute_plugin_run full{};
-    std::memcpy(static_cast<void*>(&full), run, run->struct_size);
-    full.struct_size = sizeof full;
-    return op_run(plan, &full);
-  }
-  return submit(run->stream, [&](Stream& s) {
-    require_understood(run, "the run");
-    object<const Plan>(plan).run(*run, s);
-  });
-}
-
-void op_release(uint64_t, uint64_t plan) { delete &object<Plan>(plan); }
-
-// ---- User kernels ---------------------------------------------------------------------------------------------------
-
-compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
-                              compute_plugin_kernel_info* out_info) {
-  *out_kernel = 0;
-  return guard([&] {
-    require_understood(source, "the kernel's source");
-    require_understood(out_info, "the kernel's answer");
-    Device& self = object<Device>(device);
-    const Current current = self.current();
-    auto kernel = std::make_unique<UserKernel>(self, *source);
-    if (out_info != nullptr) {
-      // Local memory is no parameter in CUDA, so core cannot count for us: launch() does.
-      if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = -1;
-      if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = kernel->max_group_size();
-    }
-    *out_kernel = handle_of(kernel.release());
-  });
-}
-
-compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
-  return submit(launch->stream, [&](Stream&) {
-    require_understood(launch, "the launch");
-    require_understood(launch->arguments, launch->argument_count, "an argument of the launch");
-    object<UserKernel>(kernel).launch(*launch);
-  });
-}
-
-void kernel_release(uint64_t, uint64_t kernel) { delete &object<UserKernel>(kernel); }
-
-const compute_plugin_kernel_table* device_kernels(uint64_t) {
-  static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile, kernel_launch,
-                                                         kernel_release};
-  return &kTable;
-}
+// ---- The table ------------------------------------------------------------------------------------------------------
 
 constexpr compute_plugin_device_table device_table() {
   compute_plugin_device_table table{};
   table.table_size = sizeof table;
+  Slots::fill(table);
   table.caps = device_caps;
   table.close = device_close;
   table.memory_allocate = memory_allocate;
@@ -263,21 +153,11 @@ constexpr compute_plugin_device_table device_table() {
   table.memory_unmap = memory_unmap;
   table.memory_import = memory_import;
   table.stream_create = stream_create;
-  table.stream_destroy = stream_destroy;
-  table.stream_mark = stream_mark;
-  table.stream_wait = stream_wait;
-  table.stream_reached = stream_reached;
-  table.stream_sync = stream_sync;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;
   table.fill = fill;
   table.copy_peer = copy_peer;
-  table.op_query = op_query;
-  table.op_prepare = op_prepare;
-  table.op_run = op_run;
-  table.op_release = op_release;
-  table.kernels = device_kernels;
   return table;
 }
 
@@ -301,7 +181,7 @@ compute_error* graph_create(uint64_t device, const compute_plugin_graph_node* no
 }
 
 compute_error* graph_run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) {
-  return submit(stream, [&](Stream& s) { object<Graph>(graph).run(s, slots); });
+  return Slots::submit(stream, [&](Stream& s) { object<Graph>(graph).run(s, slots); });
 }
 
 void graph_release(uint64_t device, uint64_t graph) {
@@ -351,15 +231,7 @@ const std::vector<DeviceInfo>& devices() {
 }
 
 void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint64_t id) {
-  std::vector<compute_plugin_property> properties;
-  for (const auto& [name, value] : device.properties) {
-    compute_plugin_property property{};
-    property.struct_size = sizeof property;
-    property.struct_type = COMPUTE_PLUGIN_STRUCT_PROPERTY;
-    property.name = borrow(name);
-    property.value = borrow(value);
-    properties.push_back(property);
-  }
+  const std::vector<compute_plugin_property> properties = common::properties_of(device.properties);
   const std::string libraries = libraries_in_use();
   const std::string version = driver_version();
   compute_plugin_device_info info{};
@@ -378,29 +250,11 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint
   info.platform_index = -1;
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
-  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  const auto levels = common::dtype_levels(true);
   info.dtypes = levels.data();
   info.dtype_count = static_cast<int32_t>(levels.size());
-  for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-    levels[static_cast<size_t>(dtype)] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-  }
   info.unusable = borrow(device.unusable);
   sink.device(sink.context, &info);
-}
-
-void emit_requirement(const compute_plugin_sink& sink, const LibraryReport& report) {
-  compute_plugin_requirement requirement{};
-  requirement.struct_size = sizeof requirement;
-  requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
-  requirement.name = borrow(report.name);
-  requirement.tried = borrow(report.tried);
-  requirement.found = borrow(report.found);
-  requirement.error = borrow(report.error);
-  requirement.effect = borrow(report.effect);
-  requirement.remedy = borrow(report.state == 1 ? std::string_view() : std::string_view(report.remedy));
-  requirement.required = report.required ? 1 : 0;
-  requirement.state = report.state;
-  sink.requirement(sink.context, &requirement);
 }
 
 compute_error* enumerate(const compute_plugin_sink* sink) {
@@ -408,7 +262,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     if (open_driver()) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
-    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()}) emit_requirement(*sink, report);
+    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()}) common::emit(*sink, report);
   });
 }
 

@@ -109,7 +109,7 @@ class ClblastPlan final : public Plan {
   }
   bool needs_workspace() const { return temporary_bytes_ > 0; }
 
-  void run(Stream& stream, const compute_plugin_run& run) const override {
+  void run(const compute_plugin_run& run, Stream& stream) const override {
     if (has_run_.load(std::memory_order_acquire)) return run_now(stream, run);
     // The driver may compile for these sizes, on threads of its own.
     common::with_enough_stack([&] {

@@ -29,7 +29,7 @@ class GeneratedPlan final : public Plan {
     }
   }
 
-  void run(Stream& stream, const compute_plugin_run& run) const override {
+  void run(const compute_plugin_run& run, Stream& stream) const override {
     const cl_command_queue queue = stream.queue();
     for (const Step& step : steps_) {
       try {

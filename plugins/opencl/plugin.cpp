@@ -3,15 +3,17 @@
 #include <compute/plugin.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "plugins/common/compiling.hpp"
+#include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/own_stack.hpp"
+#include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
@@ -30,28 +32,36 @@ namespace {
 using common::borrow;
 using common::Error;
 using common::guard;
+using common::handle_of;
+using common::object;
 using common::Op;
 using common::Refusal;
 using common::require_understood;
 
-template <class T>
-T* object_of(uint64_t handle) {
-  return reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
-}
+// How the slots that plugins fill alike come to this one's devices and streams.
+struct OpenCl {
+  using Device = opencl::Device;
+  using Stream = opencl::Stream;
+  using Plan = opencl::Plan;
+  using Kernel = UserKernel;
+  struct Nothing {};
 
-template <class T>
-uint64_t handle_of(T* object) {
-  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
-}
+  static Nothing entering(const Device&) { return {}; }
+  static Stream::Submitting submitting(Stream& stream) { return Stream::Submitting(stream); }
+  static std::optional<Refusal> refuse(const Device& device, const Op& op) { return opencl::refuse(device, op); }
+  static std::unique_ptr<Plan> prepare(Device& device, const Op& op) { return opencl::prepare(device, op); }
+  static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) { return compile_user_kernel(device, source); }
+  static common::KernelAnswer answer_of(const Kernel& kernel) { return {static_cast<int32_t>(kernel.parameters.size()), kernel.max_group_size}; }
+  static void launch(const Kernel& kernel, Stream& stream, const compute_plugin_launch& launch) { launch_user_kernel(kernel, stream, launch); }
+};
 
-Device* device_of(uint64_t handle) { return object_of<Device>(handle); }
-Stream* stream_of(uint64_t handle) { return object_of<Stream>(handle); }
+using Slots = common::Slots<OpenCl>;
 
 // ---- Device table ---------------------------------------------------------------------------------------------------
 
-const compute_plugin_caps* device_caps(uint64_t device) { return &device_of(device)->caps(); }
+const compute_plugin_caps* device_caps(uint64_t device) { return &object<Device>(device).caps(); }
 
-void device_close(uint64_t device) { delete device_of(device); }
+void device_close(uint64_t device) { delete &object<Device>(device); }
 
 compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   *out_buffer = 0;
@@ -59,11 +69,11 @@ compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation*
     require_understood(request, "the allocation");
     const int64_t size_bytes = request->size_bytes;
     if (request->heap == 1) {
-      *out_buffer = handle_of(static_cast<char*>(device_of(device)->allocate_pinned(size_bytes)));
+      *out_buffer = handle_of(static_cast<char*>(object<Device>(device).allocate_pinned(size_bytes)));
       return;
     }
     auto buffer = std::make_unique<Buffer>();
-    buffer->memory = device_of(device)->make_memory(size_bytes);
+    buffer->memory = object<Device>(device).make_memory(size_bytes);
     buffer->size_bytes = size_bytes;
     *out_buffer = handle_of(buffer.release());
   });
@@ -71,81 +81,46 @@ compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation*
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   if (heap == 1) {
-    device_of(device)->free_pinned(object_of<char>(buffer));
+    object<Device>(device).free_pinned(&object<char>(buffer));
   } else {
-    delete object_of<Buffer>(buffer);
+    delete &object<Buffer>(buffer);
   }
 }
 
 compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
   *out_data = nullptr;
-  return guard([&] { *out_data = static_cast<char*>(device_of(device)->map(*buffer_of(buffer))) + offset_bytes; });
+  return guard([&] { *out_data = static_cast<char*>(object<Device>(device).map(*buffer_of(buffer))) + offset_bytes; });
 }
 
-void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) { device_of(device)->unmap(*buffer_of(buffer)); }
+void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) { object<Device>(device).unmap(*buffer_of(buffer)); }
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
   return guard([&] {
     require_understood(options, "the stream's options");
-    *out_stream = handle_of(new Stream(device_of(device)));
+    *out_stream = handle_of(new Stream(&object<Device>(device)));
   });
-}
-
-// Queued commands keep the queue until they are done.
-void stream_destroy(uint64_t stream) { delete stream_of(stream); }
-
-compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
-  return guard([&] {
-    common::require_known_flags(flags, "the mark");
-    const Stream::Submitting submitting(*stream_of(stream));
-    stream_of(stream)->mark(number);
-  });
-}
-
-compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-  return guard([&] {
-    const Stream::Submitting submitting(*stream_of(stream));
-    stream_of(stream)->wait(stream_of(other), number);
-  });
-}
-
-compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
-  *out_reached = 0;
-  compute_error* error = nullptr;
-  compute_error* failure = guard([&] { *out_reached = stream_of(stream)->reached(&error); });
-  return failure != nullptr ? failure : error;
-}
-
-compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
-  *out_reached = 0;
-  compute_error* error = nullptr;
-  compute_error* failure = guard([&] { *out_reached = stream_of(stream)->sync(number, timeout_ns, &error); });
-  return failure != nullptr ? failure : error;
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return guard([&] {
-    const Stream::Submitting submitting(*stream_of(stream));
-    check(api().clEnqueueWriteBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
+  return Slots::submit(stream, [&](Stream& self) {
+    check(api().clEnqueueWriteBuffer(self.queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
                                      static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
   });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
-  return guard([&] {
-    const Stream::Submitting submitting(*stream_of(stream));
-    check(api().clEnqueueReadBuffer(stream_of(stream)->queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
+  return Slots::submit(stream, [&](Stream& self) {
+    check(api().clEnqueueReadBuffer(self.queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
                                     static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
   });
 }
 
 compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return guard([&] {
-    const Stream::Submitting submitting(*stream_of(stream));
-    check(api().clEnqueueCopyBuffer(stream_of(stream)->queue(), memory_of(src->buffer), memory_of(dst->buffer),
+  return Slots::submit(stream, [&](Stream& self) {
+    check(api().clEnqueueCopyBuffer(self.queue(), memory_of(src->buffer), memory_of(dst->buffer),
                                     static_cast<size_t>(src->offset_bytes), static_cast<size_t>(dst->offset_bytes),
                                     static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
           "clEnqueueCopyBuffer");
@@ -153,108 +128,17 @@ compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const co
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
-  return guard([&] {
-    const Stream::Submitting submitting(*stream_of(stream));
-    check(api().clEnqueueFillBuffer(stream_of(stream)->queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
+  return Slots::submit(stream, [&](Stream& self) {
+    check(api().clEnqueueFillBuffer(self.queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
                                     static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
   });
 }
 
-compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
-                        compute_plugin_refuse refuse_function, void* context) {
-  out_info->supported = 0;
-  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
-  return guard([&] {
-    require_understood(out_info, "the answer");
-    const std::optional<Refusal> refusal = refuse(*device_of(device), Op(op));
-    if (!refusal) {
-      out_info->supported = 1;
-      return;
-    }
-    compute_plugin_refusal shown{};
-    shown.struct_size = sizeof shown;
-    shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-    shown.reason = refusal->reason;
-    shown.argument = refusal->argument;
-    shown.text = borrow(refusal->text);
-    shown.hint = borrow(refusal->hint);
-    if (refuse_function != nullptr) refuse_function(context, &shown);
-  });
-}
-
-compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
-  *out_plan = 0;
-  return guard([&] {
-    require_understood(out_info, "the plan's answer");
-    std::unique_ptr<Plan> plan = prepare(*device_of(device), Op(op));
-    if (out_info != nullptr) {
-      if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
-      if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan->kernels_compiled;
-      if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = plan->flags;
-      if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults;
-    }
-    *out_plan = handle_of(plan.release());
-  });
-}
-
-compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
-  return guard([&] {
-    require_understood(run, "the run");
-    compute_plugin_run full{};
-    std::memcpy(static_cast<void*>(&full), run, std::min<size_t>(run->struct_size, sizeof full));
-    const Stream::Submitting submitting(*stream_of(full.stream));
-    object_of<const Plan>(plan)->run(*stream_of(full.stream), full);
-  });
-}
-
-// Queued commands keep the kernels and buffers that they use.
-void op_release(uint64_t, uint64_t plan) { delete object_of<Plan>(plan); }
-
-compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
-                              compute_plugin_kernel_info* out_info) {
-  *out_kernel = 0;
-  return guard([&] {
-    require_understood(source, "the kernel's source");
-    require_understood(out_info, "the kernel's answer");
-    std::unique_ptr<UserKernel> kernel = compile_user_kernel(*device_of(device), *source);
-    if (out_info != nullptr) {
-      if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = static_cast<int32_t>(kernel->parameters.size());
-      if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = kernel->max_group_size;
-    }
-    *out_kernel = handle_of(kernel.release());
-  });
-}
-
-compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
-  return guard([&] {
-    require_understood(launch, "the launch");
-    compute_plugin_launch full{};
-    std::memcpy(static_cast<void*>(&full), launch, std::min<size_t>(launch->struct_size, sizeof full));
-    require_understood(full.arguments, full.argument_count, "an argument of the launch");
-    const Stream::Submitting submitting(*stream_of(full.stream));
-    launch_user_kernel(*object_of<UserKernel>(kernel), *stream_of(full.stream), full);
-  });
-}
-
-void kernel_release(uint64_t, uint64_t kernel) { delete object_of<UserKernel>(kernel); }
-
-constexpr compute_plugin_kernel_table kernel_table() {
-  compute_plugin_kernel_table table{};
-  table.table_size = sizeof table;
-  table.compile = kernel_compile;
-  table.launch = kernel_launch;
-  table.release = kernel_release;
-  return table;
-}
-
-constexpr compute_plugin_kernel_table kKernelTable = kernel_table();
-
-const compute_plugin_kernel_table* device_kernels(uint64_t) { return &kKernelTable; }
-
 constexpr compute_plugin_device_table device_table() {
   compute_plugin_device_table table{};
   table.table_size = sizeof table;
+  Slots::fill(table);  // queued commands keep the queue, the kernels and the buffers that they use
   table.caps = device_caps;
   table.close = device_close;
   table.memory_allocate = memory_allocate;
@@ -262,20 +146,10 @@ constexpr compute_plugin_device_table device_table() {
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;
   table.stream_create = stream_create;
-  table.stream_destroy = stream_destroy;
-  table.stream_mark = stream_mark;
-  table.stream_wait = stream_wait;
-  table.stream_reached = stream_reached;
-  table.stream_sync = stream_sync;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;
   table.fill = fill;
-  table.op_query = op_query;
-  table.op_prepare = op_prepare;
-  table.op_run = op_run;
-  table.op_release = op_release;
-  table.kernels = device_kernels;
   return table;
 }
 
@@ -312,15 +186,7 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   for (const KnownFault& fault : device.faults) {
     if (fault.avoid != Fault::kClblast) texts.emplace_back("known_fault", fault.reason);
   }
-  std::vector<compute_plugin_property> properties;
-  for (const auto& [name, value] : texts) {
-    compute_plugin_property property{};
-    property.struct_size = sizeof property;
-    property.struct_type = COMPUTE_PLUGIN_STRUCT_PROPERTY;
-    property.name = borrow(name);
-    property.value = borrow(value);
-    properties.push_back(property);
-  }
+  const std::vector<compute_plugin_property> properties = common::properties_of(texts);
   compute_plugin_device_info info{};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_INFO;
@@ -339,14 +205,9 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   info.platform = borrow(platform);
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
-  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
+  const auto levels = common::dtype_levels(device.dialect.has_fp64);
   info.dtypes = levels.data();
   info.dtype_count = static_cast<int32_t>(levels.size());
-  for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
-    const bool needs_fp64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
-    if (needs_fp64 && !device.dialect.has_fp64) continue;
-    levels[static_cast<size_t>(dtype)] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-  }
   info.unusable = borrow(device.unusable);
   sink.device(sink.context, &info);
 }
@@ -363,32 +224,19 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       if (opened) devices = list_devices(&status);
       usable = std::any_of(devices.begin(), devices.end(), takes_clblast) && clblast() != nullptr;
     });
-    const auto require = [&](std::string_view name, std::string_view tried, std::string_view found, std::string_view error,
-                             std::string_view remedy, int32_t state, std::string_view effect = "there are no OpenCL devices",
-                             int32_t required = 1) {
-      compute_plugin_requirement requirement{};
-      requirement.struct_size = sizeof requirement;
-      requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
-      requirement.name = borrow(name);
-      requirement.tried = borrow(tried);
-      requirement.found = borrow(found);
-      requirement.error = borrow(error);
-      requirement.effect = borrow(effect);
-      requirement.remedy = borrow(remedy);
-      requirement.required = required;
-      requirement.state = state;
-      sink->requirement(sink->context, &requirement);
-    };
+    const auto require = [&](common::Requirement requirement) { common::emit(*sink, requirement); };
+    const std::string effect = "there are no OpenCL devices";
     if (!opened) {
-      require("OpenCL loader", report.tried, report.found, report.error, "install the OpenCL ICD loader, e.g. ocl-icd-libopencl1",
-              report.found.empty() ? 2 : 3);
+      require({"OpenCL loader", report.tried, report.found, report.error, effect, "install the OpenCL ICD loader, e.g. ocl-icd-libopencl1", true,
+               report.found.empty() ? 2 : 3});
       return;
     }
-    require("OpenCL loader", report.tried, report.found, "", "", 1);
+    require({"OpenCL loader", report.tried, report.found, "", effect, "", true, 1});
     const std::string remedy = "install an OpenCL driver, e.g. pocl-opencl-icd";
     if (devices.empty()) {
       const bool no_platform = status == CL_PLATFORM_NOT_FOUND_KHR || status == CL_SUCCESS;
-      require("OpenCL driver", "clGetPlatformIDs", "", no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), remedy, 2);
+      require({"OpenCL driver", "clGetPlatformIDs", "", no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), effect,
+               remedy, true, 2});
       return;
     }
     std::string found;
@@ -396,12 +244,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       const std::string text = device.platform_name + " (" + device.platform_version + ")";
       if (found.find(text) == std::string::npos) found += (found.empty() ? "" : ", ") + text;
     }
-    require("OpenCL driver", "clGetPlatformIDs", found, "", "", 1);
+    require({"OpenCL driver", "clGetPlatformIDs", found, "", effect, "", true, 1});
     std::string libraries = "OpenCL loader, " + report.found;
     if (std::any_of(devices.begin(), devices.end(), takes_clblast)) {
       const LibraryReport found = clblast_report();
-      require("CLBlast", found.tried, found.found, found.error, usable ? "" : "install CLBlast (Debian: libclblast1)",
-              usable ? 1 : found.found.empty() ? 2 : 3, "matrix products use a generated kernel, which may be slower", 0);
+      require({"CLBlast", found.tried, found.found, found.error, "matrix products use a generated kernel, which may be slower",
+               "install CLBlast (Debian: libclblast1)", false, usable ? 1 : found.found.empty() ? 2 : 3});
       if (usable) libraries += "\nCLBlast, " + found.found;
     }
     for (const DeviceInfo& device : devices) emit_device(*sink, device, libraries);
@@ -439,13 +287,13 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
 // ---- Native handles -------------------------------------------------------------------------------------------------
 
 compute_error* native_device(uint64_t device, uint64_t* out_handle) {
-  *out_handle = handle_of(device_of(device)->context());
+  *out_handle = handle_of(object<Device>(device).context());
   return nullptr;
 }
 
 compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
   *out_handle = 0;
-  return guard([&] { *out_handle = handle_of(stream_of(stream)->queue()); });
+  return guard([&] { *out_handle = handle_of(object<Stream>(stream).queue()); });
 }
 
 compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {

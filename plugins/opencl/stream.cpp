@@ -88,21 +88,21 @@ void Stream::mark(uint64_t number) {
   fault_batches_.clear();
 }
 
-void Stream::wait(Stream* other, uint64_t number) {
+void Stream::wait(Stream& other, uint64_t number) {
   Event event, end;
   {
-    std::lock_guard lock(other->mutex_);
-    other->settle_locked();
-    if (other->reached_ >= number) return;
-    if (other->error_) {
+    std::lock_guard lock(other.mutex_);
+    other.settle_locked();
+    if (other.reached_ >= number) return;
+    if (other.error_) {
       // What is queued behind the failure may still write. Its end may count as failed, which this stream must not: it is waited for here.
-      if (other->is_over_locked() || !other->end_) return;
-      check(api().clRetainEvent(other->end_.get()), "clRetainEvent");
-      end = Event(other->end_.get());
+      if (other.is_over_locked() || !other.end_) return;
+      check(api().clRetainEvent(other.end_.get()), "clRetainEvent");
+      end = Event(other.end_.get());
     }
-    const auto found = std::find_if(other->marks_.begin(), other->marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
+    const auto found = std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
     if (!end) {
-      if (found == other->marks_.end()) return;
+      if (found == other.marks_.end()) return;
       check(api().clRetainEvent(found->event.get()), "clRetainEvent");
       event = Event(found->event.get());
     }
@@ -112,7 +112,7 @@ void Stream::wait(Stream* other, uint64_t number) {
     api().clWaitForEvents(1, &waited);
     return;
   }
-  if (other->device_ != device_) {
+  if (other.device_ != device_) {
     // Events are of one context: one of this context takes the other's place.
     cl_int status = CL_SUCCESS;
     Event here(api().clCreateUserEvent(device_->context(), &status));

@@ -39,7 +39,7 @@ class Stream {
   };
 
   void mark(uint64_t number);
-  void wait(Stream* other, uint64_t number);
+  void wait(Stream& other, uint64_t number);
   // The greatest marked number that has finished. A failure is reported once nothing that was queued behind it touches memory any more:
   // *out_error is then the error, and the result the last number known to be good.
   uint64_t reached(compute_error** out_error);
