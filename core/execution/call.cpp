@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/base/mix_hash.hpp"
 #include "core/execution/execute.hpp"
@@ -57,18 +59,58 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
 
 // ---- One call -------------------------------------------------------------------------------------------------------
 
-}  // namespace
+using Places = SmallVector<Execution::Place, 8>;
 
-Callee callee_of(const OpSchema& schema, const Attributes& attributes, uint64_t attributes_hash) {
-  Callee callee;
-  callee.op = &schema;
-  callee.attributes = &attributes;
-  callee.attributes_hash = attributes_hash;
-  callee.name = schema.name.c_str();
-  return callee;
-}
+class Call {
+ public:
+  Call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs)
+      : callee_(callee), inputs_(inputs), out_(outputs), stream_(stream) {}
 
-Callee callee_by_default(const OpSchema& schema) { return callee_of(schema, *schema.defaults, schema.defaults_hash); }
+  void run();
+  // Everything but running. The plan is borrowed as from PlanCache::find.
+  CallPlan* prepare();
+
+ private:
+  void settle();
+  void check_outputs_given() const;
+  void place_inputs();
+  void place_outputs(const CallPlan& plan);
+  bool place_given_output(Tensor& tensor, Execution::Place& place);
+  void run_plan(CallPlan& plan);
+  uint64_t counts_word() const { return inputs_.size() | out_.size() << 24 | static_cast<uint64_t>(in_place_) << 48; }
+  template <class Take>
+  bool each_key_word(Take&& take) const;
+  size_t key_size() const;
+  uint64_t hash_key() const;
+  bool is_for(const CallPlan& plan) const;
+  int32_t output_alignment(const Tensor* tensor) const;
+  CallPlan* plan();
+  CallPlan* make_plan(std::span<const uint64_t> key, uint64_t hash);
+  void fall_back(const Error& refusal);
+
+  const Callee& callee_;
+  const std::span<Tensor* const> inputs_;
+  const std::span<compute_tensor*> out_;
+  compute_stream* const stream_;
+  Device* device_ = nullptr;
+  Timeline* timeline_ = nullptr;
+  bool recording_ = false;
+  bool in_place_ = false;
+  Places input_places_, output_places_;
+  // Of a host operand on the device.
+  struct UsedMirror {
+    BufferReference replica;
+    Buffer* written = nullptr;  // the host buffer of an output
+    bool became_newest = false;
+  };
+  std::vector<UsedMirror> mirrors_;
+  SmallVector<Tensor*, 4> made_;  // outputs that this call made; released unless it succeeds
+
+ public:
+  ~Call() {
+    for (Tensor* tensor : made_) release_handle(tensor);
+  }
+};
 
 // Overlaps and layouts of outputs that the program gave. Shapes and dtypes are compared once they have been inferred.
 void Call::check_outputs_given() const {
@@ -343,7 +385,7 @@ void Call::fall_back(const Error& refusal) {
     inputs.push_back(tensor != nullptr && tensor->buffer != nullptr ? move(*tensor, host) : tensor);
   }
   std::vector<compute_tensor*> results(out_.size(), nullptr);
-  Call(callee_, nullptr, inputs, results.data(), results.size()).run();
+  Call(callee_, nullptr, inputs, results).run();
   for (Tensor* result : results) moved.emplace_back(result);
   std::vector<TensorReference> made(out_.size());
   for (size_t i = 0; i < out_.size(); ++i) {
@@ -435,12 +477,22 @@ void Call::run_plan(CallPlan& plan) {
   }
 }
 
+}  // namespace
+
+void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs) {
+  Call(callee, stream, inputs, outputs).run();
+}
+
+CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs) {
+  return Call(callee, stream, inputs, outputs).prepare();
+}
+
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline) {
   static const Callee callee = callee_by_default(find_op("copy", 0));
   compute_stream stream_view(device_of(src), timeline, compute_stream::Borrowed{});
   compute_tensor* output = &dst;
   Tensor* input = &src;
-  Call(callee, &stream_view, {&input, 1}, &output, 1).run();
+  run_call(callee, &stream_view, {&input, 1}, {&output, 1});
 }
 
 }  // namespace compute

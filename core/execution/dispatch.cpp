@@ -85,7 +85,7 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
   named_call(schema.name.c_str(), stream, [&] {
     check_operands(schema, inputs, input_count, outputs, output_count);
     const auto run = [&](const Callee& callee) {
-      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {outputs, static_cast<size_t>(output_count)});
     };
     if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
     const CallAttributes read(schema, attributes, attribute_count);
@@ -99,7 +99,7 @@ CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallA
   const Callee callee = callee_of(schema, attributes);
   std::vector<compute_tensor*> given(outputs, outputs + output_count);
   compute_stream stream(device, default_timeline(device), compute_stream::Borrowed{});
-  CallPlan* plan = Call(callee, &stream, {inputs, static_cast<size_t>(input_count)}, given.data(), given.size()).prepare();
+  CallPlan* plan = plan_of_call(callee, &stream, {inputs, static_cast<size_t>(input_count)}, given);
   plan->retain();
   return CallPlanReference(plan);
 }
@@ -109,7 +109,7 @@ void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stre
   Callee callee = callee_of(*kept.op, attributes);
   callee.kept = &kept;
   const auto run = [&](compute_stream& queue) {
-    Call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, outputs, static_cast<size_t>(output_count)).run();
+    run_call(callee, &queue, {inputs, static_cast<size_t>(input_count)}, {outputs, static_cast<size_t>(output_count)});
   };
   if (stream != nullptr) return run(*stream);
   compute_stream queue(kept.device, default_timeline(kept.device), compute_stream::Borrowed{});
@@ -128,7 +128,7 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
         if (into == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
         checked(into);
       }
-      Call(callee, stream, {inputs, static_cast<size_t>(input_count)}, &output, 1).run();
+      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {&output, 1});
     });
     if (out != nullptr) *out = output;
   });
@@ -139,7 +139,7 @@ void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::
   Callee callee;
   callee.expression = &expression;
   callee.name = "map";
-  Call(callee, stream, operands, outputs, static_cast<size_t>(output_count)).run();
+  run_call(callee, stream, operands, {outputs, static_cast<size_t>(output_count)});
 }
 
 TensorReference pack(Tensor& tensor, Timeline& timeline) {

@@ -11,8 +11,8 @@ bool same_view(const Tensor& a, const Tensor& b) {
          std::equal(a.shape(), a.shape() + 2 * a.rank, b.shape());
 }
 
-bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (a.buffer != b.buffer || a.buffer == nullptr || a.element_count == 0 || b.element_count == 0) return false;
+bool may_overlap_in_buffer(const Tensor& a, const Tensor& b) {
+  if (a.buffer == nullptr || a.element_count == 0 || b.element_count == 0) return false;
   int64_t a_begin = 0, a_end = 0, b_begin = 0, b_end = 0;
   a.byte_range(&a_begin, &a_end);
   b.byte_range(&b_begin, &b_end);
@@ -28,10 +28,6 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   if (grid == 0) return true;
   const int64_t distance = ((a.offset_bytes - b.offset_bytes) % grid + grid) % grid;
   return distance < dtype_size(b.dtype) || distance > grid - dtype_size(a.dtype);
-}
-
-bool is_whole_buffer(const Tensor& tensor) {
-  return tensor.offset_bytes == 0 && tensor.is_row_major && tensor.size_bytes() == tensor.buffer->size_bytes;
 }
 
 }  // namespace compute
