@@ -107,7 +107,7 @@ class Ends : public testing::TestWithParam<const char*> {
             (cold ? own : kept).use();
             body(GetParam(), round);
           },
-          200);
+          100);
       if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == kNoSuchDevice) GTEST_SKIP() << "there is no " << GetParam();
       ASSERT_TRUE(outcome.exited(0)) << "round " << round << ", status " << outcome.status << "\n" << outcome.output;
       const bool is_kept = outcome.output.find(kKept) != std::string::npos;
@@ -458,7 +458,7 @@ TEST_P(Ends, ForkBesideEveryOtherCall) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1 + i * 3));
       const pid_t child = fork();
       if (child == 0) {
-        alarm(100);
+        alarm(60);
         std::exit(use_device_in_child(name, work));
       }
       int status = 0;
@@ -493,7 +493,7 @@ TEST_P(Ends, ForkBesideThreadsThatComeAndGo) {
       std::this_thread::sleep_for(std::chrono::microseconds(500 + (round + i) * 370 % 3000));
       const pid_t child = fork();
       if (child == 0) {
-        alarm(100);
+        alarm(60);
         std::exit(0);
       }
       int status = 0;
@@ -519,7 +519,7 @@ TEST_P(Ends, ForkWhileTheDeviceIsOpened) {
     std::this_thread::sleep_for(std::chrono::microseconds(200 * (round % 100)));
     const pid_t child = fork();
     if (child == 0) {
-      alarm(100);
+      alarm(60);
       Device device;
       const compute_error_code code = code_of(compute_device_open(name, device.out()));
       std::exit(code == COMPUTE_OK || code == COMPUTE_ERROR_FORKED || code == COMPUTE_ERROR_NOT_FOUND ? 0 : 1);
@@ -551,7 +551,7 @@ TEST_P(Ends, ForkDuringShutdown) {
       is_last = is_shut;
       const pid_t child = fork();
       if (child == 0) {
-        alarm(100);
+        alarm(60);
         Tensor y;
         compute_tensor* x = work.x;
         const compute_error_code code = code_of(run_op("exp", nullptr, {x}, y.out()));
