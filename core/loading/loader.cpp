@@ -134,10 +134,10 @@ struct Loader::Candidate {
 };
 
 Loader::Loader(const PluginPlaces& places, LoaderOptions options) : prober_(std::move(options.probe)) {
-  FoundPlugins found = find_plugins(places);
+  known_ = known_manifests(places);
+  FoundPlugins found = find_plugins(places, known_);
   report_.refused = std::move(found.refused);
   report_.searched = std::move(found.searched);
-  known_ = known_manifests(places);
   for (const KnownManifest& known : known_) {
     if (known.is_ours) names_of_ours_.push_back(known.manifest.name);
   }

@@ -172,7 +172,7 @@ DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
   DeclaredSetting setting;
   setting.environment = members.required_text("name");
   std::string prefix = "COMPUTE_" + plugin + "_";
-  std::transform(prefix.begin(), prefix.end(), prefix.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(prefix.begin(), prefix.end(), prefix.begin(), to_upper);
   const std::string_view rest = std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
   const auto is_fit = [](char c) { return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
   if (!setting.environment.starts_with(prefix) || rest.empty() || !std::all_of(rest.begin(), rest.end(), is_fit)) {

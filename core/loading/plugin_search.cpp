@@ -43,7 +43,7 @@ bool read_name(const fs::path& file, std::string& name) {
 
 class Search {
  public:
-  explicit Search(const files::Trust& trust) : trust_(trust) {}
+  Search(const files::Trust& trust, std::span<const KnownManifest> known) : trust_(trust), known_(known) {}
 
   FoundPlugins run(const PluginPlaces& places) {
     for (const PluginPlaces::Named& named : places.api_folders) named_folder(named);
@@ -120,7 +120,7 @@ class Search {
     }
     try {
       std::string distrust;
-      std::optional<Manifest> manifest = read_manifest(file, trust_, &distrust);
+      std::optional<Manifest> manifest = manifest_of(file, &distrust);
       if (!manifest) return refuse(file, distrust);
       const fs::path library = manifest->library;
       candidate(library, source, std::move(manifest), file);
@@ -129,6 +129,12 @@ class Search {
       // the message begins with the file
       refuse(file, error.message.substr(std::min(error.message.size(), printable(file.string(), kLongestPath).size() + 2)));
     }
+  }
+
+  std::optional<Manifest> manifest_of(const fs::path& file, std::string* out_distrust) const {
+    const auto known = std::find_if(known_.begin(), known_.end(), [&](const KnownManifest& one) { return one.manifest.file == file; });
+    if (known != known_.end()) return known->manifest;
+    return read_manifest(file, trust_, out_distrust);
   }
 
   // `named_in` is what was found: the library itself or its manifest.
@@ -169,6 +175,7 @@ class Search {
   }
 
   const files::Trust& trust_;
+  const std::span<const KnownManifest> known_;
   bool may_be_ours_ = false;
   bool is_ours_ = false;
   FoundPlugins found_;
@@ -212,7 +219,8 @@ std::vector<KnownManifest> known_manifests(const PluginPlaces& places) {
     try {
       std::string distrust;
       if (std::optional<Manifest> manifest = read_manifest(file, places.trust, &distrust)) known.push_back({std::move(*manifest), is_ours});
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
       // find_plugins names it
     }
   };
@@ -220,6 +228,7 @@ std::vector<KnownManifest> known_manifests(const PluginPlaces& places) {
     if (!folder.is_absolute()) return;
     std::error_code error;
     std::vector<fs::path> files = files::entries_of(folder, error);
+    throw_if_short(error, folder);
     if (files.size() > kMaxFiles) return;
     std::sort(files.begin(), files.end(), [](const fs::path& x, const fs::path& y) { return x.native() < y.native(); });
     for (const fs::path& file : files) take(file, is_ours);
@@ -231,6 +240,8 @@ std::vector<KnownManifest> known_manifests(const PluginPlaces& places) {
   return known;
 }
 
-FoundPlugins find_plugins(const PluginPlaces& places) { return Search(places.trust).run(places); }
+FoundPlugins find_plugins(const PluginPlaces& places, std::span<const KnownManifest> known) {
+  return Search(places.trust, known).run(places);
+}
 
 }  // namespace compute

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,8 @@ struct FoundPlugins {
 };
 
 // What manifests say, whether their plugins are candidates or not: also where COMPUTE_PLUGIN_FILES takes the place of the folders, and of
-// plugins that are not installed. So their settings and names are known. What cannot be read is left out: find_plugins says of it what there is to say.
+// plugins that are not installed. So their settings and names are known. What cannot be read is left out: find_plugins says of it what there is to
+// say. Throws OUT_OF_MEMORY as find_plugins does.
 struct KnownManifest {
   Manifest manifest;
   bool is_ours = false;  // where our own plugins are installed
@@ -78,7 +80,7 @@ std::vector<KnownManifest> known_manifests(const PluginPlaces& places);
 
 // Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
 // found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws OUT_OF_MEMORY where
-// something has run out, descriptors for one: then nothing is known.
-FoundPlugins find_plugins(const PluginPlaces& places);
+// something has run out, descriptors for one: then nothing is known. Manifests of `known` are not read again.
+FoundPlugins find_plugins(const PluginPlaces& places, std::span<const KnownManifest> known = {});
 
 }  // namespace compute

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,6 +173,39 @@ TEST_F(PluginSearch, ManifestsOfOursTellOfPluginsThatAreNotInstalled) {
   EXPECT_TRUE(known[0].is_ours);
   EXPECT_EQ(known[1].manifest.name, "bee");
   EXPECT_FALSE(known[1].is_ours);
+}
+
+TEST_F(PluginSearch, ManifestsThatAreKnownAreNotReadAgain) {
+  write("d/b.so");
+  write_manifest("d/b.json", "bee", "b.so");
+  PluginPlaces places;
+  places.standard = {{at("d"), "here"}};
+  const std::vector<KnownManifest> known = known_manifests(places);
+  write_manifest("d/b.json", "wasp", "b.so");
+  const FoundPlugins result = find_plugins(places, known);
+  ASSERT_EQ(result.candidates.size(), 1U);
+  EXPECT_EQ(result.candidates[0].name, "bee");
+  EXPECT_EQ(found(places), Names{"d/b.so+wasp"});
+}
+
+// What could not be looked at for want of descriptors is not taken for unknown.
+TEST_F(PluginSearch, AShortageHidesNoManifest) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer needs file descriptors of its own";
+#endif
+  write_manifest("d/b.json", "bee", "b.so");
+  PluginPlaces folder, file;
+  folder.standard = {{at("d"), "here"}};
+  file.files = {{at("d/b.json"), "COMPUTE_PLUGIN_FILES"}};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  for (const PluginPlaces& places : {folder, file}) {
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_THROW(known_manifests(places), Error);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(known_manifests(places).size(), 1U);
+  }
 }
 
 TEST_F(PluginSearch, TakesOnlyManifestsFromAFolderOfManifests) {
