@@ -28,7 +28,7 @@ struct Requirement {
   std::string effect;  // without it
   std::string remedy;  // shown unless it was found
   bool required = false;
-  int32_t state = 0;  // 1: found, 2: not found, 3: it will not do
+  int32_t state = 0;  // 0: not looked for yet, 1: found, 2: not found, 3: it will not do
 };
 
 void emit(const compute_plugin_sink& sink, const Requirement& requirement);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of the device table that plugins with generated kernels fill alike.
+// What plugins fill in and answer alike: small parts for every plugin, and the slots of the device table for those with generated kernels.
 #pragma once
 
 #include <compute/plugin.h>
@@ -39,6 +39,38 @@ struct KernelAnswer {
   int32_t argument_count;  // -1: not known, the launch counts by itself
   int32_t max_group_size;
 };
+
+// A struct of an older core, with zeros for what it lacks.
+template <class T>
+T whole(const T& given) {
+  T full{};
+  std::memcpy(static_cast<void*>(&full), &given, static_cast<size_t>(given.struct_size));
+  full.struct_size = sizeof full;
+  return full;
+}
+
+// op_query's answer.
+inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_query_info* out_info, compute_plugin_refuse refuse_to, void* context) {
+  out_info->supported = refusal ? 0 : 1;
+  if (!refusal || refuse_to == nullptr) return;
+  compute_plugin_refusal shown{};
+  shown.struct_size = sizeof shown;
+  shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+  shown.reason = refusal->reason;
+  shown.argument = refusal->argument;
+  shown.text = borrow(refusal->text);
+  shown.hint = borrow(refusal->hint);
+  refuse_to(context, &shown);
+}
+
+// op_prepare's answer.
+inline void answer_prepare(const PlanAnswer& plan, compute_plugin_plan_info* out_info) {
+  if (out_info == nullptr) return;
+  if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan.workspace_bytes;
+  if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan.kernels_compiled;
+  if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = plan.flags;
+  if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan.reports_faults ? 1 : 0;
+}
 
 // `Of` names what is the plugin's own:
 //
@@ -80,15 +112,6 @@ class Slots {
   using Plan = typename Of::Plan;
   using Kernel = typename Of::Kernel;
 
-  // A struct of an older core, with zeros for what it lacks.
-  template <class T>
-  static T whole(const T& given) {
-    T full{};
-    std::memcpy(static_cast<void*>(&full), &given, static_cast<size_t>(given.struct_size));
-    full.struct_size = sizeof full;
-    return full;
-  }
-
   // ---- Streams ------------------------------------------------------------------------------------------------------
 
   static void stream_destroy(uint64_t stream) { delete &object<Stream>(stream); }
@@ -128,17 +151,7 @@ class Slots {
       require_understood(out_info, "the answer");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
-      const std::optional<Refusal> refusal = Of::refuse(self, Op(op));
-      out_info->supported = refusal ? 0 : 1;
-      if (!refusal || refuse_to == nullptr) return;
-      compute_plugin_refusal shown{};
-      shown.struct_size = sizeof shown;
-      shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-      shown.reason = refusal->reason;
-      shown.argument = refusal->argument;
-      shown.text = borrow(refusal->text);
-      shown.hint = borrow(refusal->hint);
-      refuse_to(context, &shown);
+      answer_query(Of::refuse(self, Op(op)), out_info, refuse_to, context);
     });
   }
 
@@ -149,12 +162,7 @@ class Slots {
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
       std::unique_ptr<Plan> plan = Of::prepare(self, Op(op));
-      if (out_info != nullptr) {
-        if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
-        if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan->kernels_compiled;
-        if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = plan->flags;
-        if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults ? 1 : 0;
-      }
+      answer_prepare(*plan, out_info);
       *out_plan = handle_of(plan.release());
     });
   }

@@ -13,12 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/common/slots.hpp"
 #include "plugins/cpu/host.hpp"
 
 namespace compute::cpu {
 
 // An op that is ready to run. Immutable: any number of threads may run it at once.
-class Plan {
+class Plan : public common::PlanAnswer {
  public:
   Plan() = default;
   virtual ~Plan() = default;
@@ -37,8 +38,6 @@ class Plan {
 
   int32_t tensor_count = 0;
   int32_t scalar_count = 0;
-  int32_t reports_faults = 0;
-  int64_t workspace_bytes = 0;
 
  private:
   mutable std::atomic<int32_t> references_{1};
@@ -66,7 +65,5 @@ inline char* address(const compute_plugin_operand& operand) {
 // An index that is out of range. Writes the fault record, or throws KERNEL_FAILED if the run has none.
 void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value, int64_t limit,
                         int64_t position);
-
-
 
 }  // namespace compute::cpu

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions and the tables behind them.
-#include <array>
 #include <compute/plugin.h>
 
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
+#include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/device.hpp"
@@ -23,27 +28,11 @@
 namespace compute::cpu {
 namespace {
 
+using common::handle_of;
+using common::object;
 using common::require_understood;
 
-// By dtype id: all of every dtype.
-constexpr std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> kDtypeLevels = [] {
-  std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels{};
-  for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < levels.size(); ++dtype) {
-    levels[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-  }
-  return levels;
-}();
-
 constexpr uint64_t kDeviceId = 1;
-
-Device* device_of(uint64_t handle) { return reinterpret_cast<Device*>(static_cast<uintptr_t>(handle)); }
-Stream* stream_of(uint64_t handle) { return reinterpret_cast<Stream*>(static_cast<uintptr_t>(handle)); }
-const Plan* plan_of(uint64_t handle) { return reinterpret_cast<const Plan*>(static_cast<uintptr_t>(handle)); }
-
-template <class T>
-uint64_t handle_of(T* object) {
-  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
-}
 
 // ---- Device table ---------------------------------------------------------------------------------------------------
 
@@ -72,7 +61,7 @@ const compute_plugin_caps* device_caps(uint64_t) {
   return &caps;
 }
 
-void device_close(uint64_t device) { delete device_of(device); }
+void device_close(uint64_t device) { delete &object<Device>(device); }
 
 // The heap is host memory: its buffers are addresses already.
 compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
@@ -87,45 +76,45 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   return guard([&] {
     require_understood(options, "the stream's options");
     const uint32_t flags = options != nullptr && COMPUTE_PLUGIN_HAS(options, flags) ? options->flags : 0;
-    *out_stream = handle_of(device_of(device)->create_stream(flags));
+    *out_stream = handle_of(object<Device>(device).create_stream(flags));
   });
 }
 
-void stream_destroy(uint64_t stream) { stream_of(stream)->device()->destroy_stream(stream_of(stream)); }
+void stream_destroy(uint64_t stream) { object<Stream>(stream).device()->destroy_stream(&object<Stream>(stream)); }
 
 compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
     common::require_known_flags(flags, "the mark");
-    stream_of(stream)->mark(number);
+    object<Stream>(stream).mark(number);
   });
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-  return guard([&] { stream_of(stream)->wait(stream_of(other), number); });
+  return guard([&] { object<Stream>(stream).wait(&object<Stream>(other), number); });
 }
 
 compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
   compute_error* error = nullptr;
-  *out_reached = stream_of(stream)->reached(&error);
+  *out_reached = object<Stream>(stream).reached(&error);
   return error;
 }
 
 compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
   compute_error* error = nullptr;
-  *out_reached = stream_of(stream)->sync(number, timeout_ns, &error);
+  *out_reached = object<Stream>(stream).sync(number, timeout_ns, &error);
   return error;
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({src, address(*dst), size_bytes}); });
+  return guard([&] { object<Stream>(stream).copy({src, address(*dst), size_bytes}); });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({address(*src), dst, size_bytes}); });
+  return guard([&] { object<Stream>(stream).copy({address(*src), dst, size_bytes}); });
 }
 
 compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return guard([&] { stream_of(stream)->copy({address(*src), address(*dst), size_bytes}); });
+  return guard([&] { object<Stream>(stream).copy({address(*src), address(*dst), size_bytes}); });
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
@@ -133,7 +122,7 @@ compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t 
   return guard([&] {
     FillWork work{address(*dst), size_bytes, pattern_size, {}};
     std::memcpy(work.pattern, pattern, static_cast<size_t>(pattern_size));
-    stream_of(stream)->fill(work);
+    object<Stream>(stream).fill(work);
   });
 }
 
@@ -144,18 +133,8 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   return guard([&] {
     require_understood(out_info, "the answer");
     Refusal refusal{};
-    if (find_primitive(Op(op), &refusal) != nullptr) {
-      out_info->supported = 1;
-      return;
-    }
-    compute_plugin_refusal shown{};
-    shown.struct_size = sizeof shown;
-    shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-    shown.reason = refusal.reason;
-    shown.argument = refusal.argument;
-    shown.text = borrow(refusal.text);
-    shown.hint = borrow(refusal.hint);
-    if (refuse != nullptr) refuse(context, &shown);
+    const bool is_supported = find_primitive(Op(op), &refusal) != nullptr;
+    common::answer_query(is_supported ? std::nullopt : std::optional(std::move(refusal)), out_info, refuse, context);
   });
 }
 
@@ -164,30 +143,23 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
   return guard([&] {
     require_understood(out_info, "the plan's answer");
     std::unique_ptr<Plan> plan = prepare(Op(op));
-    if (out_info != nullptr) {
-      if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan->workspace_bytes;
-      if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = 0;
-      if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = 0;
-      if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan->reports_faults;
-    }
+    common::answer_prepare(*plan, out_info);
     *out_plan = handle_of(plan.release());
   });
 }
 
 compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+  if (run->struct_size < sizeof *run) [[unlikely]] {
+    const compute_plugin_run full = common::whole(*run);
+    return op_run(plan, &full);
+  }
   return guard([&] {
     require_understood(run, "the run");
-    if (run->struct_size >= sizeof *run) {
-      stream_of(run->stream)->run(*plan_of(plan), *run);
-    } else {
-      compute_plugin_run full{};
-      std::memcpy(static_cast<void*>(&full), run, run->struct_size);
-      stream_of(full.stream)->run(*plan_of(plan), full);
-    }
+    object<Stream>(run->stream).run(object<const Plan>(plan), *run);
   });
 }
 
-void op_release(uint64_t, uint64_t plan) { plan_of(plan)->release(); }
+void op_release(uint64_t, uint64_t plan) { object<const Plan>(plan).release(); }
 
 constexpr compute_plugin_device_table device_table() {
   compute_plugin_device_table table{};
@@ -220,18 +192,11 @@ constexpr compute_plugin_device_table kDeviceTable = device_table();
 compute_error* enumerate(const compute_plugin_sink* sink) {
   return guard([&] {
     const ProcessorInfo processor = read_processor_info();
-    std::vector<compute_plugin_property> properties;
-    for (const auto& [name, value] : processor.properties) {
-      compute_plugin_property property{};
-      property.struct_size = sizeof property;
-      property.struct_type = COMPUTE_PLUGIN_STRUCT_PROPERTY;
-      property.name = borrow(name);
-      property.value = borrow(value);
-      properties.push_back(property);
-    }
-    const std::vector<EngineReport> engines = report_engines();
+    const std::vector<compute_plugin_property> properties = common::properties_of(processor.properties);
+    const auto levels = common::dtype_levels(true);
+    const std::vector<common::Requirement> engines = report_engines();
     std::string libraries;
-    for (const EngineReport& engine : engines) {
+    for (const common::Requirement& engine : engines) {
       if (engine.state == 1) libraries += (libraries.empty() ? "" : "\n") + engine.name + ", " + engine.found;
     }
     compute_plugin_device_info info{};
@@ -249,25 +214,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.platform_index = -1;
     info.property_count = static_cast<int32_t>(properties.size());
     info.properties = properties.data();
-    info.dtypes = kDtypeLevels.data();
-    info.dtype_count = static_cast<int32_t>(kDtypeLevels.size());
+    info.dtypes = levels.data();
+    info.dtype_count = static_cast<int32_t>(levels.size());
     info.unusable = borrow("");
     sink->device(sink->context, &info);
 
-    for (const EngineReport& engine : engines) {
-      compute_plugin_requirement requirement{};
-      requirement.struct_size = sizeof requirement;
-      requirement.struct_type = COMPUTE_PLUGIN_STRUCT_REQUIREMENT;
-      requirement.name = borrow(engine.name);
-      requirement.tried = borrow(engine.tried);
-      requirement.found = borrow(engine.found);
-      requirement.error = borrow(engine.error);
-      requirement.effect = borrow(engine.effect);
-      requirement.remedy = borrow(engine.remedy);
-      requirement.required = 0;
-      requirement.state = engine.state;
-      sink->requirement(sink->context, &requirement);
-    }
+    for (const common::Requirement& engine : engines) common::emit(*sink, engine);
   });
 }
 

@@ -105,23 +105,22 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
 
 std::unique_ptr<Plan> prepare_contraction(const Op& op) { return std::make_unique<ContractionPlan>(op); }
 
-std::vector<EngineReport> report_engines() {
-  std::vector<EngineReport> reports;
+std::vector<common::Requirement> report_engines() {
+  std::vector<common::Requirement> reports;
   if (!engines_touched()) {
     const char* effect = "matrix products use a kernel of this plugin's own, which is slower";
-    reports.push_back({"oneDNN", "", "", "", effect, "", 0});
-    reports.push_back({"OpenBLAS", "", "", "", effect, "", 0});
+    reports.push_back({"oneDNN", "", "", "", effect, "", false, 0});
+    reports.push_back({"OpenBLAS", "", "", "", effect, "", false, 0});
     return reports;
   }
   for (const LibraryReport& library : engine_library_reports()) {
-    EngineReport report{library.library, "", "", "", "without it: " + library.purpose, library.remedy, 2};
+    common::Requirement report{library.library, "", "", "", "without it: " + library.purpose, library.remedy, false, 2};
     report.error = library.error();
     for (const LibraryReport::Attempt& attempt : library.attempts) {
       report.tried += (report.tried.empty() ? "" : "\n") + attempt.name;
     }
     if (!library.path.empty()) {
       report.found = library.path + " " + library.version;
-      report.remedy.clear();
       report.state = 1;
     }
     reports.push_back(report);

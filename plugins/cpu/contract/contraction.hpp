@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/common/emit.hpp"
 #include "plugins/cpu/plan.hpp"
 
 namespace compute::cpu {
@@ -14,14 +15,8 @@ namespace compute::cpu {
 std::optional<Refusal> refuse_contraction(const Op& op);
 std::unique_ptr<Plan> prepare_contraction(const Op& op);
 
-// A matrix library, as compute_plugin_requirement describes it.
-struct EngineReport {
-  std::string name, tried, found, error, effect, remedy;
-  int32_t state;
-};
-
-// Loads nothing: before the first product the libraries have not been looked for yet.
-std::vector<EngineReport> report_engines();
+// Of the matrix libraries. Loads nothing: before the first product they have not been looked for yet.
+std::vector<common::Requirement> report_engines();
 
 // Once, when the plugin is opened.
 void open_engines();

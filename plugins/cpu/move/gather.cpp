@@ -37,7 +37,7 @@ class GatherPlan final : public Plan {
   explicit GatherPlan(const Op& op) : indices_(op.input(1)) {
     const compute_plugin_tensor &src = op.input(0), &index = op.input(1), &dst = op.output(0);
     const auto axis = static_cast<size_t>(op.integer("axis", 0));
-    reports_faults = 1;
+    reports_faults = true;
     size_ = dtype_size(src.dtype);
     index_dtype_ = index.dtype;
     extent_ = src.shape[axis];

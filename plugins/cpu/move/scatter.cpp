@@ -220,7 +220,7 @@ class ScatterPlan final : public Plan {
     combine_ = *combine_of(op.text("reduction"));
     row_ = find_row(combine_, dst.dtype);
     block_ = combine_ == Combine::set ? nullptr : find_block(combine_, dst.dtype);
-    reports_faults = 1;
+    reports_faults = true;
     size_ = dtype_size(dst.dtype);
     index_dtype_ = index.dtype;
     extent_ = dst.shape[axis];
