@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "plugins/common/exit_handlers.hpp"
 #include "plugins/common/host.hpp"
 
 namespace compute::common {
@@ -26,9 +27,9 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 constinit thread_local int own_depth = 0;
 
-// exit() runs handlers in the reverse order of their registration. So ours is registered again after each compilation, every 20 microseconds or
-// so when compilations begin and every millisecond during the next few seconds of them: whatever a compiler has registered by then runs after it.
-// What it registers between two of these is not covered.
+// exit() runs handlers in the reverse order of their registration. Those of the compilers that are known close the gate themselves
+// (exit_waits_for_compilers_of). For the libraries that these load later ours is registered again after each compilation, every 20 microseconds or
+// so when compilations begin and every millisecond during the next few seconds of them: whatever has been registered by then runs after it.
 class Gate {
  public:
   static Gate& instance() {
@@ -56,6 +57,17 @@ class Gate {
     register_or_owe();
   }
 
+  void close() {
+    is_ending_.store(true);
+    if (process_ != getpid()) return;  // the child of a fork has no other threads
+    // One limit for all of the handlers, from the first that runs.
+    static constinit std::atomic<Clock::rep> limit{0};
+    Clock::rep none = 0;
+    limit.compare_exchange_strong(none, (Clock::now() + kPatience).time_since_epoch().count());
+    const Clock::time_point end{Clock::duration(limit.load())};
+    while (compiling_.load() > own_depth && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
  private:
   // A compiler's first use registers much within a few milliseconds.
   static constexpr int kQuickTicks = 4000, kMostTicks = 8000;
@@ -77,17 +89,6 @@ class Gate {
   void go_on_after_fork() {
     if (is_owed_.exchange(false)) register_handler();
     registering_.unlock();
-  }
-
-  void close() {
-    is_ending_.store(true);
-    if (process_ != getpid()) return;  // the child of a fork has no other threads
-    // One limit for all of the handlers, from the first that runs.
-    static constinit std::atomic<Clock::rep> limit{0};
-    Clock::rep none = 0;
-    limit.compare_exchange_strong(none, (Clock::now() + kPatience).time_since_epoch().count());
-    const Clock::time_point end{Clock::duration(limit.load())};
-    while (compiling_.load() > own_depth && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   void watch() {
@@ -139,5 +140,9 @@ class Gate {
 
 Compiling::Compiling() { Gate::instance().enter(); }
 Compiling::~Compiling() { Gate::instance().leave(); }
+
+void exit_waits_for_compilers_of(const void* address) {
+  run_before_exit_handlers_of(address, [] { Gate::instance().close(); });
+}
 
 }  // namespace compute::common

@@ -15,4 +15,8 @@ class Compiling {
   ~Compiling();
 };
 
+// Of a compiler's library that stays loaded: the one that holds `address`, with those that it needs. No handler that these register from
+// now on runs while a thread compiles, whatever else the process has registered.
+void exit_waits_for_compilers_of(const void* address);
+
 }  // namespace compute::common

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/shortage.hpp"
 
@@ -166,6 +167,7 @@ struct NvrtcLibrary {
   bool usable = false;
 
   explicit NvrtcLibrary(int driver_version) {
+    const common::Compiling compiling;
     report.name = "NVRTC";
     report.effect = "cuda devices have memory and matrix products only: no other op, no kernels from source";
     report.remedy = "install libnvrtc of the CUDA toolkit (pip: nvidia-cuda-nvrtc; Debian: libnvrtc12), or set CUDA_HOME";
@@ -193,6 +195,7 @@ struct NvrtcLibrary {
     std::sort(nvrtc.architectures.begin(), nvrtc.architectures.end());
     report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) + "." +
                    std::to_string(nvrtc.minor);
+    common::exit_waits_for_compilers_of(reinterpret_cast<const void*>(nvrtc.api.version));
     return "";
   }
 };
@@ -205,6 +208,7 @@ struct CublasLtLibrary {
   bool usable = false;
 
   explicit CublasLtLibrary(int driver_version) {
+    const common::Compiling compiling;
     report.name = "cuBLASLt";
     report.effect = "matrix products use a generated kernel, which is slower";
     report.remedy = "install libcublasLt of the CUDA toolkit (pip: nvidia-cublas; Debian: libcublas12), or set CUDA_HOME";

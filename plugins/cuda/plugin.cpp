@@ -11,6 +11,7 @@
 #include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
+#include "plugins/common/polling.hpp"
 #include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/cuda/copy.hpp"
@@ -289,6 +290,7 @@ constexpr compute_plugin_table plugin_table() {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.on_exit = [](int32_t) { common::end_polling(); };
   table.get_extension = get_extension;
   return table;
 }

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <thread>
+
+#include "plugins/common/polling.hpp"
 
 namespace compute::cuda {
 namespace {
@@ -176,6 +177,7 @@ bool Stream::is_settled(uint64_t number, uint64_t* out_reached, compute_error** 
 }
 
 uint64_t Stream::reached(compute_error** out_error) {
+  const common::Polling polling;
   const Current current = device_.current();
   uint64_t reached = 0;
   is_settled(UINT64_MAX, &reached, out_error);
@@ -183,6 +185,7 @@ uint64_t Stream::reached(compute_error** out_error) {
 }
 
 uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_error) {
+  common::Polling polling;
   const Current current = device_.current();
   const auto start = Clock::now();
   uint64_t reached = 0;
@@ -193,8 +196,7 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
     if (waited < device_.spin_ns()) continue;
     // Sleeping a sixty-fourth of what was waited so far costs that much at most in the end, and little time on the way.
     if (!punctual) punctual.emplace();
-    std::this_thread::sleep_for(
-        nanoseconds(std::min(std::clamp<int64_t>(waited / 64, 2'000, 200'000), timeout_ns - waited)));
+    polling.sleep(nanoseconds(std::min(std::clamp<int64_t>(waited / 64, 2'000, 200'000), timeout_ns - waited)));
   }
   return reached;
 }

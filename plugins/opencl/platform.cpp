@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <tuple>
 
+#include "plugins/common/compiling.hpp"
+
 namespace compute::opencl {
 namespace {
 
@@ -172,6 +174,12 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status) {
     if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, nullptr, &found) != CL_SUCCESS || found == 0) continue;
     std::vector<cl_device_id> ids(found);
     if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, found, ids.data(), nullptr) != CL_SUCCESS) continue;
+    // Drivers for OpenCL 1.0 and 1.1 lack the call.
+    if (const std::string version = platform_text(platforms[i], CL_PLATFORM_VERSION); !version.starts_with("OpenCL 1.0") && !version.starts_with("OpenCL 1.1")) {
+      // Every driver behind an ICD loader has this function (cl_khr_icd), and the loader unloads none.
+      const void* const driver = api().clGetExtensionFunctionAddressForPlatform(platforms[i], "clIcdGetPlatformIDsKHR");
+      if (driver != nullptr) common::exit_waits_for_compilers_of(driver);
+    }
     for (const cl_device_id id : ids) {
       DeviceInfo& info = devices.emplace_back();
       info.id = devices.size();

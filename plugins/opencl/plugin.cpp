@@ -13,6 +13,7 @@
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
 #include "plugins/common/own_stack.hpp"
+#include "plugins/common/polling.hpp"
 #include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
 #include "plugins/opencl/clblast.hpp"
@@ -321,6 +322,7 @@ constexpr compute_plugin_table plugin_table() {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.on_exit = [](int32_t) { common::end_polling(); };
   table.get_extension = get_extension;
   return table;
 }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "plugins/common/polling.hpp"
+
 namespace compute::opencl {
 namespace {
 
@@ -180,6 +182,11 @@ bool Stream::is_over_locked() {
 }
 
 uint64_t Stream::reached(compute_error** out_error) {
+  const common::Polling polling;
+  return settled(out_error);
+}
+
+uint64_t Stream::settled(compute_error** out_error) {
   std::lock_guard lock(mutex_);
   settle_locked();
   if (error_ && is_over_locked()) *out_error = common::make_error(error_->code, error_->message, error_->argument, error_->native_code);
@@ -187,6 +194,7 @@ uint64_t Stream::reached(compute_error** out_error) {
 }
 
 uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_error) {
+  common::Polling polling;
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
     Event event;
@@ -212,10 +220,10 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
     if (passed_ns < 50'000) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns - passed_ns, 1000, 100'000)));
+      polling.sleep(std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns - passed_ns, 1000, 100'000)));
     }
   }
-  return reached(out_error);
+  return settled(out_error);
 }
 
 }  // namespace compute::opencl

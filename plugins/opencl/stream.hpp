@@ -72,6 +72,7 @@ class Stream {
   };
 
   void read_faults();
+  uint64_t settled(compute_error** out_error);
   void settle_locked();
   bool is_over_locked();
   void fail_locked(compute_error_code code, std::string message, int32_t argument, int64_t native_code);
