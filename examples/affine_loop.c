@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * y = m x + b in a tight loop, three ways: everything moved by hand at each turn, host tensors whose copies on the device are kept
- * for as long as they do not change, and everything resident on the device.
+ * y = m x + b in a tight loop, three ways: everything moved by hand at each turn, host tensors whose copies on the
+ * device are kept for as long as they do not change, and everything resident on the device.
  *
- *   affine_loop [--rows N] [--columns N] [--iterations N]      m is rows x columns, x is columns x columns, b is rows x columns
+ *   affine_loop [--rows N] [--columns N] [--iterations N]      m is rows x columns, x is columns x columns, b is rows x
+ *   columns
  */
 #include <compute/compute.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  *
  * Usage: custom_kernel [DEVICE]      default: what COMPUTE_DEVICE says
  *
- * The text is in the portable dialect (docs/kernels.md): a kernel gets the address of a tensor's first element and numbers, and goes
- * through elements by itself. Strides are in elements, as the tensor has them. */
+ * The text is in the portable dialect (docs/kernels.md): a kernel gets the address of a tensor's first element and
+ * numbers, and goes through elements by itself. Strides are in elements, as the tensor has them. */
 #include <compute/compute.h>
 
 #include <math.h>
@@ -13,16 +13,20 @@
 #include <string.h>
 
 static const char* const kSource =
-    "COMPUTE_KERNEL multiply_them(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* z, const i64 n) {\n"
+    "COMPUTE_KERNEL multiply_them(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* z, "
+    "const i64 n) {\n"
     "  const i64 i = COMPUTE_GLOBAL_ID(0);\n"
     "  if (i < n) z[i] = x[i] * y[i];\n"
     "}\n"
-    "COMPUTE_KERNEL multiply_strided(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* z, const i64 rows,\n"
-    "                                const i64 columns, const i64 x_row, const i64 x_column, const i64 y_row, const i64 y_column) {\n"
+    "COMPUTE_KERNEL multiply_strided(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* z, "
+    "const i64 rows,\n"
+    "                                const i64 columns, const i64 x_row, const i64 x_column, const i64 y_row, const "
+    "i64 y_column) {\n"
     "  const i64 i = COMPUTE_GLOBAL_ID(0), r = i / columns, c = i % columns;\n"
     "  if (r < rows) z[i] = x[r * x_row + c * x_column] * y[r * y_row + c * y_column];\n"
     "}\n"
-    "COMPUTE_KERNEL sum_and_difference(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* sum,\n"
+    "COMPUTE_KERNEL sum_and_difference(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL const f32* y, COMPUTE_GLOBAL f32* "
+    "sum,\n"
     "                                  COMPUTE_GLOBAL f32* difference, const i64 n) {\n"
     "  const i64 i = COMPUTE_GLOBAL_ID(0);\n"
     "  if (i < n) {\n"
@@ -48,8 +52,14 @@ static compute_kernel* compile(compute_device* device, const char* name) {
 }
 
 static compute_kernel_argument reads(compute_tensor* tensor) {
-  compute_kernel_argument argument = {sizeof argument, COMPUTE_STRUCT_KERNEL_ARGUMENT, NULL, COMPUTE_ARGUMENT_TENSOR,
-                                      COMPUTE_ACCESS_READ, tensor, NULL, 0};
+  compute_kernel_argument argument = {sizeof argument,
+                                      COMPUTE_STRUCT_KERNEL_ARGUMENT,
+                                      NULL,
+                                      COMPUTE_ARGUMENT_TENSOR,
+                                      COMPUTE_ACCESS_READ,
+                                      tensor,
+                                      NULL,
+                                      0};
   return argument;
 }
 
@@ -60,14 +70,15 @@ static compute_kernel_argument writes(compute_tensor* tensor) {
 }
 
 static compute_kernel_argument number(const int64_t* value) {
-  compute_kernel_argument argument = {sizeof argument, COMPUTE_STRUCT_KERNEL_ARGUMENT, NULL, COMPUTE_ARGUMENT_VALUE, 0, NULL,
-                                      value, sizeof *value};
+  compute_kernel_argument argument = {
+      sizeof argument, COMPUTE_STRUCT_KERNEL_ARGUMENT, NULL, COMPUTE_ARGUMENT_VALUE, 0, NULL, value, sizeof *value};
   return argument;
 }
 
 /* One work-item per element of `n`. */
 static void launch(compute_kernel* kernel, int64_t n, const compute_kernel_argument* arguments, int64_t count) {
-  const compute_launch shape = {sizeof shape, COMPUTE_STRUCT_LAUNCH, NULL, {(n + kGroup - 1) / kGroup, 1, 1}, {kGroup, 1, 1}, 0};
+  const compute_launch shape = {
+      sizeof shape, COMPUTE_STRUCT_LAUNCH, NULL, {(n + kGroup - 1) / kGroup, 1, 1}, {kGroup, 1, 1}, 0};
   check(compute_kernel_launch(kernel, NULL, &shape, arguments, count));
 }
 
@@ -89,7 +100,8 @@ static void show(const char* what, compute_tensor* tensor, int64_t n, const floa
   int64_t wrong = 0;
   check(compute_tensor_read(tensor, values, n * (int64_t)sizeof *values));
   for (int64_t i = 0; i < n; ++i) wrong += values[i] != expected[i];
-  printf("%-36s %.6f %.6f … %.6f  %s\n", what, values[0], values[1], values[n - 1], wrong == 0 ? "as expected" : "WRONG");
+  printf("%-36s %.6f %.6f … %.6f  %s\n", what, values[0], values[1], values[n - 1],
+         wrong == 0 ? "as expected" : "WRONG");
   if (wrong != 0) exit(1);
 }
 
@@ -132,14 +144,21 @@ int main(int argc, char** argv) {
     const int64_t shape[] = {kRows, kColumns}, turned[] = {kColumns, kRows}, rows = kRows, columns = kColumns;
     const int32_t axes[] = {1, 0};
     compute_kernel* multiply = compile(device, "multiply_strided");
-    compute_tensor *x = upload(device, 2, shape, a), *base = upload(device, 2, turned, b), *y = NULL, *z = empty(device, 2, shape);
+    compute_tensor *x = upload(device, 2, shape, a), *base = upload(device, 2, turned, b), *y = NULL,
+                   *z = empty(device, 2, shape);
     check(compute_tensor_permute(base, 2, axes, &y));
     int64_t x_strides[2], y_strides[2];
     memcpy(x_strides, compute_tensor_strides(x), sizeof x_strides);
     memcpy(y_strides, compute_tensor_strides(y), sizeof y_strides);
-    const compute_kernel_argument arguments[] = {reads(x),           reads(y),           writes(z),
-                                                 number(&rows),      number(&columns),   number(&x_strides[0]),
-                                                 number(&x_strides[1]), number(&y_strides[0]), number(&y_strides[1])};
+    const compute_kernel_argument arguments[] = {reads(x),
+                                                 reads(y),
+                                                 writes(z),
+                                                 number(&rows),
+                                                 number(&columns),
+                                                 number(&x_strides[0]),
+                                                 number(&x_strides[1]),
+                                                 number(&y_strides[0]),
+                                                 number(&y_strides[1])};
     launch(multiply, rows * columns, arguments, 9);
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kColumns; ++c) expected[r * kColumns + c] = a[r * kColumns + c] * b[c * kRows + r];

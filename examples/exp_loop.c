@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exp(x) a thousand times, on the device that COMPUTE_DEVICE names: with each result read back, with the results left on
- * the device, and with the results written into one tensor.
+ * exp(x) a thousand times, on the device that COMPUTE_DEVICE names: with each result read back, with the results left
+ * on the device, and with the results written into one tensor.
  *
- *   exp_loop [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]      (all three ways if none is named)
+ *   exp_loop [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]      (all three ways if none is
+ *   named)
  *            [--mapped] [--graph]
  *
- * Two further ways run only if they are named: with each result looked at where it lies, and with the whole loop recorded once and replayed.
+ * Two further ways run only if they are named: with each result looked at where it lies, and with the whole loop
+ * recorded once and replayed.
  *
  * x is what NumPy's RandomState(22).rand(10 * 30 * 768) gives.
  */
@@ -19,7 +21,7 @@
 
 enum { kLength = 10 * 30 * 768 };
 
-/* ---- NumPy's RandomState: MT19937, 53 bits per number --------------------------------------------------------------- */
+/* ---- NumPy's RandomState: MT19937, 53 bits per number ------------------------------------------------------------ */
 
 typedef struct {
   uint32_t words[624];
@@ -54,7 +56,7 @@ static double random_double(random_state* state) {
   return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
-/* ---- The program ---------------------------------------------------------------------------------------------------- */
+/* ---- The program ------------------------------------------------------------------------------------------------- */
 
 static void check(compute_error* error) {
   if (error == NULL) return;
@@ -79,7 +81,8 @@ static double element(const void* values, compute_dtype dtype, int i) {
   return dtype == COMPUTE_DTYPE_FLOAT32 ? (double)((const float*)values)[i] : ((const double*)values)[i];
 }
 
-/* Prints the first and last three values and compares every one with the C library's: at most one unit in the last place off. */
+/* Prints the first and last three values and compares every one with the C library's: at most one unit in the last
+ * place off. */
 static int print_and_check(const void* values, const void* x, compute_dtype dtype) {
   int wrong = 0;
   for (int i = 0; i < kLength; ++i) {
@@ -117,7 +120,9 @@ int main(int argc, char** argv) {
     } else if (strcmp(argv[i], "--graph") == 0) {
       ways |= 16;
     } else {
-      fprintf(stderr, "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n", argv[0]);
+      fprintf(stderr,
+              "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n",
+              argv[0]);
       return 2;
     }
   }
@@ -221,8 +226,8 @@ int main(int argc, char** argv) {
   /* From counters of what ran, not from what was asked for. */
   const int used_host = host != device && ops_run(host) > host_ops;
   const int used_device = ops_run(device) > device_ops;
-  printf("Used %s%s%s\n", strcmp(compute_device_name(device), "cpu") == 0 ? "the " : "", used_device ? compute_device_name(device) : "",
-         used_host ? (used_device ? ", cpu" : "the cpu") : "");
+  printf("Used %s%s%s\n", strcmp(compute_device_name(device), "cpu") == 0 ? "the " : "",
+         used_device ? compute_device_name(device) : "", used_host ? (used_device ? ", cpu" : "the cpu") : "");
 
   compute_tensor_release(y);
   compute_tensor_release(x);

@@ -3,10 +3,11 @@
  * compute-probe [--run] FILE: uses one plugin as a program would, so that what crashes, exits or hangs does so in this
  * process and not in another.
  *
- * Loads and opens the plugin and lists its devices; --run opens each that can be used, runs one small op on it and reads
- * the result. libcompute starts it before it loads a plugin that is new to it, and reads descriptor 3 (stdout where that
- * is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed`, `failed: REASON` or, where
- * the plugin was never entered, `untried: REASON`. After that it ends with status 0; any other end is the plugin's doing.
+ * Loads and opens the plugin and lists its devices; --run opens each that can be used, runs one small op on it and
+ * reads the result. libcompute starts it before it loads a plugin that is new to it, and reads descriptor 3 (stdout
+ * where that is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed`, `failed:
+ * REASON` or, where the plugin was never entered, `untried: REASON`. After that it ends with status 0; any other end is
+ * the plugin's doing.
  */
 #include <compute/compute.h>
 #include <fcntl.h>
@@ -125,9 +126,10 @@ static char* list_of(const char* path) {
 }
 
 static int configure(const char* file) {
-  const char* const settings[][2] = {{"COMPUTE_PROBE", "0"},     {"COMPUTE_TRUST_ALL", "1"}, /* judged by who started it */
-                                     {"COMPUTE_PLUGIN_PATH", ""}, {"COMPUTE_DEVICES", ""},
-                                     {"COMPUTE_PREALLOCATE", ""}, {"COMPUTE_PLUGIN_FILES", file}};
+  const char* const settings[][2] = {
+      {"COMPUTE_PROBE", "0"},      {"COMPUTE_TRUST_ALL", "1"}, /* judged by who started it */
+      {"COMPUTE_PLUGIN_PATH", ""}, {"COMPUTE_DEVICES", ""},
+      {"COMPUTE_PREALLOCATE", ""}, {"COMPUTE_PLUGIN_FILES", file}};
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; ++i) {
     if (failed(compute_config_set(settings[i][0], settings[i][1]), settings[i][0])) return 1;
   }

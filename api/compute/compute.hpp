@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute.hpp: the client interface for C++20. Header-only, exceptions and ownership over compute.h; nothing is implemented twice.
+// compute.hpp: the client interface for C++20. Header-only, exceptions and ownership over compute.h; nothing is
+// implemented twice.
 //
 //   compute::Device device = compute::Device::open();            // COMPUTE_DEVICE, or the best there is
 //   compute::Tensor x = device.from_host(std::vector<float>{1, 2, 3});
 //   compute::Tensor y = compute::exp(x) + 1.0f;
 //   std::vector<float> values = y.to_vector<float>();
 //
-// Every class holds one reference to its handle: copies share the object. A moved-from object holds none. Threads and errors are those of
-// compute.h; an error is thrown as compute::Error.
+// Every class holds one reference to its handle: copies share the object. A moved-from object holds none. Threads and
+// errors are those of compute.h; an error is thrown as compute::Error.
 #ifndef COMPUTE_COMPUTE_HPP_
 #define COMPUTE_COMPUTE_HPP_
 
@@ -135,7 +136,8 @@ template <>
 inline constexpr compute_dtype dtype_of<std::complex<double>> = COMPUTE_DTYPE_COMPLEX128;
 
 template <class T>
-concept Element = dtype_of<T> != COMPUTE_DTYPE_NONE;
+concept Element = dtype_of<T>
+!= COMPUTE_DTYPE_NONE;
 
 using Shape = std::vector<int64_t>;
 
@@ -155,14 +157,11 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   }
   /// A number literal: x + 1.0f keeps x's dtype.
   template <Element T>
-    requires std::is_arithmetic_v<T>
-  Tensor(T value) : Tensor(scalar(value, true)) {}  // NOLINT: implicit on purpose
+  requires std::is_arithmetic_v<T> Tensor(T value) : Tensor(scalar(value, true)) {}  // NOLINT: implicit on purpose
 
   compute_dtype dtype() const noexcept { return compute_tensor_dtype(get()); }
   int32_t rank() const noexcept { return compute_tensor_rank(get()); }
-  std::span<const int64_t> shape() const noexcept {
-    return {compute_tensor_shape(get()), static_cast<size_t>(rank())};
-  }
+  std::span<const int64_t> shape() const noexcept { return {compute_tensor_shape(get()), static_cast<size_t>(rank())}; }
   std::span<const int64_t> strides() const noexcept {
     return {compute_tensor_strides(get()), static_cast<size_t>(rank())};
   }
@@ -189,8 +188,8 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   /// Python's x[start:stop:step] along one axis; other axes stay whole.
   Tensor slice(int32_t axis, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step = 1) const {
     const auto count = static_cast<size_t>(rank());
-    std::vector<int64_t> starts(count, std::numeric_limits<int64_t>::min()), stops(count, std::numeric_limits<int64_t>::max()),
-        steps(count, 1);
+    std::vector<int64_t> starts(count, std::numeric_limits<int64_t>::min()),
+        stops(count, std::numeric_limits<int64_t>::max()), steps(count, 1);
     const int32_t at = axis < 0 ? axis + rank() : axis;
     if (at < 0 || at >= rank()) throw std::out_of_range("compute::Tensor::slice: axis " + std::to_string(axis));
     if (start) starts[static_cast<size_t>(at)] = *start;
@@ -215,7 +214,8 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   /// All elements in row-major order; waits for the work that writes them. uint8_t takes bool too, as 0 and 1.
   template <Element T>
   std::vector<T> to_vector() const {
-    static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy to: read into a std::vector<uint8_t>");
+    static_assert(!std::is_same_v<T, bool>,
+                  "std::vector<bool> has no elements to copy to: read into a std::vector<uint8_t>");
     if (!(std::is_same_v<T, uint8_t> && dtype() == COMPUTE_DTYPE_BOOL)) require_dtype(dtype_of<T>);
     std::vector<T> values(static_cast<size_t>(size()));
     check(compute_tensor_read(get(), values.data(), size_bytes()));
@@ -225,7 +225,8 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   template <Element T>
   T item() const {
     require_dtype(dtype_of<T>);
-    if (size() != 1) throw std::invalid_argument("compute::Tensor::item: the tensor has " + std::to_string(size()) + " elements");
+    if (size() != 1)
+      throw std::invalid_argument("compute::Tensor::item: the tensor has " + std::to_string(size()) + " elements");
     T value{};
     check(compute_tensor_read(get(), &value, size_bytes()));
     return value;
@@ -311,11 +312,12 @@ class Device : public detail::Reference<compute_device, compute_device_retain, c
     int64_t count = 1;
     for (const int64_t extent : shape) count *= extent;
     if (count != static_cast<int64_t>(values.size())) {
-      throw std::invalid_argument("compute::Device::from_host: " + std::to_string(values.size()) + " values for a shape of " +
-                                  std::to_string(count));
+      throw std::invalid_argument("compute::Device::from_host: " + std::to_string(values.size()) +
+                                  " values for a shape of " + std::to_string(count));
     }
     compute_tensor* tensor = nullptr;
-    check(compute_tensor_from_host(get(), dtype_of<T>, static_cast<int32_t>(shape.size()), shape.data(), values.data(), &tensor));
+    check(compute_tensor_from_host(get(), dtype_of<T>, static_cast<int32_t>(shape.size()), shape.data(), values.data(),
+                                   &tensor));
     return Tensor(tensor);
   }
   template <Element T>
@@ -409,7 +411,8 @@ class Graph : public detail::Reference<compute_graph, compute_graph_retain, comp
   void run(const Stream& stream = {}) const { check(compute_graph_run(get(), stream.get())); }
   template <Element T>
   void set_scalar(const Tensor& slot, T value) const {
-    if (slot.dtype() != dtype_of<T>) throw std::invalid_argument("compute::Graph::set_scalar: the slot has another dtype");
+    if (slot.dtype() != dtype_of<T>)
+      throw std::invalid_argument("compute::Graph::set_scalar: the slot has another dtype");
     check(compute_graph_set_scalar(get(), slot.get(), &value));
   }
 };
@@ -418,7 +421,8 @@ class Graph : public detail::Reference<compute_graph, compute_graph_retain, comp
 class Expression : public detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
  public:
   using Reference::Reference;
-  Expression(const std::string& text, std::initializer_list<const char*> inputs, std::initializer_list<const char*> scalars = {}) {
+  Expression(const std::string& text, std::initializer_list<const char*> inputs,
+             std::initializer_list<const char*> scalars = {}) {
     compute_expression* expression = nullptr;
     check(compute_expression_parse(text.c_str(), inputs.begin(), static_cast<int64_t>(inputs.size()), scalars.begin(),
                                    static_cast<int64_t>(scalars.size()), &expression));
@@ -451,18 +455,18 @@ inline std::string load_report() {
   return text.str();
 }
 
-// ---- Ops: one function per elementwise row of ops.def, then the others ----------------------------------------------------
+// ---- Ops: one function per elementwise row of ops.def, then the others ----------------------------------------------
 
 // A function keeps its meaning: the second version of an op has a name of its own, in ops.h too.
 #define COMPUTE_HPP_NAME_1(name) name
 #define COMPUTE_HPP_NAME_2(name) name##_v2
 #define COMPUTE_HPP_CALL_1(name) compute_##name
 #define COMPUTE_HPP_CALL_2(name) compute_##name##_v2
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary)               \
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary)                 \
   inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Stream& stream = {}) { \
-    compute_tensor* y = nullptr;                                                             \
-    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), &y));                      \
-    return Tensor(y);                                                                        \
+    compute_tensor* y = nullptr;                                                               \
+    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), &y));                        \
+    return Tensor(y);                                                                          \
   }
 #define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary)                                 \
   inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Tensor& y, const Stream& stream = {}) { \
@@ -470,12 +474,12 @@ inline std::string load_report() {
     check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), y.get(), &z));                                \
     return Tensor(z);                                                                                           \
   }
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary)                          \
-  inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Tensor& y, const Tensor& z,       \
-                                                 const Stream& stream = {}) {                             \
-    compute_tensor* out = nullptr;                                                                        \
-    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), y.get(), z.get(), &out));               \
-    return Tensor(out);                                                                                   \
+#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary)                    \
+  inline Tensor COMPUTE_HPP_NAME_##version(name)(const Tensor& x, const Tensor& y, const Tensor& z, \
+                                                 const Stream& stream = {}) {                       \
+    compute_tensor* out = nullptr;                                                                  \
+    check(COMPUTE_HPP_CALL_##version(name)(stream.get(), x.get(), y.get(), z.get(), &out));         \
+    return Tensor(out);                                                                             \
   }
 #define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)
 #include "compute/ops.def"
@@ -514,8 +518,8 @@ inline compute_attribute attribute(const char* name, int32_t kind, int64_t count
   return attribute;
 }
 
-inline Tensor run(const char* name, std::span<compute_tensor* const> inputs, std::span<const compute_attribute> attributes,
-                  const Stream& stream) {
+inline Tensor run(const char* name, std::span<compute_tensor* const> inputs,
+                  std::span<const compute_attribute> attributes, const Stream& stream) {
   const compute_op* op = nullptr;
   check(compute_op_find(name, 0, &op));
   compute_tensor* out = nullptr;
@@ -527,7 +531,8 @@ inline Tensor run(const char* name, std::span<compute_tensor* const> inputs, std
 inline Tensor reduce(const char* name, const Tensor& x, std::optional<std::vector<int64_t>> axes, bool keepdims,
                      const Stream& stream) {
   std::vector<compute_attribute> attributes;
-  if (axes) attributes.push_back(attribute("axes", COMPUTE_KIND_INT64, static_cast<int64_t>(axes->size()), axes->data()));
+  if (axes)
+    attributes.push_back(attribute("axes", COMPUTE_KIND_INT64, static_cast<int64_t>(axes->size()), axes->data()));
   const int64_t keep = keepdims ? 1 : 0;
   if (keepdims) attributes.push_back(attribute("keepdims", COMPUTE_KIND_INT64, 1, &keep));
   compute_tensor* const inputs[] = {x.get()};
@@ -536,10 +541,10 @@ inline Tensor reduce(const char* name, const Tensor& x, std::optional<std::vecto
 
 }  // namespace detail
 
-#define COMPUTE_REDUCTION_(name)                                                                                          \
-  inline Tensor name(const Tensor& x, std::optional<std::vector<int64_t>> axes = std::nullopt, bool keepdims = false,     \
-                     const Stream& stream = {}) {                                                                         \
-    return detail::reduce(#name, x, std::move(axes), keepdims, stream);                                                   \
+#define COMPUTE_REDUCTION_(name)                                                                                      \
+  inline Tensor name(const Tensor& x, std::optional<std::vector<int64_t>> axes = std::nullopt, bool keepdims = false, \
+                     const Stream& stream = {}) {                                                                     \
+    return detail::reduce(#name, x, std::move(axes), keepdims, stream);                                               \
   }
 COMPUTE_REDUCTION_(sum)
 COMPUTE_REDUCTION_(prod)

@@ -18,7 +18,8 @@ struct ByteAmount {
   bool operator==(const ByteAmount&) const = default;
 };
 
-// Reads `4096`, `4G`, `1.5GiB`, `30%` or `0.3`, a part since it has a decimal point and no unit; empty, with the reason, where it is none of them.
+// Reads `4096`, `4G`, `1.5GiB`, `30%` or `0.3`, a part since it has a decimal point and no unit; empty, with the
+// reason, where it is none of them.
 //
 // The units K, M, G and T, alone or followed by B or iB, are powers of 1024.
 std::optional<ByteAmount> parse_byte_amount(std::string_view text, std::string* out_reason);

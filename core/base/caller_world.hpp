@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the thread that calls: its floating-point environment and errno. Every function of the interface runs in the default
-// environment, whatever the caller's, and gives both back as they were.
+// What belongs to the thread that calls: its floating-point environment and errno. Every function of the interface runs
+// in the default environment, whatever the caller's, and gives both back as they were.
 #pragma once
 
 #include <cerrno>
@@ -19,7 +19,8 @@ class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() noexcept {
     asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_control_) : : "memory");
-    if (!is_default()) [[unlikely]] enter();
+    if (!is_default()) [[unlikely]]
+      enter();
   }
   DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
   DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;

@@ -14,7 +14,8 @@ void set_setting(std::string_view name, Origin origin, std::optional<std::string
 
 void take_process_flags(int32_t* argc, char** argv);
 
-// Logs what is misspelt or has no effect, each line once in the process. The configuration must not be in use by the caller.
+// Logs what is misspelt or has no effect, each line once in the process. The configuration must not be in use by the
+// caller.
 void warn_of_settings();
 
 }  // namespace compute

@@ -47,7 +47,9 @@ ConfigInputs ConfigInputs::of_process() {
   return inputs;
 }
 
-void find_declared_settings_by(void (*finder)(const Config&)) noexcept { finder_of_declared.store(finder, std::memory_order_release); }
+void find_declared_settings_by(void (*finder)(const Config&)) noexcept {
+  finder_of_declared.store(finder, std::memory_order_release);
+}
 
 Config::Config(ConfigInputs inputs) : inputs_(std::move(inputs)) {
   take_rows();
@@ -141,8 +143,8 @@ files::Trust Config::trust() const {
   return trust;
 }
 
-// The contents of a configuration file; empty where it does not count. A file of the user's own that cannot be opened is as good as none:
-// HOME may be that of somebody else.
+// The contents of a configuration file; empty where it does not count. A file of the user's own that cannot be opened
+// is as good as none: HOME may be that of somebody else.
 std::optional<std::string> Config::content_of(const std::filesystem::path& path, bool named) {
   const std::string shown = printable(path.string(), kLongestPath);
   if (path == "/dev/null") return std::nullopt;  // the usual word for no file
@@ -241,7 +243,8 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
   bool ended = false;
   for (int32_t i = 0; i < *argc; ++i) {
     if (argv[i] == nullptr) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "argv[" + std::to_string(i) + "] is NULL, and argc " + std::to_string(*argc));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  "argv[" + std::to_string(i) + "] is NULL, and argc " + std::to_string(*argc));
     }
     const std::string_view argument = argv[i];
     ended = ended || argument == "--";

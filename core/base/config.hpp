@@ -30,7 +30,8 @@ struct ConfigInputs {
   std::filesystem::path system_file = "/etc/compute/config.toml";
   files::Trust trust;  // of files; Config::trust() is what the settings make of it
 
-  // Finds what plugins declare, in the places that the settings name, and passes it to declare_setting. Empty: nobody looks.
+  // Finds what plugins declare, in the places that the settings name, and passes it to declare_setting. Empty: nobody
+  // looks.
   std::function<void(const Config&)> find_declared;
 
   static ConfigInputs of_process();
@@ -45,13 +46,15 @@ class Config {
   // ~/.config/…) and the system's file, of which the former is the stronger.
   //
   // Throws INVALID_ARGUMENT, with file and line or the variable's name, for a value that a setting cannot have and for
-  // an unknown key or section; NOT_FOUND where COMPUTE_CONFIG names no readable file. Plugins are asked for what core does not know.
+  // an unknown key or section; NOT_FOUND where COMPUTE_CONFIG names no readable file. Plugins are asked for what core
+  // does not know.
   explicit Config(ConfigInputs inputs);
 
   // Unset for one that was declared since it last learned.
   const SettingValue& get(SettingId id) const;
 
-  // Looks for what plugins declare and reads it. Throws INVALID_ARGUMENT for a value that such a setting cannot have; then it is not known here.
+  // Looks for what plugins declare and reads it. Throws INVALID_ARGUMENT for a value that such a setting cannot have;
+  // then it is not known here.
   void learn();
 
   // As find_setting; learns where the name is not known.
@@ -63,8 +66,8 @@ class Config {
   // What environment and files said and was not heard, one line each.
   const std::vector<std::string>& ignored() const { return ignored_; }
 
-  // Variables that are no settings but nearly called like one, one line each: they differ in at most two letters, so that
-  // settings of plugins that are not there are not taken for mistakes.
+  // Variables that are no settings but nearly called like one, one line each: they differ in at most two letters, so
+  // that settings of plugins that are not there are not taken for mistakes.
   std::vector<std::string> misspelt() const;
 
   // Settings that were set and whose code is still to come, one line each.
@@ -87,7 +90,7 @@ class Config {
   std::optional<SettingValue>& layer(SettingId id, Origin origin);
 
   ConfigInputs inputs_;
-  std::vector<Layers> values_;  // by id, of the settings that are known here
+  std::vector<Layers> values_;        // by id, of the settings that are known here
   std::vector<std::string> ignored_;  // those of the environment first
   size_t ignored_variables_ = 0;
 };
@@ -96,8 +99,8 @@ class Config {
 void find_declared_settings_by(void (*finder)(const Config&)) noexcept;
 
 // Takes the `--compute-…=value` flags out of a program's arguments; the rest keep their order. A kFlag needs no value.
-// What stands behind `--` is the program's. In a privileged process a flag that names files is refused: whoever started it wrote it. Nothing
-// changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest flag.
+// What stands behind `--` is the program's. In a privileged process a flag that names files is refused: whoever started
+// it wrote it. Nothing changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest flag.
 void take_flags(Config& config, int32_t* argc, char** argv);
 
 }  // namespace compute

@@ -11,15 +11,15 @@
 
 // The only translation unit that sees the header of toml++, which is large.
 #define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 16  // its parser calls itself; what is read has 2
+#define TOML_MAX_NESTED_VALUES 16                     // its parser calls itself; what is read has 2
 #define TOML_ASSERT(expression) static_cast<void>(0)  // some fail on files that are merely wrong: "[= 1]"
 #include <toml++/toml.h>
 
 namespace compute {
 namespace {
 
-// The line of the first character beyond ASCII that is in neither a string nor a comment, where TOML has none; 0 if there is none. toml++ has
-// undefined behaviour on some of them.
+// The line of the first character beyond ASCII that is in neither a string nor a comment, where TOML has none; 0 if
+// there is none. toml++ has undefined behaviour on some of them.
 int64_t line_of_foreign_character(std::string_view content) {
   int64_t line = 1;
   std::string_view quote;  // of the string that `i` is in
@@ -74,7 +74,9 @@ class FileReader {
   }
 
  private:
-  std::string at(const toml::source_region& region) const { return printable(path_, kLongestPath) + ":" + std::to_string(region.begin.line); }
+  std::string at(const toml::source_region& region) const {
+    return printable(path_, kLongestPath) + ":" + std::to_string(region.begin.line);
+  }
 
   void take_table(const toml::table& table, const std::string& section) {
     for (const auto& [key, node] : table) {
@@ -158,7 +160,8 @@ class FileReader {
     return std::find(known.begin(), known.end(), name) != known.end();
   }
 
-  void note_unknown(const std::string& source, const char* what, const std::string& name, const std::vector<std::string>& known) {
+  void note_unknown(const std::string& source, const char* what, const std::string& name,
+                    const std::vector<std::string>& known) {
     if (found_.unknown) return;
     found_.unknown = Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                            source + ": there is no " + what + " " + in_quotes(name) + did_you_mean(name, known));
@@ -170,6 +173,8 @@ class FileReader {
 
 }  // namespace
 
-FileSettings parse_config_file(const std::string& path, std::string_view content) { return FileReader(path).read(content); }
+FileSettings parse_config_file(const std::string& path, std::string_view content) {
+  return FileReader(path).read(content);
+}
 
 }  // namespace compute

@@ -19,8 +19,8 @@ struct FileSettings {
   std::optional<Error> unknown;  // the first key or section that nobody knows, with path and line
 };
 
-// The settings that a file with this content gives. `path` is for messages: INVALID_ARGUMENT, with path and line, for what is no TOML, and a value
-// that a setting cannot have.
+// The settings that a file with this content gives. `path` is for messages: INVALID_ARGUMENT, with path and line, for
+// what is no TOML, and a value that a setting cannot have.
 FileSettings parse_config_file(const std::string& path, std::string_view content);
 
 }  // namespace compute

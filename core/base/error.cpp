@@ -146,7 +146,8 @@ void throw_null(const char* name) {
 
 void require_format(int32_t format) {
   if (format == COMPUTE_FORMAT_TEXT || format == COMPUTE_FORMAT_JSON) return;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)").about_parameter();
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)")
+      .about_parameter();
 }
 
 }  // namespace compute

@@ -41,8 +41,8 @@ struct compute_error {
 
 namespace compute {
 
-// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line, and quotes what the
-// program, a file or a plugin named by printable().
+// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line,
+// and quotes what the program, a file or a plugin named by printable().
 class Error : public std::exception {
  public:
   Error(compute_error_code code, std::string message) : code(code), message(std::move(message)) {}
@@ -80,10 +80,12 @@ class Error : public std::exception {
   std::shared_ptr<const compute_error> cause;  // NULL if there is none
 };
 
-// The error object for the exception in flight; never throws and never returns NULL. `function` was called by the program.
+// The error object for the exception in flight; never throws and never returns NULL. `function` was called by the
+// program.
 compute_error* current_exception_to_error(const char* function = nullptr) noexcept;
 
-// An error object with these contents, its texts made printable; the static out-of-memory object if there is no memory for one.
+// An error object with these contents, its texts made printable; the static out-of-memory object if there is no memory
+// for one.
 compute_error* make_error(const Error& error) noexcept;
 
 // A deep copy, for handing out an error that a stream keeps.
@@ -92,14 +94,16 @@ compute_error* copy_error(const compute_error* error) noexcept;
 // Throws Error::adopt(error) unless error is NULL: for results of plugin calls.
 void throw_if(compute_error* error);
 
-// Errors that plugins hold, from error_new until they give them back. take_given_error is false for NULL, and for a pointer that no plugin
-// holds, which is not looked at. The static out-of-memory error may be given back any number of times.
+// Errors that plugins hold, from error_new until they give them back. take_given_error is false for NULL, and for a
+// pointer that no plugin holds, which is not looked at. The static out-of-memory error may be given back any number of
+// times.
 void note_given_error(compute_error* error) noexcept;
 bool take_given_error(compute_error* error) noexcept;
 // In the child after fork(): a thread that is gone may have held the lock.
 void forget_given_errors() noexcept;
 
-// Runs `f` at the edge of the ABI: nothing that it throws gets out, and the caller's world neither gets in nor is changed.
+// Runs `f` at the edge of the ABI: nothing that it throws gets out, and the caller's world neither gets in nor is
+// changed.
 template <class F>
 compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   const CallerWorld world;
@@ -114,7 +118,8 @@ compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcep
 // Throws INVALID_ARGUMENT naming a parameter that must not be NULL.
 [[noreturn]] void throw_null(const char* name);
 inline void require_not_null(const void* pointer, const char* name) {
-  if (pointer == nullptr) [[unlikely]] throw_null(name);
+  if (pointer == nullptr) [[unlikely]]
+    throw_null(name);
 }
 // The same for a number that is no COMPUTE_FORMAT_.
 void require_format(int32_t format);

@@ -41,8 +41,8 @@ class Handle {
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   int32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
-  // True for the last reference; the caller then destroys the object. Whoever holds the only one needs no atomic subtraction, since
-  // nobody else can be there to add to it.
+  // True for the last reference; the caller then destroys the object. Whoever holds the only one needs no atomic
+  // subtraction, since nobody else can be there to add to it.
   bool drop() noexcept {
     return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
@@ -69,7 +69,8 @@ const T& checked(const T* handle) {
   return checked(const_cast<T*>(handle));
 }
 
-// Drops a reference and destroys the object with the last one; after compute_shutdown nothing is destroyed any more. In the debug layer the memory is kept, marked as dead.
+// Drops a reference and destroys the object with the last one; after compute_shutdown nothing is destroyed any more. In
+// the debug layer the memory is kept, marked as dead.
 template <class T>
 void release_handle(T* handle) noexcept {
   if (handle == nullptr || !handle->is_alive() || !handle->drop()) return;

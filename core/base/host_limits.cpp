@@ -85,12 +85,14 @@ std::vector<Hierarchy> hierarchies_of(const std::string& root) {
     found.push_back({controllers.empty(), "", "", line.substr(second + 1)});
   }
   std::istringstream mounts(content_of(root + "/proc/self/mountinfo"));
-  for (std::string line; std::getline(mounts, line);) {  // "31 23 0:27 /mounted /mount/point options - cgroup source options"
+  for (std::string line;
+       std::getline(mounts, line);) {  // "31 23 0:27 /mounted /mount/point options - cgroup source options"
     const std::vector<std::string> words = words_of(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (words.size() < 5 || words.end() - dash < 4) continue;
     for (Hierarchy& one : found) {
-      const bool fits = one.is_second_version ? dash[1] == "cgroup2" : dash[1] == "cgroup" && has_word(dash[3], "memory");
+      const bool fits =
+          one.is_second_version ? dash[1] == "cgroup2" : dash[1] == "cgroup" && has_word(dash[3], "memory");
       if (fits && one.mount_point.empty()) one.mount_point = words[4], one.mounted = words[3];
     }
   }
@@ -98,7 +100,8 @@ std::vector<Hierarchy> hierarchies_of(const std::string& root) {
 }
 
 // What one group allows: its limits less what is used there and could not be dropped.
-void apply_group(HostMemoryState& state, const std::string& directory, const std::string& name, bool is_second_version) {
+void apply_group(HostMemoryState& state, const std::string& directory, const std::string& name,
+                 bool is_second_version) {
   const auto number = [&](const char* file) { return number_in(content_of(directory + "/" + file)); };
   int64_t most = -1, used = -1, reclaimable = 0;
   const std::string statistics = content_of(directory + "/memory.stat");
@@ -127,7 +130,8 @@ void apply_groups(HostMemoryState& state, const std::string& root, const Hierarc
   if (inside.find("..") != std::string::npos) inside.clear();
   while (inside.ends_with('/')) inside.pop_back();
   for (;;) {
-    apply_group(state, root + hierarchy.mount_point + inside, inside.empty() ? "/" : inside, hierarchy.is_second_version);
+    apply_group(state, root + hierarchy.mount_point + inside, inside.empty() ? "/" : inside,
+                hierarchy.is_second_version);
     const size_t slash = inside.find_last_of('/');
     if (slash == std::string::npos) return;
     inside.resize(slash);
@@ -145,7 +149,8 @@ HostMemoryState host_memory_state(const std::string& root) {
   if (total >= 0) limit(state, total * kKiB, ((available >= 0 ? available : total) + swap) * kKiB, "the machine");
   for (const Hierarchy& hierarchy : hierarchies_of(root)) apply_groups(state, root, hierarchy);
   struct rlimit space {};
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && space.rlim_cur < static_cast<rlim_t>(kNoLimit)) {
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+      space.rlim_cur < static_cast<rlim_t>(kNoLimit)) {
     const int64_t pages = number_in(content_of(root + "/proc/self/statm"));
     const auto most = static_cast<int64_t>(space.rlim_cur);
     limit(state, most, most - std::max<int64_t>(pages, 0) * ::sysconf(_SC_PAGE_SIZE), "RLIMIT_AS");

@@ -73,7 +73,8 @@ ThreadUse& take_record() {
   }();
   static_cast<void>(has_barrier);
   for (ThreadUse* use = thread_uses.load(std::memory_order_acquire); use != nullptr; use = use->next) {
-    if (!use->taken.load(std::memory_order_relaxed) && !use->taken.exchange(true, std::memory_order_acq_rel)) return *use;
+    if (!use->taken.load(std::memory_order_relaxed) && !use->taken.exchange(true, std::memory_order_acq_rel))
+      return *use;
   }
   auto* use = new ThreadUse;
   use->next = thread_uses.load(std::memory_order_relaxed);
@@ -100,7 +101,8 @@ ThreadUse& enter_first_time() {
 void throw_refused() {
   if ((attention.load() & kForkedInCall) != 0) {
     throw Error(COMPUTE_ERROR_FORKED,
-                "this process was forked while another thread was inside a call of the library; fork before, or when calls have ended");
+                "this process was forked while another thread was inside a call of the library; fork before, or when "
+                "calls have ended");
   }
   throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down");
 }
@@ -151,7 +153,8 @@ void refuse_calls() noexcept { attention.fetch_or(kShutDown); }
 
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept {
   refuse_calls();
-  return wait_for_others(timeout_ns, [](const ThreadUse& use) { return use.depth.load(std::memory_order_acquire) == 0; });
+  return wait_for_others(timeout_ns,
+                         [](const ThreadUse& use) { return use.depth.load(std::memory_order_acquire) == 0; });
 }
 
 int32_t own_depth() noexcept {

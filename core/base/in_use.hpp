@@ -29,9 +29,9 @@ extern std::atomic<bool> entering_needs_fence;
 
 // Why calls may not go on as usual: none of these bits in ordinary times.
 enum Attention : uint32_t {
-  kShutDown = 1,        // for good
-  kForking = 2,         // until fork() has returned
-  kForkedInCall = 4,    // for good: this is the child of a process in which a call did not end in time
+  kShutDown = 1,      // for good
+  kForking = 2,       // until fork() has returned
+  kForkedInCall = 4,  // for good: this is the child of a process in which a call did not end in time
 };
 extern std::atomic<uint32_t> attention;
 inline bool is_shut_down() noexcept { return (attention.load(std::memory_order_relaxed) & kShutDown) != 0; }
@@ -53,7 +53,8 @@ class InUse {
   InUse& operator=(const InUse&) = delete;
   ~InUse() { use_.depth.store(use_.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
 
-  // Whether devices and plugins may be used until this object goes. Nothing that a fork must find whole is touched before.
+  // Whether devices and plugins may be used until this object goes. Nothing that a fork must find whole is touched
+  // before.
   bool may_go_on() const noexcept { return attention.load(std::memory_order_relaxed) == 0 || heed(); }
 
  private:
@@ -76,7 +77,8 @@ class Undivided : InUse {
   Undivided() { static_cast<void>(may_go_on()); }
 };
 
-// While it lives the calling thread waits for a device or runs the program's code, and holds no lock: fork() does not wait for it.
+// While it lives the calling thread waits for a device or runs the program's code, and holds no lock: fork() does not
+// wait for it.
 class Parked {
  public:
   Parked() noexcept;
@@ -104,14 +106,15 @@ class NotParked {
 // From now on new calls are refused.
 void refuse_calls() noexcept;
 
-// The same, then waits at most `timeout_ns` (COMPUTE_TIMEOUT_NONE: without limit) until no other thread is inside; false if one still is.
+// The same, then waits at most `timeout_ns` (COMPUTE_TIMEOUT_NONE: without limit) until no other thread is inside;
+// false if one still is.
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept;
 
 // How many calls the calling thread is in.
 int32_t own_depth() noexcept;
 
-// Around fork(): holds up new calls of other threads until the fork is done, and waits at most `timeout_ns` until those under way
-// have ended or are parked; false if one is not.
+// Around fork(): holds up new calls of other threads until the fork is done, and waits at most `timeout_ns` until those
+// under way have ended or are parked; false if one is not.
 bool hold_calls_for_fork(int64_t timeout_ns) noexcept;
 void go_on_after_fork() noexcept;
 // The same in the child: the other threads are gone. Unless all of them were outside, calls are refused.

@@ -47,7 +47,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool is_first_ = true;     // in what is open
+  bool is_first_ = true;  // in what is open
   bool is_after_key_ = false;
 };
 

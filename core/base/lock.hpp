@@ -10,7 +10,8 @@
 
 namespace compute {
 
-// Sleeps until `word` is told to have changed, at most until `deadline`, unless it is not `seen` any more. May return early.
+// Sleeps until `word` is told to have changed, at most until `deadline`, unless it is not `seen` any more. May return
+// early.
 void wait_on_word(const std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) noexcept;
 void wake_one_on_word(const std::atomic<uint32_t>& word) noexcept;
 
@@ -19,7 +20,8 @@ class Lock {
  public:
   void lock() noexcept {
     uint32_t expected = kFree;
-    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) wait(Deadline::max());
+    if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed))
+      wait(Deadline::max());
   }
 
   bool try_lock() noexcept {
@@ -51,8 +53,8 @@ class Lock {
   std::atomic<uint32_t> state_{kFree};
 };
 
-// For what takes a few loads and stores: given back by a plain store, so that it costs half of a Lock. Nothing that blocks may
-// be done under it.
+// For what takes a few loads and stores: given back by a plain store, so that it costs half of a Lock. Nothing that
+// blocks may be done under it.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -31,7 +31,8 @@ Sink& sink() {
 
 std::atomic<bool> has_callback{false};
 
-// The callback may end the process. A call that it makes against its contract logs nothing, and so does not wait for itself.
+// The callback may end the process. A call that it makes against its contract logs nothing, and so does not wait for
+// itself.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_callback = false;
 
 // What stands behind a callback for longer is lost: a thread in it may be ending the process.

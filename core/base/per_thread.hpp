@@ -8,9 +8,9 @@
 
 namespace compute {
 
-// Unlike a thread_local object, the thread's T goes after all its thread_local objects, whose destructors may make calls, and stays
-// when the process ends, since exit handlers and destructors of static objects may as well. A thread that needs it again while it
-// ends gets another one. A destructor that throws nothing is all that T needs.
+// Unlike a thread_local object, the thread's T goes after all its thread_local objects, whose destructors may make
+// calls, and stays when the process ends, since exit handlers and destructors of static objects may as well. A thread
+// that needs it again while it ends gets another one. A destructor that throws nothing is all that T needs.
 template <class T>
 class PerThread {
  public:

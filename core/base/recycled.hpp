@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of objects that every call makes and releases: each thread keeps what it released last for what it makes next.
+// Storage of objects that every call makes and releases: each thread keeps what it released last for what it makes
+// next.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,8 @@ struct Service {
   std::mutex mutex;
   std::condition_variable work, idle;
   std::deque<std::function<void()>> tasks;
-  bool running = false;  // the thread exists
-  bool busy = false;     // it is inside a task
+  bool running = false;        // the thread exists
+  bool busy = false;           // it is inside a task
   Service* parents = nullptr;  // in the child of a fork
 
   void loop() {
@@ -78,7 +78,8 @@ bool drain_background(int64_t timeout_ns) noexcept {
   Service& service = *instance();
   std::unique_lock guard(service.mutex);
   const auto is_idle = [&] { return service.tasks.empty() && !service.busy; };
-  if (timeout_ns != COMPUTE_TIMEOUT_NONE) return service.idle.wait_for(guard, std::chrono::nanoseconds(timeout_ns), is_idle);
+  if (timeout_ns != COMPUTE_TIMEOUT_NONE)
+    return service.idle.wait_for(guard, std::chrono::nanoseconds(timeout_ns), is_idle);
   service.idle.wait(guard, is_idle);
   return true;
 }

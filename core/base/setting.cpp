@@ -147,8 +147,14 @@ void declare_setting(const DeclaredSetting& declared) {
   for (const Setting& row : all_settings()) {
     if (declared.environment == row.environment || declared.key == row.key) return;
   }
-  known.rows[count] = {static_cast<SettingId>(count),         immortal_text(declared.environment), immortal_text(declared.key), declared.kind,
-                       immortal_text(declared.default_text), immortal_text(declared.values),      declared.names_files,        immortal_text(declared.summary)};
+  known.rows[count] = {static_cast<SettingId>(count),
+                       immortal_text(declared.environment),
+                       immortal_text(declared.key),
+                       declared.kind,
+                       immortal_text(declared.default_text),
+                       immortal_text(declared.values),
+                       declared.names_files,
+                       immortal_text(declared.summary)};
   known.count.store(count + 1, std::memory_order_release);
 }
 
@@ -156,8 +162,9 @@ std::string why_no_setting(const DeclaredSetting& declared) {
   if (declared.kind == SettingKind::kChoice || declared.kind == SettingKind::kWords) {
     if (words(declared.values, ' ').empty()) return "has no choices";
   }
-  const Setting row = {SettingId{},  declared.environment.c_str(), declared.key.c_str(), declared.kind, declared.default_text.c_str(),
-                       declared.values.c_str(), declared.names_files, declared.summary.c_str()};
+  const Setting row = {SettingId{},          declared.environment.c_str(),  declared.key.c_str(),
+                       declared.kind,        declared.default_text.c_str(), declared.values.c_str(),
+                       declared.names_files, declared.summary.c_str()};
   try {
     parse_setting(row, Origin::kDefault, "its default", "");
   } catch (const Error& error) {
@@ -223,7 +230,8 @@ SettingValue parse_setting(const Setting& setting, Origin origin, const std::str
       break;
     case SettingKind::kWords:
       value.words = parse_words(source, value.text, setting.values);
-      value.flag = std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
+      value.flag =
+          std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
       break;
     case SettingKind::kPaths:
       value.paths = split_paths(value.text);

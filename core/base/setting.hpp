@@ -35,7 +35,8 @@ struct Setting {
   std::string flag() const;  // `--compute-memory-limit`
 };
 
-// All settings, in the order of their ids: those of settings.def, then those that plugins declare, which have no name in SettingId. A row stays where it is.
+// All settings, in the order of their ids: those of settings.def, then those that plugins declare, which have no name
+// in SettingId. A row stays where it is.
 std::span<const Setting> all_settings();
 
 // A row that is not core's own.
@@ -49,7 +50,8 @@ struct DeclaredSetting {
   std::string summary;
 };
 
-// Adds a row for good. One whose names are known already changes nothing, nor does any beyond the 256th. Safe from any thread.
+// Adds a row for good. One whose names are known already changes nothing, nor does any beyond the 256th. Safe from any
+// thread.
 void declare_setting(const DeclaredSetting& declared);
 
 // What is wrong with a declaration, as the end of a sentence; "" if nothing is.
@@ -75,7 +77,8 @@ struct SettingValue {
   bool is_set() const { return !text.empty(); }
 };
 
-// The value of a setting whose text is `given`; an empty one stands for the default, whoever gave it. Throws INVALID_ARGUMENT, which begins with `source`.
+// The value of a setting whose text is `given`; an empty one stands for the default, whoever gave it. Throws
+// INVALID_ARGUMENT, which begins with `source`.
 SettingValue parse_setting(const Setting& setting, Origin origin, const std::string& source, std::string_view given);
 // Throws INVALID_ARGUMENT for more or longer paths than a list may have.
 void check_setting_paths(const std::string& source, const std::vector<std::string>& paths);

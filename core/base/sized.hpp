@@ -40,7 +40,8 @@ inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.struct_size is {}; set it to sizeof the struct", name, size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}.struct_size is {}; set it to sizeof the struct", name, size));
   }
 }
 
@@ -52,9 +53,11 @@ inline void check_chain(const void* next, const char* name) {
     std::memcpy(&entry, next, sizeof entry);
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}.next asks for {:#x}, which this library does not know and must not skip", name, entry.struct_type));
+                  fmt::format("{}.next asks for {:#x}, which this library does not know and must not skip", name,
+                              entry.struct_type));
     }
-    if (i == kLongest) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.next is a chain without an end", name));
+    if (i == kLongest)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.next is a chain without an end", name));
     next = entry.next;
   }
 }
@@ -64,8 +67,9 @@ template <class T>
 void check_tail(const T* given, uint32_t size, const char* name) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(given);
   if (size <= sizeof(T) || std::all_of(bytes + sizeof(T), bytes + size, [](uint8_t byte) { return byte == 0; })) return;
-  throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{} has {} bytes, of which this library knows {}; the rest is not zero", name, size, sizeof(T)));
+  throw Error(
+      COMPUTE_ERROR_UNSUPPORTED,
+      fmt::format("{} has {} bytes, of which this library knows {}; the rest is not zero", name, size, sizeof(T)));
 }
 
 // The same for the step of an array, whose elements are aligned.
@@ -73,7 +77,8 @@ inline void require_struct_step(uint32_t size, const char* name) {
   require_struct_size(size, name);
   if (size % alignof(void*) != 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}.struct_size is {}, no multiple of {}: its elements would not be aligned", name, size, alignof(void*)));
+                fmt::format("{}.struct_size is {}, no multiple of {}: its elements would not be aligned", name, size,
+                            alignof(void*)));
   }
 }
 
@@ -108,8 +113,8 @@ template <class T>
 T read_sized(const T* given, const char* name) {
   require_struct_size(given->struct_size, name, least_size_of<T>);
   if (given->struct_type != COMPUTE_STRUCT_NONE && given->struct_type != struct_type_of<T>) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}.struct_type is {}; that of this struct is {}, or 0", name, given->struct_type, struct_type_of<T>));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.struct_type is {}; that of this struct is {}, or 0",
+                                                            name, given->struct_type, struct_type_of<T>));
   }
   check_tail(given, given->struct_size, name);
   check_chain(given->next, name);
@@ -124,11 +129,12 @@ inline void require_zero(int32_t reserved, const char* name) {
 // Refuses flags of a request that ask for what this library does not know.
 inline void require_known_flags(uint32_t flags, uint32_t known, const char* name) {
   if ((flags & ~known) == 0) return;
-  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.flags is {:#x}, of which {:#x} is not known", name, flags, flags & ~known));
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{}.flags is {:#x}, of which {:#x} is not known", name, flags, flags & ~known));
 }
 
-// Zeroes an out-struct of any size but for its size and `next`: stands before whatever can fail. A size that cannot be one is left
-// to write_sized to report.
+// Zeroes an out-struct of any size but for its size and `next`: stands before whatever can fail. A size that cannot be
+// one is left to write_sized to report.
 template <class T>
 void clear_sized(T* out) noexcept {
   static_assert(struct_type_of<T> != COMPUTE_STRUCT_OP_OPTIONS);
@@ -144,8 +150,8 @@ void write_sized(const T& value, T* out, const char* name) {
   clear_sized(out);
   check_chain(out->next, name);
   const size_t known = std::min<size_t>(out->struct_size, sizeof value);
-  std::memcpy(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, reinterpret_cast<const uint8_t*>(&value) + kSmallestStruct,
-              known - kSmallestStruct);
+  std::memcpy(reinterpret_cast<uint8_t*>(out) + kSmallestStruct,
+              reinterpret_cast<const uint8_t*>(&value) + kSmallestStruct, known - kSmallestStruct);
 }
 
 // Element `index` of an array that is stepped by the size of its first element.
@@ -161,8 +167,8 @@ T read_sized_at(const T* array, int64_t index, const char* name) {
   require_struct_step(array->struct_size, name);
   const T* at = at_step(array, index);
   if (at->struct_size != array->struct_size) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, that of the first is {}", name, index,
-                                                            at->struct_size, array->struct_size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, that of the first is {}", name,
+                                                            index, at->struct_size, array->struct_size));
   }
   return read_sized(at, name);
 }
@@ -190,7 +196,7 @@ void write_list(T* array, int64_t capacity, int64_t count, const char* name, int
   *out_count = count;
 }
 
-// ---- What plugins hand out -------------------------------------------------------------------------------------------
+// ---- What plugins hand out ------------------------------------------------------------------------------------------
 
 // The struct_type of a struct that a plugin hands out, and the least size of one that says anything.
 struct PluginStructRow {
@@ -199,9 +205,10 @@ struct PluginStructRow {
 };
 template <class T>
 inline constexpr PluginStructRow plugin_struct_row{0, 0};
-#define COMPUTE_PLUGIN_STRUCT_ROW(name, type, last_field) \
-  template <>                                             \
-  inline constexpr PluginStructRow plugin_struct_row<name>{type, offsetof(name, last_field) + sizeof(name::last_field)};
+#define COMPUTE_PLUGIN_STRUCT_ROW(name, type, last_field)        \
+  template <>                                                    \
+  inline constexpr PluginStructRow plugin_struct_row<name>{type, \
+                                                           offsetof(name, last_field) + sizeof(name::last_field)};
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, name)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO, description)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, value)
@@ -218,8 +225,8 @@ COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERN
   throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} {}", what, why));
 }
 
-// Refuses what this library does not know and must not pass over: entries of the `next` chain, and flags 16 to 31, of which there are
-// none yet.
+// Refuses what this library does not know and must not pass over: entries of the `next` chain, and flags 16 to 31, of
+// which there are none yet.
 template <class T>
 void require_understood(const T& value, const char* what) {
   constexpr uint32_t kMustUnderstand = 0xffff0000u;
@@ -228,17 +235,20 @@ void require_understood(const T& value, const char* what) {
   for (int i = 0; next != nullptr; ++i) {
     compute_struct_header entry;
     std::memcpy(&entry, next, sizeof entry);
-    if (entry.struct_size < sizeof entry || i == kLongest) reject_plugin_struct(what, "has a `next` chain that is none");
+    if (entry.struct_size < sizeof entry || i == kLongest)
+      reject_plugin_struct(what, "has a `next` chain that is none");
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
-      reject_plugin_struct(what, fmt::format("has a `next` entry of type {:#x}, which this library does not know and must not skip",
-                                             entry.struct_type));
+      reject_plugin_struct(
+          what, fmt::format("has a `next` entry of type {:#x}, which this library does not know and must not skip",
+                            entry.struct_type));
     }
     next = entry.next;
   }
   if constexpr (requires { value.flags; }) {
     if ((value.flags & kMustUnderstand) != 0) {
-      reject_plugin_struct(what, fmt::format("has the flags {:#x}, of which this library does not know {:#x} and must not ignore them",
-                                             value.flags, value.flags & kMustUnderstand));
+      reject_plugin_struct(
+          what, fmt::format("has the flags {:#x}, of which this library does not know {:#x} and must not ignore them",
+                            value.flags, value.flags & kMustUnderstand));
     }
   }
 }
@@ -250,8 +260,8 @@ T read_plugin_struct(const T* given, const char* what) {
   static_assert(kRow.type != 0);
   if (given == nullptr) reject_plugin_struct(what, "is NULL");
   if (given->struct_size < kRow.least_size || given->struct_size > kGreatestStruct || given->struct_type != kRow.type) {
-    reject_plugin_struct(what, fmt::format("has struct_size {} and struct_type {}; at least {} and {} are wanted", given->struct_size,
-                                           given->struct_type, kRow.least_size, kRow.type));
+    reject_plugin_struct(what, fmt::format("has struct_size {} and struct_type {}; at least {} and {} are wanted",
+                                           given->struct_size, given->struct_type, kRow.least_size, kRow.type));
   }
   require_understood(*given, what);
   return copy_sized(given, given->struct_size);
@@ -266,7 +276,8 @@ T read_plugin_struct_at(const T* array, int64_t index, const char* what) {
   }
   const T* at = at_step(array, index);
   if (at->struct_size != array->struct_size) {
-    reject_plugin_struct(what, fmt::format("has struct_size {}, that of the first is {}", at->struct_size, array->struct_size));
+    reject_plugin_struct(
+        what, fmt::format("has struct_size {}, that of the first is {}", at->struct_size, array->struct_size));
   }
   return read_plugin_struct(at, what);
 }
@@ -275,7 +286,8 @@ T read_plugin_struct_at(const T* array, int64_t index, const char* what) {
 template <class T>
 void require_filled_struct(const T& value, const char* what) {
   if (value.struct_size != sizeof value || value.struct_type != plugin_struct_row<T>.type) {
-    reject_plugin_struct(what, fmt::format("has been given struct_size {} and struct_type {}", value.struct_size, value.struct_type));
+    reject_plugin_struct(
+        what, fmt::format("has been given struct_size {} and struct_type {}", value.struct_size, value.struct_type));
   }
   require_understood(value, what);
 }

@@ -14,7 +14,8 @@ template <class F>
 void start_thread(F&& f) {
   sigset_t all, before;
   sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+    sigdelset(&all, fault);                     // blocked, they end the process
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits it
   struct Restore {
     const sigset_t& mask;

@@ -48,8 +48,8 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
       return;
     }
     throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                fmt::format("{}: {} {} is on {}, {} on {}; move one with compute_tensor_to_device", name, role, index, device.name,
-                            by_stream ? "the stream is" : "another operand is", chosen->name))
+                fmt::format("{}: {} {} is on {}, {} on {}; move one with compute_tensor_to_device", name, role, index,
+                            device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
         .with_argument(static_cast<int32_t>(index));
   };
   for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i);
@@ -63,7 +63,8 @@ using Places = SmallVector<Execution::Place, 8>;
 
 class Call {
  public:
-  Call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs)
+  Call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
+       std::span<compute_tensor*> outputs)
       : callee_(callee), inputs_(inputs), out_(outputs), stream_(stream) {}
 
   void run();
@@ -118,22 +119,26 @@ void Call::check_outputs_given() const {
     const Tensor* output = out_[i];
     if (output == nullptr) continue;
     if (output->buffer == nullptr) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is a scalar, which cannot be written", callee_.name, i));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: output {} is a scalar, which cannot be written", callee_.name, i));
     }
     if (output->buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is over immutable memory", callee_.name, i));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: output {} is over immutable memory", callee_.name, i));
     }
     if (overlaps_itself(*output)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} {} has strides {} that make its elements share memory",
-                                                              callee_.name, i, describe(*output), shape_text(output->strides_span())));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: output {} {} has strides {} that make its elements share memory", callee_.name, i,
+                              describe(*output), shape_text(output->strides_span())));
     }
     for (size_t j = 0; j < inputs_.size(); ++j) {
       const Tensor* input = inputs_[j];
       if (input == nullptr || !may_overlap(*output, *input)) continue;
       if (same_view(*output, *input) && callee_.in_place()) continue;
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,
-                              same_view(*output, *input) ? "; the op cannot work in place" : " without being the same view"))
+      throw Error(
+          COMPUTE_ERROR_INVALID_ARGUMENT,
+          fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,
+                      same_view(*output, *input) ? "; the op cannot work in place" : " without being the same view"))
           .with_argument(static_cast<int32_t>(j));
     }
     for (size_t j = 0; j < i; ++j) {
@@ -154,7 +159,8 @@ void Call::place_inputs() {
       if (&buffer.device != device_) {
         if (recording_) {
           throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
+                      fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name,
+                                  device_->name));
         }
         int64_t begin = 0, end = 0, mirror_begin = 0;
         tensor->byte_range(&begin, &end);
@@ -181,16 +187,18 @@ bool Call::place_given_output(Tensor& tensor, Execution::Place& place) {
   }
   if (&buffer.device != device_) {
     if (recording_) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
+      throw Error(
+          COMPUTE_ERROR_INVALID_ARGUMENT,
+          fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
     }
     int64_t begin = 0, end = 0, mirror_begin = 0;
     tensor.byte_range(&begin, &end);
     const bool all = end - begin == tensor.element_count * dtype_size(tensor.dtype);
     mirrors_.reserve(mirrors_.size() + 1);  // nothing fails once the mirror is the newest copy
     bool became_newest = false;
-    BufferReference replica = mirror_on(buffer, begin, end, *device_, *timeline_, all ? MirrorUse::kOverwrite : MirrorUse::kUpdate,
-                                        callee_.name, &mirror_begin, &became_newest);
+    BufferReference replica =
+        mirror_on(buffer, begin, end, *device_, *timeline_, all ? MirrorUse::kOverwrite : MirrorUse::kUpdate,
+                  callee_.name, &mirror_begin, &became_newest);
     mirrors_.push_back({std::move(replica), &buffer, became_newest});
     place = {mirrors_.back().replica.get(), tensor.offset_bytes - mirror_begin, false};
   } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
@@ -220,11 +228,13 @@ void Call::place_outputs(const CallPlan& plan) {
 // An output that is to be made is aligned; of one that is written in a mirror nothing is promised.
 int32_t Call::output_alignment(const Tensor* tensor) const {
   if (tensor == nullptr) return 64;
-  return tensor->element_count > 0 && &tensor->buffer->device == device_ ? alignment_at(*tensor->buffer, tensor->offset_bytes) : 1;
+  return tensor->element_count > 0 && &tensor->buffer->device == device_
+             ? alignment_at(*tensor->buffer, tensor->offset_bytes)
+             : 1;
 }
 
-// Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per operand tells its
-// dtype, rank, kind and alignment; extents and strides follow.
+// Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per
+// operand tells its dtype, rank, kind and alignment; extents and strides follow.
 template <class Take>
 bool Call::each_key_word(Take&& take) const {
   if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
@@ -263,15 +273,18 @@ uint64_t Call::hash_key() const {
   uint64_t hash = mix_hash(callee_.identity() ^ counts_word(), reinterpret_cast<uint64_t>(device_));
   hash = mix_hash(hash, callee_.attributes_hash);
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    hash = mix_hash(hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
+    hash = mix_hash(
+        hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
   }
   for (const Tensor* tensor : out_) {
-    hash = mix_hash(hash, tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
+    hash =
+        mix_hash(hash, tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
   }
   return hash;
 }
 
-// Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind the end.
+// Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind
+// the end.
 bool Call::is_for(const CallPlan& plan) const {
   const uint64_t* known = plan.key.data();
   return each_key_word([&](uint64_t word) { return word == *known++; });
@@ -336,8 +349,8 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
     plan->outputs = infer(*map_call);
   }
   if (plan->outputs.size() != out_.size()) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} outputs were given room for, there are {}", callee_.name,
-                                                            out_.size(), plan->outputs.size()));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} outputs were given room for, there are {}",
+                                                            callee_.name, out_.size(), plan->outputs.size()));
   }
   std::vector<LoweringTarget::Output> layouts;
   for (size_t i = 0; i < out_.size(); ++i) {
@@ -346,8 +359,9 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
     if (const Tensor* given = out_[i]) {
       const std::span<const int64_t> shape = given->shape_span();
       if (given->dtype != desc.dtype || !std::equal(shape.begin(), shape.end(), desc.shape.begin(), desc.shape.end())) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is {}, the result is {} {}", callee_.name, i,
-                                                                describe(*given), dtype_name(desc.dtype), shape_text(desc.shape)));
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: output {} is {}, the result is {} {}", callee_.name, i, describe(*given),
+                                dtype_name(desc.dtype), shape_text(desc.shape)));
       }
       layouts.push_back({given->dtype, shape, given->strides_span()});
     } else {
@@ -416,8 +430,8 @@ void Call::settle() {
   for (Tensor* output : out_) {
     if (output == nullptr) continue;
     check_outputs_given();
-    in_place_ = !inputs_.empty() && inputs_[0] != nullptr && out_[0] != nullptr && out_[0]->buffer == inputs_[0]->buffer &&
-                same_view(*out_[0], *inputs_[0]);
+    in_place_ = !inputs_.empty() && inputs_[0] != nullptr && out_[0] != nullptr &&
+                out_[0]->buffer == inputs_[0]->buffer && same_view(*out_[0], *inputs_[0]);
     break;
   }
   place_inputs();
@@ -479,11 +493,13 @@ void Call::run_plan(CallPlan& plan) {
 
 }  // namespace
 
-void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs) {
+void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
+              std::span<compute_tensor*> outputs) {
   Call(callee, stream, inputs, outputs).run();
 }
 
-CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs) {
+CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
+                       std::span<compute_tensor*> outputs) {
   return Call(callee, stream, inputs, outputs).prepare();
 }
 

@@ -38,13 +38,17 @@ inline Callee callee_of(const OpSchema& schema, const Attributes& attributes, ui
 }
 
 // For a call without attributes.
-inline Callee callee_by_default(const OpSchema& schema) { return callee_of(schema, *schema.defaults, schema.defaults_hash); }
+inline Callee callee_by_default(const OpSchema& schema) {
+  return callee_of(schema, *schema.defaults, schema.defaults_hash);
+}
 
 // `outputs` holds the outputs that the program gave, NULL for the others, which are made.
-void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs);
+void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
+              std::span<compute_tensor*> outputs);
 
 // Everything but running. The plan is borrowed as from PlanCache::find.
-CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs, std::span<compute_tensor*> outputs);
+CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
+                       std::span<compute_tensor*> outputs);
 
 // Elements of `src` into `dst`: one shape, dtype and device.
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline);

@@ -23,7 +23,8 @@ void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count
       const bool optional = schema != nullptr && static_cast<size_t>(i) < schema->optional.size() &&
                             schema->optional[static_cast<size_t>(i)];
       if (optional) continue;
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i)).with_argument(static_cast<int32_t>(i));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i))
+          .with_argument(static_cast<int32_t>(i));
     }
     if (!inputs[i]->is_alive()) checked(inputs[i]);
   }
@@ -67,8 +68,8 @@ Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
   return callee;
 }
 
-void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
-                    int64_t output_count) {
+void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count,
+                    compute_tensor* const* outputs, int64_t output_count) {
   if (input_count > 0) require_not_null(inputs, "inputs");
   if (output_count > 0) require_not_null(outputs, "outputs");
   check_operand_counts(schema, input_count, output_count);
@@ -80,12 +81,14 @@ void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64
 
 }  // namespace
 
-void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
-            compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count) {
+void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes,
+            int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
+            int64_t output_count) {
   named_call(schema.name.c_str(), stream, [&] {
     check_operands(schema, inputs, input_count, outputs, output_count);
     const auto run = [&](const Callee& callee) {
-      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {outputs, static_cast<size_t>(output_count)});
+      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)},
+               {outputs, static_cast<size_t>(output_count)});
     };
     if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
     const CallAttributes read(schema, attributes, attribute_count);
@@ -93,8 +96,9 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
   });
 }
 
-CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
-                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count) {
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes,
+                             compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
+                             int64_t output_count) {
   check_operands(schema, inputs, input_count, outputs, output_count);
   const Callee callee = callee_of(schema, attributes);
   std::vector<compute_tensor*> given(outputs, outputs + output_count);
@@ -104,8 +108,8 @@ CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallA
   return CallPlanReference(plan);
 }
 
-void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
-                  int64_t input_count, compute_tensor** outputs, int64_t output_count) {
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream,
+                  compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count) {
   Callee callee = callee_of(*kept.op, attributes);
   callee.kept = &kept;
   const auto run = [&](compute_stream& queue) {
@@ -125,7 +129,8 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
     named_call(callee.name, stream, [&] {
       check_inputs(callee.name, inputs, input_count, nullptr);
       if (out == nullptr) {
-        if (into == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
+        if (into == nullptr)
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
         checked(into);
       }
       run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {&output, 1});

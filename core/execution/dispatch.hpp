@@ -29,8 +29,9 @@ void named_call(const char* name, compute_stream* stream, F&& f) {
 }
 
 // compute_op_run without its guard. outputs[i] is in and out.
-void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes, int64_t attribute_count,
-            compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
+void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes,
+            int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
+            int64_t output_count);
 
 // The attributes of a call, checked.
 struct CallAttributes {
@@ -47,13 +48,14 @@ struct CallAttributes {
 };
 
 // Prepares the plan that a call of these operands uses on the device's default stream, and runs nothing.
-CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes, compute_tensor* const* inputs,
-                             int64_t input_count, compute_tensor* const* outputs, int64_t output_count);
+CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes,
+                             compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
+                             int64_t output_count);
 
-// Runs the op of `kept`, a plan of prepare_op, by it where it fits the operands (their alignment and which outputs are given may
-// differ) and else by one that is looked up. A NULL stream is the default one of the plan's device.
-void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream, compute_tensor* const* inputs,
-                  int64_t input_count, compute_tensor** outputs, int64_t output_count);
+// Runs the op of `kept`, a plan of prepare_op, by it where it fits the operands (their alignment and which outputs are
+// given may differ) and else by one that is looked up. A NULL stream is the default one of the plan's device.
+void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream,
+                  compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
 
 // The typed wrappers of elementwise ops: writes into `into`, or makes *out.
 compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,

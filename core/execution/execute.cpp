@@ -21,9 +21,9 @@ bool waits_after_each_op() {
 void fill_new(Device& device, const Block& block, Timeline& timeline) {
   if (device.plugin == nullptr) return;
   Submission submission(timeline, {}, "debug fill");
-  const compute_plugin_operand place = device.is_host
-                                           ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(block.offset_bytes), 0}
-                                           : compute_plugin_operand{block.buffer, block.offset_bytes};
+  const compute_plugin_operand place =
+      device.is_host ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(block.offset_bytes), 0}
+                     : compute_plugin_operand{block.buffer, block.offset_bytes};
   submission.check(device.table.fill(timeline.plugin_stream, place, block.size_bytes, kNewPattern.data(), 2));
 }
 
@@ -49,7 +49,8 @@ void execute(const Execution& execution) {
   }
   uses.resize(static_cast<size_t>(use - uses.data()));
   const auto at = [is_host = device.is_host](uint64_t buffer, int64_t offset) {
-    return is_host ? compute_plugin_operand{buffer + static_cast<uint64_t>(offset), 0} : compute_plugin_operand{buffer, offset};
+    return is_host ? compute_plugin_operand{buffer + static_cast<uint64_t>(offset), 0}
+                   : compute_plugin_operand{buffer, offset};
   };
   uint64_t number = 0;
   try {
@@ -70,7 +71,8 @@ void execute(const Execution& execution) {
           *to++ = at(block.buffer, block.offset_bytes + plan.temporary_offsets[index] + operand.offset_bytes);
           continue;
         }
-        const Execution::Place& place = operand.kind == ValueKind::kInput ? execution.inputs[index] : execution.outputs[index];
+        const Execution::Place& place =
+            operand.kind == ValueKind::kInput ? execution.inputs[index] : execution.outputs[index];
         *to++ = at(place.buffer->handle, place.buffer->base_offset + place.offset_bytes + operand.offset_bytes);
       }
       scalars.clear();

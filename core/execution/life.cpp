@@ -34,7 +34,8 @@ std::atomic<const ThreadUse*> shutting_thread{nullptr};
 bool devices_closed = false;     // (shutting_down)
 bool process_is_ending = false;  // (shutting_down) plugins were told: nothing is closed any more
 
-// Waits for queued work. Takes no lock without a limit: exit() may come at any point of another call, of this thread too.
+// Waits for queued work. Takes no lock without a limit: exit() may come at any point of another call, of this thread
+// too.
 bool drain(Deadline deadline) noexcept {
   bool drained = true;
   for (Timeline* timeline = last_timeline_made(); timeline != nullptr; timeline = timeline->made_before) {
@@ -62,7 +63,8 @@ bool is_first_of_its_plugin(const Device& device) noexcept {
 
 void tell_plugins_of_exit() noexcept {
   for (const Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
-    if (device->plugin == nullptr || device->health.load() == COMPUTE_HEALTH_FORKED || !is_first_of_its_plugin(*device)) continue;
+    if (device->plugin == nullptr || device->health.load() == COMPUTE_HEALTH_FORKED || !is_first_of_its_plugin(*device))
+      continue;
     device->plugin->table.on_exit(COMPUTE_EXIT_PROCESS);
   }
 }
@@ -135,7 +137,8 @@ void close_devices() {
     }
     const int32_t health = device->health.load();
     // Memory that is exported is the plugin's, and a device that does not answer, or is the parent's, is not touched.
-    const bool stays = health == COMPUTE_HEALTH_GOOD ? is_exported && !device->is_host : health != COMPUTE_HEALTH_CONTEXT_LOST;
+    const bool stays =
+        health == COMPUTE_HEALTH_GOOD ? is_exported && !device->is_host : health != COMPUTE_HEALTH_CONTEXT_LOST;
     if (stays) {
       with_open_devices.push_back(device->plugin);
       continue;
@@ -151,7 +154,8 @@ void close_devices() {
     device->table.close();
   }
   for (Plugin* plugin : Registry::instance().opened_plugins()) {
-    if (std::find(with_open_devices.begin(), with_open_devices.end(), plugin) == with_open_devices.end()) plugin->table.close();
+    if (std::find(with_open_devices.begin(), with_open_devices.end(), plugin) == with_open_devices.end())
+      plugin->table.close();
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library ends: at shutdown, at the process's exit, and in the child of a fork. docs/decisions/0010-ends.md has the protocols.
+// How the library ends: at shutdown, at the process's exit, and in the child of a fork. docs/decisions/0010-ends.md has
+// the protocols.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,8 @@ Device& open_entry(const DeviceSelection& selection) {
     open->require_usable();
     const bool asks = selection.options.memory_limit.has_value();
     if (asks && open->options.memory_limit != selection.options.memory_limit) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is open already, with other options", entry.info.name));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{} is open already, with other options", entry.info.name));
     }
     return *open;
   }
@@ -119,7 +120,9 @@ Device& open_device(const char* selector) {
   return *device;
 }
 
-Device& device_of(const compute_tensor& tensor) { return tensor.buffer != nullptr ? tensor.buffer->device : host_device(); }
+Device& device_of(const compute_tensor& tensor) {
+  return tensor.buffer != nullptr ? tensor.buffer->device : host_device();
+}
 
 Device& host_device() {
   static std::atomic<Device*> cached{nullptr};
@@ -183,7 +186,8 @@ void try_heap(Device& device, int32_t index) {
   const std::unique_ptr<void, decltype(free_buffer)> owner(&buffer, free_buffer);
   if ((heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) {
     const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
-    if (buffer % alignment != 0) reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
+    if (buffer % alignment != 0)
+      reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
     std::array<char, kBytes> copy;
     const iovec here{copy.data(), copy.size()}, there{reinterpret_cast<void*>(buffer), copy.size()};
     if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) {
@@ -218,19 +222,22 @@ compute::MemoryShape compute_device::open_in_plugin() {
   immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
   is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
   if (is_host && entry.info.plugin != std::string_view("cpu")) {
-    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
   }
   constexpr uint32_t kServesHost = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE;
   for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {
     if ((heaps[i].flags & kServesHost) == kServesHost) pinned_heap = static_cast<int32_t>(i);
   }
   if (pinned_heap >= 0) {
-    pinned = std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
-                                          shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
+    pinned =
+        std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
+                                     shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
   }
   if (const int64_t alignment = heaps[0].base_alignment; alignment != 0 && alignment < kTensorAlignment) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment, kTensorAlignment));
+                fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,
+                            kTensorAlignment));
   }
   table.extensions(plugin->table, graphs, native);
   if (debug_checks("plugin") && !is_host) {

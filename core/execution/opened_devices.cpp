@@ -15,7 +15,8 @@ Device* last_opened_device() noexcept { return opened_last.load(std::memory_orde
 
 std::vector<Device*> open_devices() {
   std::vector<Device*> devices;
-  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) devices.push_back(device);
+  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before)
+    devices.push_back(device);
   std::reverse(devices.begin(), devices.end());
   return devices;
 }

@@ -38,7 +38,8 @@ struct ThreadPlans {
 using MyPlans = PerThread<ThreadPlans>;
 
 bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash) noexcept {
-  return plan.hash == hash && plan.key.size() == key.size() && std::memcmp(plan.key.data(), key.data(), key.size() * 8) == 0;
+  return plan.hash == hash && plan.key.size() == key.size() &&
+         std::memcmp(plan.key.data(), key.data(), key.size() * 8) == 0;
 }
 
 }  // namespace
@@ -187,7 +188,8 @@ void PlanCache::count_gone(const char* name, int64_t runs) noexcept {
   }
 }
 
-void PlanCache::for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context), void* context) {
+void PlanCache::for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context),
+                              void* context) {
   std::lock_guard guard(gone_lock_);
   for (const auto& [name, runs] : gone_) visit(name, runs, device_.name.c_str(), context);
 }

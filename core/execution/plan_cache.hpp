@@ -90,8 +90,8 @@ class PlanCache {
  public:
   explicit PlanCache(compute_device& device) : device_(device) {}
 
-  // What the calling thread's table of 64 holds at the place of `hash`, or NULL: whether its key is the right one is for the
-  // caller to see. The table keeps a plan alive until the thread's next call of find or insert.
+  // What the calling thread's table of 64 holds at the place of `hash`, or NULL: whether its key is the right one is
+  // for the caller to see. The table keeps a plan alive until the thread's next call of find or insert.
   static CallPlan* of_thread(uint64_t hash) noexcept;
   // The plan, or NULL; puts it into the thread's table.
   CallPlan* find(std::span<const uint64_t> key, uint64_t hash);

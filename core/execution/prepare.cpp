@@ -23,7 +23,8 @@ struct Refusal {
   int32_t reason = 0;
   int32_t argument = -1;
   std::string text;
-  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};  // how it broke the interface
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{
+      nullptr, compute_error_free};  // how it broke the interface
 };
 
 void take_refusal(void* context, const compute_plugin_refusal* given) {
@@ -33,7 +34,8 @@ void take_refusal(void* context, const compute_plugin_refusal* given) {
     refusal.reason = value.reason;
     refusal.argument = value.argument;
     refusal.text = plugin_text(value.text, "a refusal's text");
-    if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty()) refusal.text += "; " + hint;
+    if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty())
+      refusal.text += "; " + hint;
   });
   if (fault == nullptr) return;
   refusal.fault.reset(fault);
@@ -55,8 +57,10 @@ int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
   const int32_t offset_alignment = offset == 0 ? 64 : static_cast<int32_t>(std::min<int64_t>(64, offset & -offset));
   int32_t base = 64;
   const auto index = static_cast<size_t>(operand.index);
-  if (operand.kind == ValueKind::kInput) base = index < request.input_alignment.size() ? request.input_alignment[index] : 1;
-  if (operand.kind == ValueKind::kOutput) base = index < request.output_alignment.size() ? request.output_alignment[index] : 1;
+  if (operand.kind == ValueKind::kInput)
+    base = index < request.input_alignment.size() ? request.input_alignment[index] : 1;
+  if (operand.kind == ValueKind::kOutput)
+    base = index < request.output_alignment.size() ? request.output_alignment[index] : 1;
   return std::min(base, offset_alignment);
 }
 
@@ -153,8 +157,8 @@ bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* 
   return info.supported != 0;
 }
 
-// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or the step
-// is itself a copy, which every plugin must take.
+// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or
+// the step is itself a copy, which every plugin must take.
 bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   Step& step = lowering.steps[index];
   if (std::string_view(step.name) == "copy") return false;
@@ -185,8 +189,8 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   return true;
 }
 
-// Adapts a lowering until the plugin takes every step; the last refusal otherwise. *out_workspace_bytes is what the greediest step
-// needs beside the temporaries, -1 if that is known at prepare alone.
+// Adapts a lowering until the plugin takes every step; the last refusal otherwise. *out_workspace_bytes is what the
+// greediest step needs beside the temporaries, -1 if that is known at prepare alone.
 bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal,
             int64_t* out_workspace_bytes) {
   *out_workspace_bytes = 0;
@@ -217,8 +221,8 @@ bool accept(compute_device& device, const PlanRequest& request, Lowering& loweri
   return true;
 }
 
-// The first way to run the call that the plugin takes. `take` is called with it, whether it is the op itself or the best of core's
-// own ways, and its workspace.
+// The first way to run the call that the plugin takes. `take` is called with it, whether it is the op itself or the
+// best of core's own ways, and its workspace.
 template <class F>
 bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
   compute_device& device = request.device;
@@ -252,7 +256,8 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
   compute_device& device = request.device;
   Refusal refusal;
   if (device.plugin == nullptr) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
   }
   const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool, int64_t) {
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
@@ -283,8 +288,8 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
     plan.block_bytes = workspace > 0 ? plan.workspace_offset + workspace : lowering.temporary_bytes;
   });
   if (!found) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text))
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name,
+                                                       refusal.text.empty() ? "not supported" : refusal.text))
         .with_argument(refusal.argument);
   }
 }
@@ -297,10 +302,11 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
   }
   Refusal refusal;
   int32_t support = COMPUTE_SUPPORT_NONE;
-  const bool found = choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first, int64_t workspace_bytes) {
-    *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
-    support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
-  });
+  const bool found =
+      choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first, int64_t workspace_bytes) {
+        *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
+        support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
+      });
   if (!found) {
     *out_reason =
         fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text);

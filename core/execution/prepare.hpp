@@ -12,12 +12,12 @@
 
 namespace compute {
 
-// Prepares a call: lowers it, asks the plugin, packs operands whose layout it refuses, replaces intrinsics that it does not know, and prepares
-// every step. Throws UNSUPPORTED with the plugin's reason.
+// Prepares a call: lowers it, asks the plugin, packs operands whose layout it refuses, replaces intrinsics that it does
+// not know, and prepares every step. Throws UNSUPPORTED with the plugin's reason.
 struct PlanRequest {
   compute_device& device;
-  const OpCall* call = nullptr;     // an op, or …
-  const MapCall* map = nullptr;     // … an expression
+  const OpCall* call = nullptr;  // an op, or …
+  const MapCall* map = nullptr;  // … an expression
   const char* name = "";
   std::span<const OutputDesc> outputs{};
   std::span<const LoweringTarget::Output> output_layouts{};

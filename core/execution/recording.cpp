@@ -13,7 +13,8 @@ Recording::~Recording() {
   for (CallPlan* plan : plans) plan->release();
   for (const RecordedSlot& slot : slots) release_handle(slot.tensor);
   // Outputs that somebody still holds stay without values.
-  if (std::all_of(unfilled.begin(), unfilled.end(), [](const Buffer* made) { return made->references.load() == 1; })) has_values();
+  if (std::all_of(unfilled.begin(), unfilled.end(), [](const Buffer* made) { return made->references.load() == 1; }))
+    has_values();
   for (Buffer* buffer : buffers) buffer->release();
   compute_error_free(error);
 }
@@ -64,7 +65,8 @@ namespace {
 int32_t slot_of(Recording& recording, const Execution& execution, const StepScalar& scalar) {
   Tensor* tensor = nullptr;
   if (scalar.source == ScalarSource::kOperand) tensor = execution.operands[static_cast<size_t>(scalar.index)];
-  if (scalar.source == ScalarSource::kRunTimeAttribute) tensor = execution.run_time[static_cast<size_t>(scalar.index)].scalar;
+  if (scalar.source == ScalarSource::kRunTimeAttribute)
+    tensor = execution.run_time[static_cast<size_t>(scalar.index)].scalar;
   if (tensor == nullptr || tensor->kind != Tensor::Kind::kSlot) return -1;
   for (size_t i = 0; i < recording.slots.size(); ++i) {
     if (recording.slots[i].tensor == tensor && recording.slots[i].dtype == scalar.dtype) return static_cast<int32_t>(i);

@@ -41,7 +41,7 @@ enum : compute_dtype {
 constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
   std::array<DtypeInfo, kDtypeCount> table{};
 #define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, native_name, portable_name) \
-  static_assert(id == COMPUTE_DTYPE_##NAME);                                           \
+  static_assert(id == COMPUTE_DTYPE_##NAME);                                                         \
   table[id] = {#name, size_bytes, category_of(#category), kId_##computed_in};
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE

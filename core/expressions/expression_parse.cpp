@@ -281,8 +281,8 @@ class Parser {
     if (dtype != COMPUTE_DTYPE_NONE) return dtype;
     std::vector<std::string> known;
     for (compute_dtype d = 1; d < kDtypeCount; ++d) known.push_back(dtype_name(d));
-    fault(begin, word.empty() ? "expected a dtype"
-                              : "no dtype is called " + in_quotes(word) + did_you_mean(word, known));
+    fault(begin,
+          word.empty() ? "expected a dtype" : "no dtype is called " + in_quotes(word) + did_you_mean(word, known));
   }
 
   int32_t index(int32_t begin) {

@@ -46,7 +46,8 @@ const ExpressionTemplate& nextafter_template(compute_dtype dtype) {
     constexpr std::string_view kNames[] = {"x", "y"};
     return parse(nextafter_text(infinity), kNames);
   };
-  static const ExpressionTemplate &half = *new ExpressionTemplate(make("31744")), &bfloat = *new ExpressionTemplate(make("32640"));
+  static const ExpressionTemplate &half = *new ExpressionTemplate(make("31744")),
+                                  &bfloat = *new ExpressionTemplate(make("32640"));
   return dtype == COMPUTE_DTYPE_FLOAT16 ? half : bfloat;
 }
 

@@ -55,10 +55,10 @@ struct Step {
 
 /// How the kernel gets to a path.
 struct Way {
-  std::vector<Step> steps;     // in its order; each folder above the path and above each link, each link, what lies there
+  std::vector<Step> steps;  // in its order; each folder above the path and above each link, each link, what lies there
   std::filesystem::path whole;  // where it ends, without links
   bool is_there = true;
-  std::string problem;         // why it could not be followed
+  std::string problem;  // why it could not be followed
 };
 
 void put_before(std::vector<std::filesystem::path>& rest, const std::filesystem::path& path) {
@@ -209,8 +209,8 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 
 bool write_whole(const std::filesystem::path& path, std::string_view data) {
   static std::atomic<uint64_t> counter{0};
-  const std::string beside =
-      path.string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1)) + std::string(kPartialSuffix);
+  const std::string beside = path.string() + "." + std::to_string(::getpid()) + "." +
+                             std::to_string(counter.fetch_add(1)) + std::string(kPartialSuffix);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   bool written = false;
   {
@@ -225,7 +225,8 @@ bool write_whole(const std::filesystem::path& path, std::string_view data) {
 
 bool is_kept_name(std::string_view name, size_t digits, std::string_view suffix) noexcept {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return name.size() == digits + suffix.size() && name.ends_with(suffix) && std::all_of(name.begin(), name.end() - suffix.size(), is_digit);
+  return name.size() == digits + suffix.size() && name.ends_with(suffix) &&
+         std::all_of(name.begin(), name.end() - suffix.size(), is_digit);
 }
 
 bool is_partial_name(std::string_view name, size_t digits, std::string_view suffix) noexcept {
@@ -292,14 +293,16 @@ Trust Trust::of_process(bool is_privileged) {
 std::string Trust::judge(const struct stat& status, const std::string& what) const {
   if (everybody) return "";
   const uid_t owner = status.st_uid;
-  if (owner != 0 && owner != user && owner != neighbour && owner != root_seen_as) return what + " belongs to user " + std::to_string(owner) + remedy;
+  if (owner != 0 && owner != user && owner != neighbour && owner != root_seen_as)
+    return what + " belongs to user " + std::to_string(owner) + remedy;
   if (S_ISLNK(status.st_mode)) return "";  // nobody but its owner changes it; its mode says nothing
   // only their owners change what is in a folder with the sticky bit, as /tmp
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return "";
   const gid_t group = status.st_gid;
   // the group that a user has alone has the user's number
-  const bool is_own_group = group == 0 || (user && *user == group && ::getegid() == group) ||
-                            std::find(neighbour_groups.begin(), neighbour_groups.end(), group) != neighbour_groups.end();
+  const bool is_own_group =
+      group == 0 || (user && *user == group && ::getegid() == group) ||
+      std::find(neighbour_groups.begin(), neighbour_groups.end(), group) != neighbour_groups.end();
   const char* who = (status.st_mode & S_IWOTH) != 0                    ? "everybody"
                     : (status.st_mode & S_IWGRP) != 0 && !is_own_group ? "its group"
                                                                        : nullptr;
@@ -314,14 +317,17 @@ std::string Trust::judge_way(const std::filesystem::path& path, const struct sta
   Way way = way_to(path);
   if (!way.problem.empty()) return path.string() + " cannot be resolved: " + way.problem;
   if (opened != nullptr) {
-    const auto is_opened = [&](const struct stat& last) { return last.st_dev == opened->st_dev && last.st_ino == opened->st_ino; };
+    const auto is_opened = [&](const struct stat& last) {
+      return last.st_dev == opened->st_dev && last.st_ino == opened->st_ino;
+    };
     if (!way.is_there || !is_opened(way.steps.back().status)) return "it was replaced while it was looked at";
     way.steps.back().status = *opened;
   }
   for (auto step = way.steps.rbegin(); step != way.steps.rend(); ++step) {
     const bool is_link = S_ISLNK(step->status.st_mode), is_whole = step->path == way.whole;
     if (!base.empty() && !is_link && !is_whole && is_above(step->path, base)) continue;
-    const std::string reason = judge(step->status, is_whole ? "it" : (is_link ? "the link " : "") + step->path.string());
+    const std::string reason =
+        judge(step->status, is_whole ? "it" : (is_link ? "the link " : "") + step->path.string());
     if (!reason.empty()) return reason;
   }
   return "";
@@ -329,7 +335,9 @@ std::string Trust::judge_way(const std::filesystem::path& path, const struct sta
 
 std::string Trust::why_not(const std::filesystem::path& path) const { return judge_way(path, nullptr); }
 
-std::string Trust::why_not(const File& file, const std::filesystem::path& path) const { return judge_way(path, &file.status()); }
+std::string Trust::why_not(const File& file, const std::filesystem::path& path) const {
+  return judge_way(path, &file.status());
+}
 
 void Trust::believe_neighbours(const std::filesystem::path& file) {
   base = file.parent_path();

@@ -15,8 +15,8 @@
 
 namespace compute::files {
 
-/// True iff `error`, an errno, says that something has run out for now: descriptors, memory, processes. Asking again later may help, so
-/// nothing is concluded from it.
+/// True iff `error`, an errno, says that something has run out for now: descriptors, memory, processes. Asking again
+/// later may help, so nothing is concluded from it.
 bool is_shortage(int error) noexcept;
 
 /// An owned file descriptor.
@@ -81,8 +81,8 @@ class File {
 /// iterators of the standard library may end the process.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error);
 
-/// Makes `data` the contents of `path`: written beside and renamed, so that a reader sees all of it or none. False where that fails;
-/// nothing is left behind then. The folder must be there.
+/// Makes `data` the contents of `path`: written beside and renamed, so that a reader sees all of it or none. False
+/// where that fails; nothing is left behind then. The folder must be there.
 bool write_whole(const std::filesystem::path& path, std::string_view data);
 
 /// True iff `name` is `digits` lower-case hexadecimal digits and then `suffix`: what a cache calls its files.
@@ -101,21 +101,23 @@ uid_t effective_user() noexcept;
 /// Whether user 0 is among those that a text like /proc/self/uid_map maps into this process's user namespace.
 bool maps_root(std::string_view uid_map) noexcept;
 
-/// The user that root's files seem to belong to where root is not mapped, as in some sandboxes: the overflow user. Nothing where it is.
+/// The user that root's files seem to belong to where root is not mapped, as in some sandboxes: the overflow user.
+/// Nothing where it is.
 std::optional<uid_t> unmapped_root();
 
-/// Whom files are believed that become code or say what becomes code. Root and `user` may have written them, and nobody else.
+/// Whom files are believed that become code or say what becomes code. Root and `user` may have written them, and nobody
+/// else.
 struct Trust {
   bool everybody = false;                        // the user's word for it: COMPUTE_TRUST_ALL
   std::optional<uid_t> user = effective_user();  // as whom this process acts; nothing where his files do not count
   std::optional<uid_t> root_seen_as = unmapped_root();
-  std::optional<uid_t> neighbour;                // the owner of the library that asks: its code runs already
-  std::vector<gid_t> neighbour_groups;           // those that may write to that library or its folder
-  std::filesystem::path base;                    // that library's folder: what lies above it is in its owner's hands already
-  std::string remedy;                            // ends each reason
+  std::optional<uid_t> neighbour;       // the owner of the library that asks: its code runs already
+  std::vector<gid_t> neighbour_groups;  // those that may write to that library or its folder
+  std::filesystem::path base;           // that library's folder: what lies above it is in its owner's hands already
+  std::string remedy;                   // ends each reason
 
-  /// Of this process: its effective user. `is_privileged`: it has more rights than whoever started it; a user's own files count only where
-  /// the process has become that user.
+  /// Of this process: its effective user. `is_privileged`: it has more rights than whoever started it; a user's own
+  /// files count only where the process has become that user.
   static Trust of_process(bool is_privileged);
 
   /// Takes the owner of the library at `file`, and the groups that may write to it, for neighbours.
@@ -124,8 +126,8 @@ struct Trust {
   /// Why something with that status is not believed; empty where it is.
   std::string why_not(const struct stat& status) const;
 
-  /// The same for what lies at `path`, each link on the way to it, and each folder above it and above the links; names the one that is at
-  /// fault. What does not exist yet is judged by the folder in which it would be made.
+  /// The same for what lies at `path`, each link on the way to it, and each folder above it and above the links; names
+  /// the one that is at fault. What does not exist yet is judged by the folder in which it would be made.
   std::string why_not(const std::filesystem::path& path) const;
 
   /// The same for a file that was opened at `path`: that very file is judged, whatever lies there by now.

@@ -82,15 +82,16 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
       throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called {}\n{}", in_quotes(name),
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
-    write_list(attributes, capacity, static_cast<int64_t>(entry->properties.size()), "attributes", out_count, [&](int64_t i) {
-      compute_device_attribute value{};
-      const auto& [name, text] = entry->properties[static_cast<size_t>(i)];
-      value.name = name.c_str();
-      value.name_size = static_cast<int64_t>(name.size());
-      value.value = text.c_str();
-      value.value_size = static_cast<int64_t>(text.size());
-      return value;
-    });
+    write_list(attributes, capacity, static_cast<int64_t>(entry->properties.size()), "attributes", out_count,
+               [&](int64_t i) {
+                 compute_device_attribute value{};
+                 const auto& [name, text] = entry->properties[static_cast<size_t>(i)];
+                 value.name = name.c_str();
+                 value.name_size = static_cast<int64_t>(name.size());
+                 value.value = text.c_str();
+                 value.value_size = static_cast<int64_t>(text.size());
+                 return value;
+               });
   });
 }
 

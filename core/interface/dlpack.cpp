@@ -24,13 +24,20 @@ struct DtypeCode {
 };
 
 constexpr DtypeCode kCodes[] = {
-    {COMPUTE_DTYPE_BOOL, kDlBool, 8},          {COMPUTE_DTYPE_INT8, kDlInt, 8},
-    {COMPUTE_DTYPE_INT16, kDlInt, 16},         {COMPUTE_DTYPE_INT32, kDlInt, 32},
-    {COMPUTE_DTYPE_INT64, kDlInt, 64},         {COMPUTE_DTYPE_UINT8, kDlUint, 8},
-    {COMPUTE_DTYPE_UINT16, kDlUint, 16},       {COMPUTE_DTYPE_UINT32, kDlUint, 32},
-    {COMPUTE_DTYPE_UINT64, kDlUint, 64},       {COMPUTE_DTYPE_FLOAT16, kDlFloat, 16},
-    {COMPUTE_DTYPE_BFLOAT16, kDlBfloat, 16},   {COMPUTE_DTYPE_FLOAT32, kDlFloat, 32},
-    {COMPUTE_DTYPE_FLOAT64, kDlFloat, 64},     {COMPUTE_DTYPE_COMPLEX64, kDlComplex, 64},
+    {COMPUTE_DTYPE_BOOL, kDlBool, 8},
+    {COMPUTE_DTYPE_INT8, kDlInt, 8},
+    {COMPUTE_DTYPE_INT16, kDlInt, 16},
+    {COMPUTE_DTYPE_INT32, kDlInt, 32},
+    {COMPUTE_DTYPE_INT64, kDlInt, 64},
+    {COMPUTE_DTYPE_UINT8, kDlUint, 8},
+    {COMPUTE_DTYPE_UINT16, kDlUint, 16},
+    {COMPUTE_DTYPE_UINT32, kDlUint, 32},
+    {COMPUTE_DTYPE_UINT64, kDlUint, 64},
+    {COMPUTE_DTYPE_FLOAT16, kDlFloat, 16},
+    {COMPUTE_DTYPE_BFLOAT16, kDlBfloat, 16},
+    {COMPUTE_DTYPE_FLOAT32, kDlFloat, 32},
+    {COMPUTE_DTYPE_FLOAT64, kDlFloat, 64},
+    {COMPUTE_DTYPE_COMPLEX64, kDlComplex, 64},
     {COMPUTE_DTYPE_COMPLEX128, kDlComplex, 128},
 };
 
@@ -39,7 +46,8 @@ compute_dtype dtype_of(const DLDataType& type) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{}: managed->dl_tensor.dtype: no dtype has code {}, {} bits and {} lanes", kFrom, type.code, type.bits, type.lanes));
+              fmt::format("{}: managed->dl_tensor.dtype: no dtype has code {}, {} bits and {} lanes", kFrom, type.code,
+                          type.bits, type.lanes));
 }
 
 void call_deleter(void*, void* user_data) {
@@ -86,10 +94,11 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     require_not_null(managed, "managed");
     const Running running;
     if (managed->version.major != 1) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}: managed->version is {}.{}; 1.x is understood", kFrom, managed->version.major, managed->version.minor));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: managed->version is {}.{}; 1.x is understood", kFrom,
+                                                         managed->version.major, managed->version.minor));
     }
-    if (managed->deleter == delete_export) {  // one of ours comes home: it shares its buffer, and with it hazards and overlaps
+    if (managed->deleter ==
+        delete_export) {  // one of ours comes home: it shares its buffer, and with it hazards and overlaps
       self_import(managed, out_tensor);
       return;
     }
@@ -103,8 +112,8 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
     auto* data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(given.data) + given.byte_offset);
     const bool read_only = (managed->flags & kDlReadOnly) != 0;
     if (given.device.device_type == kDlCpu || given.device.device_type == kDlPinnedHost) {
-      *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data, read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
-                                     call_deleter, managed);
+      *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data,
+                                     read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, call_deleter, managed);
       return;
     }
     const auto settled = settled_strides(shape, given.strides);
@@ -136,17 +145,20 @@ compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, com
       return;
     }
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}", kFrom, given.device.device_type));
+                fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}",
+                            kFrom, given.device.device_type));
   });
 }
 
-compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, DLManagedTensorVersioned** out_managed) {
+compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream,
+                                        DLManagedTensorVersioned** out_managed) {
   if (out_managed != nullptr) *out_managed = nullptr;
   return guard([&] {
     require_not_null(out_managed, "out_managed");
     Tensor& self = checked(tensor);
     const Running running;
-    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kTo));
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kTo));
     Device& device = self.buffer->device;
     DLDevice place = {kDlCpu, 0};
     uint8_t* base = nullptr;
@@ -156,7 +168,8 @@ compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream, 
     } else {
       device.require_usable();
       if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
-        throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} exports no memory; move the tensor to cpu", kTo, device.name));
+        throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                    fmt::format("{}: {} exports no memory; move the tensor to cpu", kTo, device.name));
       }
       device.check(device.native.dlpack_device(&place.device_type, &place.device_id));
       uint64_t handle = 0;

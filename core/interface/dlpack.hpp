@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack 1.x, declared here so that nobody needs its header. Layouts are those of https://dmlc.github.io/dlpack; asserted below.
+// DLPack 1.x, declared here so that nobody needs its header. Layouts are those of https://dmlc.github.io/dlpack;
+// asserted below.
 #pragma once
 
 #include <cstddef>

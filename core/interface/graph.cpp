@@ -21,8 +21,9 @@ compute_error* compute_graph_begin(compute_stream* stream) {
     const Running running;
     self.device.require_usable();
     if (self.is_borrowed()) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("the default stream of {}, which others use, records no graphs; make a stream",
-                                                         self.device.name));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("the default stream of {}, which others use, records no graphs; make a stream",
+                              self.device.name));
     }
     auto recording = std::make_unique<Recording>();
     std::lock_guard guard(self.timeline.lock);
@@ -52,8 +53,8 @@ compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_gra
     std::unique_ptr<compute_graph, Release> graph(new compute_graph(self.device));
     graph->recording = std::move(recording);
     for (const RecordedSlot& slot : graph->recording->slots) {
-      const ScalarBits bits =
-          convert_scalar(scalar_from_memory(slot.tensor->dtype, slot.tensor->bits.data()), slot.tensor->dtype, slot.dtype);
+      const ScalarBits bits = convert_scalar(scalar_from_memory(slot.tensor->dtype, slot.tensor->bits.data()),
+                                             slot.tensor->dtype, slot.dtype);
       auto& value = graph->slot_values.emplace_back();
       std::memcpy(value.data(), bits.bits, 16);
     }
@@ -68,8 +69,8 @@ compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream) {
     const Running running;
     self.device.require_usable();
     if (stream != nullptr && &checked(stream).device != &self.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                  fmt::format("the graph was recorded on {}, the stream is on {}", self.device.name, stream->device.name));
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("the graph was recorded on {}, the stream is on {}",
+                                                             self.device.name, stream->device.name));
     }
     Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(self.device);
     if (timeline.recording.load() != nullptr) {

@@ -17,7 +17,8 @@ struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
     if (plugin_kernel == 0 || device.health.load() == COMPUTE_HEALTH_FORKED) return;
     for (compute::Timeline* timeline : compute::timelines_of(device)) {
       try {
-        if (!timeline->immediate && timeline->submitted() > 0) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
+        if (!timeline->immediate && timeline->submitted() > 0)
+          timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
       } catch (...) {
         // The plugin takes no mark: there is nothing to wait for.
       }
@@ -43,8 +44,9 @@ compute_string string_in(const char* data, int64_t size, const char* name) {
   if (data == nullptr && size == 0) return {nullptr, 0};
   if (data != nullptr && size == -1) return string_of(data);
   if (data == nullptr || size < 1) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
-                                                            data != nullptr ? "set" : "NULL", size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
+                            data != nullptr ? "set" : "NULL", size));
   }
   return {data, size};
 }
@@ -53,15 +55,17 @@ compute_string string_in(const char* data, int64_t size, const char* name) {
 void shorten(std::string& message, const char* given) {
   const std::string whole = printable_lines(given), shown = printable(given);
   if (whole == shown) return;
-  for (size_t at = 0; (at = message.find(whole, at)) != std::string::npos; at += shown.size()) message.replace(at, whole.size(), shown);
+  for (size_t at = 0; (at = message.find(whole, at)) != std::string::npos; at += shown.size())
+    message.replace(at, whole.size(), shown);
 }
 
 }  // namespace
 
 extern "C" {
 
-compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source, const char* name,
-                                      const compute_kernel_options* options, compute_kernel** out_kernel) {
+compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source,
+                                      const char* name, const compute_kernel_options* options,
+                                      compute_kernel** out_kernel) {
   if (out_kernel != nullptr) *out_kernel = nullptr;
   return guard([&] {
     require_not_null(out_kernel, "out_kernel");
@@ -73,14 +77,15 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     self.require_usable();
     compute_kernel_options given{};
     if (options != nullptr) given = read_sized(options, "options");
-    const compute_string compiler_options = string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
+    const compute_string compiler_options =
+        string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
     struct Release {
       void operator()(compute_kernel* kernel) const { release_handle(kernel); }
     };
     std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
     if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {} on {}: the device takes no kernels as source text",
+                                                         printable(name), self.name));
     }
     kernel->name = printable(name);
     compute_plugin_kernel_source text{};
@@ -113,35 +118,38 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     if (argument_count > 0) require_not_null(arguments, "arguments");
     const compute_launch shape = read_sized(launch, "launch");
     if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given", self.name,
-                                                              self.info.argument_count, argument_count));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
+                                                              self.name, self.info.argument_count, argument_count));
     }
     int64_t items = 1;
     for (int i = 0; i < 3; ++i) {
       const auto refuse = [&](compute_error_code code, const char* why) {
-        throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", self.name, i, shape.groups[i], shape.group_size[i], why));
+        throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", self.name, i, shape.groups[i],
+                                      shape.group_size[i], why));
       };
       if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
-      if (__builtin_mul_overflow(items, shape.groups[i], &items) || __builtin_mul_overflow(items, shape.group_size[i], &items)) {
+      if (__builtin_mul_overflow(items, shape.groups[i], &items) ||
+          __builtin_mul_overflow(items, shape.group_size[i], &items)) {
         refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
       }
     }
     const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
     if (self.info.max_group_size > 0 && group_items > self.info.max_group_size) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("kernel {}: group of {}; at most {} here", self.name, group_items, self.info.max_group_size));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group of {}; at most {} here", self.name,
+                                                              group_items, self.info.max_group_size));
     }
     if (shape.local_memory_bytes < 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("kernel {}: local_memory_bytes is {}, below 0", self.name, shape.local_memory_bytes));
     }
     if (stream != nullptr && &checked(stream).device != &self.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}", self.name,
-                                                             self.device.name, stream->device.name));
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}",
+                                                             self.name, self.device.name, stream->device.name));
     }
     Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(self.device);
     if (timeline.recording.load() != nullptr) {
-      Error error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {}: user kernels are not recorded in graphs", self.name));
+      Error error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("kernel {}: user kernels are not recorded in graphs", self.name));
       note_recording_error(timeline, error);
       throw error;
     }
@@ -158,12 +166,14 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
         case COMPUTE_ARGUMENT_TENSOR: {
           Tensor& tensor = checked(argument.tensor);
           if (tensor.buffer == nullptr || &tensor.buffer->device != &self.device) {
-            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: argument {} is not on {}", self.name, i, self.device.name))
+            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
+                        fmt::format("kernel {}: argument {} is not on {}", self.name, i, self.device.name))
                 .with_argument(static_cast<int32_t>(i));
           }
           if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
             throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", self.name, i, argument.access))
+                        fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", self.name, i,
+                                    argument.access))
                 .with_argument(static_cast<int32_t>(i));
           }
           const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
@@ -175,20 +185,23 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
         }
         case COMPUTE_ARGUMENT_VALUE:
           if (argument.value == nullptr || argument.value_size < 1) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: argument {} has no value", self.name, i));
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("kernel {}: argument {} has no value", self.name, i));
           }
           value.value = argument.value;
           break;
         case COMPUTE_ARGUMENT_LOCAL_MEMORY:
           if (argument.value_size < 1) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("kernel {}: argument {} has {} bytes of local memory", self.name, i, argument.value_size))
+            throw Error(
+                COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("kernel {}: argument {} has {} bytes of local memory", self.name, i, argument.value_size))
                 .with_argument(static_cast<int32_t>(i));
           }
           break;
         default:
           throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", self.name, i, argument.kind));
+                      fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", self.name, i,
+                                  argument.kind));
       }
       values.push_back(value);
     }

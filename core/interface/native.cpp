@@ -51,7 +51,8 @@ compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* ou
     require_not_null(out_offset_bytes, "out_offset_bytes");
     Tensor& self = checked(tensor);
     const Running running;
-    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_native_handle: a scalar has no memory");
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_native_handle: a scalar has no memory");
     Device& device = self.buffer->device;
     require_native(device, device.native.has_buffer_handle(), "memory");
     if (self.element_count == 0) return;  // without elements there is no memory

@@ -37,15 +37,16 @@ struct PlannedOperand {
 
   bool operator==(const PlannedOperand&) const = default;
   bool is_like(const compute::Tensor& tensor) const {
-    return dtype == tensor.dtype && is_value == (tensor.kind != compute::Tensor::Kind::kMemory) && is_weak == tensor.weak &&
+    return dtype == tensor.dtype && is_value == (tensor.kind != compute::Tensor::Kind::kMemory) &&
+           is_weak == tensor.weak &&
            std::equal(dims.begin(), dims.end(), tensor.shape(), tensor.shape() + 2 * tensor.rank);
   }
   std::string text() const {
     if (dtype == COMPUTE_DTYPE_NONE) return "NULL";
     if (is_value) return fmt::format("a {}scalar of {}", is_weak ? "weak " : "", compute::dtype_name(dtype));
     const std::span<const int64_t> all(dims);
-    return fmt::format("{} {} with strides {}", compute::dtype_name(dtype), compute::shape_text(all.first(all.size() / 2)),
-                       compute::shape_text(all.last(all.size() / 2)));
+    return fmt::format("{} {} with strides {}", compute::dtype_name(dtype),
+                       compute::shape_text(all.first(all.size() / 2)), compute::shape_text(all.last(all.size() / 2)));
   }
 };
 
@@ -74,9 +75,10 @@ struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
 
   void require_counts(int64_t inputs, int64_t scalars, int64_t outputs) const {
     if (inputs == input_count && scalars == scalar_count && outputs == parsed.output_count()) return;
-    throw compute::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                         fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given", input_count,
-                                     scalar_count, parsed.output_count(), inputs, scalars, outputs));
+    throw compute::Error(
+        COMPUTE_ERROR_INVALID_ARGUMENT,
+        fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given",
+                    input_count, scalar_count, parsed.output_count(), inputs, scalars, outputs));
   }
 };
 
@@ -113,7 +115,8 @@ compute_op_info info_of(const OpSchema& schema) {
   return info;
 }
 
-void require_like(const compute_plan& plan, const char* role, size_t index, const Tensor* tensor, const PlannedOperand& planned) {
+void require_like(const compute_plan& plan, const char* role, size_t index, const Tensor* tensor,
+                  const PlannedOperand& planned) {
   if (tensor == nullptr ? planned.dtype == COMPUTE_DTYPE_NONE : planned.is_like(*tensor)) return;
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
               fmt::format("{}: {} {} is {}, the plan is for {}", plan.op.name, role, index,
@@ -141,8 +144,9 @@ class SpecifiedOperands {
       operand.is_scalar = (flags & COMPUTE_SPEC_SCALAR) != 0;
       operand.weak = (flags & COMPUTE_SPEC_WEAK) != 0;
       if (operand.is_scalar ? spec.rank != 0 : operand.weak) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}]: {}", name, i,
-                                                                operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
+        throw Error(
+            COMPUTE_ERROR_INVALID_ARGUMENT,
+            fmt::format("{}[{}]: {}", name, i, operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
       }
       operand.rank = spec.rank;
       operand.shape = spec.shape;
@@ -177,18 +181,21 @@ class Answer {
     require_not_null(out_workspace_bytes_, "out_workspace_bytes");
   }
 
-  // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the output.
-  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map, const std::vector<OutputDesc>& outputs,
-           std::span<const OperandDesc> given) const {
+  // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the
+  // output.
+  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map,
+           const std::vector<OutputDesc>& outputs, std::span<const OperandDesc> given) const {
     std::vector<std::vector<int64_t>> strides;
     std::vector<LoweringTarget::Output> layouts;
     for (const OutputDesc& output : outputs) strides.push_back(row_major_strides(output.shape));
     for (size_t i = 0; i < outputs.size(); ++i) {
       const bool is_given = i < given.size() && given[i].dtype != COMPUTE_DTYPE_NONE;
-      if (is_given && (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
-                                shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
+      if (is_given &&
+          (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
+        throw Error(
+            COMPUTE_ERROR_INVALID_ARGUMENT,
+            fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
+                        shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
       }
       const std::span<const int64_t> own(strides[i]);
       layouts.push_back({outputs[i].dtype, outputs[i].shape, is_given ? std::span(given[i].strides, own.size()) : own});
@@ -258,9 +265,8 @@ compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_in
 compute_error* compute_op_run(const compute_op* op, compute_stream* stream, const compute_attribute* attributes,
                               int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                               compute_tensor** outputs, int64_t output_count) {
-  return guard([&] {
-    run_op(schema_of(op), stream, attributes, attribute_count, inputs, input_count, outputs, output_count);
-  });
+  return guard(
+      [&] { run_op(schema_of(op), stream, attributes, attribute_count, inputs, input_count, outputs, output_count); });
 }
 
 compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
@@ -304,8 +310,9 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
       }
       for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
         const OutputDesc& made = plan->prepared->outputs[i];
-        plan->outputs.push_back(outputs[i] != nullptr ? PlannedOperand(*outputs[i])
-                                                      : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+        plan->outputs.push_back(outputs[i] != nullptr
+                                    ? PlannedOperand(*outputs[i])
+                                    : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
       }
       *out_plan = plan.release();
     });
@@ -318,16 +325,17 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, cons
   return guard([&] {
     compute_plan& self = checked(plan);
     named_call(self.op.name.c_str(), stream, [&] {
-      if (input_count != static_cast<int64_t>(self.inputs.size()) || output_count != static_cast<int64_t>(self.outputs.size())) {
+      if (input_count != static_cast<int64_t>(self.inputs.size()) ||
+          output_count != static_cast<int64_t>(self.outputs.size())) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name, self.inputs.size(),
-                                self.outputs.size(), input_count, output_count));
+                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name,
+                                self.inputs.size(), self.outputs.size(), input_count, output_count));
       }
       if (input_count > 0) require_not_null(inputs, "inputs");
       if (output_count > 0) require_not_null(outputs, "outputs");
       if (stream != nullptr && &checked(stream).device != &self.device) {
-        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name,
-                                                               self.device.name, stream->device.name));
+        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}",
+                                                               self.op.name, self.device.name, stream->device.name));
       }
       for (size_t i = 0; i < self.inputs.size(); ++i) {
         require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
@@ -369,7 +377,8 @@ compute_error* compute_expression_parse(const char* text, const char* const* inp
       return views;
     };
     auto expression = std::make_unique<compute_expression>();
-    expression->parsed = parse(text, names(input_names, input_count, "input_names"), names(scalar_names, scalar_count, "scalar_names"));
+    expression->parsed =
+        parse(text, names(input_names, input_count, "input_names"), names(scalar_names, scalar_count, "scalar_names"));
     expression->input_count = input_count;
     expression->scalar_count = scalar_count;
     *out_expression = expression.release();
@@ -392,8 +401,8 @@ int32_t compute_expression_output_count(const compute_expression* expression) {
 }
 
 compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
-                           int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count, compute_tensor** outputs,
-                           int64_t output_count) {
+                           int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count,
+                           compute_tensor** outputs, int64_t output_count) {
   return guard([&] {
     compute_expression& self = checked(expression);
     named_call("map", stream, [&] {
@@ -404,7 +413,8 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
       SmallVector<Tensor*, 8> operands;
       for (int64_t i = 0; i < input_count; ++i) {
         if (inputs[i] == nullptr) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: input {} is NULL", i)).with_argument(static_cast<int32_t>(i));
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: input {} is NULL", i))
+              .with_argument(static_cast<int32_t>(i));
         }
         operands.push_back(&checked(inputs[i]));
       }
@@ -424,8 +434,9 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
   });
 }
 
-compute_error* compute_map_query(compute_device* device, compute_expression* expression, const compute_tensor_spec* inputs,
-                                 int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
+compute_error* compute_map_query(compute_device* device, compute_expression* expression,
+                                 const compute_tensor_spec* inputs, int64_t input_count,
+                                 const compute_tensor_spec* scalars, int64_t scalar_count,
                                  const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
                                  compute_text** out_reason, int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
@@ -452,7 +463,8 @@ compute_error* compute_map_query(compute_device* device, compute_expression* exp
         if (output.dtype == COMPUTE_DTYPE_NONE) continue;
         call.wanted_shape = output.extents();
       }
-      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; })) call.wanted = wanted;
+      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
+        call.wanted = wanted;
       answer.ask(self, "map", nullptr, &call, infer(call), given.all());
     });
   });

@@ -59,9 +59,10 @@ std::string placement_text() {
   for (Device* device : open_devices()) {
     const DeviceCounters& counters = device->counters;
     if (device->is_host) continue;
-    text += fmt::format("{}: {} transfers to it ({} bytes), {} from it ({} bytes), {} of them implicit; {} ops fell back to cpu\n",
-                        device->name, counters.to_device.load(), counters.to_device_bytes.load(), counters.from_device.load(),
-                        counters.from_device_bytes.load(), counters.implicit.load(), counters.ops_fallback.load());
+    text += fmt::format(
+        "{}: {} transfers to it ({} bytes), {} from it ({} bytes), {} of them implicit; {} ops fell back to cpu\n",
+        device->name, counters.to_device.load(), counters.to_device_bytes.load(), counters.from_device.load(),
+        counters.from_device_bytes.load(), counters.implicit.load(), counters.ops_fallback.load());
   }
   return text;
 }
@@ -70,14 +71,21 @@ std::string placement_json() {
   JsonWriter out;
   out.begin_object().key("ops").begin_array();
   for (const PlacementRow& row : placement_rows()) {
-    out.begin_object().field("device", row.device).field("op", row.op).field("how", row.how).field("runs", row.runs).end_object();
+    out.begin_object()
+        .field("device", row.device)
+        .field("op", row.op)
+        .field("how", row.how)
+        .field("runs", row.runs)
+        .end_object();
   }
   out.end_array().key("devices").begin_array();
   for (Device* device : open_devices()) {
     const DeviceCounters& counters = device->counters;
     out.begin_object().field("name", device->name);
-    out.field("transfers_to_device", counters.to_device.load()).field("transfers_to_device_bytes", counters.to_device_bytes.load());
-    out.field("transfers_from_device", counters.from_device.load()).field("transfers_from_device_bytes", counters.from_device_bytes.load());
+    out.field("transfers_to_device", counters.to_device.load())
+        .field("transfers_to_device_bytes", counters.to_device_bytes.load());
+    out.field("transfers_from_device", counters.from_device.load())
+        .field("transfers_from_device_bytes", counters.from_device_bytes.load());
     out.field("transfers_implicit", counters.implicit.load()).field("mirror_hits", counters.mirror_hits.load());
     out.field("ops_fallback", counters.ops_fallback.load()).end_object();
   }
@@ -169,7 +177,8 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
   if (out_drained != nullptr) *out_drained = 0;
   return guard([&] {
     require_not_null(out_drained, "out_drained");
-    if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+    if (timeout_ns < 0)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
     *out_drained = shut_down_library(timeout_ns) ? 1 : 0;
   });
 }

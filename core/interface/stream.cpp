@@ -17,7 +17,8 @@ namespace {
 // Waiting, querying and recording events make no sense on a stream whose work is being recorded.
 void require_not_recording(const Timeline& timeline, const char* what) {
   if (timeline.recording.load(std::memory_order_relaxed) != nullptr) {
-    Error error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{} is not possible while the stream is recording a graph", what));
+    Error error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{} is not possible while the stream is recording a graph", what));
     note_recording_error(const_cast<Timeline&>(timeline), error);
     throw error;
   }
@@ -44,7 +45,8 @@ compute_stream::~compute_stream() {
 
 extern "C" {
 
-compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options, compute_stream** out_stream) {
+compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options,
+                                     compute_stream** out_stream) {
   if (out_stream != nullptr) *out_stream = nullptr;
   return guard([&] {
     require_not_null(out_stream, "out_stream");
@@ -71,8 +73,10 @@ compute_error* compute_device_default_stream(compute_device* device, compute_str
     const Running running;
     self.require_usable();
     if (self.immediate) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{} has a default stream for each thread, whose work is complete when a call returns; give NULL", self.name));
+      throw Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          fmt::format("{} has a default stream for each thread, whose work is complete when a call returns; give NULL",
+                      self.name));
     }
     *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
   });
@@ -100,7 +104,8 @@ compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout
   return guard([&] {
     const Running running;
     require_not_null(out_reached, "out_reached");
-    if (timeout_ns < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+    if (timeout_ns < 0)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
     compute_stream& self = usable(stream, "compute_stream_wait_until");
     const uint64_t number = self.timeline.submitted();
     *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
@@ -147,7 +152,8 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
   });
 }
 
-compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options, compute_event** out_event) {
+compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options,
+                                    compute_event** out_event) {
   if (out_event != nullptr) *out_event = nullptr;
   return guard([&] {
     const Running running;

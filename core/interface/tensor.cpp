@@ -83,11 +83,13 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
     }
     found.reset(buffer);
     if (it->second.begin > begin || it->first < end) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}: the range overlaps a wrapped one without lying inside it; wrap the larger one first", who));
+      throw Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          fmt::format("{}: the range overlaps a wrapped one without lying inside it; wrap the larger one first", who));
     }
     if (buffer->promise != promise) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the range is wrapped already, with another promise", who));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: the range is wrapped already, with another promise", who));
     }
     return found;
   }
@@ -114,8 +116,8 @@ Tensor* empty_tensor(const char* who, compute_device* device, compute_dtype dtyp
 
 namespace compute {
 
-Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides, void* data,
-                         int32_t promise, compute_deleter deleter, void* user_data) {
+Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides,
+                         void* data, int32_t promise, compute_deleter deleter, void* user_data) {
   const int64_t size = dtype_size(dtype);
   const int64_t alignment = is_complex(dtype) ? size / 2 : size;
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
@@ -127,7 +129,8 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
   const auto address = reinterpret_cast<uintptr_t>(data);
   std::unique_ptr<Deleter> last_use;
   if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
-  BufferReference buffer = wrap_range(who, address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
+  BufferReference buffer =
+      wrap_range(who, address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
   const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
   Tensor* tensor = new Tensor(std::move(buffer), dtype, shape, used, offset);
   if (last_use != nullptr) add_deleter(*tensor->buffer, std::move(last_use));  // nothing fails from here on
@@ -137,7 +140,8 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
 void forget_wrapped(const Buffer& buffer) noexcept {
   WrappedRanges& ranges = wrapped_ranges();
   std::lock_guard guard(ranges.mutex);
-  const auto found = ranges.by_end.find(static_cast<uintptr_t>(buffer.handle) + static_cast<uintptr_t>(buffer.size_bytes));
+  const auto found =
+      ranges.by_end.find(static_cast<uintptr_t>(buffer.handle) + static_cast<uintptr_t>(buffer.size_bytes));
   if (found != ranges.by_end.end() && found->second.buffer == &buffer) ranges.by_end.erase(found);
 }
 
@@ -204,8 +208,8 @@ compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dt
   });
 }
 
-compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape, const int64_t* strides, void* data,
-                                        int32_t promise, compute_deleter deleter, void* user_data,
+compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape, const int64_t* strides,
+                                        void* data, int32_t promise, compute_deleter deleter, void* user_data,
                                         compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
@@ -214,7 +218,8 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
     const Running running;
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     if (promise < COMPUTE_WRAP_IMMUTABLE || promise > COMPUTE_WRAP_EXPOSED) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
     }
     if (count > 0) require_not_null(data, "data");
     *out_tensor = wrap_host_memory(kName, dtype, as_span(shape, rank), strides, data, promise, deleter, user_data);
@@ -233,7 +238,8 @@ compute_error* compute_tensor_touch(compute_tensor* tensor) {
   });
 }
 
-compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak, compute_tensor** out_tensor) {
+compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
+                                     compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");

@@ -32,20 +32,22 @@ void check_size(const char* who, const Tensor& tensor, int64_t size_bytes) {
 }
 
 void require_writable(const char* who, const Tensor& tensor) {
-  if (tensor.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar cannot be written", who));
+  if (tensor.buffer == nullptr)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar cannot be written", who));
   if (tensor.buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is over immutable memory", who));
   }
   if (overlaps_itself(tensor)) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: strides {} make elements of shape {} share memory", who, shape_text(tensor.strides_span()),
-                            shape_text(tensor.shape_span())));
+                fmt::format("{}: strides {} make elements of shape {} share memory", who,
+                            shape_text(tensor.strides_span()), shape_text(tensor.shape_span())));
   }
 }
 
 void require_not_recording(const char* who, const Timeline& timeline) {
   if (timeline.recording.load(std::memory_order_relaxed) == nullptr) return;
-  Error error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: not possible while the stream is recording a graph", who));
+  Error error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("{}: not possible while the stream is recording a graph", who));
   note_recording_error(const_cast<Timeline&>(timeline), error);
   throw error;
 }
@@ -163,8 +165,8 @@ void write(Tensor& tensor, const void* src, HostSide side = HostSide::kPageable)
   copy_into(*packed, tensor, timeline);
 }
 
-// A row-major tensor on `device` with the elements of `tensor`, which is elsewhere. The copy is queued, not waited for, where one of
-// the two is the host.
+// A row-major tensor on `device` with the elements of `tensor`, which is elsewhere. The copy is queued, not waited for,
+// where one of the two is the host.
 Tensor* move(Tensor& tensor, Device& device) {
   if (tensor.buffer == nullptr) {
     TensorReference made(make_tensor(device, tensor.dtype, {}, &default_timeline(device)));
@@ -225,8 +227,8 @@ Tensor* move(Tensor& tensor, Device& device) {
   return made.release();
 }
 
-// A row-major copy of a tensor that the host cannot address: in pinned memory where its device has some, so that it takes one copy by
-// the device.
+// A row-major copy of a tensor that the host cannot address: in pinned memory where its device has some, so that it
+// takes one copy by the device.
 class HostCopy {
  public:
   explicit HostCopy(const Tensor& tensor) {
@@ -284,8 +286,8 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   int64_t begin = 0, end = 0;
   tensor.byte_range(&begin, &end);
   const compute_plugin_operand place = operand_at(buffer, begin);
-  const int32_t direction =
-      ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) | ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
+  const int32_t direction = ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) |
+                            ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
   compute_error* error = device.table.memory_map(0, place, end - begin, direction, &mapping.plugin_map);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);
@@ -340,7 +342,8 @@ compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int
   });
 }
 
-compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes, compute_stream* stream) {
+compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes,
+                                         compute_stream* stream) {
   return guard([&] {
     constexpr const char* kName = "compute_tensor_read_async";
     Tensor& self = checked(tensor);
@@ -350,10 +353,11 @@ compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int6
     require_not_recording(kName, queue.timeline);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
-    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar is read by compute_tensor_read", kName));
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar is read by compute_tensor_read", kName));
     if (&self.buffer->device != &queue.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName, device_of(self).name,
-                                                             queue.device.name));
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
+                                                             device_of(self).name, queue.device.name));
     }
     queue.device.require_usable();
     if (queue.device.is_host) bring_home(*self.buffer);
@@ -362,7 +366,8 @@ compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int6
   });
 }
 
-compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes, compute_stream* stream) {
+compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes,
+                                          compute_stream* stream) {
   return guard([&] {
     constexpr const char* kName = "compute_tensor_write_async";
     Tensor& self = checked(tensor);
@@ -374,8 +379,8 @@ compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* sr
     if (size_bytes == 0) return;
     require_not_null(src, "src");
     if (&self.buffer->device != &queue.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName, device_of(self).name,
-                                                             queue.device.name));
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
+                                                             device_of(self).name, queue.device.name));
     }
     queue.device.require_usable();
     if (queue.device.is_host) bring_home(*self.buffer);
@@ -416,10 +421,12 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     Tensor& self = checked(tensor);
     const Running running;
     if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
     }
     const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
-    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));
     if (writes) require_writable(kName, self);
     if (self.element_count == 0) return;
     Buffer& buffer = *self.buffer;
@@ -456,7 +463,8 @@ compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
     {
       std::lock_guard guard(mappings().mutex);
       const auto [first, last] = mappings().by_address.equal_range(data);
-      const auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second.tensor.get() == &self; });
+      const auto found =
+          std::find_if(first, last, [&](const auto& entry) { return entry.second.tensor.get() == &self; });
       if (found == last) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                     fmt::format("compute_tensor_unmap: {} is not mapped for this tensor", fmt::ptr(data)));

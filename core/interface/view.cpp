@@ -15,18 +15,22 @@ namespace {
 
 using Dims = std::array<int64_t, COMPUTE_MAX_RANK>;
 
-std::span<const int64_t> as_span(const Dims& values, int32_t rank) { return {values.data(), static_cast<size_t>(rank)}; }
+std::span<const int64_t> as_span(const Dims& values, int32_t rank) {
+  return {values.data(), static_cast<size_t>(rank)};
+}
 
 // A tensor that has memory to be viewed.
 const Tensor& viewed(compute_tensor* tensor, const char* who) {
   const Tensor& self = checked(tensor);
-  if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no views", who));
+  if (self.buffer == nullptr)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no views", who));
   return self;
 }
 
 void require_rank(const char* who, int32_t rank, const Tensor& tensor) {
   if (rank != tensor.rank) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: rank {} was given for a tensor of rank {}", who, rank, tensor.rank));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: rank {} was given for a tensor of rank {}", who, rank, tensor.rank));
   }
 }
 
@@ -83,14 +87,16 @@ bool reshape_strides(const Tensor& tensor, std::span<const int64_t> shape, Dims&
 
 extern "C" {
 
-compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, const int64_t* shape, compute_tensor** out_view) {
+compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, const int64_t* shape,
+                                      compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
   return guard([&] {
     constexpr const char* kName = "reshape";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
     if (rank < 0 || rank > COMPUTE_MAX_RANK) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: rank {} is outside [0, {}]", kName, rank, COMPUTE_MAX_RANK));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: rank {} is outside [0, {}]", kName, rank, COMPUTE_MAX_RANK));
     }
     if (rank > 0) require_not_null(shape, "shape");
     Dims extents{};
@@ -104,10 +110,12 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
       }
       if (shape[i] < 0) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: extent {} of axis {} is negative{}", kName, shape[i], i, shape[i] == -1 ? ", for the second time" : ""));
+                    fmt::format("{}: extent {} of axis {} is negative{}", kName, shape[i], i,
+                                shape[i] == -1 ? ", for the second time" : ""));
       }
       if (__builtin_mul_overflow(known, shape[i], &known)) {
-        throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the number of elements does not fit in 64 bits", kName));
+        throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                    fmt::format("{}: the number of elements does not fit in 64 bits", kName));
       }
     }
     if (open >= 0 && known != 0 && self.element_count % known == 0) {
@@ -125,14 +133,16 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
       strides = dense_strides(as_span(extents, rank));
     } else if (!reshape_strides(self, as_span(extents, rank), strides)) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}: strides {} of shape {} cannot be viewed as {}; make a row-major copy first (copy)", kName,
-                              shape_text(self.strides_span()), shape_text(self.shape_span()), shape_text(as_span(extents, rank))));
+                  fmt::format("{}: strides {} of shape {} cannot be viewed as {}; make a row-major copy first (copy)",
+                              kName, shape_text(self.strides_span()), shape_text(self.shape_span()),
+                              shape_text(as_span(extents, rank))));
     }
     *out_view = make_view(self, self.dtype, as_span(extents, rank), as_span(strides, rank), self.offset_bytes);
   });
 }
 
-compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, const int32_t* axes, compute_tensor** out_view) {
+compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, const int32_t* axes,
+                                      compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
   return guard([&] {
     constexpr const char* kName = "permute";
@@ -178,7 +188,8 @@ compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const 
       const int64_t stop = settle(stops, INT64_MAX, step > 0 ? high : low);
       int64_t count = 0;
       if (step > 0 && stop > start) count = (stop - start - 1) / step + 1;
-      if (step < 0 && stop < start) count = static_cast<int64_t>(static_cast<uint64_t>(start - stop - 1) / (0 - static_cast<uint64_t>(step))) + 1;
+      if (step < 0 && stop < start)
+        count = static_cast<int64_t>(static_cast<uint64_t>(start - stop - 1) / (0 - static_cast<uint64_t>(step))) + 1;
       shape[static_cast<size_t>(i)] = count;
       // A single element needs no stride, and a step beyond the extent might not fit in one.
       strides[static_cast<size_t>(i)] = count > 1 ? self.strides()[i] * step : self.strides()[i];
@@ -190,7 +201,8 @@ compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const 
   });
 }
 
-compute_error* compute_tensor_broadcast(compute_tensor* tensor, int32_t rank, const int64_t* shape, compute_tensor** out_view) {
+compute_error* compute_tensor_broadcast(compute_tensor* tensor, int32_t rank, const int64_t* shape,
+                                        compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
   return guard([&] {
     constexpr const char* kName = "broadcast";
@@ -243,7 +255,8 @@ compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, comp
     const Tensor& self = viewed(tensor, kName);
     const int32_t at = checked_axis(kName, axis, self.rank);
     if (self.shape()[at] != 1) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: axis {} has extent {}, not 1", kName, at, self.shape()[at]));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: axis {} has extent {}, not 1", kName, at, self.shape()[at]));
     }
     Dims shape{}, strides{};
     for (int32_t i = 0; i < self.rank - 1; ++i) {
@@ -251,7 +264,8 @@ compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, comp
       shape[static_cast<size_t>(i)] = self.shape()[from];
       strides[static_cast<size_t>(i)] = self.strides()[from];
     }
-    *out_view = make_view(self, self.dtype, as_span(shape, self.rank - 1), as_span(strides, self.rank - 1), self.offset_bytes);
+    *out_view =
+        make_view(self, self.dtype, as_span(shape, self.rank - 1), as_span(strides, self.rank - 1), self.offset_bytes);
   });
 }
 
@@ -265,24 +279,29 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     const int64_t size = dtype_size(dtype);
     if (size != dtype_size(self.dtype)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} and {} differ in size", kName, dtype_name(dtype), dtype_name(self.dtype)));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: {} and {} differ in size", kName, dtype_name(dtype), dtype_name(self.dtype)));
     }
     if (rank > 0) require_not_null(strides, "strides");
     const int64_t alignment = is_complex(dtype) ? size / 2 : size;
     if (offset_bytes % alignment != 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment));
     }
     const auto settled = settled_strides({shape, static_cast<size_t>(rank)}, strides);
     int64_t low = offset_bytes, high = offset_bytes;
     bool inside = offset_bytes >= 0;
     for (int32_t i = 0; count > 0 && inside && i < rank; ++i) {
       int64_t reach = 0;
-      inside = !__builtin_mul_overflow(shape[i] - 1, settled[static_cast<size_t>(i)], &reach) && !__builtin_mul_overflow(reach, size, &reach) &&
+      inside = !__builtin_mul_overflow(shape[i] - 1, settled[static_cast<size_t>(i)], &reach) &&
+               !__builtin_mul_overflow(reach, size, &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
-    inside = inside && low >= 0 && (count == 0 ? high <= self.buffer->size_bytes : high <= self.buffer->size_bytes - size);
+    inside =
+        inside && low >= 0 && (count == 0 ? high <= self.buffer->size_bytes : high <= self.buffer->size_bytes - size);
     if (!inside) {
-      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: the view leaves the buffer of {} bytes", kName, self.buffer->size_bytes));
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                  fmt::format("{}: the view leaves the buffer of {} bytes", kName, self.buffer->size_bytes));
     }
     *out_view = make_view(self, dtype, {shape, static_cast<size_t>(rank)}, as_span(settled, rank), offset_bytes);
   });

@@ -217,7 +217,8 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     set(entry->info.driver_version, entry->info.driver_version_size, std::move(device.driver_version));
     set(entry->info.pci_address, entry->info.pci_address_size, std::move(device.pci_address));
     set(entry->info.uuid, entry->info.uuid_size, std::move(device.uuid));
-    // Settled here rather than where the other device is known: `cpu` is always there, and its plugin may be opened later.
+    // Settled here rather than where the other device is known: `cpu` is always there, and its plugin may be opened
+    // later.
     set(entry->info.same_as, entry->info.same_as_size, is_foreign_cpu(record) ? "cpu" : "");
     set(entry->info.libraries, entry->info.libraries_size, std::move(device.libraries));
     set(entry->info.unusable, entry->info.unusable_size, device.unusable);

@@ -45,7 +45,8 @@ struct KnownDevice {
 
 // Numbers and names the devices of a plugin, in the order of PCI addresses (those without one keep their order,
 // behind); of a plugin with platforms within each platform. Platforms are numbered from 0 in the plugin's order, those
-// without devices not at all. The only device of the plugin `cpu` is called cpu, and a CPU of any other plugin is the same as it.
+// without devices not at all. The only device of the plugin `cpu` is called cpu, and a CPU of any other plugin is the
+// same as it.
 std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin, std::vector<ListedDevice> listed);
 
 }  // namespace compute

@@ -28,7 +28,7 @@ using Bytes = std::span<const std::byte>;
 constexpr size_t kMaxDynamicEntries = 1 << 16;
 constexpr size_t kMaxStringBytes = 4096;  // PATH_MAX; a longer name names no file
 constexpr size_t kMaxSymbols = 1 << 20;
-constexpr size_t kMaxLibraries = 4096;    // of one file's dependencies, all levels
+constexpr size_t kMaxLibraries = 4096;  // of one file's dependencies, all levels
 
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = EM_X86_64;
@@ -189,7 +189,8 @@ class ElfReader {
  private:
   static bool is_exported(const ElfW(Sym) & symbol) {
     // the fields are read alike in both classes
-    const int type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info), seen = ELF64_ST_VISIBILITY(symbol.st_other);
+    const int type = ELF64_ST_TYPE(symbol.st_info), binding = ELF64_ST_BIND(symbol.st_info),
+              seen = ELF64_ST_VISIBILITY(symbol.st_other);
     const bool is_thing = type == STT_FUNC || type == STT_OBJECT || type == STT_TLS || type == STT_GNU_IFUNC;
     const bool is_global = binding == STB_GLOBAL || binding == STB_WEAK || binding == STB_GNU_UNIQUE;
     return symbol.st_shndx != SHN_UNDEF && is_thing && is_global && (seen == STV_DEFAULT || seen == STV_PROTECTED);

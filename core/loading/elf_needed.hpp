@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an ELF file exports, and which libraries it needs and which of them are not there: all of them, where dlopen's message names the
-// first. Nothing is loaded or run; the files are read with every offset checked, for they may be truncated or alien.
+// What an ELF file exports, and which libraries it needs and which of them are not there: all of them, where dlopen's
+// message names the first. Nothing is loaded or run; the files are read with every offset checked, for they may be
+// truncated or alien.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace compute {
 
 // What one file says of itself.
 struct ElfImage {
-  std::string problem;  // why it is no shared library of this machine; empty where it is one
+  std::string problem;    // why it is no shared library of this machine; empty where it is one
   bool is_short = false;  // the problem is a shortage, which passes
   std::string soname;
   std::string build_id;             // the linker's, as hexadecimal digits; empty without one
@@ -30,7 +31,8 @@ ElfImage read_elf(std::span<const std::byte> file);
 // The same for a file, mapped; the problem is the system's word where it cannot be opened.
 ElfImage read_elf_file(const std::filesystem::path& file);
 
-// Functions and data that a library shows to others, in the file's order; empty for a file that is none or that has no section headers.
+// Functions and data that a library shows to others, in the file's order; empty for a file that is none or that has no
+// section headers.
 std::vector<std::string> exported_names(std::span<const std::byte> file);
 std::vector<std::string> exported_names(const std::filesystem::path& file);
 
@@ -58,8 +60,8 @@ struct ElfSearch {
   static ElfSearch of_process();
 };
 
-// The files that dlopen(name) may take, in its order: LD_LIBRARY_PATH, the cache, the standard folders. Those of a folder that do not exist are
-// named too.
+// The files that dlopen(name) may take, in its order: LD_LIBRARY_PATH, the cache, the standard folders. Those of a
+// folder that do not exist are named too.
 std::vector<std::string> find_library(const std::string& name, const ElfSearch& search);
 
 // Follows the needed libraries as ld.so does: RPATH of the file and those that led to it (where it has no RUNPATH),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as it was read. The library's own tree allocates to be destroyed, and so ends the process where there is no memory; this one does not.
+// JSON as it was read. The library's own tree allocates to be destroyed, and so ends the process where there is no
+// memory; this one does not.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +12,21 @@
 namespace compute {
 
 struct JsonTree {
-  enum class Kind { kOther, kInteger, kUnsigned, kText, kList, kObject };  // kOther: null, true, false, and numbers with a fraction
+  enum class Kind {
+    kOther,
+    kInteger,
+    kUnsigned,
+    kText,
+    kList,
+    kObject
+  };  // kOther: null, true, false, and numbers with a fraction
 
   Kind kind = Kind::kOther;
-  int64_t integer = 0;                 // kInteger: below 0
-  uint64_t whole = 0;                  // kUnsigned: 0 or above
-  std::string text;                    // kText
-  std::vector<JsonTree> items;         // kList, and the values of kObject
-  std::vector<std::string> keys;       // kObject
+  int64_t integer = 0;            // kInteger: below 0
+  uint64_t whole = 0;             // kUnsigned: 0 or above
+  std::string text;               // kText
+  std::vector<JsonTree> items;    // kList, and the values of kObject
+  std::vector<std::string> keys;  // kObject
 
   bool is(Kind wanted) const { return kind == wanted; }
   // Of an object; of several with that key the last. NULL for none.

@@ -99,7 +99,8 @@ void write_plugin(TextWriter& out, const PluginReport& plugin) {
   const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
   out.row(2, name, status_of(plugin) + ": " + printable(plugin.path, kLongestPath));
   std::string maker;
-  for (const std::string& part : {plugin.vendor, plugin.license, plugin.url}) maker += (maker.empty() || part.empty() ? "" : ", ") + part;
+  for (const std::string& part : {plugin.vendor, plugin.license, plugin.url})
+    maker += (maker.empty() || part.empty() ? "" : ", ") + part;
   if (!maker.empty()) out.row(4, "by", maker);
   if (!plugin.manifest.empty()) out.row(4, "manifest", printable(plugin.manifest, kLongestPath));
   if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
@@ -139,7 +140,10 @@ void write_json(JsonWriter& out, const PluginReport& plugin) {
   for (const RequirementReport& requirement : plugin.requirements) {
     out.begin_object().field("name", requirement.name).field("state", state_name(requirement.state));
     out.field("required", requirement.required).field("tried", requirement.tried).field("found", requirement.found);
-    out.field("error", requirement.error).field("effect", requirement.effect).field("remedy", requirement.remedy).end_object();
+    out.field("error", requirement.error)
+        .field("effect", requirement.effect)
+        .field("remedy", requirement.remedy)
+        .end_object();
   }
   out.end_array().field("remedies", plugin.remedies()).end_object();
 }
@@ -214,10 +218,15 @@ std::string LoadReport::to_json() const {
   out.begin_object().key("plugins").begin_array();
   for (const PluginReport& plugin : plugins) write_json(out, plugin);
   out.end_array().key("refused").begin_array();
-  for (const RefusedEntry& entry : refused) out.begin_object().field("entry", entry.entry).field("reason", entry.reason).end_object();
+  for (const RefusedEntry& entry : refused)
+    out.begin_object().field("entry", entry.entry).field("reason", entry.reason).end_object();
   out.end_array().key("searched").begin_array();
   for (const SearchedPlace& place : searched) {
-    out.begin_object().field("place", place.place).field("source", place.source).field("exists", place.exists).end_object();
+    out.begin_object()
+        .field("place", place.place)
+        .field("source", place.source)
+        .field("exists", place.exists)
+        .end_object();
   }
   out.end_array().field("notes", notes).end_object();
   return out.take() + "\n";

@@ -110,7 +110,7 @@ std::string range_text(uint32_t least, uint32_t most) {
 void require_common_version(uint32_t least, uint32_t most, const char* who) {
   if (least != 0 && least <= most && least <= kInterfaceMax && most >= kInterfaceMin) return;
   reject_file(std::string(who) + " states interface " + range_text(least, most) + ", this library has " +
-         range_text(kInterfaceMin, kInterfaceMax));
+              range_text(kInterfaceMin, kInterfaceMax));
 }
 
 }  // namespace
@@ -226,7 +226,8 @@ void Loader::refuse(Candidate& candidate, const Error& error) {
 void Loader::admit(Candidate& candidate) {
   if (!candidate.found.distrust.empty()) reject_file("it is not opened: " + candidate.found.distrust);
   if (candidate.found.name_is_known) {
-    if (const std::string why = why_not_ours(candidate.found, names_of_ours_, candidate.found.name); !why.empty()) reject_file(why);
+    if (const std::string why = why_not_ours(candidate.found, names_of_ours_, candidate.found.name); !why.empty())
+      reject_file(why);
     negotiate(candidate);
   }
   if (candidate.found.manifest) {
@@ -257,7 +258,8 @@ void Loader::load(Candidate& candidate) {
     } catch (const std::bad_alloc&) {
       throw_shortage(candidate.report, "out of memory in dlopen");
     } catch (...) {
-      // A constructor threw, and the dynamic loader keeps its lock: nothing more can be loaded well. The trial in another process ends here.
+      // A constructor threw, and the dynamic loader keeps its lock: nothing more can be loaded well. The trial in
+      // another process ends here.
       log(COMPUTE_LOG_ERROR, "load", "dlopen of " + printable(file.string(), kLongestPath) + " threw an exception");
       reject_file("dlopen threw an exception: a constructor of the library's does not catch it");
     }
@@ -290,14 +292,15 @@ void Loader::query(Candidate& candidate) {
   const compute_plugin_manifest stated =
       read_plugin_struct(entered(report, "compute_plugin_query", query_function), "what compute_plugin_query returned");
   const std::string name = plugin_text(stated.name, "its name");
-  if (const std::string why = why_no_plugin_name(name); !why.empty()) reject_file("its name " + in_quotes(name) + " " + why);
+  if (const std::string why = why_no_plugin_name(name); !why.empty())
+    reject_file("its name " + in_quotes(name) + " " + why);
   if (const std::string why = why_not_ours(found, names_of_ours_, name); !why.empty()) reject_file(why);
   if (found.manifest && found.manifest->name != to_lower(name)) {
     reject_file("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
   }
   if (found.name_is_known && found.name != to_lower(name)) {
-    reject_file("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) + "; compute_plugin_" +
-           to_lower(name) + ".so would be its name");
+    reject_file("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) +
+                "; compute_plugin_" + to_lower(name) + ".so would be its name");
   }
   report.name = to_lower(name);
   report.version = plugin_text(stated.version, "its version");
@@ -317,22 +320,23 @@ void Loader::query(Candidate& candidate) {
   const std::string sanitizer = plugin_text(stated.sanitizer, "its sanitizer");
   if (!sanitizer.empty() && sanitizer != kSanitizer) {
     reject_file("it was built with the sanitizer " + in_quotes(sanitizer) + ", this process " +
-           (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
+                (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
   candidate.interface_version = std::min(stated.interface_max, kInterfaceMax);
   // A draft counts where the newest version of both is what they agreed on.
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
       stated.draft != COMPUTE_PLUGIN_DRAFT) {
-    reject_file("it was built for draft " + std::to_string(stated.draft) + " of the interface, this library has draft " +
-           std::to_string(COMPUTE_PLUGIN_DRAFT));
+    reject_file("it was built for draft " + std::to_string(stated.draft) +
+                " of the interface, this library has draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
   }
 }
 
 void Loader::negotiate(Candidate& candidate) const {
   for (const std::unique_ptr<Candidate>& other : candidates_) {
     if (other.get() != &candidate && other->is_good() && other->report.name == candidate.report.name) {
-      reject_file("another plugin called " + candidate.report.name + " was found first: " + printable(other->report.path, kLongestPath));
+      reject_file("another plugin called " + candidate.report.name +
+                  " was found first: " + printable(other->report.path, kLongestPath));
     }
   }
 }
@@ -459,7 +463,8 @@ std::vector<int32_t> Loader::kinds_of(std::string_view name) const {
 std::vector<PluginProblem> Loader::shortages() const {
   std::vector<PluginProblem> shortages;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) {
-    if (candidate->is_short) shortages.push_back({candidate->found.name_is_known ? candidate->report.name : "", candidate->report.note});
+    if (candidate->is_short)
+      shortages.push_back({candidate->found.name_is_known ? candidate->report.name : "", candidate->report.note});
   }
   return shortages;
 }
@@ -494,8 +499,11 @@ LoadReport Loader::report(bool refresh) {
     if (!row.is_opened()) continue;
     row.exports = exported_names(candidate->found.library);
     // those that somebody wrote down go first
-    std::stable_partition(row.exports.begin(), row.exports.end(), [](const std::string& name) { return !name.starts_with("_Z"); });
-    std::erase_if(row.exports, [](const std::string& name) { return name == "compute_plugin_query" || name == "compute_plugin_open"; });
+    std::stable_partition(row.exports.begin(), row.exports.end(),
+                          [](const std::string& name) { return !name.starts_with("_Z"); });
+    std::erase_if(row.exports, [](const std::string& name) {
+      return name == "compute_plugin_query" || name == "compute_plugin_open";
+    });
   }
   report.notes.insert(report.notes.end(), prober_.notes().begin(), prober_.notes().end());
   return report;

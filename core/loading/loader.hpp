@@ -27,8 +27,8 @@ struct LoaderOptions {
 
 // Not safe from several threads; the registry's lock is around it.
 //
-// What has run out for now (memory, descriptors) is no verdict on a plugin: that stays closed, with the shortage in its report, the others go on,
-// and the next call takes it up again. What core itself lacks is thrown.
+// What has run out for now (memory, descriptors) is no verdict on a plugin: that stays closed, with the shortage in its
+// report, the others go on, and the next call takes it up again. What core itself lacks is thrown.
 class Loader {
  public:
   // Finds the plugins and reads their manifests. No plugin's file is opened.
@@ -37,8 +37,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The names of all plugins, of those that were rejected too: as manifest or file name state it, else what the file's name suggests until it
-  // is asked.
+  // The names of all plugins, of those that were rejected too: as manifest or file name state it, else what the file's
+  // name suggests until it is asked.
   std::vector<std::string> names() const;
 
   // The same, and those of plugins that manifests tell of and that are not there: selectors may name them.
@@ -60,13 +60,15 @@ class Loader {
   const std::vector<KnownDevice>& devices() const { return devices_; }
   const std::vector<Plugin*>& opened_plugins() const { return opened_; }
 
-  // What had run out when a plugin was last asked, for those that it still keeps closed; without a name where that is not known.
+  // What had run out when a plugin was last asked, for those that it still keeps closed; without a name where that is
+  // not known.
   std::vector<PluginProblem> shortages() const;
 
   // Why a plugin has no devices, for those that have none.
   std::vector<PluginProblem> problems() const;
 
-  // `refresh` asks opened plugins again for what they look for at run time: they may have looked since they were opened.
+  // `refresh` asks opened plugins again for what they look for at run time: they may have looked since they were
+  // opened.
   LoadReport report(bool refresh = false);
 
  private:

@@ -89,12 +89,14 @@ class Members {
     // compared as what it is: a number beyond int64 reads as unsigned
     const bool fits = value.is(JsonTree::Kind::kUnsigned)
                           ? value.whole <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
-                          : value.is(JsonTree::Kind::kInteger) && value.integer >= static_cast<int64_t>(std::numeric_limits<Integer>::min());
+                          : value.is(JsonTree::Kind::kInteger) &&
+                                value.integer >= static_cast<int64_t>(std::numeric_limits<Integer>::min());
     if (!fits) {
       fail(key, "must be a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
                     std::to_string(std::numeric_limits<Integer>::max()));
     }
-    return value.is(JsonTree::Kind::kUnsigned) ? static_cast<Integer>(value.whole) : static_cast<Integer>(value.integer);
+    return value.is(JsonTree::Kind::kUnsigned) ? static_cast<Integer>(value.whole)
+                                               : static_cast<Integer>(value.integer);
   }
 
   std::string checked_text(const JsonTree& value, const char* key) const {
@@ -134,7 +136,8 @@ int32_t device_kind(const Members& members, const std::string& name) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  members.fail("devices", "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
+  members.fail("devices",
+               "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
 }
 
 ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& file) {
@@ -144,7 +147,8 @@ ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& 
   drivers.modules = members.texts("modules");
   drivers.variables = members.texts("variables");
   for (const std::string& module : drivers.modules) {
-    if (module.empty() || module.find('/') != std::string::npos || module.starts_with(".")) members.fail("modules", "holds " + in_quotes(module) + ", which is no module");
+    if (module.empty() || module.find('/') != std::string::npos || module.starts_with("."))
+      members.fail("modules", "holds " + in_quotes(module) + ", which is no module");
   }
   for (const JsonTree& entry : members.list("lists")) {
     const std::string where = "drivers.lists[" + std::to_string(drivers.lists.size()) + "]";
@@ -158,13 +162,15 @@ ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& 
 
 SettingKind setting_kind(const Members& members, const std::string& name) {
   static constexpr std::pair<const char*, SettingKind> kKinds[] = {
-      {"text", SettingKind::kText},     {"flag", SettingKind::kFlag},   {"integer", SettingKind::kInteger}, {"bytes", SettingKind::kBytes},
-      {"choice", SettingKind::kChoice}, {"words", SettingKind::kWords}, {"path", SettingKind::kPath},       {"paths", SettingKind::kPaths},
+      {"text", SettingKind::kText},   {"flag", SettingKind::kFlag},     {"integer", SettingKind::kInteger},
+      {"bytes", SettingKind::kBytes}, {"choice", SettingKind::kChoice}, {"words", SettingKind::kWords},
+      {"path", SettingKind::kPath},   {"paths", SettingKind::kPaths},
   };
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  members.fail("kind", "is " + in_quotes(name) + ", which is none of text, flag, integer, bytes, choice, words, path, paths");
+  members.fail("kind",
+               "is " + in_quotes(name) + ", which is none of text, flag, integer, bytes, choice, words, path, paths");
 }
 
 // `plugin` is the name of the one that declares it.
@@ -173,7 +179,8 @@ DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
   setting.environment = members.required_text("name");
   std::string prefix = "COMPUTE_" + plugin + "_";
   std::transform(prefix.begin(), prefix.end(), prefix.begin(), to_upper);
-  const std::string_view rest = std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
+  const std::string_view rest =
+      std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
   const auto is_fit = [](char c) { return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
   if (!setting.environment.starts_with(prefix) || rest.empty() || !std::all_of(rest.begin(), rest.end(), is_fit)) {
     members.fail("name", "must be " + prefix + " and then capital letters, digits and \"_\"");
@@ -257,7 +264,8 @@ Manifest read_manifest(const std::filesystem::path& path) {
   return *read_manifest(path, trust, nullptr);
 }
 
-std::optional<Manifest> read_manifest(const std::filesystem::path& path, const files::Trust& trust, std::string* out_distrust) {
+std::optional<Manifest> read_manifest(const std::filesystem::path& path, const files::Trust& trust,
+                                      std::string* out_distrust) {
   files::File file(path);
   if (const std::string reason = file ? trust.why_not(file, path) : trust.why_not(path); !reason.empty()) {
     *out_distrust = reason;

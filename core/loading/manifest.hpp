@@ -12,18 +12,19 @@
 //     "requires": [{"name": "acmert", "files": ["libacmert.so.2"], "min_version": "2.1", "remedy": "install acmert"}],
 //     "drivers": {"libraries": ["libacme.so.1"], "modules": ["acme"], "variables": ["ACME_DRIVERS"],
 //                 "lists": [{"folder": "/etc/acme/drivers", "variable": "ACME_DRIVERS"}]},
-//     "settings": [{"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how"}],
-//     "version": "1.4", "vendor": "Acme", "license": "MIT", "url": "https://acme.example"
+//     "settings": [{"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast",
+//     "help": "how"}], "version": "1.4", "vendor": "Acme", "license": "MIT", "url": "https://acme.example"
 //   }
 //
 // Only name and library must be there. Unknown keys are for newer readers and are skipped.
 //
-// `drivers` is what the plugin finds at run time: libraries; kernel modules; environment variables; folders of files whose first lines name
-// libraries, in place of which a variable may name another. When any of it changes the plugin is tried again before it is loaded. Without the
-// key all is looked at that other manifests name.
+// `drivers` is what the plugin finds at run time: libraries; kernel modules; environment variables; folders of files
+// whose first lines name libraries, in place of which a variable may name another. When any of it changes the plugin is
+// tried again before it is loaded. Without the key all is looked at that other manifests name.
 //
-// `settings` are the plugin's own: COMPUTE_, its name and `_` are their beginning, and the key of a file follows, acme.mode. Kinds are text,
-// flag, integer (with "range": [0, 10]), bytes, choice, words (both with "choices"), path and paths. A path names files that are loaded.
+// `settings` are the plugin's own: COMPUTE_, its name and `_` are their beginning, and the key of a file follows,
+// acme.mode. Kinds are text, flag, integer (with "range": [0, 10]), bytes, choice, words (both with "choices"), path
+// and paths. A path names files that are loaded.
 #pragma once
 
 #include <cstdint>
@@ -85,9 +86,10 @@ std::string why_no_plugin_name(std::string_view name);
 // Parses the text of the manifest `file`, an absolute path. Throws PLUGIN_REJECTED, `FILE: reason` in one line.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file);
 
-// The same for the file's contents. Throws OUT_OF_MEMORY where it cannot be read for want of something. Where `trust` does not believe the
-// file that was opened, nothing is read and *out_distrust says why.
+// The same for the file's contents. Throws OUT_OF_MEMORY where it cannot be read for want of something. Where `trust`
+// does not believe the file that was opened, nothing is read and *out_distrust says why.
 Manifest read_manifest(const std::filesystem::path& file);
-std::optional<Manifest> read_manifest(const std::filesystem::path& file, const files::Trust& trust, std::string* out_distrust);
+std::optional<Manifest> read_manifest(const std::filesystem::path& file, const files::Trust& trust,
+                                      std::string* out_distrust);
 
 }  // namespace compute

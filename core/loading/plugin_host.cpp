@@ -58,9 +58,11 @@ void host_error_free(compute_error* error) {
 
 std::atomic<AsyncReportTaker> report_taker{nullptr};
 
-void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen, compute_error* error) {
+void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+                       compute_error* error) {
   if (!take_given_error(error)) return;
-  if (const AsyncReportTaker take = report_taker.load(std::memory_order_acquire)) return take(host_device, host_stream, last_good, seen, error);
+  if (const AsyncReportTaker take = report_taker.load(std::memory_order_acquire))
+    return take(host_device, host_stream, last_good, seen, error);
   log(COMPUTE_LOG_ERROR, "error", error->message);
   compute_error_free(error);
 }

@@ -13,9 +13,10 @@ namespace compute {
 // Immortal, and the same for every plugin of the one interface version that there is.
 const compute_plugin_host& plugin_host() noexcept;
 
-// Who takes what plugins report by themselves (host->report_async); the arguments are that function's, and the error becomes the taker's. Until
-// somebody takes them, reports are logged.
-using AsyncReportTaker = void (*)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen, compute_error* error) noexcept;
+// Who takes what plugins report by themselves (host->report_async); the arguments are that function's, and the error
+// becomes the taker's. Until somebody takes them, reports are logged.
+using AsyncReportTaker = void (*)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+                                  compute_error* error) noexcept;
 void hand_async_reports_to(AsyncReportTaker taker) noexcept;
 
 // The text of a plugin's string; throws PLUGIN_REJECTED where it cannot be one. `what` is for the message.

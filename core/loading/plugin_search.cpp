@@ -27,8 +27,8 @@ void throw_if_short(const std::error_code& error, const fs::path& what) {
   }
 }
 
-// What the file's name says that it offers: compute_plugin_acme.so is acme. False for any other file, which may offer anything; then the name
-// is the best guess.
+// What the file's name says that it offers: compute_plugin_acme.so is acme. False for any other file, which may offer
+// anything; then the name is the best guess.
 bool read_name(const fs::path& file, std::string& name) {
   name = file.filename().string();
   name = to_lower(name.substr(0, name.find('.')));
@@ -127,12 +127,14 @@ class Search {
     } catch (const Error& error) {
       if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
       // the message begins with the file
-      refuse(file, error.message.substr(std::min(error.message.size(), printable(file.string(), kLongestPath).size() + 2)));
+      refuse(file,
+             error.message.substr(std::min(error.message.size(), printable(file.string(), kLongestPath).size() + 2)));
     }
   }
 
   std::optional<Manifest> manifest_of(const fs::path& file, std::string* out_distrust) const {
-    const auto known = std::find_if(known_.begin(), known_.end(), [&](const KnownManifest& one) { return one.manifest.file == file; });
+    const auto known =
+        std::find_if(known_.begin(), known_.end(), [&](const KnownManifest& one) { return one.manifest.file == file; });
     if (known != known_.end()) return known->manifest;
     return read_manifest(file, trust_, out_distrust);
   }
@@ -143,7 +145,8 @@ class Search {
     std::error_code error;
     const fs::path real = fs::canonical(library, error);
     throw_if_short(error, library);
-    const std::string what = manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
+    const std::string what =
+        manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
     if (error == std::errc::no_such_file_or_directory && manifest && is_ours_) {
       return;  // a plugin that is packaged by itself, and not installed
     }
@@ -206,7 +209,8 @@ PluginPlaces PluginPlaces::of_process(const Config& config) {
     places.standard.push_back({fs::path(home) / ".local/share" / kPluginFolder, "the user's folder", false, true});
   }
 #ifdef COMPUTE_INSTALL_LIBDIR
-  places.standard.push_back({fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder", false, false, true});
+  places.standard.push_back(
+      {fs::path(COMPUTE_INSTALL_LIBDIR) / kPluginFolder, "the system's folder", false, false, true});
 #endif
   places.standard.push_back({"/etc/compute/plugins.d", "the system's manifests", true});
   return places;
@@ -218,7 +222,8 @@ std::vector<KnownManifest> known_manifests(const PluginPlaces& places) {
     if (file.extension() != ".json" || !file.is_absolute()) return;
     try {
       std::string distrust;
-      if (std::optional<Manifest> manifest = read_manifest(file, places.trust, &distrust)) known.push_back({std::move(*manifest), is_ours});
+      if (std::optional<Manifest> manifest = read_manifest(file, places.trust, &distrust))
+        known.push_back({std::move(*manifest), is_ours});
     } catch (const Error& error) {
       if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
       // find_plugins names it

@@ -44,11 +44,12 @@ struct PluginCandidate {
   std::filesystem::path real;     // its links resolved
   std::string source;             // the folder, and who named it
   std::string name;               // of the plugin, as manifest or file name state it; else what the file name suggests
-  bool name_is_known = false;     // manifest or file name do state it: without opening the file it is known what it offers
-  std::string distrust;           // why it must not be opened: others may have written it
+  bool name_is_known = false;  // manifest or file name do state it: without opening the file it is known what it offers
+  std::string distrust;        // why it must not be opened: others may have written it
   std::optional<Manifest> manifest;
   std::vector<ManifestDrivers> drivers;  // those that it may find: of its manifest, else of all that are known
-  bool may_be_ours = false;  // named as a file, or where our own plugins are installed: it may have the name of one of them
+  bool may_be_ours =
+      false;  // named as a file, or where our own plugins are installed: it may have the name of one of them
 };
 
 struct SearchedPlace {
@@ -69,9 +70,9 @@ struct FoundPlugins {
   std::vector<SearchedPlace> searched;
 };
 
-// What manifests say, whether their plugins are candidates or not: also where COMPUTE_PLUGIN_FILES takes the place of the folders, and of
-// plugins that are not installed. So their settings and names are known. What cannot be read is left out: find_plugins says of it what there is to
-// say. Throws OUT_OF_MEMORY as find_plugins does.
+// What manifests say, whether their plugins are candidates or not: also where COMPUTE_PLUGIN_FILES takes the place of
+// the folders, and of plugins that are not installed. So their settings and names are known. What cannot be read is
+// left out: find_plugins says of it what there is to say. Throws OUT_OF_MEMORY as find_plugins does.
 struct KnownManifest {
   Manifest manifest;
   bool is_ours = false;  // where our own plugins are installed
@@ -79,8 +80,9 @@ struct KnownManifest {
 std::vector<KnownManifest> known_manifests(const PluginPlaces& places);
 
 // Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
-// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws OUT_OF_MEMORY where
-// something has run out, descriptors for one: then nothing is known. Manifests of `known` are not read again.
+// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used.
+// Throws OUT_OF_MEMORY where something has run out, descriptors for one: then nothing is known. Manifests of `known`
+// are not read again.
 FoundPlugins find_plugins(const PluginPlaces& places, std::span<const KnownManifest> known = {});
 
 }  // namespace compute

@@ -54,12 +54,12 @@ enum class Need : uint8_t { REQUIRED, OPTIONAL, NOT_OF_HOST };
 template <class Table>
 const char* missing_slot(const Table& table, bool is_host) noexcept;
 
-#define COMPUTE_PLUGIN_SLOT(name, slot, need)                                                                        \
-  if constexpr (std::is_same_v<Table, name>) {                                                                       \
-    static_assert(sizeof(static_cast<name*>(nullptr)->slot) == sizeof(void*));                                       \
-    ++count;                                                                                                         \
-    const bool may_lack = Need::need == Need::OPTIONAL || (Need::need == Need::NOT_OF_HOST && is_host);              \
-    if (missing == nullptr && !may_lack && table.slot == nullptr) missing = #slot;                                   \
+#define COMPUTE_PLUGIN_SLOT(name, slot, need)                                                           \
+  if constexpr (std::is_same_v<Table, name>) {                                                          \
+    static_assert(sizeof(static_cast<name*>(nullptr)->slot) == sizeof(void*));                          \
+    ++count;                                                                                            \
+    const bool may_lack = Need::need == Need::OPTIONAL || (Need::need == Need::NOT_OF_HOST && is_host); \
+    if (missing == nullptr && !may_lack && table.slot == nullptr) missing = #slot;                      \
   }
 template <class Table>
 const char* missing_slot(const Table& table, bool is_host) noexcept {
@@ -113,13 +113,15 @@ compute_error* error_of_thrown(const PluginPlace& place, const char* function) n
     } catch (...) {
     }
     const std::string words = thrown_words();
-    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} threw {}", words_for(place, function), words)).on_device(place.device);
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} threw {}", words_for(place, function), words))
+        .on_device(place.device);
   });
 }
 
 compute_error* take_plugin_error(const PluginPlace& place, const char* function, compute_error* error) noexcept {
   if (take_given_error(error)) return error;
-  return contract_error(place, function, "returned an error that it had given away before, or that error_new did not make");
+  return contract_error(place, function,
+                        "returned an error that it had given away before, or that error_new did not make");
 }
 
 void note_entry(const PluginPlace& place, const char* function) noexcept {
@@ -149,9 +151,10 @@ template <class Table>
 void PluginSlots<Table>::require_slots(bool is_host) const {
   const char* missing = missing_slot(table_, is_host);
   if (missing == nullptr) return;
-  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-              place_.device.empty() ? fmt::format("its table lacks {}", missing)
-                                    : fmt::format("{}: plugin {} leaves the required slot {} empty", place_.device, place_.plugin, missing));
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, place_.device.empty()
+                                                 ? fmt::format("its table lacks {}", missing)
+                                                 : fmt::format("{}: plugin {} leaves the required slot {} empty",
+                                                               place_.device, place_.plugin, missing));
 }
 
 void PluginTable::take(const compute_plugin_table* given, const std::string& plugin) {
@@ -184,7 +187,8 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t ho
   try {
     DeviceCaps caps = this->caps();
     require_slots((caps.flags & COMPUTE_DEVICE_IS_HOST) != 0);
-    if (has<&Table::memory_map>() != has<&Table::memory_unmap>()) reject_open("gave a table with one of memory_map and memory_unmap");
+    if (has<&Table::memory_map>() != has<&Table::memory_unmap>())
+      reject_open("gave a table with one of memory_map and memory_unmap");
     return caps;
   } catch (...) {
     close();
@@ -209,8 +213,10 @@ DeviceCaps DeviceTable::caps() const {
     for (int32_t i = 0; i < caps.heap_count; ++i) {
       const compute_plugin_heap heap = read_plugin_struct_at(caps.heaps, i, "a heap");
       const auto is_alignment = [](int64_t value) { return value >= 0 && (value & (value - 1)) == 0; };
-      if (!is_alignment(heap.offset_alignment)) reject(fmt::format("an offset alignment is {}, no power of two", heap.offset_alignment));
-      if (!is_alignment(heap.base_alignment)) reject(fmt::format("a base alignment is {}, no power of two", heap.base_alignment));
+      if (!is_alignment(heap.offset_alignment))
+        reject(fmt::format("an offset alignment is {}, no power of two", heap.offset_alignment));
+      if (!is_alignment(heap.base_alignment))
+        reject(fmt::format("a base alignment is {}, no power of two", heap.base_alignment));
       result.heaps.push_back(heap);
     }
   }));
@@ -246,7 +252,8 @@ compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, ui
   request.size_bytes = size_bytes;
   *out_buffer = 0;
   compute_error* error = or_nothing(call_noted<&Table::memory_allocate>(device_, &request, out_buffer), out_buffer);
-  if (error == nullptr && *out_buffer == 0) return broken<&Table::memory_allocate>(fmt::format("gave 0 for {} bytes", size_bytes));
+  if (error == nullptr && *out_buffer == 0)
+    return broken<&Table::memory_allocate>(fmt::format("gave 0 for {} bytes", size_bytes));
   return error;
 }
 
@@ -259,11 +266,12 @@ compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) c
   return error != nullptr ? error : broken<&Table::memory_info>(fmt::format("gave {} of {} bytes", free_bytes, total));
 }
 
-compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
-                                       void** out_data) const {
+compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes,
+                                       int32_t access, void** out_data) const {
   *out_data = nullptr;
   compute_error* error = or_nothing(
-      call_noted<&Table::memory_map>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, out_data), out_data);
+      call_noted<&Table::memory_map>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, out_data),
+      out_data);
   if (error == nullptr && *out_data == nullptr) return broken<&Table::memory_map>("gave NULL");
   return error;
 }
@@ -271,11 +279,13 @@ compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operan
 compute_error* DeviceTable::memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const {
   *out_buffer = 0;
   compute_error* error = or_nothing(call_noted<&Table::memory_import>(device_, &import, out_buffer), out_buffer);
-  if (error == nullptr && *out_buffer == 0 && import.size_bytes > 0) return broken<&Table::memory_import>("gave 0 for the buffer");
+  if (error == nullptr && *out_buffer == 0 && import.size_bytes > 0)
+    return broken<&Table::memory_import>("gave 0 for the buffer");
   return error;
 }
 
-compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t host_stream, uint64_t* out_stream) const {
+compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t host_stream,
+                                          uint64_t* out_stream) const {
   compute_plugin_stream_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS;
@@ -288,10 +298,12 @@ compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint
   return error;
 }
 
-compute_error* DeviceTable::beyond_marks(const char* slot, compute_error* error, uint64_t last_mark, uint64_t* out_reached) const noexcept {
+compute_error* DeviceTable::beyond_marks(const char* slot, compute_error* error, uint64_t last_mark,
+                                         uint64_t* out_reached) const noexcept {
   compute_error_free(error);
   const uint64_t claimed = std::exchange(*out_reached, 0);
-  return check_answer(place(), slot, [&] { reject(fmt::format("{} was reached, the last mark is {}", claimed, last_mark)); });
+  return check_answer(place(), slot,
+                      [&] { reject(fmt::format("{} was reached, the last mark is {}", claimed, last_mark)); });
 }
 
 compute_error* DeviceTable::gave_up(uint64_t number, uint64_t* out_reached) const noexcept {
@@ -300,25 +312,28 @@ compute_error* DeviceTable::gave_up(uint64_t number, uint64_t* out_reached) cons
   });
 }
 
-compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
-                                     void* context) const {
+compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
+                                     compute_plugin_refuse refuse, void* context) const {
   *out_info = {};
   out_info->struct_size = sizeof *out_info;
   out_info->struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
   if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, refuse, context)) return error;
   return check_answer(place(), slot_name<&Table::op_query>, [&] {
     require_filled_struct(*out_info, "the answer");
-    if (out_info->supported != 0 && out_info->supported != 1) reject(fmt::format("`supported` is {}", out_info->supported));
+    if (out_info->supported != 0 && out_info->supported != 1)
+      reject(fmt::format("`supported` is {}", out_info->supported));
     if (out_info->workspace_bytes < -1) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
   });
 }
 
-compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info) const {
+compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* out_plan,
+                                       compute_plugin_plan_info* out_info) const {
   *out_plan = 0;
   *out_info = {};
   out_info->struct_size = sizeof *out_info;
   out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
-  if (compute_error* error = or_nothing(call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info), out_plan)) return error;
+  if (compute_error* error = or_nothing(call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info), out_plan))
+    return error;
   compute_error* error = check_answer(place(), slot_name<&Table::op_prepare>, [&] {
     if (*out_plan == 0) reject("the plan is 0");
     require_filled_struct(*out_info, "the answer");
@@ -339,7 +354,9 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
   out_info->struct_size = sizeof *out_info;
   out_info->struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_INFO;
   out_info->argument_count = -1;
-  if (compute_error* error = or_nothing(call_noted<&Table::compile>(device_, &source, out_kernel, out_info), out_kernel)) return error;
+  if (compute_error* error =
+          or_nothing(call_noted<&Table::compile>(device_, &source, out_kernel, out_info), out_kernel))
+    return error;
   compute_error* error = check_answer(place(), slot_name<&Table::compile>, [&] {
     if (*out_kernel == 0) reject("the kernel is 0");
     require_filled_struct(*out_info, "the answer");
@@ -348,11 +365,13 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
   return error;
 }
 
-compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count, uint64_t* out_graph) const {
+compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
+                                  uint64_t* out_graph) const {
   using Table = compute_plugin_graph_table;
   *out_graph = 0;
   compute_error* error = or_nothing(
-      call_noted<&Table::create>(device_, nodes.data(), static_cast<int64_t>(nodes.size()), slot_count, out_graph), out_graph);
+      call_noted<&Table::create>(device_, nodes.data(), static_cast<int64_t>(nodes.size()), slot_count, out_graph),
+      out_graph);
   if (error == nullptr && *out_graph == 0) return broken<&Table::create>("gave no graph");
   return error;
 }

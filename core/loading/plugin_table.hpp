@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of plugins. The functions that a plugin hands out are private to the classes below, each of which has one function per
-// slot: it presets what the slot writes, checks what comes back, turns what the slot throws into PLUGIN_REJECTED, and leaves a line in
-// the log before it enters, unless the slot is on the way of a cached op.
+// Calls of plugins. The functions that a plugin hands out are private to the classes below, each of which has one
+// function per slot: it presets what the slot writes, checks what comes back, turns what the slot throws into
+// PLUGIN_REJECTED, and leaves a line in the log before it enters, unless the slot is on the way of a cached op.
 #pragma once
 
 #include <compute/plugin.h>
@@ -23,9 +23,11 @@ struct PluginPlace {
 // The error for the exception in flight, which left `function` of a plugin.
 [[nodiscard]] compute_error* error_of_thrown(const PluginPlace& place, const char* function) noexcept;
 // The error that a plugin broke its contract: `what` follows the function's name.
-[[nodiscard]] compute_error* contract_error(const PluginPlace& place, const char* function, const std::string& what) noexcept;
+[[nodiscard]] compute_error* contract_error(const PluginPlace& place, const char* function,
+                                            const std::string& what) noexcept;
 // Takes an error from a plugin, unless the plugin gave it away before or never made it: then the result is another one.
-[[nodiscard]] compute_error* take_plugin_error(const PluginPlace& place, const char* function, compute_error* error) noexcept;
+[[nodiscard]] compute_error* take_plugin_error(const PluginPlace& place, const char* function,
+                                               compute_error* error) noexcept;
 // One line in the log, for whoever has to know where a process ended.
 void note_entry(const PluginPlace& place, const char* function) noexcept;
 void log_thrown(const PluginPlace& place, const char* function) noexcept;
@@ -121,7 +123,8 @@ class PluginSlots {
   [[nodiscard]] compute_error* call_of(const PluginPlace& place, Arguments... arguments) const noexcept {
     try {
       compute_error* error = (table_.*kSlot)(arguments...);
-      if (error == nullptr) [[likely]] return nullptr;
+      if (error == nullptr) [[likely]]
+        return nullptr;
       return take_plugin_error(place, slot_name<kSlot>, error);
     } catch (...) {
       return error_of_thrown(place, slot_name<kSlot>);
@@ -138,7 +141,8 @@ class NativeTable;
 
 class KernelTable : public PluginSlots<compute_plugin_kernel_table> {
  public:
-  compute_error* compile(const compute_plugin_kernel_source& source, uint64_t* out_kernel, compute_plugin_kernel_info* out_info) const;
+  compute_error* compile(const compute_plugin_kernel_source& source, uint64_t* out_kernel,
+                         compute_plugin_kernel_info* out_info) const;
   compute_error* launch(uint64_t kernel, const compute_plugin_launch& order) const noexcept {
     return call<&compute_plugin_kernel_table::launch>(kernel, &order);
   }
@@ -155,7 +159,8 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
   explicit operator bool() const noexcept { return has<&compute_plugin_graph_table::create>(); }
 
   // Leaves *out_graph 0 on error, and where nothing else was given.
-  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count, uint64_t* out_graph) const;
+  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
+                        uint64_t* out_graph) const;
   compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) const noexcept {
     return call<&compute_plugin_graph_table::run>(graph, stream, slots);
   }
@@ -194,7 +199,9 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
   // Throws PLUGIN_REJECTED for a table that lacks what it must have.
   void take(const compute_plugin_table* given, const std::string& plugin);
 
-  compute_error* enumerate(const compute_plugin_sink& sink) const { return call_noted<&compute_plugin_table::enumerate>(&sink); }
+  compute_error* enumerate(const compute_plugin_sink& sink) const {
+    return call_noted<&compute_plugin_table::enumerate>(&sink);
+  }
   // True if the plugin has rebuilt itself. Called in a child after fork(), where nothing is logged.
   bool on_fork_child() const noexcept {
     using Table = compute_plugin_table;
@@ -209,12 +216,13 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
 
  private:
   friend class DeviceTable;
-  compute_error* open_device(const PluginPlace& device, uint64_t id, const compute_plugin_device_options& options, uint64_t* out_device,
-                             const compute_plugin_device_table** out_table) const {
+  compute_error* open_device(const PluginPlace& device, uint64_t id, const compute_plugin_device_options& options,
+                             uint64_t* out_device, const compute_plugin_device_table** out_table) const {
     return call_for<&compute_plugin_table::device_open>(device, id, &options, out_device, out_table);
   }
   const void* extension(uint64_t device, const char* name) const {
-    return has<&compute_plugin_table::get_extension>() ? get<&compute_plugin_table::get_extension>(device, name) : nullptr;
+    return has<&compute_plugin_table::get_extension>() ? get<&compute_plugin_table::get_extension>(device, name)
+                                                       : nullptr;
   }
 };
 
@@ -226,8 +234,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   DeviceTable() = default;
   ~DeviceTable() { close(); }
 
-  // Throws the plugin's error, or PLUGIN_REJECTED for a table or capabilities that are not as they must be; the device is
-  // closed again then. `name` is the device's, `host_device` the plugin's word for it in reports.
+  // Throws the plugin's error, or PLUGIN_REJECTED for a table or capabilities that are not as they must be; the device
+  // is closed again then. `name` is the device's, `host_device` the plugin's word for it in reports.
   DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t host_device, const std::string& name);
   // Does nothing for a device that is not open.
   void close() noexcept;
@@ -246,7 +254,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
   // Bytes; -1 for what is not known.
   compute_error* memory_info(int64_t* out_free, int64_t* out_total) const;
-  compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access, void** out_data) const;
+  compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
+                            void** out_data) const;
   void memory_unmap(int32_t heap, uint64_t buffer, void* data) const noexcept {
     tell<&Table::memory_unmap>(device_, heap, buffer, data);
   }
@@ -254,17 +263,20 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
 
   compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t host_stream, uint64_t* out_stream) const;
   void stream_destroy(uint64_t stream) const noexcept { tell<&Table::stream_destroy>(stream); }
-  compute_error* stream_mark(uint64_t stream, uint64_t number) const noexcept { return call<&Table::stream_mark>(stream, number, 0u); }
+  compute_error* stream_mark(uint64_t stream, uint64_t number) const noexcept {
+    return call<&Table::stream_mark>(stream, number, 0u);
+  }
   compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) const noexcept {
     return call<&Table::stream_wait>(stream, other, number);
   }
-  // `last_mark` gives the greatest number that was ever to be marked, asked after the call: more cannot have been reached. *out_reached is
-  // 0 where the answer cannot be believed.
+  // `last_mark` gives the greatest number that was ever to be marked, asked after the call: more cannot have been
+  // reached. *out_reached is 0 where the answer cannot be believed.
   template <class LastMark>
   compute_error* stream_reached(uint64_t stream, LastMark&& last_mark, uint64_t* out_reached) const noexcept {
     *out_reached = 0;
     compute_error* error = call<&Table::stream_reached>(stream, out_reached);
-    if (*out_reached <= last_mark()) [[likely]] return error;
+    if (*out_reached <= last_mark()) [[likely]]
+      return error;
     return beyond_marks(slot_name<&Table::stream_reached>, error, last_mark(), out_reached);
   }
   template <class LastMark>
@@ -272,15 +284,18 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
                              uint64_t* out_reached) const noexcept {
     *out_reached = 0;
     compute_error* error = call<&Table::stream_sync>(stream, number, timeout_ns, out_reached);
-    if (*out_reached > last_mark()) return beyond_marks(slot_name<&Table::stream_sync>, error, last_mark(), out_reached);
+    if (*out_reached > last_mark())
+      return beyond_marks(slot_name<&Table::stream_sync>, error, last_mark(), out_reached);
     if (error == nullptr && timeout_ns == INT64_MAX && *out_reached < number) return gave_up(number, out_reached);
     return error;
   }
 
-  compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst, int64_t size_bytes) const noexcept {
+  compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst,
+                                int64_t size_bytes) const noexcept {
     return call<&Table::copy_from_host>(stream, src, &dst, size_bytes);
   }
-  compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand& src, void* dst, int64_t size_bytes) const noexcept {
+  compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand& src, void* dst,
+                              int64_t size_bytes) const noexcept {
     return call<&Table::copy_to_host>(stream, &src, dst, size_bytes);
   }
   compute_error* fill(uint64_t stream, const compute_plugin_operand& dst, int64_t size_bytes, const void* pattern,
@@ -293,16 +308,19 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return call<&Table::copy_peer>(stream, src_device.device_, &src, &dst, size_bytes);
   }
 
-  compute_error* op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
-                          void* context) const;
+  compute_error* op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
+                          compute_plugin_refuse refuse, void* context) const;
   compute_error* op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info) const;
-  compute_error* op_run(uint64_t plan, const compute_plugin_run& run) const noexcept { return call<&Table::op_run>(plan, &run); }
+  compute_error* op_run(uint64_t plan, const compute_plugin_run& run) const noexcept {
+    return call<&Table::op_run>(plan, &run);
+  }
   void op_release(uint64_t plan) const noexcept { tell<&Table::op_release>(device_, plan); }
 
  private:
   DeviceCaps caps() const;
 
-  compute_error* beyond_marks(const char* slot, compute_error* error, uint64_t last_mark, uint64_t* out_reached) const noexcept;
+  compute_error* beyond_marks(const char* slot, compute_error* error, uint64_t last_mark,
+                              uint64_t* out_reached) const noexcept;
   compute_error* gave_up(uint64_t number, uint64_t* out_reached) const noexcept;
 
   uint64_t device_ = 0;

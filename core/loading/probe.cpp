@@ -42,7 +42,7 @@ constexpr size_t kMaxOutputBytes = 1 << 16;
 constexpr size_t kUsualOutputBytes = 1 << 10;
 constexpr size_t kMaxSmallFileBytes = 1 << 16;
 constexpr size_t kMaxVerdicts = 64;
-constexpr size_t kKeyDigits = 32;  // of a verdict's name
+constexpr size_t kKeyDigits = 32;               // of a verdict's name
 constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has lost its writer
 constexpr int kReportDescriptor = 3;
 constexpr std::chrono::seconds kDeathTakes(1);
@@ -112,7 +112,8 @@ std::string state_of(const ManifestDrivers& drivers, const ElfSearch& search) {
 // Those of the environment that are the plugin's own: COMPUTE_ACME, COMPUTE_ACME_….
 std::string settings_of(const std::string& plugin) {
   std::string prefix = "COMPUTE_" + plugin;
-  std::transform(prefix.begin(), prefix.end(), prefix.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+  std::transform(prefix.begin(), prefix.end(), prefix.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
   std::vector<std::string> found;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view one = *at;
@@ -138,7 +139,8 @@ struct Verdicts {
     return reason.empty() ? "" : folder.string() + ": " + reason;
   }
 
-  // `passed`, or why the plugin is kept out. Nothing that others may have written, nor what is damaged or reached by a link.
+  // `passed`, or why the plugin is kept out. Nothing that others may have written, nor what is damaged or reached by a
+  // link.
   std::optional<std::string> find(const std::string& key) const {
     files::File file(folder / hexadecimal(key), files::Links::kRefuse);
     if (!file || !trust.why_not(file.status()).empty()) return std::nullopt;
@@ -171,7 +173,8 @@ struct Verdicts {
       if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
       // only what has a name that we give
       const std::string name = file.filename().string();
-      const bool is_abandoned = files::is_partial_name(name, kKeyDigits, "") && now - status.st_mtime > kAbandonedAfterSeconds;
+      const bool is_abandoned =
+          files::is_partial_name(name, kKeyDigits, "") && now - status.st_mtime > kAbandonedAfterSeconds;
       if (is_abandoned) ::unlink(file.c_str());
       if (files::is_kept_name(name, kKeyDigits, "")) entries.emplace_back(status.st_mtime, file);
     }
@@ -187,7 +190,8 @@ struct Verdicts {
 struct Report {
   std::string text;
   bool has(std::string_view line) const {
-    return text.starts_with(std::string(line) + "\n") || text.find("\n" + std::string(line) + "\n") != std::string::npos;
+    return text.starts_with(std::string(line) + "\n") ||
+           text.find("\n" + std::string(line) + "\n") != std::string::npos;
   }
   // What follows `mark` in the last line that begins with it.
   std::string last(const std::string& mark) const {
@@ -209,7 +213,8 @@ class Child {
 
   // Waits until it has ended or `deadline` is past; false then.
   bool wait(Clock::time_point deadline);
-  // Kills it, with what it has started, if it still runs. What a driver holds does not die: false where it is left behind.
+  // Kills it, with what it has started, if it still runs. What a driver holds does not die: false where it is left
+  // behind.
   bool end();
 
   const Report& report() const { return report_; }
@@ -242,7 +247,8 @@ Child::Child(const std::vector<std::string>& command, std::string* problem) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
-  // Nothing of this program reaches it: no descriptor, no signal that is blocked or ignored; and its end does not reach this program's group.
+  // Nothing of this program reaches it: no descriptor, no signal that is blocked or ignored; and its end does not reach
+  // this program's group.
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_t actions;
   sigset_t none, all;
@@ -340,8 +346,8 @@ bool comes_from_outside(int number) {
 }  // namespace
 
 std::string verdict_key(const PluginCandidate& plugin) {
-  std::string key = "compute " + std::to_string(COMPUTE_VERSION_MAJOR) + "." + std::to_string(COMPUTE_VERSION_MINOR) + "." +
-                    std::to_string(COMPUTE_VERSION_PATCH) + "\n" + identity_of(library_file());
+  std::string key = "compute " + std::to_string(COMPUTE_VERSION_MAJOR) + "." + std::to_string(COMPUTE_VERSION_MINOR) +
+                    "." + std::to_string(COMPUTE_VERSION_PATCH) + "\n" + identity_of(library_file());
   key += identity_of(plugin.real) + read_elf_file(plugin.real).build_id + "\n";
   ElfSearch search = ElfSearch::of_process();
   search.loaded.clear();  // the same for every program
@@ -436,7 +442,8 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   }
   const Verdicts verdicts{options_.folder, options_.trust};
   const std::string no_verdicts = verdicts.problem();
-  auto trial = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& known) { return known.library == plugin.library; });
+  auto trial =
+      std::find_if(trials_.begin(), trials_.end(), [&](const Trial& known) { return known.library == plugin.library; });
   if (trial == trials_.end()) {
     trial = trials_.insert(trial, {plugin.library, no_verdicts.empty() ? verdict_key(plugin) : "", ProbeRun()});
   }
@@ -467,7 +474,8 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
       break;
   }
   if (!verdict.empty()) {
-    verdict = printable(verdict, kLongestPath) + "; compute doctor tries it again, COMPUTE_PROBE=0 loads it all the same";
+    verdict =
+        printable(verdict, kLongestPath) + "; compute doctor tries it again, COMPUTE_PROBE=0 loads it all the same";
   }
   if (run.is_lasting && (key.empty() || !verdicts.keep(key, verdict.empty() ? "passed" : verdict))) {
     note("Plugins are tried at every start: verdicts cannot be kept (" +

@@ -56,7 +56,7 @@ void forget_mirrored(Buffer& host) noexcept {
 
 }  // namespace
 
-// ---- Patterns in memory, for COMPUTE_DEBUG=memory ------------------------------------------------------------------------
+// ---- Patterns in memory, for COMPUTE_DEBUG=memory -------------------------------------------------------------------
 
 namespace {
 
@@ -95,7 +95,8 @@ void check_released_pattern(Buffer& buffer, Timeline& timeline) {
   for (size_t i = 0; i < copy.size(); ++i) {
     if (copy[i] == kReleasedPattern[i % 2]) continue;
     log(COMPUTE_LOG_ERROR, "memory",
-        fmt::format("{}: {} bytes of released memory were written to after their release, first at byte {}", device.name, bytes, i));
+        fmt::format("{}: {} bytes of released memory were written to after their release, first at byte {}",
+                    device.name, bytes, i));
     return;
   }
 }
@@ -113,12 +114,12 @@ void mark_new(Buffer& buffer, Timeline* user) noexcept {
   }
 }
 
-// The stream that the buffer was used on last, where it takes more work: memory that another one filled would have to wait for that before
-// the first takes it back. NULL: there is none, or it orders nothing.
+// The stream that the buffer was used on last, where it takes more work: memory that another one filled would have to
+// wait for that before the first takes it back. NULL: there is none, or it orders nothing.
 Timeline* last_user(const Buffer& buffer) noexcept {
   Timeline* last = buffer.last_write.timeline != nullptr ? buffer.last_write.timeline : buffer.last_read.timeline;
-  const bool takes_work = last != nullptr && &last->device == &buffer.device && !last->immediate && !last->untracked && last->failure() == nullptr &&
-                          last->recording.load(std::memory_order_relaxed) == nullptr;
+  const bool takes_work = last != nullptr && &last->device == &buffer.device && !last->immediate && !last->untracked &&
+                          last->failure() == nullptr && last->recording.load(std::memory_order_relaxed) == nullptr;
   return takes_work ? last : nullptr;
 }
 
@@ -170,7 +171,9 @@ void Buffer::free_memory() noexcept {
     if (deleter != nullptr) deleter(nullptr, deleter_user);
     delete this;
   };
-  const auto is_idle = [](const Access& access) { return access.timeline == nullptr || access.timeline->has_ended(access.number); };
+  const auto is_idle = [](const Access& access) {
+    return access.timeline == nullptr || access.timeline->has_ended(access.number);
+  };
   if (is_idle(last_write) && is_idle(last_read) && std::all_of(more_reads.begin(), more_reads.end(), is_idle)) {
     finish();
     return;
@@ -202,7 +205,8 @@ Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Ho
   buffer->inherited = pending_on(buffer->block);
   buffer->handle = buffer->block.buffer;
   buffer->base_offset = buffer->block.offset_bytes;
-  if (debugs_memory()) [[unlikely]] mark_new(*buffer, user);
+  if (debugs_memory()) [[unlikely]]
+    mark_new(*buffer, user);
   return buffer.release();
 }
 
@@ -243,7 +247,8 @@ void wait_to_overwrite(Buffer& buffer) {
   for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
   std::lock_guard guard(buffer.lock);
   // Another thread may have queued a write meanwhile.
-  if (buffer.last_write.timeline == last_write.timeline && buffer.last_write.number == last_write.number) buffer.last_write = {};
+  if (buffer.last_write.timeline == last_write.timeline && buffer.last_write.number == last_write.number)
+    buffer.last_write = {};
 }
 
 void require_values(Buffer& buffer) {
@@ -257,7 +262,7 @@ void require_values(Buffer& buffer) {
   if (const Failure* failure = last_write.timeline->poison(last_write.number)) throw_failure(*failure);
 }
 
-// ---- Mirrors ---------------------------------------------------------------------------------------------------------
+// ---- Mirrors --------------------------------------------------------------------------------------------------------
 
 namespace {
 

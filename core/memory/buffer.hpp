@@ -35,16 +35,17 @@ struct Buffer : Hazards, Recycled<Buffer> {
   Device& device;
   Block block;         // empty for wrapped and imported memory and for buffers without bytes
   int64_t size_bytes;  // of the range that tensors may use
-  uint64_t handle = 0;  // what plugins are given: block.buffer, an imported buffer, or for host memory the address of byte 0
+  uint64_t handle =
+      0;  // what plugins are given: block.buffer, an imported buffer, or for host memory the address of byte 0
   int64_t base_offset = 0;  // of byte 0 behind `handle`
 
   std::atomic<int64_t> references{1};
 
-  std::atomic<int32_t> exposed{0};   // outstanding writable pointers that core does not control
-  int32_t promise = 0;               // COMPUTE_WRAP_ for memory of the program's own
+  std::atomic<int32_t> exposed{0};  // outstanding writable pointers that core does not control
+  int32_t promise = 0;              // COMPUTE_WRAP_ for memory of the program's own
 
-  // Copies of host memory on other devices, most recently used last. `newest` is the mirror that an op wrote, NULL while the host
-  // memory itself is up to date.
+  // Copies of host memory on other devices, most recently used last. `newest` is the mirror that an op wrote, NULL
+  // while the host memory itself is up to date.
   Lock mirror_lock;
   std::vector<Mirror> mirrors;
   bool is_in_mirrored_list = false;  // set with the first mirror, and then for ever
@@ -55,7 +56,9 @@ struct Buffer : Hazards, Recycled<Buffer> {
   bool imported = false;  // freed through memory_free with heap -1
 
   // Whether the program may look at or change the memory at any time.
-  bool is_exposed() const noexcept { return promise == COMPUTE_WRAP_EXPOSED || exposed.load(std::memory_order_acquire) > 0; }
+  bool is_exposed() const noexcept {
+    return promise == COMPUTE_WRAP_EXPOSED || exposed.load(std::memory_order_acquire) > 0;
+  }
 
   uint8_t* host_address() const noexcept { return reinterpret_cast<uint8_t*>(handle) + base_offset; }
 
@@ -71,7 +74,8 @@ struct Buffer : Hazards, Recycled<Buffer> {
   void free_memory() noexcept;
 };
 
-// New memory for `size_bytes` on a device. Most likely `user` uses it first; NULL: the host does, without asking. Releases like any buffer.
+// New memory for `size_bytes` on a device. Most likely `user` uses it first; NULL: the host does, without asking.
+// Releases like any buffer.
 Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding);
 
 struct BufferRelease {
@@ -79,11 +83,12 @@ struct BufferRelease {
 };
 using BufferReference = std::unique_ptr<Buffer, BufferRelease>;
 
-// Waits for work that may still be touching the memory of `buffer` from before it was made, for whoever is about to use it by other means
-// than a Submission.
+// Waits for work that may still be touching the memory of `buffer` from before it was made, for whoever is about to use
+// it by other means than a Submission.
 void wait_for_inherited(const Buffer& buffer);
 
-// Waits for the work that wrote `buffer` (and with `for_writing` for all that reads it), and throws what made its contents worthless.
+// Waits for the work that wrote `buffer` (and with `for_writing` for all that reads it), and throws what made its
+// contents worthless.
 void wait_for_buffer(Buffer& buffer, bool for_writing);
 // The same for somebody who overwrites all of it: what it held does not matter from now on.
 void wait_to_overwrite(Buffer& buffer);
@@ -102,9 +107,10 @@ void forget_copies(Buffer& host) noexcept;
 // The work that mirror_on made `replica` the newest copy for was not queued.
 void take_back_write(Buffer& host, const Buffer& replica) noexcept;
 
-// The copy of [begin, end) of a host buffer on `device`, up to date on `timeline`; transfers only what is stale. The returned
-// buffer is a new reference; *out_begin is the host byte that its byte 0 stands for. kUpdate and kOverwrite: the work that
-// follows writes it, all of it in the latter case, which makes it the newest copy; *out_became_newest is true if it was not before.
+// The copy of [begin, end) of a host buffer on `device`, up to date on `timeline`; transfers only what is stale. The
+// returned buffer is a new reference; *out_begin is the host byte that its byte 0 stands for. kUpdate and kOverwrite:
+// the work that follows writes it, all of it in the latter case, which makes it the newest copy; *out_became_newest is
+// true if it was not before.
 BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
                           const char* op, int64_t* out_begin, bool* out_became_newest = nullptr);
 

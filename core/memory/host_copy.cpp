@@ -10,7 +10,8 @@ namespace {
 template <class Element>
 void copy_rows(const uint8_t* src, int64_t src_stride, uint8_t* dst, int64_t dst_stride, int64_t count) {
   constexpr int64_t kSize = sizeof(Element);
-  for (int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride * kSize, src + i * src_stride * kSize, sizeof(Element));
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(dst + i * dst_stride * kSize, src + i * src_stride * kSize, sizeof(Element));
 }
 
 struct Bytes16 {
@@ -23,16 +24,26 @@ void copy_row(const uint8_t* src, int64_t src_stride, uint8_t* dst, int64_t dst_
     return;
   }
   switch (size) {
-    case 1: copy_rows<uint8_t>(src, src_stride, dst, dst_stride, count); break;
-    case 2: copy_rows<uint16_t>(src, src_stride, dst, dst_stride, count); break;
-    case 4: copy_rows<uint32_t>(src, src_stride, dst, dst_stride, count); break;
-    case 8: copy_rows<uint64_t>(src, src_stride, dst, dst_stride, count); break;
-    default: copy_rows<Bytes16>(src, src_stride, dst, dst_stride, count); break;
+    case 1:
+      copy_rows<uint8_t>(src, src_stride, dst, dst_stride, count);
+      break;
+    case 2:
+      copy_rows<uint16_t>(src, src_stride, dst, dst_stride, count);
+      break;
+    case 4:
+      copy_rows<uint32_t>(src, src_stride, dst, dst_stride, count);
+      break;
+    case 8:
+      copy_rows<uint64_t>(src, src_stride, dst, dst_stride, count);
+      break;
+    default:
+      copy_rows<Bytes16>(src, src_stride, dst, dst_stride, count);
+      break;
   }
 }
 
-void copy_axes(const uint8_t* src, const int64_t* src_strides, uint8_t* dst, const int64_t* dst_strides, const int64_t* shape,
-               size_t rank, int64_t size) {
+void copy_axes(const uint8_t* src, const int64_t* src_strides, uint8_t* dst, const int64_t* dst_strides,
+               const int64_t* shape, size_t rank, int64_t size) {
   if (rank == 0) {
     std::memcpy(dst, src, static_cast<size_t>(size));
     return;
@@ -42,15 +53,15 @@ void copy_axes(const uint8_t* src, const int64_t* src_strides, uint8_t* dst, con
     return;
   }
   for (int64_t i = 0; i < shape[0]; ++i) {
-    copy_axes(src + i * src_strides[0] * size, src_strides + 1, dst + i * dst_strides[0] * size, dst_strides + 1, shape + 1,
-              rank - 1, size);
+    copy_axes(src + i * src_strides[0] * size, src_strides + 1, dst + i * dst_strides[0] * size, dst_strides + 1,
+              shape + 1, rank - 1, size);
   }
 }
 
 }  // namespace
 
-void copy_strided(const void* src, std::span<const int64_t> src_strides, void* dst, std::span<const int64_t> dst_strides,
-                  std::span<const int64_t> shape, int64_t element_size) {
+void copy_strided(const void* src, std::span<const int64_t> src_strides, void* dst,
+                  std::span<const int64_t> dst_strides, std::span<const int64_t> shape, int64_t element_size) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
   // Trailing axes that are contiguous on both sides become one.
   size_t rank = shape.size();
@@ -91,7 +102,8 @@ void fill_bytes(void* dst, int64_t size_bytes, const void* pattern, int32_t patt
     std::memset(to, *static_cast<const uint8_t*>(pattern), static_cast<size_t>(size_bytes));
     return;
   }
-  // Doubles what is filled: after the first few steps this is memcpy at its full rate, from a piece that stays in a cache.
+  // Doubles what is filled: after the first few steps this is memcpy at its full rate, from a piece that stays in a
+  // cache.
   const int64_t piece = std::min<int64_t>(size_bytes, 4096 / pattern_size * pattern_size);
   for (int64_t i = 0; i < piece; i += pattern_size) std::memcpy(to + i, pattern, static_cast<size_t>(pattern_size));
   for (int64_t at = piece; at < size_bytes; at += piece) {

@@ -12,7 +12,9 @@ bool same_view(const Tensor& a, const Tensor& b);
 
 // Whether two layouts over one buffer may share a byte. Exact for ranges and for interleaved grids, careful otherwise.
 bool may_overlap_in_buffer(const Tensor& a, const Tensor& b);  // the same one
-inline bool may_overlap(const Tensor& a, const Tensor& b) { return a.buffer == b.buffer && may_overlap_in_buffer(a, b); }
+inline bool may_overlap(const Tensor& a, const Tensor& b) {
+  return a.buffer == b.buffer && may_overlap_in_buffer(a, b);
+}
 
 inline bool is_whole_buffer(const Tensor& tensor) {
   return tensor.offset_bytes == 0 && tensor.is_row_major && tensor.size_bytes() == tensor.buffer->size_bytes;

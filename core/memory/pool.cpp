@@ -27,7 +27,7 @@ constexpr int64_t kFirstSlab = int64_t{2} << 20;
 constexpr int64_t kLargestSlab = int64_t{64} << 20;
 constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // greater blocks get an allocation of their own
 
-constexpr int64_t kGreatestBlock = int64_t{1} << 60;         // more than any address space has; sums of such sizes still fit
+constexpr int64_t kGreatestBlock = int64_t{1} << 60;  // more than any address space has; sums of such sizes still fit
 
 // `multiple` is a power of two.
 int64_t round_to(int64_t value, int64_t multiple) { return (value + multiple - 1) & -multiple; }
@@ -83,8 +83,8 @@ class HostMemory final : public RawMemory {
   }
 
  private:
-  // The system gives memory when it is touched, and ends the process where there is none then. So what was given before and has not been
-  // touched yet counts as used. Small amounts are looked at together.
+  // The system gives memory when it is touched, and ends the process where there is none then. So what was given before
+  // and has not been touched yet counts as used. Small amounts are looked at together.
   bool has_room_for(int64_t size_bytes) {
     if (size_bytes < kCheckedFrom - unchecked_) {
       unchecked_ += size_bytes;
@@ -105,7 +105,8 @@ class HostMemory final : public RawMemory {
       const int64_t step = page * static_cast<int64_t>(resident.size());
       for (int64_t offset = 0; offset < size_bytes; offset += step) {
         const int64_t bytes = std::min(step, size_bytes - offset);
-        if (mincore(reinterpret_cast<void*>(begin + static_cast<uint64_t>(offset)), static_cast<size_t>(bytes), resident.data()) != 0) {
+        if (mincore(reinterpret_cast<void*>(begin + static_cast<uint64_t>(offset)), static_cast<size_t>(bytes),
+                    resident.data()) != 0) {
           touched += bytes;
           continue;
         }
@@ -124,7 +125,9 @@ class HostMemory final : public RawMemory {
   int64_t unchecked_ = 0;                          // since the last look
 };
 
-bool has_ended(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->has_ended(last.number); }
+bool has_ended(const Access& last) noexcept {
+  return last.timeline == nullptr || last.timeline->has_ended(last.number);
+}
 
 // Makes `last` stand for both. False where they are of two timelines that may still be at work.
 [[gnu::always_inline]] inline bool join(Access& last, const Access& access) noexcept {
@@ -147,8 +150,8 @@ struct MemoryPool::Slab {
   Chunk* first;
 };
 
-// A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them, so that nothing which
-// gives memory back allocates.
+// A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them,
+// so that nothing which gives memory back allocates.
 struct Chunk {
   MemoryPool::Slab* slab = nullptr;
   int64_t offset_bytes = 0;
@@ -166,12 +169,13 @@ struct Chunk {
   int32_t rank = 0;
   std::array<int64_t, 4> extents{};  // the first ones
   std::unique_ptr<std::string> label;
-  std::array<Access, 2> uses;         // while it is deferred, beside `pending`
+  std::array<Access, 2> uses;  // while it is deferred, beside `pending`
   std::vector<Access> more_uses;
   MemoryPool::FreeChunks::node_type entry;  // in free_chunks_, while it is not there
 
   bool is_idle() const noexcept {
-    return has_ended(pending) && has_ended(uses[0]) && has_ended(uses[1]) && std::all_of(more_uses.begin(), more_uses.end(), has_ended);
+    return has_ended(pending) && has_ended(uses[0]) && has_ended(uses[1]) &&
+           std::all_of(more_uses.begin(), more_uses.end(), has_ended);
   }
 };
 
@@ -189,7 +193,9 @@ std::unique_ptr<Chunk> make_chunk() {
 bool memory_is_debugged = false;
 
 void note_released_pattern(const Block& block) noexcept { block.chunk->has_released_pattern = true; }
-bool had_released_pattern(const Block& block) noexcept { return std::exchange(block.chunk->has_released_pattern, false); }
+bool had_released_pattern(const Block& block) noexcept {
+  return std::exchange(block.chunk->has_released_pattern, false);
+}
 
 const Access* pending_on(const Block& block) noexcept { return block ? &block.chunk->pending : nullptr; }
 
@@ -199,7 +205,8 @@ bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
   return a->offset_bytes < b->offset_bytes;
 }
 
-MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape, int32_t out_of_memory_code)
+MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape,
+                       int32_t out_of_memory_code)
     : device_name_(std::move(device_name)),
       raw_(std::move(raw)),
       shape_(shape),
@@ -225,12 +232,15 @@ MemoryPool::~MemoryPool() {
   }
 }
 
-int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const { return std::max<int64_t>(size_bytes & -least_block_, 1); }
+int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const {
+  return std::max<int64_t>(size_bytes & -least_block_, 1);
+}
 
 int64_t MemoryPool::block_size(int64_t size_bytes) {
   if (size_bytes > shape_.max_allocation_bytes) {
-    throw Error(out_of_memory_code_, fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
-                                                 device_name_, size_bytes, shape_.max_allocation_bytes));
+    throw Error(out_of_memory_code_,
+                fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
+                            device_name_, size_bytes, shape_.max_allocation_bytes));
   }
   if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
   const auto floor = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size_bytes)));
@@ -247,7 +257,8 @@ Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& 
   {
     std::lock_guard guard(blocks_lock_);
     ++requests_;
-    if (Chunk* chunk = take_cached(rounded, bin, user)) [[likely]] return account(chunk, holding);
+    if (Chunk* chunk = take_cached(rounded, bin, user)) [[likely]]
+      return account(chunk, holding);
   }
   return allocate_slowly(size_bytes, rounded, user, holding);
 }
@@ -330,8 +341,8 @@ inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
   return Handout({chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk}, chunk->pending);
 }
 
-// In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after giving
-// back all that is cached.
+// In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after
+// giving back all that is cached.
 std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, const Holding& holding) {
   Chunk* chunk = shape_.suballocate ? take_best_fit(rounded) : nullptr;
   if (chunk == nullptr) {
@@ -408,9 +419,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
     size = round_to(rounded, kHugePage);
     if (size > shape_.max_allocation_bytes) size = rounded;
   }
-  const auto within_limit = [&](int64_t bytes) {
-    return limit_ < 0 || reserved_ + bytes <= limit_;
-  };
+  const auto within_limit = [&](int64_t bytes) { return limit_ < 0 || reserved_ + bytes <= limit_; };
   if (!within_limit(size)) size = rounded;
   if (!within_limit(size)) return nullptr;
   auto slab = std::make_unique<Slab>();
@@ -460,7 +469,8 @@ void MemoryPool::free(const Block& block, const Access& one, const Access& other
   }
   if (deferred_ != nullptr && (++frees_ & 255) == 0) settle_deferred();
   blocks_lock_.unlock();
-  if (label != nullptr) [[unlikely]] delete label;  // after the lock
+  if (label != nullptr) [[unlikely]]
+    delete label;  // after the lock
 }
 
 void MemoryPool::defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
@@ -642,7 +652,8 @@ std::string MemoryPool::holders() const {
     if (chunk.use == MemoryUse::kTemporary) text += "  temporary";
     if (chunk.dtype != 0) {
       const size_t shown = std::min(static_cast<size_t>(chunk.rank), chunk.extents.size());
-      text += fmt::format("  {} [{}{}]", dtype_name(chunk.dtype), fmt::join(chunk.extents.begin(), chunk.extents.begin() + shown, ", "),
+      text += fmt::format("  {} [{}{}]", dtype_name(chunk.dtype),
+                          fmt::join(chunk.extents.begin(), chunk.extents.begin() + shown, ", "),
                           static_cast<size_t>(chunk.rank) > shown ? ", …" : "");
     }
     if (chunk.label) text += fmt::format("  {}", in_quotes(*chunk.label));

@@ -43,26 +43,30 @@ struct Block {
   explicit operator bool() const { return chunk != nullptr; }
 };
 
-// Whether COMPUTE_DEBUG asks for it: memory that is new and memory that was released hold patterns, NaNs of every floating-point dtype.
+// Whether COMPUTE_DEBUG asks for it: memory that is new and memory that was released hold patterns, NaNs of every
+// floating-point dtype.
 extern bool memory_is_debugged;  // set before the first block is handed out
 inline bool debugs_memory() noexcept { return memory_is_debugged; }
 inline constexpr std::array<uint8_t, 2> kNewPattern = {0xF4, 0x7F}, kReleasedPattern = {0xF4, 0xFF};
 
-// Of a block that comes back full of kReleasedPattern; only the holder calls these, the first before it frees the block.
+// Of a block that comes back full of kReleasedPattern; only the holder calls these, the first before it frees the
+// block.
 void note_released_pattern(const Block& block) noexcept;
 bool had_released_pattern(const Block& block) noexcept;  // and then no more
 
-// The work that may still be touching a block from before it was handed out; as long as the block is held. NULL for none. Only the holder asks.
+// The work that may still be touching a block from before it was handed out; as long as the block is held. NULL for
+// none. Only the holder asks.
 const Access* pending_on(const Block& block) noexcept;
 
-// A block that the pool has just handed out, with the work that may still be touching it: a block goes to the timeline that used it last
-// while that work is queued. Whoever takes the block says what becomes of this.
+// A block that the pool has just handed out, with the work that may still be touching it: a block goes to the timeline
+// that used it last while that work is queued. Whoever takes the block says what becomes of this.
 class [[nodiscard]] Handout {
  public:
   Handout(const Block& block, const Access& pending) : block_(block), pending_(pending) {}
 
-  // For anybody. `out_pending`, whose timeline is NULL if there is none, becomes a read in the block's hazard record, so that whoever
-  // writes there first comes after it. It is no write: what it fails with is nothing to those who use the block now.
+  // For anybody. `out_pending`, whose timeline is NULL if there is none, becomes a read in the block's hazard record,
+  // so that whoever writes there first comes after it. It is no write: what it fails with is nothing to those who use
+  // the block now.
   const Block& take(Access& out_pending) const {
     out_pending = pending_;
     return block_;
@@ -110,30 +114,31 @@ struct MemoryStatistics {
   int64_t used = 0, peak = 0, reserved = 0, limit = -1, mirrors = 0, live_blocks = 0, requests = 0, raw_requests = 0;
 };
 
-// Blocks are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, tagged with the submission
-// that used them last: the same timeline takes them back at once, another one when that number has been reached. What
-// misses there is cut from slabs by best fit, with neighbours merged. Thread-safe.
+// Blocks are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, tagged with the
+// submission that used them last: the same timeline takes them back at once, another one when that number has been
+// reached. What misses there is cut from slabs by best fit, with neighbours merged. Thread-safe.
 //
-// The pool is the one place that decides who may use a block when. It forgets no work: what was pending when it handed a block out counts
-// when the block comes back, whatever its holder says.
+// The pool is the one place that decides who may use a block when. It forgets no work: what was pending when it handed
+// a block out counts when the block comes back, whatever its holder says.
 class MemoryPool {
  public:
   MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape, int32_t out_of_memory_code);
   ~MemoryPool();
 
   // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of what holds the memory, after giving back what is
-  // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a `user` it
-  // waits for them. No timeline is locked by the caller.
-  // A block for no `user` is idle: nothing is pending on it.
+  // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a
+  // `user` it waits for them. No timeline is locked by the caller. A block for no `user` is idle: nothing is pending on
+  // it.
   Handout allocate(int64_t size_bytes, Timeline* user, const Holding& holding);
   Block allocate_idle(int64_t size_bytes, MemoryUse use) { return allocate(size_bytes, nullptr, use).take_idle(); }
 
   // Names a block that is in use, for the table of an out-of-memory error.
   void set_label(const Block& block, const char* label);
 
-  // `one`, `other` and `more`, whose contents it may take, are the last accesses; those that have been reached already, and what was pending
-  // at allocation, may be left out. Allocates nothing.
-  void free(const Block& block, const Access& one = {}, const Access& other = {}, std::vector<Access>* more = nullptr) noexcept;
+  // `one`, `other` and `more`, whose contents it may take, are the last accesses; those that have been reached already,
+  // and what was pending at allocation, may be left out. Allocates nothing.
+  void free(const Block& block, const Access& one = {}, const Access& other = {},
+            std::vector<Access>* more = nullptr) noexcept;
 
   // Returns unused memory to the device until at most `keep_bytes` are cached.
   void trim(int64_t keep_bytes) noexcept;
@@ -188,13 +193,13 @@ class MemoryPool {
   const std::unique_ptr<RawMemory> raw_;
   const MemoryShape shape_;
   const int32_t out_of_memory_code_;
-  const int64_t least_block_;     // a power of two
+  const int64_t least_block_;  // a power of two
   const int64_t greatest_block_;
-  const int64_t small_block_;     // what as many bytes and less get; 0 where the device has no room for one
+  const int64_t small_block_;  // what as many bytes and less get; 0 where the device has no room for one
   const size_t small_bin_;
 
-  // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back takes the
-  // second alone; who needs both takes them in this order.
+  // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back
+  // takes the second alone; who needs both takes them in this order.
   mutable Lock lock_;
   FreeChunks free_chunks_;
   std::set<Slab*> slabs_;
@@ -215,12 +220,16 @@ class OwnedBlock {
  public:
   OwnedBlock() = default;
   // Nothing is pending on it.
-  OwnedBlock(MemoryPool& pool, int64_t size_bytes, MemoryUse use) : pool_(&pool), block_(pool.allocate_idle(size_bytes, use)) {}
+  OwnedBlock(MemoryPool& pool, int64_t size_bytes, MemoryUse use)
+      : pool_(&pool), block_(pool.allocate_idle(size_bytes, use)) {}
   // For work of `user` alone.
   OwnedBlock(MemoryPool& pool, int64_t size_bytes, Timeline& user, MemoryUse use)
       : pool_(&pool), block_(pool.allocate(size_bytes, &user, use).take_for_work_of(user)) {}
   OwnedBlock(OwnedBlock&& other) noexcept
-      : pool_(other.pool_), block_(std::exchange(other.block_, {})), last_(other.last_), uses_(std::move(other.uses_)) {}
+      : pool_(other.pool_),
+        block_(std::exchange(other.block_, {})),
+        last_(other.last_),
+        uses_(std::move(other.uses_)) {}
   OwnedBlock& operator=(OwnedBlock&&) = delete;
   ~OwnedBlock();
 

@@ -61,14 +61,16 @@ void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes,
   apply(policy, device,
         fmt::format("{}: {} bytes of a host tensor go to {}{}", op, size_bytes, device.name,
                     keeps ? "; make the tensor there to avoid it"
-                          : " at every call, because the program may write its memory; wrap it as immutable or tracked, or unmap it"));
+                          : " at every call, because the program may write its memory; wrap it as immutable or "
+                            "tracked, or unmap it"));
 }
 
 void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {
   const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
   if (policy == Policy::kAllow) return;
   apply(policy, device,
-        fmt::format("{}: {} bytes for a host tensor are made on {} and come back; make the output there to avoid it", op, size_bytes, device.name));
+        fmt::format("{}: {} bytes for a host tensor are made on {} and come back; make the output there to avoid it",
+                    op, size_bytes, device.name));
 }
 
 namespace {

@@ -32,8 +32,8 @@ compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dty
   }
   is_row_major = is_row_major || element_count == 0;
   for (size_t i = 0; i < shape.size(); ++i) {
-    layout_hash =
-        compute::mix_hash(layout_hash, static_cast<uint64_t>(dims_[i]) ^ std::rotl(static_cast<uint64_t>(dims_[shape.size() + i]), 32));
+    layout_hash = compute::mix_hash(
+        layout_hash, static_cast<uint64_t>(dims_[i]) ^ std::rotl(static_cast<uint64_t>(dims_[shape.size() + i]), 32));
   }
   owned.release();  // nothing after this throws
 }
@@ -46,7 +46,8 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
 
 compute_tensor::~compute_tensor() {
   if (buffer != nullptr) buffer->release();
-  for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;) delete std::exchange(label, label->before);
+  for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;)
+    delete std::exchange(label, label->before);
 }
 
 void compute_tensor::set_label(const char* text) {
@@ -73,15 +74,18 @@ void compute_tensor::byte_range(int64_t* out_begin, int64_t* out_end) const {
 namespace compute {
 
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape) {
-  if (dtype_size(dtype) == 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is no dtype", who, dtype));
+  if (dtype_size(dtype) == 0)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is no dtype", who, dtype));
   if (rank < 0 || rank > COMPUTE_MAX_RANK) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: rank {} is outside [0, {}]", who, rank, COMPUTE_MAX_RANK));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: rank {} is outside [0, {}]", who, rank, COMPUTE_MAX_RANK));
   }
   if (rank > 0) require_not_null(shape, "shape");
   int64_t count = 1, nonzero = 1;  // the product of the extents other than 0 must fit too: strides are made of them
   for (int32_t i = 0; i < rank; ++i) {
     if (shape[i] < 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: extent {} of axis {} is negative", who, shape[i], i));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: extent {} of axis {} is negative", who, shape[i], i));
     }
     count *= shape[i] == 0 ? 0 : 1;
     if (shape[i] != 0 && __builtin_mul_overflow(nonzero, shape[i], &nonzero)) {
@@ -98,7 +102,8 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
 // More than processors address, and little enough for sums and products of a few such numbers.
 constexpr uint64_t kGreatestReach = uint64_t{1} << 60;
 
-Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data) {
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides, const void* data) {
   Reach reach;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
   const int64_t size = dtype_size(dtype);
@@ -107,13 +112,15 @@ Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_
     int64_t elements = 0, bytes = 0;
     if (__builtin_mul_overflow(shape[i] - 1, strides[i], &elements) || __builtin_mul_overflow(elements, size, &bytes) ||
         __builtin_add_overflow(bytes < 0 ? reach.low : reach.high, bytes, bytes < 0 ? &reach.low : &reach.high)) {
-      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: stride {} of axis {} leaves the address space", who, strides[i], i));
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                  fmt::format("{}: stride {} of axis {} leaves the address space", who, strides[i], i));
     }
   }
   const auto address = reinterpret_cast<uintptr_t>(data);
   const uint64_t below = 0 - static_cast<uint64_t>(reach.low), above = static_cast<uint64_t>(reach.high);
   if (below > address || above > UINTPTR_MAX - address || below > kGreatestReach || above > kGreatestReach) {
-    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space", who, below, above, fmt::ptr(data)));
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space",
+                                                        who, below, above, fmt::ptr(data)));
   }
   return reach;
 }
@@ -159,16 +166,16 @@ Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t
   return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
 }
 
-Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                    Timeline* user) {
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides, Timeline* user) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   BufferReference buffer(make_buffer(device, count * dtype_size(dtype), user, {dtype, shape}));
   return new Tensor(std::move(buffer), dtype, shape, strides, 0);
 }
 
-Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                  int64_t offset_bytes) {
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides, int64_t offset_bytes) {
   tensor.buffer->retain();
   return new Tensor(BufferReference(tensor.buffer), dtype, shape, strides, offset_bytes);
 }

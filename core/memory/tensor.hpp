@@ -31,7 +31,7 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   compute::Buffer* const buffer;  // NULL for scalars; an owned reference
   const int64_t offset_bytes;     // of the element with all indices 0, in the buffer
   int64_t element_count = 1;
-  bool is_row_major = true;  // without elements too
+  bool is_row_major = true;        // without elements too
   std::array<uint8_t, 16> bits{};  // of a scalar
 
   const int64_t* shape() const { return dims_; }
@@ -72,35 +72,36 @@ using Tensor = ::compute_tensor;
 // Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
 
-// The bytes [low, high) that the elements take around `data`, where the one with all indices 0 lies. Throws OUT_OF_RANGE where they leave
-// the address space. The shape was checked.
+// The bytes [low, high) that the elements take around `data`, where the one with all indices 0 lies. Throws
+// OUT_OF_RANGE where they leave the address space. The shape was checked.
 struct Reach {
   int64_t low = 0, high = 0;
 };
-Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, const void* data);
+Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides, const void* data);
 
-// A tensor over memory of the program's, as compute_tensor_wrap_host makes it for a shape that was checked and data that is there. Messages
-// begin with `who`.
-Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides, void* data,
-                         int32_t promise, compute_deleter deleter, void* user_data);
+// A tensor over memory of the program's, as compute_tensor_wrap_host makes it for a shape that was checked and data
+// that is there. Messages begin with `who`.
+Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides,
+                         void* data, int32_t promise, compute_deleter deleter, void* user_data);
 
 // Whether two elements may share memory.
 bool overlaps_itself(const Tensor& tensor);
 
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
 
-// Strides from outside as tensors keep them: dense where they move nothing, along axes of one element and in tensors without elements, so that
-// products of strides and extents fit in 64 bits. NULL: dense. The shape was checked.
+// Strides from outside as tensors keep them: dense where they move nothing, along axes of one element and in tensors
+// without elements, so that products of strides and extents fit in 64 bits. NULL: dense. The shape was checked.
 std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
 
 // A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
-Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                    Timeline* user);
+Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
+                    std::span<const int64_t> strides, Timeline* user);
 
 // A view with any layout over the same buffer.
-Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                  int64_t offset_bytes);
+Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides, int64_t offset_bytes);
 
 struct TensorRelease {
   void operator()(Tensor* tensor) const noexcept { release_handle(tensor); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: a copy of x, then the scatter primitive into the part of it that the indices span. Sums and products of float16 and bfloat16 are
-// made in a float32 copy of that part, which is converted back once.
+// scatter: a copy of x, then the scatter primitive into the part of it that the indices span. Sums and products of
+// float16 and bfloat16 are made in a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
 #include "core/base/nearest_name.hpp"
@@ -81,8 +81,8 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   const bool deterministic = flag_attribute(call, "deterministic");
   const compute_dtype accumulator = reduction == "add" || reduction == "mul" ? computed_in(output.dtype) : output.dtype;
   const StepOperand indices = steps.as_indices(steps.input(1));
-  const StepOperand updates =
-      broadcast_to(steps.as_dtype(steps.as_dtype(steps.input(2, output.dtype), output.dtype), accumulator), indices.shape);
+  const StepOperand updates = broadcast_to(
+      steps.as_dtype(steps.as_dtype(steps.input(2, output.dtype), output.dtype), accumulator), indices.shape);
   StepOperand source = steps.input(0), destination = output;
   for (int32_t i = 0; i < call.inputs[0].rank; ++i) {
     if (i == axis) continue;

@@ -153,7 +153,8 @@ OpSchema other(OpId id, const char* name, int32_t version, const char* inputs, c
   return op;
 }
 
-void append_static(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute* given, Attributes& out);
+void append_static(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute* given,
+                   Attributes& out);
 
 std::optional<Attributes> defaults_of(const OpSchema& op) {
   Attributes defaults;
@@ -400,8 +401,7 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
   if (first == last) {
     std::vector<std::string> known;
     for (const OpSchema* op : sorted) known.push_back(op->name);
-    throw Error(COMPUTE_ERROR_NOT_FOUND,
-                "no op is called " + in_quotes(name) + did_you_mean(name, known));
+    throw Error(COMPUTE_ERROR_NOT_FOUND, "no op is called " + in_quotes(name) + did_you_mean(name, known));
   }
   if (version == 0) return **(last - 1);
   std::string versions;
@@ -525,8 +525,10 @@ void Attributes::append(std::string_view value) {
 
 namespace {
 
-// Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL where it is not given.
-void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count, const compute_attribute** out) {
+// Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL where it is
+// not given.
+void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
+                const compute_attribute** out) {
   if (count < 0 || (attributes == nullptr && count > 0)) {
     refuse(schema, count < 0 ? "an attribute count of " + std::to_string(count) : "attributes is NULL");
   }
@@ -534,8 +536,7 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
     if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size > kGreatestStruct ||
-        attribute.struct_size % alignof(compute_attribute) != 0 ||
-        attribute.struct_size != attributes->struct_size) {
+        attribute.struct_size % alignof(compute_attribute) != 0 || attribute.struct_size != attributes->struct_size) {
       refuse(schema,
              "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
     }
@@ -546,9 +547,11 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
       refuse(schema, "attribute " + std::to_string(i) + " has no name");
     }
     if (attribute.name_size == 0) {
-      refuse(schema, "attribute " + std::to_string(i) + " has a name_size of 0; -1 is that of a name that ends with NUL");
+      refuse(schema,
+             "attribute " + std::to_string(i) + " has a name_size of 0; -1 is that of a name that ends with NUL");
     }
-    const size_t name_size = attribute.name_size < 0 ? std::strlen(attribute.name) : static_cast<size_t>(attribute.name_size);
+    const size_t name_size =
+        attribute.name_size < 0 ? std::strlen(attribute.name) : static_cast<size_t>(attribute.name_size);
     const int32_t index = find_attribute(schema, {attribute.name, name_size});
     const AttributeSchema& known = schema.attributes[static_cast<size_t>(index)];
     if (out[index] != nullptr) refuse(schema, "attribute " + known.name + " is given twice");
@@ -580,7 +583,8 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
   }
 }
 
-void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count, RunTimeValue* run_time) {
+void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
+                     RunTimeValue* run_time) {
   const compute_attribute* given[kMaxAttributes] = {};
   find_given(schema, attributes, count, given);
   for (size_t i = 0; i < schema.attributes.size(); ++i) {

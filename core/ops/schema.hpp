@@ -168,9 +168,10 @@ inline constexpr int32_t kMaxRunTimeAttributes = 8;
 void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
                      RunTimeValue* out_run_time);
 
-// Puts the given run-time attributes in the place of those in `run_time`, which has one value per run-time attribute of the schema.
-// Throws as above, and for a static attribute.
-void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count, RunTimeValue* run_time);
+// Puts the given run-time attributes in the place of those in `run_time`, which has one value per run-time attribute of
+// the schema. Throws as above, and for a static attribute.
+void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
+                     RunTimeValue* run_time);
 
 // Whether attribute `index` has the schema's default value, so that a plugin does not see it.
 bool is_default(const OpSchema& schema, const Attributes& attributes, int32_t index);

@@ -70,7 +70,8 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   std::atomic<int64_t> exports{0};          // DLPack exports that are not given back yet
 
   std::unique_ptr<compute::MemoryPool> memory;
-  std::unique_ptr<compute::MemoryPool> pinned;  // staging and fault records, host-addressable; NULL if there is no such heap
+  std::unique_ptr<compute::MemoryPool>
+      pinned;  // staging and fault records, host-addressable; NULL if there is no such heap
   std::unique_ptr<compute::PlanCache> plans;
   compute::DeviceCounters counters;
   std::atomic<int32_t> health{COMPUTE_HEALTH_GOOD};
@@ -92,7 +93,8 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
 
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {
-    return dtype > 0 && dtype < entry.info.dtype_count && (entry.info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
+    return dtype > 0 && dtype < entry.info.dtype_count &&
+           (entry.info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
   }
 };
 

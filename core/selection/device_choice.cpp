@@ -66,8 +66,9 @@ bool meets(const DeviceCondition& condition, const DeviceRecord& device) {
   const std::string wanted = to_lower(condition.value);
   if (condition.part) return property.find(wanted) != std::string::npos;
   // A platform has several names, one a line.
-  return condition.key == DeviceKey::kPlatform ? ("\n" + property + "\n").find("\n" + wanted + "\n") != std::string::npos
-                                               : property == wanted;
+  return condition.key == DeviceKey::kPlatform
+             ? ("\n" + property + "\n").find("\n" + wanted + "\n") != std::string::npos
+             : property == wanted;
 }
 
 bool has_index(const SelectorItem& item, const DeviceRecord& device) {
@@ -233,7 +234,8 @@ class Chooser {
 
   std::string why_after(const DeviceRecord& device, const DeviceRecord& chosen) const {
     if (is_same_card(device, chosen)) return "the same card as " + chosen.name + ", which ranks before it";
-    if (!device.runs_ops && kind_rank(device) <= kind_rank(chosen)) return "it runs no ops: its plugin is missing or rejected";
+    if (!device.runs_ops && kind_rank(device) <= kind_rank(chosen))
+      return "it runs no ops: its plugin is missing or rejected";
     if (kind_rank(device) != kind_rank(chosen)) {
       return std::string(kind_name(device)) + " ranks after " + kind_name(chosen);
     }

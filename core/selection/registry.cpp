@@ -113,7 +113,8 @@ class Catalogue {
   }
   void throw_if_short(std::string_view plugin) const {
     for (const PluginProblem& shortage : loader_->shortages()) {
-      if (shortage.plugin == plugin || shortage.plugin.empty()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, shortage.problem);
+      if (shortage.plugin == plugin || shortage.plugin.empty())
+        throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, shortage.problem);
     }
   }
 
@@ -161,7 +162,9 @@ class Catalogue {
   bool may_choose_from(const Selector& selector, const std::string& name) const {
     if (!selector.may_choose_from(name)) return false;
     const std::vector<int32_t> kinds = loader_->kinds_of(name);
-    const auto is_gpu = [](int32_t kind) { return kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU || kind == COMPUTE_DEVICE_KIND_INTEGRATED_GPU; };
+    const auto is_gpu = [](int32_t kind) {
+      return kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU || kind == COMPUTE_DEVICE_KIND_INTEGRATED_GPU;
+    };
     if (kinds.empty() || std::any_of(kinds.begin(), kinds.end(), is_gpu)) return true;
     Selector others = selector;
     std::erase_if(others.items, [](const SelectorItem& item) { return item.is_gpu() && !item.exclude; });
@@ -171,7 +174,8 @@ class Catalogue {
   // The plugin lacks something now; until it has it, nobody knows what `cpu` is.
   bool is_host_short() const {
     const std::vector<PluginProblem> shortages = loader_->shortages();
-    return host_.entry == nullptr && std::any_of(shortages.begin(), shortages.end(), [](const PluginProblem& row) { return row.plugin == "cpu"; });
+    return host_.entry == nullptr && std::any_of(shortages.begin(), shortages.end(),
+                                                 [](const PluginProblem& row) { return row.plugin == "cpu"; });
   }
 
   std::optional<Loader> loader_;
@@ -310,11 +314,17 @@ std::string Registry::which(const char* text, int32_t format) {
   const DeviceRecord& chosen = records[*choice.device];
   if (format == COMPUTE_FORMAT_JSON) {
     JsonWriter out;
-    out.begin_object().field("device", chosen.name).field("plugin", chosen.plugin).field("description", chosen.description);
+    out.begin_object()
+        .field("device", chosen.name)
+        .field("plugin", chosen.plugin)
+        .field("description", chosen.description);
     out.field("pci_address", chosen.pci).field("uuid", chosen.uuid).field("chosen_by", chosen_by(request, choice));
-    out.field("selector", request.selector.text).field("strict", request.selector.is_strict()).field("warning", choice.warning);
+    out.field("selector", request.selector.text)
+        .field("strict", request.selector.is_strict())
+        .field("warning", choice.warning);
     out.key("others").begin_array();
-    for (const Refusal& other : choice.others) out.begin_object().field("name", other.name).field("reason", other.reason).end_object();
+    for (const Refusal& other : choice.others)
+      out.begin_object().field("name", other.name).field("reason", other.reason).end_object();
     out.end_array().end_object();
     return out.take() + "\n";
   }

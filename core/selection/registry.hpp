@@ -34,13 +34,15 @@ class Registry {
  public:
   static Registry& instance();
 
-  // `cpu` first, then by plugin name and PCI address. Opens every plugin. Those of a plugin that lacks something now (memory,
-  // descriptors) are left out until a later call; OUT_OF_MEMORY where nothing is left. The same goes for select, which and find.
+  // `cpu` first, then by plugin name and PCI address. Opens every plugin. Those of a plugin that lacks something now
+  // (memory, descriptors) are left out until a later call; OUT_OF_MEMORY where nothing is left. The same goes for
+  // select, which and find.
   std::vector<const DeviceEntry*> devices();
 
-  // NULL: COMPUTE_DEVICE, the config file, auto. Opens the plugins that the selector can match, `auto` all of them. Logs the
-  // selection line when a device is chosen for the first time, except where the program itself names `cpu`. Throws NOT_FOUND with the load report, INVALID_ARGUMENT.
-  // `open` is called with each candidate in turn and throws where it cannot be opened: a list falls through to the next.
+  // NULL: COMPUTE_DEVICE, the config file, auto. Opens the plugins that the selector can match, `auto` all of them.
+  // Logs the selection line when a device is chosen for the first time, except where the program itself names `cpu`.
+  // Throws NOT_FOUND with the load report, INVALID_ARGUMENT. `open` is called with each candidate in turn and throws
+  // where it cannot be opened: a list falls through to the next.
   DeviceSelection select(const char* selector, const std::function<void(const DeviceSelection&)>& open);
 
   // The answer of `compute which`, without opening anything.

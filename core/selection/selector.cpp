@@ -68,7 +68,8 @@ class Parser {
     const auto is_pool = [](const SelectorItem& x) { return !x.exclude && (x.is_auto() || x.is_gpu()); };
     if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
       for (const SelectorItem& x : result.items) {
-        if (x.exclude) fail(begin + x.offset, in_quotes(x.text) + " excludes from auto, and there is no auto in the list");
+        if (x.exclude)
+          fail(begin + x.offset, in_quotes(x.text) + " excludes from auto, and there is no auto in the list");
       }
     }
     return result;
@@ -139,13 +140,15 @@ class Parser {
   }
 
   Alias* find_alias(std::string_view name) {
-    const auto found = std::find_if(aliases_.begin(), aliases_.end(), [&](const Alias& alias) { return alias.name == name; });
+    const auto found =
+        std::find_if(aliases_.begin(), aliases_.end(), [&](const Alias& alias) { return alias.name == name; });
     return found == aliases_.end() ? nullptr : &*found;
   }
 
   void resolve(Alias& alias, size_t named_at) {
     if (alias.state == State::kDone) return;
-    if (depth_ == kMaxDepth) fail(named_at, "names stand for names more than " + std::to_string(kMaxDepth) + " levels deep");
+    if (depth_ == kMaxDepth)
+      fail(named_at, "names stand for names more than " + std::to_string(kMaxDepth) + " levels deep");
     ++depth_;
     alias.state = State::kReading;
     const auto outer = std::make_pair(offset_, end_);
@@ -187,7 +190,8 @@ class Parser {
     count(start, alias->selector.items.size());
     for (SelectorItem item : alias->selector.items) {
       if (exclude && (item.exclude || item.is_auto())) {
-        fail(start, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) + ", which cannot be excluded");
+        fail(start, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) +
+                        ", which cannot be excluded");
       }
       if (exclude) {
         item.exclude = true;
@@ -315,7 +319,8 @@ class Parser {
     if (result.empty()) {
       fail(begin, "expected " + kind + " but found " + at(begin) + " (known: " + joined(known) + ")");
     }
-    fail(begin, in_quotes(result) + " is not " + kind + did_you_mean(result, known) + " (known: " + joined(known) + ")");
+    fail(begin,
+         in_quotes(result) + " is not " + kind + did_you_mean(result, known) + " (known: " + joined(known) + ")");
   }
 
   void take_condition(SelectorItem& result) {

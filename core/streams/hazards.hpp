@@ -27,7 +27,7 @@ struct Hazards {
   SpinLock lock;
   const bool is_versioned;
   Access last_write;
-  Access last_read;                   // of the timeline that read last; work of whoever had the memory before counts as a read
+  Access last_read;  // of the timeline that read last; work of whoever had the memory before counts as a read
   std::vector<Access> more_reads;     // of other timelines
   const Access* inherited = nullptr;  // that work, also where a later use has taken its place above; NULL for none
 

@@ -177,9 +177,10 @@ void Timeline::note_unfilled(uint64_t number) {
   {
     std::lock_guard guard(outcome_lock_);
     if (!unfilled_) {
-      unfilled_ = make_failure(*this, Failure::Kind::kOwnWords, number - 1, number,
-                               make_error(Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                                                "the tensor holds no values: the graph that it was recorded in has not run")));
+      unfilled_ =
+          make_failure(*this, Failure::Kind::kOwnWords, number - 1, number,
+                       make_error(Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                                        "the tensor holds no values: the graph that it was recorded in has not run")));
     }
   }
   spoil_by(number, unfilled_.get());
@@ -222,13 +223,14 @@ const Failure* Timeline::poison(uint64_t number) {
 
 // ---- What the plugin says -------------------------------------------------------------------------------------------
 
-// Reads the records of what has been reached. They are complete because this stream's own plugin stream said so: that another stream,
-// which waited for this one, has come further says nothing about them.
+// Reads the records of what has been reached. They are complete because this stream's own plugin stream said so: that
+// another stream, which waited for this one, has come further says nothing about them.
 void Timeline::check_faults(uint64_t reached) {
   if (!has_unsettled()) return;
   std::vector<PendingFault> finished;  // destroyed without the lock
   std::lock_guard guard(outcome_lock_);
-  const auto end = std::find_if(faults_.begin(), faults_.end(), [&](const PendingFault& pending) { return pending.number > reached; });
+  const auto end = std::find_if(faults_.begin(), faults_.end(),
+                                [&](const PendingFault& pending) { return pending.number > reached; });
   if (end == faults_.begin()) return;
   std::vector<std::unique_ptr<Failure>> found;
   for (auto pending = faults_.begin(); pending != end; ++pending) {
@@ -262,7 +264,8 @@ void Timeline::check_faults(uint64_t reached) {
   note_unsettled_locked();
 }
 
-// Asks the streams that numbers up to `reached` read from how those ended, since only they know. Returns up to which number that is known.
+// Asks the streams that numbers up to `reached` read from how those ended, since only they know. Returns up to which
+// number that is known.
 uint64_t Timeline::settle_sources(uint64_t reached, int64_t timeout_ns) {
   struct Asked {
     Timeline* timeline;
@@ -280,7 +283,8 @@ uint64_t Timeline::settle_sources(uint64_t reached, int64_t timeout_ns) {
       if (source.own > number) break;
       if (source.other == timeline || source.other == this || source.other->has_ended(source.number)) continue;
       const uint64_t mark = std::max(source.mark, source.number);
-      auto known = std::find_if(asked.begin(), asked.end(), [&](const Asked& one) { return one.timeline == source.other; });
+      auto known =
+          std::find_if(asked.begin(), asked.end(), [&](const Asked& one) { return one.timeline == source.other; });
       if (known == asked.end()) {
         asked.push_back({source.other, mark, 0});
       } else if (known->mark < mark) {
@@ -339,7 +343,8 @@ void Timeline::publish(uint64_t reached) {
         if (!source.onwards) {
           spoil_by(source.own, failure);
         } else {
-          auto own = make_failure(*this, Failure::Kind::kOwnWords, source.own - 1, submitted(), make_error(words_of(*failure)));
+          auto own = make_failure(*this, Failure::Kind::kOwnWords, source.own - 1, submitted(),
+                                  make_error(words_of(*failure)));
           take_failure(own.release());
         }
       }
@@ -368,7 +373,8 @@ void Timeline::take_plugin_answer(compute_error* error, uint64_t reached, int64_
   }
 }
 
-compute_error* Timeline::sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) noexcept {
+compute_error* Timeline::sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns,
+                                     uint64_t* out_reached) noexcept {
   const Parked parked;
   const auto last_mark = [this] { return last_mark_.load(std::memory_order_acquire); };
   return device.table.stream_sync(stream, number, timeout_ns, last_mark, out_reached);

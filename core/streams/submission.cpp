@@ -45,7 +45,8 @@ void add(Dependencies& found, const Timeline& own, const Access& access) {
   found.push_back(access);
 }
 
-// What a use must come after. Work on an untracked timeline is ordered by the program, which knows nothing of who had the memory before.
+// What a use must come after. Work on an untracked timeline is ordered by the program, which knows nothing of who had
+// the memory before.
 void collect(Dependencies& found, const Timeline& own, const Use& use) {
   if (own.untracked) {
     if (use.hazards->inherited != nullptr) add(found, own, *use.hazards->inherited);
@@ -167,7 +168,9 @@ class TimelineLocks {
     held_ = false;
   }
 
-  bool cover(const Timeline& other) const noexcept { return std::find(others_.begin(), others_.end(), &other) != others_.end(); }
+  bool cover(const Timeline& other) const noexcept {
+    return std::find(others_.begin(), others_.end(), &other) != others_.end();
+  }
 
   // Locked with the others from the next time on.
   void add(Timeline& other) {
@@ -195,16 +198,19 @@ struct Ordered {
   uint64_t mark = 0;
 };
 
-// Whether work of `own` can only come after `access` by waiting on the host: it is another plugin's, or runs as it is called.
+// Whether work of `own` can only come after `access` by waiting on the host: it is another plugin's, or runs as it is
+// called.
 bool is_waited_for_on_host(const Access& access, const Timeline& own) {
   const Timeline& other = *access.timeline;
-  const bool same_plugin = other.device.plugin == own.device.plugin && other.plugin_stream != 0 && own.plugin_stream != 0;
+  const bool same_plugin =
+      other.device.plugin == own.device.plugin && other.plugin_stream != 0 && own.plugin_stream != 0;
   return !same_plugin || own.immediate;
 }
 
 }  // namespace
 
-// What the uses read and it is unknown whether it has values. Throws if it is known that something has none. Called with the buffers locked.
+// What the uses read and it is unknown whether it has values. Throws if it is known that something has none. Called
+// with the buffers locked.
 SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
   SmallVector<Access, 8> sources;
   overwritten_.reset();
@@ -233,8 +239,8 @@ void Submission::note_overwritten(const Use& use) {
   if (places.empty() || places.back().hazards != use.hazards) places.push_back({use.hazards, use.hazards->last_write});
 }
 
-// Nothing was queued. What was to be overwritten is still the work of whoever wrote it before; what comes next keeps behind all that this
-// submission came after.
+// Nothing was queued. What was to be overwritten is still the work of whoever wrote it before; what comes next keeps
+// behind all that this submission came after.
 void Submission::keep_contents() noexcept {
   for (const Overwritten::Place& place : overwritten_->places) {
     const std::lock_guard guard(place.hazards->lock);
@@ -243,7 +249,8 @@ void Submission::keep_contents() noexcept {
   }
 }
 
-// Nothing is recorded before everything that it comes after is in the stream: what a record replaces counts as waited for.
+// Nothing is recorded before everything that it comes after is in the stream: what a record replaces counts as waited
+// for.
 void Submission::order_after_others(std::span<const Use> uses, const char* op) {
   TimelineLocks locks(timeline_);
   SmallVector<Ordered, 8> ordered;  // these are waited for, or will never end

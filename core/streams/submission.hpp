@@ -19,14 +19,14 @@ struct Use {
   bool covers = true;  // a write that overwrites the whole buffer, so that earlier failures no longer matter
 };
 
-// The time between finding out what a submission must come after and its acceptance by the plugin. The constructor locks the
-// timeline, orders it after every conflicting use of the buffers on other timelines, and records the uses under a new
-// number. The caller then submits exactly this work, and destroys the object. Throws, with nothing recorded, if the timeline has failed or an input
-// is poisoned.
+// The time between finding out what a submission must come after and its acceptance by the plugin. The constructor
+// locks the timeline, orders it after every conflicting use of the buffers on other timelines, and records the uses
+// under a new number. The caller then submits exactly this work, and destroys the object. Throws, with nothing
+// recorded, if the timeline has failed or an input is poisoned.
 class Submission {
  public:
-  // Sorts and merges `uses` in place; every one has a buffer. Work in several parts takes `numbers` numbers, of which the uses carry
-  // the last.
+  // Sorts and merges `uses` in place; every one has a buffer. Work in several parts takes `numbers` numbers, of which
+  // the uses carry the last.
   Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
   ~Submission();
   Submission(const Submission&) = delete;
@@ -36,11 +36,12 @@ class Submission {
   uint64_t number() const { return number_; }
   uint64_t first_number() const { return number_ - extra_numbers_; }
 
-  // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error; where part of
-  // the work was queued before it, what was to be written is worthless, and else it is as it was. `op` is what the error names if it names
-  // none.
+  // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error;
+  // where part of the work was queued before it, what was to be written is worthless, and else it is as it was. `op` is
+  // what the error names if it names none.
   void check(compute_error* error, const char* op = "") {
-    if (error != nullptr) [[unlikely]] refuse(error, op);
+    if (error != nullptr) [[unlikely]]
+      refuse(error, op);
     ++parts_;
   }
   // What this submission wrote is worthless, though the stream goes on.
@@ -68,7 +69,7 @@ class Submission {
   Timeline& timeline_;
   uint64_t number_ = 0;
   uint64_t extra_numbers_ = 0;
-  int32_t parts_ = 0;  // that are queued
+  int32_t parts_ = 0;                         // that are queued
   std::unique_ptr<Overwritten> overwritten_;  // NULL: nothing
 };
 

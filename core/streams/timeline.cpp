@@ -43,12 +43,13 @@ Timeline* last_timeline_made() noexcept { return made_last.load(std::memory_orde
 
 void Timeline::reach(uint64_t number) noexcept {
   uint64_t now = reached_.load(std::memory_order_relaxed);
-  while (now < number && !reached_.compare_exchange_weak(now, number, std::memory_order_release, std::memory_order_relaxed)) {
+  while (now < number &&
+         !reached_.compare_exchange_weak(now, number, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
-// A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued that can only be waited
-// for by the mark.
+// A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued
+// that can only be waited for by the mark.
 void Timeline::mark_at_locked(uint64_t number) {
   last_mark_.store(number, std::memory_order_release);  // before it is made: others may see it reached at once
   if (compute_error* error = device.table.stream_mark(plugin_stream, number)) {
@@ -174,11 +175,12 @@ void Timeline::throttle() {
 }
 
 std::string Timeline::name_of(uint64_t number) const {
-  const char* name = submitted() - number < names_.size() ? names_[number % names_.size()].load(std::memory_order_relaxed) : nullptr;
+  const char* name =
+      submitted() - number < names_.size() ? names_[number % names_.size()].load(std::memory_order_relaxed) : nullptr;
   return name != nullptr ? std::string(name) : fmt::format("submission {}", number);
 }
 
-// ---- Making, finding and recycling -----------------------------------------------------------------------------------
+// ---- Making, finding and recycling ----------------------------------------------------------------------------------
 
 class TimelineRecycler {
  public:
@@ -217,7 +219,8 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
   {
     std::lock_guard guard(all.mutex);
     TimelineRecycler::sweep(all);
-    const auto found = std::find_if(all.idle.begin(), all.idle.end(), [&](Timeline* idle) { return &idle->device == &device; });
+    const auto found =
+        std::find_if(all.idle.begin(), all.idle.end(), [&](Timeline* idle) { return &idle->device == &device; });
     if (found != all.idle.end()) {
       timeline = *found;
       all.idle.erase(found);
@@ -231,7 +234,8 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
   timeline->untracked = false;
   if (device.plugin != nullptr) {
     uint64_t stream = 0;
-    if (compute_error* error = device.table.stream_create(plugin_flags, priority, reinterpret_cast<uint64_t>(timeline), &stream)) {
+    if (compute_error* error =
+            device.table.stream_create(plugin_flags, priority, reinterpret_cast<uint64_t>(timeline), &stream)) {
       {
         std::lock_guard guard(all.mutex);
         all.idle.push_back(timeline);
@@ -274,7 +278,8 @@ std::vector<Timeline*> timelines_of(const compute_device& device) {
 
 namespace {
 
-// The default timelines of one thread, one per immediate device. At the thread's end their numbers have all been reached.
+// The default timelines of one thread, one per immediate device. At the thread's end their numbers have all been
+// reached.
 struct ThreadTimelines {
   struct Entry {
     compute_device* device;

@@ -24,12 +24,13 @@ namespace compute {
 struct Recording;
 class Timeline;
 
-// What went wrong. Numbers in (last_good, seen] are named as those that may be at fault. Immortal, since spoilt results refer to it.
+// What went wrong. Numbers in (last_good, seen] are named as those that may be at fault. Immortal, since spoilt results
+// refer to it.
 struct Failure {
   enum class Kind : uint8_t {
-    kStream,  // the plugin says that the stream failed: everything behind last_good is lost
-    kFault,   // a kernel reported a checked fault: what used its results is lost
-    kOwnWords // the error says all by itself
+    kStream,   // the plugin says that the stream failed: everything behind last_good is lost
+    kFault,    // a kernel reported a checked fault: what used its results is lost
+    kOwnWords  // the error says all by itself
   };
   const Timeline* timeline = nullptr;
   uint64_t last_good = 0;
@@ -40,7 +41,8 @@ struct Failure {
   mutable std::atomic<bool> ended{false};  // of the plugin's: nothing that was queued touches memory any more
 };
 
-// What a submission reads, as long as it is unknown whether that has values: number `number` of `other`, for submission `own`.
+// What a submission reads, as long as it is unknown whether that has values: number `number` of `other`, for submission
+// `own`.
 struct Source {
   uint64_t own = 0;
   Timeline* other = nullptr;
@@ -49,8 +51,8 @@ struct Source {
   bool onwards = false;  // everything from `own` on depends on it
 };
 
-// The numbers of one stream. Immortal: when its stream goes, the record is recycled for another one of the same device and the
-// numbers continue, so that a hazard that names (timeline, number) never dangles.
+// The numbers of one stream. Immortal: when its stream goes, the record is recycled for another one of the same device
+// and the numbers continue, so that a hazard that names (timeline, number) never dangles.
 class Timeline {
  public:
   Timeline(uint32_t id, compute_device& device);
@@ -64,11 +66,11 @@ class Timeline {
   // Guards submission to the plugin's stream and the members marked (L).
   Lock lock;
 
-  // 0: work runs in core on the calling thread (cpu without its plugin), or the stream was given back. Whoever uses it without the lock
-  // holds a StreamInUse.
+  // 0: work runs in core on the calling thread (cpu without its plugin), or the stream was given back. Whoever uses it
+  // without the lock holds a StreamInUse.
   std::atomic<uint64_t> plugin_stream{0};
-  std::atomic<bool> immediate{false};  // work is complete when its submission returns
-  bool untracked = false;              // no hazard tracking
+  std::atomic<bool> immediate{false};          // work is complete when its submission returns
+  bool untracked = false;                      // no hazard tracking
   std::atomic<Recording*> recording{nullptr};  // (L) set between compute_graph_begin and _end
 
   bool has_reached(uint64_t number) const noexcept { return reached_.load(std::memory_order_acquire) >= number; }
@@ -98,7 +100,9 @@ class Timeline {
   // Everything up to `number` is done, as the plugin reported.
   void reach(uint64_t number) noexcept;
   // (L) The submission that was just made on an immediate stream is done.
-  void reach_immediately() noexcept { reached_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release); }
+  void reach_immediately() noexcept {
+    reached_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
 
   // (L) Counts an op; not by an atomic addition, which costs more than all else that a number takes.
   void count_op() noexcept { ops_run_.store(ops_run() + 1, std::memory_order_relaxed); }
@@ -107,34 +111,39 @@ class Timeline {
   // (L) Makes sure that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
 
-  // (L) For the parts of a submission of several numbers: marks one, in ascending order, and waits for one that is marked.
+  // (L) For the parts of a submission of several numbers: marks one, in ascending order, and waits for one that is
+  // marked.
   void mark_at_locked(uint64_t number);
   void wait_locked(uint64_t number);
 
   // Asks the plugin which marks have been reached, without waiting and without throwing.
   void ask() noexcept;
 
-  // (L) Orders what is submitted here from now on after `number` of `other`, which is locked too. Returns the mark that is waited for,
-  // 0 if nothing is. The order says nothing about values: see depend_locked.
+  // (L) Orders what is submitted here from now on after `number` of `other`, which is locked too. Returns the mark that
+  // is waited for, 0 if nothing is. The order says nothing about values: see depend_locked.
   uint64_t wait_for_locked(Timeline& other, uint64_t number);
 
-  // (L) What submissions depend on, of which it is unknown whether it has values. Does not throw after reserve_sources_locked.
+  // (L) What submissions depend on, of which it is unknown whether it has values. Does not throw after
+  // reserve_sources_locked.
   void reserve_sources_locked(size_t count);
   void depend_locked(const Source& source) noexcept;
-  // (L) Whether results of `number` of this timeline may yet turn out to be worthless though it is not the stream that fails.
+  // (L) Whether results of `number` of this timeline may yet turn out to be worthless though it is not the stream that
+  // fails.
   bool is_unsettled(uint64_t number) const noexcept;
   // Whether any number is so: then submissions note what they read.
   bool has_unsettled() const noexcept { return has_unsettled_.load(std::memory_order_acquire); }
 
-  // (L) What `fault`, whose memory `records` keeps, says once the plugin reports that submission `number` of this stream has been reached,
-  // `op` reported. It is zeroed then. To be called before the work is queued.
-  void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault, std::shared_ptr<const void> records);
+  // (L) What `fault`, whose memory `records` keeps, says once the plugin reports that submission `number` of this
+  // stream has been reached, `op` reported. It is zeroed then. To be called before the work is queued.
+  void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
+                           std::shared_ptr<const void> records);
 
   // Waits until `number` has ended, at most `timeout_ns`; false after that. Says nothing about how it ended.
   bool wait_for_end(uint64_t number, int64_t timeout_ns);
   // The same, and throws what made the results of `number` worthless.
   bool wait(uint64_t number, int64_t timeout_ns);
-  // The same for a stream as a whole: throws why it takes no more work, or once what spoilt something else of its numbers up to this one.
+  // The same for a stream as a whole: throws why it takes no more work, or once what spoilt something else of its
+  // numbers up to this one.
   bool wait_for_all(uint64_t number, int64_t timeout_ns);
   // Throws what wait_for_all throws, for numbers that have ended already.
   void report(uint64_t number);
@@ -152,8 +161,8 @@ class Timeline {
   // Does so. No timeline is locked by the caller: others may wait for this one meanwhile, and their limits hold.
   void throttle();
 
-  // The plugin gave the stream up: numbers from last_good + 1 on are lost. `ended`: they touch no memory any more. The first failure
-  // stays. Consumes `error`.
+  // The plugin gave the stream up: numbers from last_good + 1 on are lost. `ended`: they touch no memory any more. The
+  // first failure stays. Consumes `error`.
   void fail(uint64_t last_good, uint64_t seen, compute_error* error, bool ended) noexcept;
   // The results of `number` are worthless, the stream goes on.
   void spoil(uint64_t number, const Error& error) noexcept;
@@ -165,7 +174,8 @@ class Timeline {
   // Throws if the timeline has failed: for whoever wants to queue work on it.
   void require_healthy() const;
 
-  // The failure that makes what `number` wrote worthless: its own, or that of something that it read; NULL if none is known.
+  // The failure that makes what `number` wrote worthless: its own, or that of something that it read; NULL if none is
+  // known.
   const Failure* poison(uint64_t number);
 
   // "exp", or "submission 7" if that was long ago.
@@ -267,8 +277,8 @@ class StreamInUse {
   uint64_t handle_ = 0;
 };
 
-// How many reasons there are to look for worthless results: before the first nobody needs to. Failures stay; what a graph will fill is one
-// until its first run.
+// How many reasons there are to look for worthless results: before the first nobody needs to. Failures stay; what a
+// graph will fill is one until its first run.
 extern std::atomic<int64_t> reasons_to_look;
 inline bool any_failure() noexcept { return reasons_to_look.load(std::memory_order_relaxed) != 0; }
 
@@ -278,7 +288,8 @@ Timeline* last_timeline_made() noexcept;
 // A new stream's record, recycled where possible. `flags` and `priority` as in plugin.h.
 Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_t priority);
 
-// The timeline that a NULL stream means: the device's, or on immediate devices the calling thread's. After a failure it is a new one.
+// The timeline that a NULL stream means: the device's, or on immediate devices the calling thread's. After a failure it
+// is a new one.
 Timeline& default_timeline(compute_device& device);
 
 // Every timeline of a device that has work in flight or may have: for synchronizing a device.

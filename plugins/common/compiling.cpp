@@ -27,9 +27,10 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 constinit thread_local int own_depth = 0;
 
-// exit() runs handlers in the reverse order of their registration. Those of the compilers that are known close the gate themselves
-// (exit_waits_for_compilers_of). For the libraries that these load later ours is registered again after each compilation, every 20 microseconds or
-// so when compilations begin and every millisecond during the next few seconds of them: whatever has been registered by then runs after it.
+// exit() runs handlers in the reverse order of their registration. Those of the compilers that are known close the gate
+// themselves (exit_waits_for_compilers_of). For the libraries that these load later ours is registered again after each
+// compilation, every 20 microseconds or so when compilations begin and every millisecond during the next few seconds of
+// them: whatever has been registered by then runs after it.
 class Gate {
  public:
   static Gate& instance() {
@@ -38,8 +39,10 @@ class Gate {
   }
 
   Gate() {
-    // A child whose parent was registering a handler on another thread finds the C library's list locked for ever, and hangs in exit().
-    pthread_atfork([] { instance().registering_.lock(); }, [] { instance().go_on_after_fork(); }, [] { instance().registering_.unlock(); });
+    // A child whose parent was registering a handler on another thread finds the C library's list locked for ever, and
+    // hangs in exit().
+    pthread_atfork([] { instance().registering_.lock(); }, [] { instance().go_on_after_fork(); },
+                   [] { instance().registering_.unlock(); });
   }
 
   void enter() {
@@ -65,7 +68,8 @@ class Gate {
     Clock::rep none = 0;
     limit.compare_exchange_strong(none, (Clock::now() + kPatience).time_since_epoch().count());
     const Clock::time_point end{Clock::duration(limit.load())};
-    while (compiling_.load() > own_depth && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (compiling_.load() > own_depth && Clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
  private:
@@ -97,7 +101,8 @@ class Gate {
       register_or_owe();
       sigset_t all, before;
       sigfillset(&all);
-      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+        sigdelset(&all, fault);  // blocked, they end the process
       pthread_sigmask(SIG_SETMASK, &all, &before);
       try {
         std::thread([this] { tick(); }).detach();
@@ -122,7 +127,8 @@ class Gate {
         const std::lock_guard guard(registering_);
         register_handler();
       }
-      std::this_thread::sleep_for(ticks < kQuickTicks ? std::chrono::microseconds(20) : std::chrono::microseconds(1000));
+      std::this_thread::sleep_for(ticks < kQuickTicks ? std::chrono::microseconds(20)
+                                                      : std::chrono::microseconds(1000));
     }
   }
 

@@ -16,14 +16,15 @@ namespace compute::common {
 // Name and value of each; the result borrows them.
 std::vector<compute_plugin_property> properties_of(std::span<const std::pair<std::string, std::string>> texts);
 
-// Levels of support by dtype, for info.dtypes: all that there is, without float64 and complex128 if the device lacks them.
+// Levels of support by dtype, for info.dtypes: all that there is, without float64 and complex128 if the device lacks
+// them.
 std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> dtype_levels(bool has_float64);
 
 // For the load report; see compute_plugin_requirement.
 struct Requirement {
   std::string name;
-  std::string tried;   // one a line
-  std::string found;   // path and version
+  std::string tried;  // one a line
+  std::string found;  // path and version
   std::string error;
   std::string effect;  // without it
   std::string remedy;  // shown unless it was found

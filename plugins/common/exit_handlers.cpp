@@ -19,7 +19,8 @@
 #include <vector>
 
 // The C library's. Its type is the one of the Itanium C++ ABI, section 3.3.6.
-extern "C" int __cxa_atexit(void (*function)(void*), void* argument, void* library);  // NOLINT(bugprone-reserved-identifier)
+extern "C" int __cxa_atexit(void (*function)(void*), void* argument,
+                            void* library);  // NOLINT(bugprone-reserved-identifier)
 
 namespace compute::common {
 namespace {
@@ -57,7 +58,7 @@ int register_behind(void (*function)(void*), void* argument, void* library) {
 struct Library {
   ElfW(Addr) base = 0;
   const char* strings = nullptr;
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   std::span<const ElfW(Rela)> bindings, relocations;
   std::string_view name;  // its DT_SONAME
   std::vector<std::string_view> needs;
@@ -80,14 +81,15 @@ Library read(const dl_phdr_info& object, const void* address) {
   Library library;
   library.base = object.dlpi_addr;
   const ElfW(Dyn)* dynamic = nullptr;
-  for (const ElfW(Phdr)& header : std::span(object.dlpi_phdr, object.dlpi_phnum)) {
+  for (const ElfW(Phdr) & header : std::span(object.dlpi_phdr, object.dlpi_phnum)) {
     const ElfW(Addr) begin = object.dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
     if (header.p_type == PT_GNU_RELRO) {
       library.read_only_begin = page_of(begin);
       library.read_only_end = page_of(begin + header.p_memsz);
     }
-    if (header.p_type == PT_LOAD && reinterpret_cast<ElfW(Addr)>(address) - begin < header.p_memsz) library.holds_address = true;
+    if (header.p_type == PT_LOAD && reinterpret_cast<ElfW(Addr)>(address) - begin < header.p_memsz)
+      library.holds_address = true;
   }
   if (dynamic == nullptr) return library;
   ElfW(Addr) bindings = 0, relocations = 0;
@@ -96,17 +98,38 @@ Library read(const dl_phdr_info& object, const void* address) {
   size_t name = 0;
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
-      case DT_STRTAB: library.strings = at<char>(library, entry->d_un.d_ptr); break;
-      case DT_SYMTAB: library.symbols = at<ElfW(Sym)>(library, entry->d_un.d_ptr); break;
-      case DT_JMPREL: bindings = entry->d_un.d_ptr; break;
-      case DT_PLTRELSZ: bindings_bytes = entry->d_un.d_val; break;
-      case DT_PLTREL: kind_of_bindings = entry->d_un.d_val; break;
-      case DT_RELA: relocations = entry->d_un.d_ptr; break;
-      case DT_RELASZ: relocations_bytes = entry->d_un.d_val; break;
-      case DT_RELACOUNT: relative_count = entry->d_un.d_val; break;
-      case DT_NEEDED: needs.push_back(entry->d_un.d_val); break;
-      case DT_SONAME: name = entry->d_un.d_val; break;
-      default: break;
+      case DT_STRTAB:
+        library.strings = at<char>(library, entry->d_un.d_ptr);
+        break;
+      case DT_SYMTAB:
+        library.symbols = at<ElfW(Sym)>(library, entry->d_un.d_ptr);
+        break;
+      case DT_JMPREL:
+        bindings = entry->d_un.d_ptr;
+        break;
+      case DT_PLTRELSZ:
+        bindings_bytes = entry->d_un.d_val;
+        break;
+      case DT_PLTREL:
+        kind_of_bindings = entry->d_un.d_val;
+        break;
+      case DT_RELA:
+        relocations = entry->d_un.d_ptr;
+        break;
+      case DT_RELASZ:
+        relocations_bytes = entry->d_un.d_val;
+        break;
+      case DT_RELACOUNT:
+        relative_count = entry->d_un.d_val;
+        break;
+      case DT_NEEDED:
+        needs.push_back(entry->d_un.d_val);
+        break;
+      case DT_SONAME:
+        name = entry->d_un.d_val;
+        break;
+      default:
+        break;
     }
   }
   if (library.strings == nullptr || library.symbols == nullptr) return Library();
@@ -114,7 +137,8 @@ Library read(const dl_phdr_info& object, const void* address) {
     library.bindings = {at<ElfW(Rela)>(library, bindings), bindings_bytes / sizeof(ElfW(Rela))};
   }
   if (const size_t count = relocations_bytes / sizeof(ElfW(Rela)); relocations != 0 && count > relative_count) {
-    library.relocations = {at<ElfW(Rela)>(library, relocations) + relative_count, count - relative_count};  // those name no symbol
+    library.relocations = {at<ElfW(Rela)>(library, relocations) + relative_count,
+                           count - relative_count};  // those name no symbol
   }
   if (name != 0) library.name = library.strings + name;
   for (const size_t need : needs) library.needs.emplace_back(library.strings + need);
@@ -145,10 +169,11 @@ void set_slot(const Library& library, ElfW(Addr) slot) {
 }
 
 void change(const Library& library, std::span<const ElfW(Rela)> relocations) {
-  for (const ElfW(Rela)& relocation : relocations) {
+  for (const ElfW(Rela) & relocation : relocations) {
     const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
     if (std::find(std::begin(kSlotTypes), std::end(kSlotTypes), type) == std::end(kSlotTypes)) continue;
-    if (std::strcmp(library.strings + library.symbols[ELF64_R_SYM(relocation.r_info)].st_name, "__cxa_atexit") != 0) continue;
+    if (std::strcmp(library.strings + library.symbols[ELF64_R_SYM(relocation.r_info)].st_name, "__cxa_atexit") != 0)
+      continue;
     set_slot(library, library.base + relocation.r_offset);
   }
 }
@@ -167,8 +192,10 @@ void run_before_exit_handlers_of(const void* address, void (*before)()) {
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
     for (const std::string_view need : wanted[i]->needs) {
-      const auto found = std::find_if(loaded.begin(), loaded.end(), [&](const Library& one) { return one.name == need; });
-      if (found != loaded.end() && std::find(wanted.begin(), wanted.end(), &*found) == wanted.end()) wanted.push_back(&*found);
+      const auto found =
+          std::find_if(loaded.begin(), loaded.end(), [&](const Library& one) { return one.name == need; });
+      if (found != loaded.end() && std::find(wanted.begin(), wanted.end(), &*found) == wanted.end())
+        wanted.push_back(&*found);
     }
   }
   for (const Library* library : wanted) {

@@ -50,10 +50,12 @@ compute_error* current_exception_to_error() noexcept {
 std::optional<std::string> setting(std::string_view name) {
   if (table.setting == nullptr) return std::nullopt;
   std::string value(256, '\0');
-  int64_t size = table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
+  int64_t size =
+      table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
   if (size > static_cast<int64_t>(value.size())) {
     value.resize(static_cast<size_t>(size));
-    size = std::min(size, table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size())));
+    size = std::min(size, table.setting(name.data(), static_cast<int64_t>(name.size()), value.data(),
+                                        static_cast<int64_t>(value.size())));
   }
   if (size < 0) return std::nullopt;
   value.resize(static_cast<size_t>(size));

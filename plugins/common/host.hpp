@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plugin has of its host: settings, the log, and errors, thrown inside as exceptions and handed out as objects.
+// What the plugin has of its host: settings, the log, and errors, thrown inside as exceptions and handed out as
+// objects.
 #pragma once
 
 #include <compute/plugin.h>
@@ -55,8 +56,9 @@ std::optional<std::string> setting(std::string_view name);
 // The same as a number within [least, greatest]; anything else is reported once in the log and counts as unset.
 std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int64_t greatest);
 
-/// Why a library that takes file names from the environment (OpenCL's loader, NVIDIA's driver, OpenMP) must not be opened: the process has more
-/// rights than whoever wrote its environment. Empty where it may be, also where the program itself says so (COMPUTE_TRUST_ALL by the interface).
+/// Why a library that takes file names from the environment (OpenCL's loader, NVIDIA's driver, OpenMP) must not be
+/// opened: the process has more rights than whoever wrote its environment. Empty where it may be, also where the
+/// program itself says so (COMPUTE_TRUST_ALL by the interface).
 std::string reason_against_libraries();
 
 void log(int32_t level, const char* category, std::string_view text) noexcept;
@@ -64,16 +66,17 @@ void log(int32_t level, const char* category, std::string_view text) noexcept;
 // Element `index` of an array of sized structs, which is stepped by the size of its first element.
 template <class T>
 const T* at_step(const T* array, int64_t index) {
-  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(array) + index * static_cast<int64_t>(array->struct_size));
+  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(array) +
+                                    index * static_cast<int64_t>(array->struct_size));
 }
 
 inline compute_string borrow(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 inline std::string_view view(compute_string text) { return {text.data, static_cast<size_t>(text.size)}; }
 
 // True iff `member` lies within the struct's size as its maker states it.
-#define COMPUTE_PLUGIN_HAS(object, member)                                                         \
-  ((object)->struct_size >= static_cast<uint64_t>(reinterpret_cast<const char*>(&(object)->member) - \
-                                                  reinterpret_cast<const char*>(object)) +      \
-                                sizeof((object)->member))
+#define COMPUTE_PLUGIN_HAS(object, member)                                                                           \
+  ((object)->struct_size >=                                                                                          \
+   static_cast<uint64_t>(reinterpret_cast<const char*>(&(object)->member) - reinterpret_cast<const char*>(object)) + \
+       sizeof((object)->member))
 
 }  // namespace compute::common

@@ -49,7 +49,9 @@ constexpr size_t kDigestDigits = 32;
 
 // The folder may be anybody's: only what has a name that we give is ours to remove.
 bool is_entry(const fs::path& path) { return files::is_kept_name(path.filename().string(), kDigestDigits, kSuffix); }
-bool is_temporary(const fs::path& path) { return files::is_partial_name(path.filename().string(), kDigestDigits, kSuffix); }
+bool is_temporary(const fs::path& path) {
+  return files::is_partial_name(path.filename().string(), kDigestDigits, kSuffix);
+}
 
 }  // namespace
 
@@ -77,7 +79,10 @@ std::optional<fs::path> kernel_cache_directory(const std::optional<std::string>&
 }
 
 KernelCache::KernelCache(std::optional<fs::path> directory, int64_t limit_bytes, files::Trust trust)
-    : directory_(std::move(directory)), limit_bytes_(limit_bytes), trust_(std::move(trust)), unchecked_bytes_(limit_bytes) {}
+    : directory_(std::move(directory)),
+      limit_bytes_(limit_bytes),
+      trust_(std::move(trust)),
+      unchecked_bytes_(limit_bytes) {}
 
 KernelCache& KernelCache::instance() {
   static KernelCache& cache = *[] {
@@ -151,7 +156,8 @@ void KernelCache::store(const ProgramKey& key, std::string_view program) {
   if (!files::write_whole(path_of(key), entry)) return;
   const std::lock_guard lock(mutex_);
   unchecked_bytes_ += static_cast<int64_t>(entry.size());
-  // Looking at every entry for each that is written would be slow; others write too, so the size is never known for long.
+  // Looking at every entry for each that is written would be slow; others write too, so the size is never known for
+  // long.
   if (unchecked_bytes_ >= limit_bytes_ / 16) evict();
 }
 
@@ -167,7 +173,7 @@ void KernelCache::evict() {
   const time_t now = time(nullptr);
   std::error_code failed;
   for (const fs::path& file : files::entries_of(*directory_, failed)) {
-    struct stat status{};
+    struct stat status {};
     if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (is_temporary(file) && now - status.st_mtime > kAbandonedAfterSeconds) unlink(file.c_str());
     if (!is_entry(file)) continue;

@@ -24,11 +24,11 @@ struct ProgramKey {
 
 /// A folder of compiled programs, one file each, shared by any number of processes.
 ///
-/// An entry is written to a file of its own and then renamed, so a reader sees a whole one or none. Each holds its key's
-/// digest and a checksum: what does not fit is taken for absent and written anew. Files of another user, or that others may
-/// write to, are not read, and nothing is where they may write to the folder or one above it; links are not followed. When
-/// the folder outgrows its limit, entries that were not used for longest go first. Files with other names than an entry's
-/// are left alone.
+/// An entry is written to a file of its own and then renamed, so a reader sees a whole one or none. Each holds its
+/// key's digest and a checksum: what does not fit is taken for absent and written anew. Files of another user, or that
+/// others may write to, are not read, and nothing is where they may write to the folder or one above it; links are not
+/// followed. When the folder outgrows its limit, entries that were not used for longest go first. Files with other
+/// names than an entry's are left alone.
 ///
 /// The cache never fails: where it cannot read or write, programs are compiled.
 ///
@@ -39,8 +39,8 @@ class KernelCache {
   KernelCache(std::optional<std::filesystem::path> directory, int64_t limit_bytes,
               files::Trust trust = files::Trust::of_process(false));
 
-  /// Where the settings in force put it: COMPUTE_CACHE_DIR, else $XDG_CACHE_HOME/compute, else ~/.cache/compute, with at
-  /// most COMPUTE_CACHE_LIMIT bytes. Without a directory in a privileged process.
+  /// Where the settings in force put it: COMPUTE_CACHE_DIR, else $XDG_CACHE_HOME/compute, else ~/.cache/compute, with
+  /// at most COMPUTE_CACHE_LIMIT bytes. Without a directory in a privileged process.
   static KernelCache& instance();
 
   std::optional<std::string> load(const ProgramKey& key);
@@ -68,9 +68,11 @@ class KernelCache {
 };
 
 /// COMPUTE_CACHE_DIR's value, or where the XDG rules put it; nothing if there is no place or the process is privileged.
-std::optional<std::filesystem::path> kernel_cache_directory(const std::optional<std::string>& setting, bool privileged = false);
+std::optional<std::filesystem::path> kernel_cache_directory(const std::optional<std::string>& setting,
+                                                            bool privileged = false);
 
-/// COMPUTE_CACHE_LIMIT's value: `512M`, `1.5GiB`, `1000000`; nothing where it is no size. The decimal mark is a point in every locale.
+/// COMPUTE_CACHE_LIMIT's value: `512M`, `1.5GiB`, `1000000`; nothing where it is no size. The decimal mark is a point
+/// in every locale.
 std::optional<int64_t> parse_cache_limit(std::string_view text);
 
 }  // namespace compute::common

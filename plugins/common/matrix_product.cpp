@@ -42,10 +42,13 @@ void transpose(MatrixProduct& p) {
 // A batch axis that continues the rows of a and c, with one b for all, makes the matrix longer instead.
 void fold_batch(MatrixProduct& p) {
   for (int loop = p.batch.rank - 1; loop >= 0; --loop) {
-    const auto stride = [&](int operand) { return p.batch.strides[static_cast<size_t>(operand)][static_cast<size_t>(loop)]; };
+    const auto stride = [&](int operand) {
+      return p.batch.strides[static_cast<size_t>(operand)][static_cast<size_t>(loop)];
+    };
     const int64_t extent = p.batch.extents[static_cast<size_t>(loop)];
     // Along an axis of extent 1 any stride will do; one that makes a row-major matrix of the batch is taken.
-    const auto continues = [&](int other, int64_t* along, const int64_t* across, int64_t length, int lengthened, int64_t wide) {
+    const auto continues = [&](int other, int64_t* along, const int64_t* across, int64_t length, int lengthened,
+                               int64_t wide) {
       if (stride(other) != 0) return false;
       const auto operands = {lengthened, int{kC}, p.has_addend ? int{kAddend} : int{kC}};
       if (length > 1) {
@@ -118,7 +121,8 @@ int place_operands(MatrixProduct& p) {
   int best = -1;
   for (int loop = 0; loop < p.batch.rank; ++loop) {
     const auto at = static_cast<size_t>(loop);
-    const bool forwards = std::all_of(p.batch.strides.begin(), p.batch.strides.end(), [&](const auto& s) { return s[at] >= 0; });
+    const bool forwards =
+        std::all_of(p.batch.strides.begin(), p.batch.strides.end(), [&](const auto& s) { return s[at] >= 0; });
     if (forwards && p.batch.extents[at] <= INT32_MAX &&
         (best < 0 || p.batch.extents[at] > p.batch.extents[static_cast<size_t>(best)])) {
       best = loop;

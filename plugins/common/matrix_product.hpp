@@ -18,8 +18,8 @@ struct PlacedMatrix {
   int64_t leading = 1;
 };
 
-/// A contraction in column-major terms: c [m, n] = a [m, k] · b [k, n], for every point of the batch. a and b are the op's operands in either
-/// order.
+/// A contraction in column-major terms: c [m, n] = a [m, k] · b [k, n], for every point of the batch. a and b are the
+/// op's operands in either order.
 struct MatrixProduct {
   int64_t m = 0, n = 0, k = 0;
   int64_t row[kOperands] = {}, column[kOperands] = {};  // strides
@@ -37,8 +37,9 @@ bool is_given(const Op& op, int32_t input);
 /// Of a contraction whose operands have two axes at least.
 MatrixProduct read_product(const Op& op);
 
-/// Finds the orientation and the flags, so that c lies in columns. The operand whose strides no leading dimension says, or -1. Then loop 0 of the
-/// batch, if there is one, is the longest that no operand walks backwards, to be left to the library; the others are the host's to walk.
+/// Finds the orientation and the flags, so that c lies in columns. The operand whose strides no leading dimension says,
+/// or -1. Then loop 0 of the batch, if there is one, is the longest that no operand walks backwards, to be left to the
+/// library; the others are the host's to walk.
 int place_operands(MatrixProduct& product);
 
 }  // namespace compute::common

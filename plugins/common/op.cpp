@@ -11,8 +11,9 @@
 namespace compute::common {
 namespace {
 
-constexpr Category category_BOOL = Category::kBool, category_SIGNED = Category::kSigned, category_UNSIGNED = Category::kUnsigned,
-                   category_FLOAT = Category::kFloat, category_COMPLEX = Category::kComplex;
+constexpr Category category_BOOL = Category::kBool, category_SIGNED = Category::kSigned,
+                   category_UNSIGNED = Category::kUnsigned, category_FLOAT = Category::kFloat,
+                   category_COMPLEX = Category::kComplex;
 
 // Indexed by id, which dtypes.def numbers from 1.
 constexpr DtypeRow kDtypes[] = {

@@ -19,7 +19,8 @@ constexpr size_t kEnoughBytes = 1 << 20;
 SignalsHeld::SignalsHeld() noexcept {
   sigset_t all;
   sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);  // blocked, they end the process
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+    sigdelset(&all, fault);  // blocked, they end the process
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 
@@ -51,7 +52,8 @@ void run_on_own_stack(void (*body)(void*), void* user) noexcept {
       return nullptr;
     };
     const SignalsHeld held;
-    is_running = pthread_attr_setstacksize(&attributes, kLargeBytes) == 0 && pthread_create(&thread, &attributes, start, &call) == 0;
+    is_running = pthread_attr_setstacksize(&attributes, kLargeBytes) == 0 &&
+                 pthread_create(&thread, &attributes, start, &call) == 0;
     pthread_attr_destroy(&attributes);
   }
   if (is_running) {

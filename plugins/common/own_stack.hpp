@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers and their compilers take more stack than small threads have, and make threads that keep the world of who called first.
+// Drivers and their compilers take more stack than small threads have, and make threads that keep the world of who
+// called first.
 #pragma once
 
 #include <csignal>
@@ -8,8 +9,8 @@
 
 namespace compute::common {
 
-// Runs body(user) on a thread with a large stack, which takes none of the program's signals, and waits for it; on the caller if there is no
-// thread to be had. `body` does not throw.
+// Runs body(user) on a thread with a large stack, which takes none of the program's signals, and waits for it; on the
+// caller if there is no thread to be had. `body` does not throw.
 void run_on_own_stack(void (*body)(void*), void* user) noexcept;
 
 // Keeps the program's signals from the calling thread, and from the threads that it makes.

@@ -37,7 +37,8 @@ void end_polling() {
   is_own = true;
   is_ending.store(true);
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (polling.load() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  while (polling.load() > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
 }  // namespace compute::common

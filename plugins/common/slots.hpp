@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins fill in and answer alike: small parts for every plugin, and the slots of the device table for those with generated kernels.
+// What plugins fill in and answer alike: small parts for every plugin, and the slots of the device table for those with
+// generated kernels.
 #pragma once
 
 #include <compute/plugin.h>
@@ -50,7 +51,8 @@ T whole(const T& given) {
 }
 
 // op_query's answer.
-inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_query_info* out_info, compute_plugin_refuse refuse_to, void* context) {
+inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_query_info* out_info,
+                         compute_plugin_refuse refuse_to, void* context) {
   out_info->supported = refusal ? 0 : 1;
   if (!refusal || refuse_to == nullptr) return;
   compute_plugin_refusal shown{};
@@ -79,7 +81,8 @@ inline void answer_prepare(const PlanAnswer& plan, compute_plugin_plan_info* out
 //   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
 //   refuse(Device&, const Op&)           why an op cannot run, or nothing
 //   prepare(Device&, const Op&)          its plan
-//   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const compute_plugin_launch&)
+//   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
+//   compute_plugin_launch&)
 template <class Of>
 class Slots {
  public:
@@ -143,8 +146,8 @@ class Slots {
 
   // ---- Ops ----------------------------------------------------------------------------------------------------------
 
-  static compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse_to,
-                                 void* context) {
+  static compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
+                                 compute_plugin_refuse refuse_to, void* context) {
     out_info->supported = 0;
     if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
     return guard([&] {
@@ -155,7 +158,8 @@ class Slots {
     });
   }
 
-  static compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
+  static compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
+                                   compute_plugin_plan_info* out_info) {
     *out_plan = 0;
     return guard([&] {
       require_understood(out_info, "the plan's answer");
@@ -182,8 +186,8 @@ class Slots {
 
   // ---- Kernels of programs ------------------------------------------------------------------------------------------
 
-  static compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
-                                       compute_plugin_kernel_info* out_info) {
+  static compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source,
+                                       uint64_t* out_kernel, compute_plugin_kernel_info* out_info) {
     *out_kernel = 0;
     return guard([&] {
       require_understood(source, "the kernel's source");
@@ -215,7 +219,8 @@ class Slots {
   static void kernel_release(uint64_t, uint64_t kernel) { delete &object<Kernel>(kernel); }
 
   static const compute_plugin_kernel_table* kernels(uint64_t) {
-    static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile, kernel_launch, kernel_release};
+    static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile,
+                                                           kernel_launch, kernel_release};
     return &kTable;
   }
 };

@@ -12,10 +12,12 @@ void require_known_entries(const void* next, const char* what) {
     compute_struct_header entry;
     std::memcpy(&entry, next, sizeof entry);
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has a `next` entry of type " + std::to_string(entry.struct_type) +
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has a `next` entry of type " +
+                                                 std::to_string(entry.struct_type) +
                                                  ", which this plugin does not know and must not skip");
     }
-    if (i == kLongest) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(what) + " has a `next` chain without an end");
+    if (i == kLongest)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(what) + " has a `next` chain without an end");
     next = entry.next;
   }
 }

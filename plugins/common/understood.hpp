@@ -17,7 +17,8 @@ void require_known_entries(const void* next, const char* what);
 inline void require_known_flags(uint32_t flags, const char* what) {
   constexpr uint32_t kMustUnderstand = 0xffff0000u;
   if ((flags & kMustUnderstand) != 0) [[unlikely]] {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has the flags " + std::to_string(flags) + ", of which this plugin does not know " +
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has the flags " + std::to_string(flags) +
+                                               ", of which this plugin does not know " +
                                                std::to_string(flags & kMustUnderstand) + " and must not ignore them");
   }
 }
@@ -26,7 +27,8 @@ inline void require_known_flags(uint32_t flags, const char* what) {
 template <class T>
 void require_understood(const T* given, const char* what) {
   if (given == nullptr) return;
-  if (given->next != nullptr) [[unlikely]] require_known_entries(given->next, what);
+  if (given->next != nullptr) [[unlikely]]
+    require_known_entries(given->next, what);
   if constexpr (requires { given->flags; }) {
     if (COMPUTE_PLUGIN_HAS(given, flags)) require_known_flags(given->flags, what);
   }

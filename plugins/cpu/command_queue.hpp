@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of records of any size between one producer and one consumer. Memory is taken in chunks that go round: a steady
-// flow allocates nothing, a burst as much as it needs.
+// A queue of records of any size between one producer and one consumer. Memory is taken in chunks that go round: a
+// steady flow allocates nothing, a burst as much as it needs.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ class CommandQueue {
   CommandQueue(const CommandQueue&) = delete;
   CommandQueue& operator=(const CommandQueue&) = delete;
 
-  // Producer: memory for the next record, aligned to 16 bytes; it is seen by the consumer after push(). Throws bad_alloc.
+  // Producer: memory for the next record, aligned to 16 bytes; it is seen by the consumer after push(). Throws
+  // bad_alloc.
   void* reserve(int64_t size_bytes);
   void push();
 

@@ -70,7 +70,8 @@ int count_in_list(const std::string& list) {
 }
 
 std::string text_of_bytes(int64_t bytes) {
-  for (const auto& [unit, name] : {std::pair<int64_t, const char*>{1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}}) {
+  for (const auto& [unit, name] :
+       {std::pair<int64_t, const char*>{1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}}) {
     if (bytes >= unit && bytes % unit == 0) return std::to_string(bytes / unit) + name;
   }
   return std::to_string(bytes) + " bytes";
@@ -129,7 +130,8 @@ void add_instruction_sets(Properties& properties, const std::map<std::string, st
     std::string shown;
     std::istringstream words(found->second);
     for (std::string word; words >> word;) {
-      for (const char* prefix : {"sse", "ssse", "avx", "fma", "f16c", "bmi", "amx", "vnni", "asimd", "sve", "sme", "bf16", "i8mm", "fphp"}) {
+      for (const char* prefix :
+           {"sse", "ssse", "avx", "fma", "f16c", "bmi", "amx", "vnni", "asimd", "sve", "sme", "bf16", "i8mm", "fphp"}) {
         if (word.rfind(prefix, 0) != 0) continue;
         shown += (shown.empty() ? "" : " ") + word;
         break;
@@ -162,7 +164,8 @@ void add_frequencies(Properties& properties, const std::map<std::string, std::st
     add(properties, "frequency_now", std::to_string(std::atoll(mhz->second.c_str())) + " MHz");
   }
   const std::string folder = std::string(kProcessors) + "cpu0/cpufreq/";
-  for (const auto& [file, name] : {std::pair{"cpuinfo_min_freq", "frequency_least"}, {"cpuinfo_max_freq", "frequency_greatest"}}) {
+  for (const auto& [file, name] :
+       {std::pair{"cpuinfo_min_freq", "frequency_least"}, {"cpuinfo_max_freq", "frequency_greatest"}}) {
     const std::string khz = line_of(folder + file);
     if (!khz.empty()) add(properties, name, std::to_string(std::atoll(khz.c_str()) / 1000) + " MHz");
   }
@@ -208,10 +211,12 @@ ProcessorInfo read_processor_info() {
   ProcessorInfo info;
   const auto cpuinfo = read_cpuinfo();
   for (const char* field : {"model name", "Model", "Processor", "cpu"}) {
-    if (const auto found = cpuinfo.find(field); info.model.empty() && found != cpuinfo.end()) info.model = found->second;
+    if (const auto found = cpuinfo.find(field); info.model.empty() && found != cpuinfo.end())
+      info.model = found->second;
   }
   for (const char* field : {"vendor_id", "CPU implementer"}) {
-    if (const auto found = cpuinfo.find(field); info.vendor.empty() && found != cpuinfo.end()) info.vendor = found->second;
+    if (const auto found = cpuinfo.find(field); info.vendor.empty() && found != cpuinfo.end())
+      info.vendor = found->second;
   }
   utsname system{};
   if (uname(&system) == 0) info.kernel = std::string(system.sysname) + " " + system.release;
@@ -222,7 +227,8 @@ ProcessorInfo read_processor_info() {
 
   Properties& properties = info.properties;
   add(properties, "architecture", system.machine);
-  for (const auto& [field, name] : {std::pair{"cpu family", "family"}, {"model", "model"}, {"stepping", "stepping"}, {"microcode", "microcode"}}) {
+  for (const auto& [field, name] :
+       {std::pair{"cpu family", "family"}, {"model", "model"}, {"stepping", "stepping"}, {"microcode", "microcode"}}) {
     if (const auto found = cpuinfo.find(field); found != cpuinfo.end()) add(properties, name, found->second);
   }
   add_topology(properties);

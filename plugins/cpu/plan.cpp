@@ -20,7 +20,9 @@ namespace {
 
 class MapPrimitive final : public Plan {
  public:
-  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks) { workspace_bytes = map_.workspace_bytes(); }
+  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks) {
+    workspace_bytes = map_.workspace_bytes();
+  }
 
   void run(const compute_plugin_run& run) const override {
     void** data = static_cast<void**>(__builtin_alloca(static_cast<size_t>(tensor_count) * sizeof(void*)));
@@ -75,8 +77,8 @@ std::unique_ptr<Plan> prepare(const Op& op) {
   return plan;
 }
 
-void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value, int64_t limit,
-                        int64_t position) {
+void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value,
+                        int64_t limit, int64_t position) {
   if (run.fault.buffer == 0) {
     throw Error(COMPUTE_ERROR_KERNEL_FAILED,
                 std::string(op) + ": index " + std::to_string(value) + " at position " + std::to_string(position) +

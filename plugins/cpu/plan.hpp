@@ -32,8 +32,8 @@ class Plan : public common::PlanAnswer {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  // Computes, on the calling thread and the pool; on return all is done. Allocates nothing. Throws Error where a fault is found
-  // and `run` has no fault record.
+  // Computes, on the calling thread and the pool; on return all is done. Allocates nothing. Throws Error where a fault
+  // is found and `run` has no fault record.
   virtual void run(const compute_plugin_run& run) const = 0;
 
   int32_t tensor_count = 0;
@@ -63,7 +63,7 @@ inline char* address(const compute_plugin_operand& operand) {
 }
 
 // An index that is out of range. Writes the fault record, or throws KERNEL_FAILED if the run has none.
-void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value, int64_t limit,
-                        int64_t position);
+void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value,
+                        int64_t limit, int64_t position);
 
 }  // namespace compute::cpu

@@ -113,7 +113,8 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   return guard([&] { object<Stream>(stream).copy({address(*src), dst, size_bytes}); });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
+                    int64_t size_bytes) {
   return guard([&] { object<Stream>(stream).copy({address(*src), address(*dst), size_bytes}); });
 }
 
@@ -126,8 +127,8 @@ compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t 
   });
 }
 
-compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
-                        void* context) {
+compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info,
+                        compute_plugin_refuse refuse, void* context) {
   out_info->supported = 0;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
@@ -138,7 +139,8 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   });
 }
 
-compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
+compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan,
+                          compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
     require_understood(out_info, "the plan's answer");

@@ -32,8 +32,8 @@ struct FillWork {
   uint8_t pattern[16];
 };
 
-// One thread submits at a time; reached() and sync() may be called from any thread meanwhile. Reference counted: a queued
-// wait keeps the stream that it waits for.
+// One thread submits at a time; reached() and sync() may be called from any thread meanwhile. Reference counted: a
+// queued wait keeps the stream that it waits for.
 class Stream {
  public:
   static Stream* make_immediate(Device* device);
@@ -52,8 +52,8 @@ class Stream {
   void mark(uint64_t number);
   void wait(Stream* other, uint64_t number);
 
-  // The greatest marked number that has finished. If the stream has failed, that is the last one known to be good; *out_error
-  // is then the error, else NULL.
+  // The greatest marked number that has finished. If the stream has failed, that is the last one known to be good;
+  // *out_error is then the error, else NULL.
   uint64_t reached(compute_error** out_error) const;
 
   // The same after waiting, at most timeout_ns, for `number`.

@@ -214,7 +214,8 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
   // More pieces than threads, taken as threads come by: one that the system runs late holds up a piece, not its share.
   const Work fine{count, grain, std::min(kPiecesPerThread * p.threads, (count + grain - 1) / grain), body, user};
   tbb::task_arena* arena = p.arena.load(std::memory_order_acquire);
-  if (arena == nullptr) [[unlikely]] arena = start(p);
+  if (arena == nullptr) [[unlikely]]
+    arena = start(p);
   if (arena == nullptr) [[unlikely]] {
     for (int64_t piece = 0; piece < fine.pieces; ++piece) fine.run(piece);
   } else if (!p.workers_are_started.load(std::memory_order_relaxed)) [[unlikely]] {

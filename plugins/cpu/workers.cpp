@@ -44,9 +44,10 @@ bool refuse_files() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// oneTBB loads libtbbmalloc, from where it lies itself, with its first allocation, and does with malloc where there is none. libtbbmalloc
-// knows nothing of fork(): its destructor waits for ever in a child if a thread of the parent held one of its locks, or was just ending. So the first
-// allocation is one that finds no file. What the program has loaded or used before stays in use.
+// oneTBB loads libtbbmalloc, from where it lies itself, with its first allocation, and does with malloc where there is
+// none. libtbbmalloc knows nothing of fork(): its destructor waits for ever in a child if a thread of the parent held
+// one of its locks, or was just ending. So the first allocation is one that finds no file. What the program has loaded
+// or used before stays in use.
 void keep_allocator_out() {
   std::thread([] {
     if (!refuse_files()) return;
@@ -55,7 +56,8 @@ void keep_allocator_out() {
   }).join();
 }
 
-// How many of `wanted` threads the system grants at the same time. oneTBB ends the process where one of its threads cannot make the next.
+// How many of `wanted` threads the system grants at the same time. oneTBB ends the process where one of its threads
+// cannot make the next.
 int32_t count_available_threads(int32_t wanted) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return 0;
@@ -67,7 +69,8 @@ int32_t count_available_threads(int32_t wanted) {
     static_cast<std::latch*>(latch)->wait();
     return nullptr;
   };
-  for (pthread_t thread; static_cast<int32_t>(threads.size()) < wanted && pthread_create(&thread, &attributes, wait, &counted) == 0;) {
+  for (pthread_t thread;
+       static_cast<int32_t>(threads.size()) < wanted && pthread_create(&thread, &attributes, wait, &counted) == 0;) {
     threads.push_back(thread);
   }
   counted.count_down();
@@ -84,12 +87,13 @@ bool muster(tbb::task_arena& arena, int32_t threads) {
     here.fetch_add(1);
     while (here.load() < threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   };
-  arena.execute([&] { tbb::parallel_for(tbb::blocked_range<int32_t>(0, threads, 1), arrive, tbb::simple_partitioner()); });
+  arena.execute(
+      [&] { tbb::parallel_for(tbb::blocked_range<int32_t>(0, threads, 1), arrive, tbb::simple_partitioner()); });
   return here.load() == threads && std::chrono::steady_clock::now() < end;
 }
 
-// Before a fork: oneTBB forgets the calling thread, which meets it again with its next work. When the child ends, oneTBB's destructor would take
-// locks on that thread's behalf that other threads of the parent may have held.
+// Before a fork: oneTBB forgets the calling thread, which meets it again with its next work. When the child ends,
+// oneTBB's destructor would take locks on that thread's behalf that other threads of the parent may have held.
 void leave_before_fork() noexcept {
   try {
     tbb::task_scheduler_handle handle{tbb::attach{}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneTBB's threads, which are made here, by a thread of ours: they take none of the program's signals, a system without threads to give is
-// found out before oneTBB relies on them, and oneTBB's own allocator stays out of the process.
+// oneTBB's threads, which are made here, by a thread of ours: they take none of the program's signals, a system without
+// threads to give is found out before oneTBB relies on them, and oneTBB's own allocator stays out of the process.
 #pragma once
 
 #include <tbb/task_arena.h>

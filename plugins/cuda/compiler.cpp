@@ -19,7 +19,8 @@ using common::Error;
 class NvrtcProgram {
  public:
   NvrtcProgram(const Nvrtc& nvrtc, const std::string& text) : nvrtc_(nvrtc) {
-    require(nvrtc_.api.create_program(&program_, text.c_str(), "kernel.cu", 0, nullptr, nullptr), "creating the program");
+    require(nvrtc_.api.create_program(&program_, text.c_str(), "kernel.cu", 0, nullptr, nullptr),
+            "creating the program");
   }
   ~NvrtcProgram() { nvrtc_.api.destroy_program(&program_); }
   NvrtcProgram(const NvrtcProgram&) = delete;
@@ -56,7 +57,8 @@ class NvrtcProgram {
 // The lowered name and the parameters' kinds stand before the code in an entry of the cache.
 std::string packed(const Program& program) {
   std::string parameters = program.parameters ? "" : "unknown";
-  for (const KernelParameter& parameter : program.parameters.value_or(std::vector<KernelParameter>{})) parameters += parameter.kind + std::to_string(parameter.bytes) + ' ';
+  for (const KernelParameter& parameter : program.parameters.value_or(std::vector<KernelParameter>{}))
+    parameters += parameter.kind + std::to_string(parameter.bytes) + ' ';
   return program.entry + '\n' + parameters + '\n' + program.code;
 }
 
@@ -69,7 +71,8 @@ bool unpack(const std::string& text, Program& program) {
   if (list != "unknown") {
     std::istringstream parameters(list);
     program.parameters.emplace();
-    for (KernelParameter parameter; parameters >> parameter.kind >> parameter.bytes;) program.parameters->push_back(parameter);
+    for (KernelParameter parameter; parameters >> parameter.kind >> parameter.bytes;)
+      program.parameters->push_back(parameter);
   }
   program.code = text.substr(second + 1);
   return true;
@@ -97,14 +100,28 @@ std::optional<std::vector<KernelParameter>> parameters_of(std::string_view ptx, 
     next = following;
     // The type is the last word that begins with a dot and ends in its width in bits.
     int32_t bytes = 0;
-    for (const auto& [type, size] : {std::pair{".b8 ", 1}, {".u8 ", 1}, {".s8 ", 1}, {".b16 ", 2}, {".u16 ", 2}, {".s16 ", 2},
-                                     {".f16 ", 2}, {".b32 ", 4}, {".u32 ", 4}, {".s32 ", 4}, {".f32 ", 4}, {".b64 ", 8},
-                                     {".u64 ", 8}, {".s64 ", 8}, {".f64 ", 8}}) {
+    for (const auto& [type, size] : {std::pair{".b8 ", 1},
+                                     {".u8 ", 1},
+                                     {".s8 ", 1},
+                                     {".b16 ", 2},
+                                     {".u16 ", 2},
+                                     {".s16 ", 2},
+                                     {".f16 ", 2},
+                                     {".b32 ", 4},
+                                     {".u32 ", 4},
+                                     {".s32 ", 4},
+                                     {".f32 ", 4},
+                                     {".b64 ", 8},
+                                     {".u64 ", 8},
+                                     {".s64 ", 8},
+                                     {".f64 ", 8}}) {
       if (one.find(type) != std::string_view::npos) bytes = size;
     }
-    if (const size_t bracket = one.find('['); bracket != std::string_view::npos) bytes *= std::atoi(one.data() + bracket + 1);
+    if (const size_t bracket = one.find('['); bracket != std::string_view::npos)
+      bytes *= std::atoi(one.data() + bracket + 1);
     KernelParameter parameter{bytes, '?'};
-    const bool may_be_pointer = one.find(".u64 ") != std::string_view::npos || one.find(".b64 ") != std::string_view::npos;
+    const bool may_be_pointer =
+        one.find(".u64 ") != std::string_view::npos || one.find(".b64 ") != std::string_view::npos;
     // What has a pointer's width may be either: an address may be passed as a number.
     if (one.find(".ptr") != std::string_view::npos) parameter.kind = 'p';
     if (!may_be_pointer) parameter.kind = 'v';
@@ -124,9 +141,10 @@ int target_architecture(int compute_capability) {
   const auto above = std::upper_bound(architectures.begin(), architectures.end(), compute_capability);
   if (above == architectures.begin()) {
     const std::string range = std::to_string(architectures.front()) + " to " + std::to_string(architectures.back());
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) +
-                                               " makes code for compute capabilities " + range + ", the device has " +
-                                               std::to_string(compute_capability) + ": install an older libnvrtc");
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." +
+                                               std::to_string(nvrtc->minor) + " makes code for compute capabilities " +
+                                               range + ", the device has " + std::to_string(compute_capability) +
+                                               ": install an older libnvrtc");
   }
   return above[-1];
 }
@@ -137,7 +155,8 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   const bool to_cubin = architecture == compute_capability;
   const Nvrtc* nvrtc = cuda::nvrtc();
   std::vector<std::string> options = given;
-  options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") + std::to_string(architecture));
+  options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") +
+                    std::to_string(architecture));
   options.emplace_back("--std=c++17");
   options.emplace_back("--device-as-default-execution-space");
   options.emplace_back("--diag-suppress=177");  // functions of the prelude that a kernel does not call
@@ -156,17 +175,19 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   compilation.require(nvrtc->api.add_name_expression(compilation.get(), name.c_str()), "naming the kernel");
   const nvrtcResult result = compilation.compile(options);
   if (result != NVRTC_SUCCESS) {
-    std::string log = compilation.output(nvrtc->api.get_program_log_size, nvrtc->api.get_program_log, "reading the log");
+    std::string log =
+        compilation.output(nvrtc->api.get_program_log_size, nvrtc->api.get_program_log, "reading the log");
     while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
-    throw Error(COMPUTE_ERROR_COMPILE_FAILED, "kernel " + name + ": " + nvrtc->api.get_error_string(result) + "\n" + log, -1,
-                result);
+    throw Error(COMPUTE_ERROR_COMPILE_FAILED,
+                "kernel " + name + ": " + nvrtc->api.get_error_string(result) + "\n" + log, -1, result);
   }
   const char* lowered = nullptr;
   compilation.require(nvrtc->api.get_lowered_name(compilation.get(), name.c_str(), &lowered), "finding the kernel");
   program.entry = lowered;
   const std::string ptx = compilation.output(nvrtc->api.get_ptx_size, nvrtc->api.get_ptx, "reading the PTX");
   program.parameters = parameters_of(ptx, program.entry);
-  program.code = to_cubin ? compilation.output(nvrtc->api.get_cubin_size, nvrtc->api.get_cubin, "reading the code") : ptx;
+  program.code =
+      to_cubin ? compilation.output(nvrtc->api.get_cubin_size, nvrtc->api.get_cubin, "reading the code") : ptx;
   program.was_compiled = true;
   cache.store(key, packed(program));
   return program;

@@ -16,17 +16,19 @@ struct KernelParameter {
 };
 
 struct Program {
-  std::string code;   // a cubin, or PTX that ends with NUL
-  std::string entry;  // the linker's name of the kernel that was asked for
+  std::string code;                                        // a cubin, or PTX that ends with NUL
+  std::string entry;                                       // the linker's name of the kernel that was asked for
   std::optional<std::vector<KernelParameter>> parameters;  // where the compiler's text tells
   bool was_compiled = false;
 };
 
-/// The architecture that programs for a device of this compute capability are made for: the same, or the nearest older one that NVRTC
-/// knows, whose PTX the driver compiles. Throws UNSUPPORTED without NVRTC, or where it knows newer ones alone.
+/// The architecture that programs for a device of this compute capability are made for: the same, or the nearest older
+/// one that NVRTC knows, whose PTX the driver compiles. Throws UNSUPPORTED without NVRTC, or where it knows newer ones
+/// alone.
 int target_architecture(int compute_capability);
 
-/// Compiles for devices of this compute capability (90 for 9.0): to a cubin, or to PTX where NVRTC is older than the device.
+/// Compiles for devices of this compute capability (90 for 9.0): to a cubin, or to PTX where NVRTC is older than the
+/// device.
 ///
 /// `expression` names the kernel: a function's name, also of a C++ template (`scale<float>`).
 /// Throws COMPILE_FAILED with the compiler's whole log, UNSUPPORTED without NVRTC.

@@ -11,17 +11,20 @@ namespace compute::cuda {
 namespace {
 
 void require(Stream& stream, CUresult result, const char* what) {
-  if (result != CUDA_SUCCESS) [[unlikely]] throw stream.failure(result, what);
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    throw stream.failure(result, what);
 }
 
 }  // namespace
 
 void copy_from_host(Stream& stream, const void* src, CUdeviceptr dst, int64_t size_bytes) {
-  require(stream, cu.memcpy_htod_async(dst, src, static_cast<size_t>(size_bytes), stream.handle()), "copying from the host");
+  require(stream, cu.memcpy_htod_async(dst, src, static_cast<size_t>(size_bytes), stream.handle()),
+          "copying from the host");
 }
 
 void copy_to_host(Stream& stream, CUdeviceptr src, void* dst, int64_t size_bytes) {
-  require(stream, cu.memcpy_dtoh_async(dst, src, static_cast<size_t>(size_bytes), stream.handle()), "copying to the host");
+  require(stream, cu.memcpy_dtoh_async(dst, src, static_cast<size_t>(size_bytes), stream.handle()),
+          "copying to the host");
 }
 
 void copy(Stream& stream, CUdeviceptr src, CUdeviceptr dst, int64_t size_bytes) {
@@ -33,14 +36,16 @@ void copy_peer(Stream& stream, Device& src_device, CUdeviceptr src, CUdeviceptr 
   device.reach(src_device);
   src_device.reach(device);
   require(stream,
-          cu.memcpy_peer_async(dst, device.context(), src, src_device.context(), static_cast<size_t>(size_bytes), stream.handle()),
+          cu.memcpy_peer_async(dst, device.context(), src, src_device.context(), static_cast<size_t>(size_bytes),
+                               stream.handle()),
           "copying from another device");
 }
 
 void fill(Stream& stream, CUdeviceptr dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
   // 16 bytes of it; a pattern that repeats a shorter one is that one.
   std::array<uint8_t, 16> bytes;
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<const uint8_t*>(pattern)[i % static_cast<size_t>(pattern_size)];
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<const uint8_t*>(pattern)[i % static_cast<size_t>(pattern_size)];
   const auto repeats = [&](size_t period) {
     return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(period), bytes.end(), bytes.begin());
   };

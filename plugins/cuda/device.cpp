@@ -52,8 +52,10 @@ Device::Device(DeviceInfo info, uint64_t host_device)
     : info_(std::move(info)),
       host_device_(host_device),
       context_(retain_context(info_)),
-      heaps_{make_heap(COMPUTE_HEAP_DEVICE_LOCAL, info_.memory_bytes),
-             make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT, -1)},
+      heaps_{
+          make_heap(COMPUTE_HEAP_DEVICE_LOCAL, info_.memory_bytes),
+          make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT,
+                    -1)},
       spin_ns_(spin_time_ns()),
       math_(math_setting()),
       kernels_(info_.compute_capability) {
@@ -85,7 +87,8 @@ uint64_t Device::allocate(int32_t heap, int64_t size_bytes) {
     void* address = nullptr;
     const CUresult result = cu.mem_host_alloc(&address, static_cast<size_t>(size_bytes),
                                               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (result != CUDA_SUCCESS) throw error_of(result, "allocating " + std::to_string(size_bytes) + " bytes of pinned host memory");
+    if (result != CUDA_SUCCESS)
+      throw error_of(result, "allocating " + std::to_string(size_bytes) + " bytes of pinned host memory");
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address));
   }
   CUdeviceptr address = 0;
@@ -102,7 +105,8 @@ void Device::free(int32_t heap, uint64_t buffer) {
 
 uint64_t Device::import(const compute_plugin_import& import) {
   if (import.dlpack_device_type != kDlCuda && import.dlpack_device_type != kDlCudaManaged) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "memory of DLPack device type " + std::to_string(import.dlpack_device_type) + " is not CUDA's");
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                "memory of DLPack device type " + std::to_string(import.dlpack_device_type) + " is not CUDA's");
   }
   const Current current = this->current();
   const uint64_t address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(import.data));
@@ -190,7 +194,12 @@ const Kernel* Device::fill_kernel() {
       "}\n";
   static constexpr common::KernelKey kKey = {0x636f6d707574655f, 0x66696c6c5f31365f};  // no digest of a signature
   if (nvrtc() == nullptr) return nullptr;
-  return &kernels_.get(kKey, {}, [] { return common::KernelSource{"compute_fill", kSource}; }, nullptr);
+  return &kernels_.get(
+      kKey, {},
+      [] {
+        return common::KernelSource{"compute_fill", kSource};
+      },
+      nullptr);
 }
 
 }  // namespace compute::cuda

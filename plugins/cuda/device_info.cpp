@@ -33,7 +33,8 @@ class Reader {
   }
 
   void extents(const char* name, int32_t x, int32_t y, int32_t z) {
-    text(name, std::to_string(attribute(x)) + " x " + std::to_string(attribute(y)) + " x " + std::to_string(attribute(z)));
+    text(name,
+         std::to_string(attribute(x)) + " x " + std::to_string(attribute(y)) + " x " + std::to_string(attribute(z)));
   }
 
  private:
@@ -43,9 +44,15 @@ class Reader {
 // CUDA cores a multiprocessor: a fact of the architecture that the driver does not tell.
 int cores_per_multiprocessor(int capability) {
   switch (capability) {
-    case 60: return 64;
-    case 70: case 72: case 75: case 80: return 64;
-    default: return capability >= 50 ? 128 : 0;
+    case 60:
+      return 64;
+    case 70:
+    case 72:
+    case 75:
+    case 80:
+      return 64;
+    default:
+      return capability >= 50 ? 128 : 0;
   }
 }
 
@@ -62,7 +69,8 @@ std::string uuid_text(const CUuuid& uuid) {
 
 // The driver writes 00000000:65:00.0 or 0000:65:00.0.
 std::string pci_text(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const size_t colon = text.find(':');
   if (colon != std::string::npos && colon > 4) text.erase(0, colon - 4);
   return text;
@@ -76,14 +84,15 @@ void read_properties(DeviceInfo& info) {
   info.multiprocessors = read.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   info.threads_per_multiprocessor = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024);
   info.shared_bytes_per_block = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
-  info.shared_bytes_per_block_opt_in =
-      read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, static_cast<int>(info.shared_bytes_per_block));
+  info.shared_bytes_per_block_opt_in = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                                      static_cast<int>(info.shared_bytes_per_block));
   info.is_integrated = read.attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) != 0;
 
   read.text("compute_capability", std::to_string(major) + "." + std::to_string(minor));
   read.number("multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   if (const int cores = cores_per_multiprocessor(info.compute_capability); cores > 0) {
-    read.text("cores", std::to_string(cores * info.multiprocessors) + " (" + std::to_string(cores) + " per multiprocessor)");
+    read.text("cores",
+              std::to_string(cores * info.multiprocessors) + " (" + std::to_string(cores) + " per multiprocessor)");
   }
   const auto megahertz = [&](const char* name, int32_t id) {
     if (const int value = read.attribute(id); value > 0) read.text(name, std::to_string(value / 1000) + " MHz");
@@ -94,7 +103,8 @@ void read_properties(DeviceInfo& info) {
   const double clock = read.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 0);
   const double width = read.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 0);
   if (clock > 0 && width > 0) {
-    read.text("memory_bandwidth", std::to_string(static_cast<int64_t>(2 * clock * width / 8 / 1e6)) + " GB/s by clock and width");
+    read.text("memory_bandwidth",
+              std::to_string(static_cast<int64_t>(2 * clock * width / 8 / 1e6)) + " GB/s by clock and width");
   }
   read.number("l2_cache", CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, " bytes");
   read.number("l2_cache_persisting", CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, " bytes");
@@ -172,7 +182,8 @@ std::vector<DeviceInfo> read_devices() {
     std::string peers;
     for (const DeviceInfo& other : devices) {
       int can = 0;
-      if (other.handle == device.handle || cu.device_can_access_peer(&can, device.handle, other.handle) != CUDA_SUCCESS) continue;
+      if (other.handle == device.handle || cu.device_can_access_peer(&can, device.handle, other.handle) != CUDA_SUCCESS)
+        continue;
       if (can != 0) peers += (peers.empty() ? "" : ", ") + other.pci_address;
     }
     if (devices.size() > 1) device.properties.emplace_back("peers", peers.empty() ? "none" : peers);

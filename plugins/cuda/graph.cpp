@@ -87,7 +87,8 @@ void Graph::make() {
       check(cu.graph_add_kernel_node(&made, graph_, &before, dependencies, &parameters), "adding a kernel to a graph");
       node.node = made;
       if (early) {
-        constexpr CUgraphEdgeData kEarly = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+        constexpr CUgraphEdgeData kEarly = {
+            CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
         check(cu.graph_add_dependencies(graph_, &before, &made, &kEarly, 1), "ordering a graph");
       }
     } else {
@@ -107,7 +108,8 @@ void Graph::make() {
 // Runs in flight keep the values that they were launched with.
 void Graph::update(const compute_plugin_scalar* slots) {
   const auto differs = [&](int32_t slot) {
-    return !has_values_ || std::memcmp(values_[static_cast<size_t>(slot)].bits, slots[slot].bits, sizeof slots[slot].bits) != 0;
+    return !has_values_ ||
+           std::memcmp(values_[static_cast<size_t>(slot)].bits, slots[slot].bits, sizeof slots[slot].bits) != 0;
   };
   for (GraphKernel& node : builder_.kernels) {
     bool changed = false;

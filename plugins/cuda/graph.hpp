@@ -86,7 +86,7 @@ class Graph {
 
   Device& device_;
   GraphBuilder builder_;
-  Stream internal_;  // what is captured is captured on it
+  Stream internal_;                            // what is captured is captured on it
   std::vector<compute_plugin_scalar> values_;  // of the slots, in the nodes as they are
   bool has_values_ = false;
   bool has_faults_ = false;

@@ -38,8 +38,8 @@ class KernelTable {
   ///
   /// The context must be current. Throws COMPILE_FAILED with the compiler's log.
   template <class MakeSource>
-  const Kernel& get(const common::KernelKey& key, const std::vector<std::string>& options, const MakeSource& make_source,
-                    int64_t* out_compiled) {
+  const Kernel& get(const common::KernelKey& key, const std::vector<std::string>& options,
+                    const MakeSource& make_source, int64_t* out_compiled) {
     Entry& entry = entry_of(key);
     if (!entry.is_ready.load(std::memory_order_acquire)) {
       const std::lock_guard lock(entry.mutex);

@@ -19,7 +19,9 @@ DriverApi cu{};
 
 namespace {
 
-std::string version_text(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
+std::string version_text(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
 
 std::string file_of(const void* symbol) {
   Dl_info info;
@@ -30,8 +32,13 @@ void add_line(std::string& text, const std::string& line) { text += (text.empty(
 
 // Folders that the system's search does not know: "" stands for that search itself.
 std::vector<std::string> driver_folders() {
-  return {"", "/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/wsl/lib/",
-          "/run/opengl-driver/lib/", "/usr/local/nvidia/lib64/"};
+  return {"",
+          "/usr/lib/x86_64-linux-gnu/",
+          "/usr/lib/aarch64-linux-gnu/",
+          "/usr/lib64/",
+          "/usr/lib/wsl/lib/",
+          "/run/opengl-driver/lib/",
+          "/usr/local/nvidia/lib64/"};
 }
 
 std::vector<std::string> toolkit_folders(int major) {
@@ -50,7 +57,8 @@ std::vector<std::string> toolkit_folders(int major) {
 
 /// Tries `name` in every folder. `accept` returns why a library that was opened is of no use, or "".
 template <class Accept>
-bool open_one(const std::string& name, const std::vector<std::string>& folders, LibraryReport& report, const Accept& accept) {
+bool open_one(const std::string& name, const std::vector<std::string>& folders, LibraryReport& report,
+              const Accept& accept) {
   if (const std::string reason = common::reason_against_libraries(); !reason.empty()) {
     report.error = reason;
     report.state = 3;
@@ -99,8 +107,9 @@ struct Driver {
   Driver() {
     report.name = "NVIDIA driver";
     report.effect = "there are no cuda devices";
-    report.remedy = "install NVIDIA's driver (Debian: nvidia-driver); in a container, start it with the GPU's devices and driver "
-                    "(docker run --gpus all)";
+    report.remedy =
+        "install NVIDIA's driver (Debian: nvidia-driver); in a container, start it with the GPU's devices and driver "
+        "(docker run --gpus all)";
     report.required = true;
     usable = open_one("libcuda.so.1", driver_folders(), report, [this](void* library) { return accept(library); });
     if (!usable) cu = {};
@@ -136,15 +145,16 @@ struct Driver {
         report.remedy = "take the stub's folder from the library path and install NVIDIA's driver";
         break;
       case CUDA_ERROR_NO_DEVICE:
-        report.remedy = "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container, start it with the "
-                        "GPU's devices (docker run --gpus all)";
+        report.remedy =
+            "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container, start it with the "
+            "GPU's devices (docker run --gpus all)";
         break;
       default:
         report.remedy = "check nvidia-smi; after an update of the driver, reboot";
         break;
     }
-    return "does not start: cuInit gives " + std::to_string(result) + (name != nullptr ? std::string(", ") + name : "") +
-           (text != nullptr ? std::string(", ") + text : "") +
+    return "does not start: cuInit gives " + std::to_string(result) +
+           (name != nullptr ? std::string(", ") + name : "") + (text != nullptr ? std::string(", ") + text : "") +
            (result == CUDA_ERROR_STUB_LIBRARY ? ", it is the toolkit's stub for linking" : "");
   }
 };
@@ -170,7 +180,8 @@ struct NvrtcLibrary {
     const common::Compiling compiling;
     report.name = "NVRTC";
     report.effect = "cuda devices have memory and matrix products only: no other op, no kernels from source";
-    report.remedy = "install libnvrtc of the CUDA toolkit (pip: nvidia-cuda-nvrtc; Debian: libnvrtc12), or set CUDA_HOME";
+    report.remedy =
+        "install libnvrtc of the CUDA toolkit (pip: nvidia-cuda-nvrtc; Debian: libnvrtc12), or set CUDA_HOME";
     for (const int major : majors_by_preference(driver_version)) {
       const std::string name = "libnvrtc.so." + (major == 11 ? std::string("11.2") : std::to_string(major));
       usable = open_one(name, toolkit_folders(major), report, [this](void* library) { return accept(library); });
@@ -193,8 +204,8 @@ struct NvrtcLibrary {
     }
     if (nvrtc.architectures.empty()) return "names no architecture that it makes code for";
     std::sort(nvrtc.architectures.begin(), nvrtc.architectures.end());
-    report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) + "." +
-                   std::to_string(nvrtc.minor);
+    report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) +
+                   "." + std::to_string(nvrtc.minor);
     common::exit_waits_for_compilers_of(reinterpret_cast<const void*>(nvrtc.api.version));
     return "";
   }
@@ -211,7 +222,8 @@ struct CublasLtLibrary {
     const common::Compiling compiling;
     report.name = "cuBLASLt";
     report.effect = "matrix products use a generated kernel, which is slower";
-    report.remedy = "install libcublasLt of the CUDA toolkit (pip: nvidia-cublas; Debian: libcublas12), or set CUDA_HOME";
+    report.remedy =
+        "install libcublasLt of the CUDA toolkit (pip: nvidia-cublas; Debian: libcublas12), or set CUDA_HOME";
     for (const int major : majors_by_preference(driver_version)) {
       usable = open_one("libcublasLt.so." + std::to_string(major), toolkit_folders(major), report,
                         [this](void* handle) { return accept(handle); });
@@ -228,14 +240,15 @@ struct CublasLtLibrary {
     if (missing != nullptr) return std::string("has no ") + missing;
     const cublasStatus status = library.api.create(&library.handle);
     if (status != CUBLAS_STATUS_SUCCESS) {
-      return "does not start: cublasLtCreate gives " + std::to_string(status) + ", " + library.api.get_status_string(status);
+      return "does not start: cublasLtCreate gives " + std::to_string(status) + ", " +
+             library.api.get_status_string(status);
     }
     // 130000 for 13.0.0 from version 12.2 on, 12000 for 12.0.0 before.
     const size_t version = library.api.get_version();
     const size_t major = version >= 100000 ? version / 10000 : version / 1000;
     const size_t minor = version >= 100000 ? version / 100 % 100 : version / 100 % 10;
-    report.found =
-        file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(major) + "." + std::to_string(minor);
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(major) + "." +
+                   std::to_string(minor);
     return "";
   }
 };

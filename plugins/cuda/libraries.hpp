@@ -31,8 +31,8 @@ struct CublasLt {
   cublasLtHandle handle = nullptr;
 };
 
-/// NULL if there is none that works; the reports say why. The driver must be open, except for nvrtc(), which then takes the
-/// newest it finds.
+/// NULL if there is none that works; the reports say why. The driver must be open, except for nvrtc(), which then takes
+/// the newest it finds.
 ///
 /// Threads: any thread.
 const Nvrtc* nvrtc();

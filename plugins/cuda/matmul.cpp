@@ -69,7 +69,7 @@ class Owned {
 
 Error failure(cublasStatus status, const char* what) {
   return Error(status == CUBLAS_STATUS_ALLOC_FAILED ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
-              std::string("cuBLASLt, ") + what + ": " + cublas_lt()->api.get_status_string(status), -1, status);
+               std::string("cuBLASLt, ") + what + ": " + cublas_lt()->api.get_status_string(status), -1, status);
 }
 
 void require(cublasStatus status, const char* what) {
@@ -118,24 +118,28 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
     std::memcpy(one_.bits, &one, sizeof one);
   }
   require(api.matmul_desc_create(&description_.value, types.compute, types.scale), "describing a product");
-  for (const auto& [operand, attribute] : {std::pair{kA, CUBLASLT_MATMUL_DESC_TRANSA}, {kB, CUBLASLT_MATMUL_DESC_TRANSB}}) {
+  for (const auto& [operand, attribute] :
+       {std::pair{kA, CUBLASLT_MATMUL_DESC_TRANSA}, {kB, CUBLASLT_MATMUL_DESC_TRANSB}}) {
     const int32_t operation = problem_.placed[operand].transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    require(api.matmul_desc_set_attribute(description_.value, attribute, &operation, sizeof operation), "describing a product");
+    require(api.matmul_desc_set_attribute(description_.value, attribute, &operation, sizeof operation),
+            "describing a product");
   }
   const std::pair<int64_t, int64_t> extents[kOperands] = {
       {problem_.m, problem_.k}, {problem_.k, problem_.n}, {problem_.m, problem_.n}, {problem_.m, problem_.n}};
   for (int i = 0; i < kOperands; ++i) {
     auto [rows, columns] = extents[i];
     if (problem_.placed[i].transposed) std::swap(rows, columns);
-    require(api.matrix_layout_create(&layouts_[i].value, types.data, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                     problem_.placed[i].leading),
+    require(api.matrix_layout_create(&layouts_[i].value, types.data, static_cast<uint64_t>(rows),
+                                     static_cast<uint64_t>(columns), problem_.placed[i].leading),
             "describing a matrix");
     if (problem_.batch.rank == 0) continue;
     const auto count = static_cast<int32_t>(problem_.batch.extents[0]);
     const int64_t stride = problem_.batch.strides[static_cast<size_t>(i)][0];
-    require(api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-            "describing a batch");
-    require(api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+    require(
+        api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+        "describing a batch");
+    require(api.matrix_layout_set_attribute(layouts_[i].value, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                            sizeof stride),
             "describing a batch");
   }
 }
@@ -156,7 +160,8 @@ bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
   Owned<&CublasLtApi::matmul_preference_destroy, cublasLtMatmulPreference> preference;
   require(api.matmul_preference_create(&preference.value), "stating preferences");
   const auto prefer = [&](int32_t attribute, auto value) {
-    require(api.matmul_preference_set_attribute(preference.value, attribute, &value, sizeof value), "stating preferences");
+    require(api.matmul_preference_set_attribute(preference.value, attribute, &value, sizeof value),
+            "stating preferences");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMaxWorkspaceBytes});
   for (const auto& [operand, attribute] : {std::pair{kA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES},
@@ -172,8 +177,8 @@ bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
   std::array<cublasLtMatmulHeuristicResult, 4> results{};
   int found = 0;
   const cublasStatus status = api.matmul_algo_get_heuristic(
-      cublas_lt()->handle, description_.value, layouts_[kA].value, layouts_[kB].value, layouts_[kAddend].value, layouts_[kC].value,
-      preference.value, static_cast<int>(results.size()), results.data(), &found);
+      cublas_lt()->handle, description_.value, layouts_[kA].value, layouts_[kB].value, layouts_[kAddend].value,
+      layouts_[kC].value, preference.value, static_cast<int>(results.size()), results.data(), &found);
   if (status != CUBLAS_STATUS_SUCCESS) return false;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulHeuristicResult& result = results[static_cast<size_t>(i)];
@@ -206,16 +211,17 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
     for (int i = 0; i < kOperands; ++i) {
       int64_t elements = 0;
       for (int loop = 1; loop < problem_.batch.rank; ++loop) {
-        elements += index[static_cast<size_t>(loop)] * problem_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)];
+        elements += index[static_cast<size_t>(loop)] *
+                    problem_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)];
       }
       at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_);
     }
     stream.note_launch("cublasLtMatmul");
-    const cublasStatus status =
-        library.api.matmul(library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
-                               layouts_[kB].value, factors[1], pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
-                               layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
-                               static_cast<size_t>(workspace_bytes), stream.handle());
+    const cublasStatus status = library.api.matmul(
+        library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
+        layouts_[kB].value, factors[1], pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
+        layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
+        static_cast<size_t>(workspace_bytes), stream.handle());
     if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] {
       const Error error = failure(status, "multiplying");
       throw is_first ? error : stream.break_off(error);
@@ -246,8 +252,8 @@ void report_missing_library() {
   if (told.exchange(true)) return;
   const LibraryReport report = cublas_lt_report();
   common::log(COMPUTE_LOG_WARNING, "load",
-              "matrix products on cuda use a generated kernel, because cuBLASLt was not found: tried " + tried_in_short(report) +
-                  "; " + report.remedy);
+              "matrix products on cuda use a generated kernel, because cuBLASLt was not found: tried " +
+                  tried_in_short(report) + "; " + report.remedy);
 }
 
 }  // namespace
@@ -279,8 +285,8 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   if (misplaced >= 0) {
     verdict.reason = "no leading dimension says an operand's strides";
     const int32_t argument = problem.argument[misplaced];
-    const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
-                            static_cast<double>(problem.batches());
+    const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                            static_cast<double>(problem.k) * static_cast<double>(problem.batches());
     if (argument >= 0 && products >= kPackingPaysFrom) {
       verdict.packing = Refusal{COMPUTE_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
     }

@@ -15,7 +15,8 @@ Kernel load(const Program& program) {
   std::string log(8192, '\0');
   int32_t options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(static_cast<uintptr_t>(log.size()))};
-  if (const CUresult result = cu.module_load_data(&kernel.module, program.code.c_str(), std::size(options), options, values);
+  if (const CUresult result =
+          cu.module_load_data(&kernel.module, program.code.c_str(), std::size(options), options, values);
       result != CUDA_SUCCESS) {
     Error error = error_of(result, "loading kernel " + program.entry);
     log.resize(log.find('\0'));

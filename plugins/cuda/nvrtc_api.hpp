@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this plugin calls of NVRTC, NVIDIA's compiler as a library: its own declarations, compared with nvrtc.h by a test.
+// What this plugin calls of NVRTC, NVIDIA's compiler as a library: its own declarations, compared with nvrtc.h by a
+// test.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +14,25 @@ using nvrtcProgram = struct _nvrtcProgram*;
 enum : int32_t { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1, NVRTC_ERROR_COMPILATION = 6 };
 
 // FUNCTION(member of NvrtcApi, exported symbol, result, parameters); versions 11.2 and later have them all.
-#define COMPUTE_NVRTC_FUNCTIONS(FUNCTION)                                                                              \
-  FUNCTION(get_error_string, nvrtcGetErrorString, const char*, (nvrtcResult result))                                   \
-  FUNCTION(version, nvrtcVersion, nvrtcResult, (int* major, int* minor))                                               \
-  FUNCTION(get_num_supported_archs, nvrtcGetNumSupportedArchs, nvrtcResult, (int* count))                              \
-  FUNCTION(get_supported_archs, nvrtcGetSupportedArchs, nvrtcResult, (int* architectures))                             \
-  FUNCTION(create_program, nvrtcCreateProgram, nvrtcResult,                                                            \
-           (nvrtcProgram * program, const char* source, const char* name, int header_count, const char* const* headers, \
-            const char* const* header_names))                                                                          \
-  FUNCTION(destroy_program, nvrtcDestroyProgram, nvrtcResult, (nvrtcProgram * program))                                \
-  FUNCTION(compile_program, nvrtcCompileProgram, nvrtcResult,                                                          \
-           (nvrtcProgram program, int option_count, const char* const* options))                                       \
-  FUNCTION(get_ptx_size, nvrtcGetPTXSize, nvrtcResult, (nvrtcProgram program, size_t* size))                           \
-  FUNCTION(get_ptx, nvrtcGetPTX, nvrtcResult, (nvrtcProgram program, char* ptx))                                       \
-  FUNCTION(get_cubin_size, nvrtcGetCUBINSize, nvrtcResult, (nvrtcProgram program, size_t* size))                       \
-  FUNCTION(get_cubin, nvrtcGetCUBIN, nvrtcResult, (nvrtcProgram program, char* cubin))                                 \
-  FUNCTION(get_program_log_size, nvrtcGetProgramLogSize, nvrtcResult, (nvrtcProgram program, size_t* size))            \
-  FUNCTION(get_program_log, nvrtcGetProgramLog, nvrtcResult, (nvrtcProgram program, char* log))                        \
-  FUNCTION(add_name_expression, nvrtcAddNameExpression, nvrtcResult, (nvrtcProgram program, const char* expression))   \
-  FUNCTION(get_lowered_name, nvrtcGetLoweredName, nvrtcResult,                                                         \
+#define COMPUTE_NVRTC_FUNCTIONS(FUNCTION)                                                                            \
+  FUNCTION(get_error_string, nvrtcGetErrorString, const char*, (nvrtcResult result))                                 \
+  FUNCTION(version, nvrtcVersion, nvrtcResult, (int* major, int* minor))                                             \
+  FUNCTION(get_num_supported_archs, nvrtcGetNumSupportedArchs, nvrtcResult, (int* count))                            \
+  FUNCTION(get_supported_archs, nvrtcGetSupportedArchs, nvrtcResult, (int* architectures))                           \
+  FUNCTION(create_program, nvrtcCreateProgram, nvrtcResult,                                                          \
+           (nvrtcProgram * program, const char* source, const char* name, int header_count,                          \
+            const char* const* headers, const char* const* header_names))                                            \
+  FUNCTION(destroy_program, nvrtcDestroyProgram, nvrtcResult, (nvrtcProgram * program))                              \
+  FUNCTION(compile_program, nvrtcCompileProgram, nvrtcResult,                                                        \
+           (nvrtcProgram program, int option_count, const char* const* options))                                     \
+  FUNCTION(get_ptx_size, nvrtcGetPTXSize, nvrtcResult, (nvrtcProgram program, size_t * size))                        \
+  FUNCTION(get_ptx, nvrtcGetPTX, nvrtcResult, (nvrtcProgram program, char* ptx))                                     \
+  FUNCTION(get_cubin_size, nvrtcGetCUBINSize, nvrtcResult, (nvrtcProgram program, size_t * size))                    \
+  FUNCTION(get_cubin, nvrtcGetCUBIN, nvrtcResult, (nvrtcProgram program, char* cubin))                               \
+  FUNCTION(get_program_log_size, nvrtcGetProgramLogSize, nvrtcResult, (nvrtcProgram program, size_t * size))         \
+  FUNCTION(get_program_log, nvrtcGetProgramLog, nvrtcResult, (nvrtcProgram program, char* log))                      \
+  FUNCTION(add_name_expression, nvrtcAddNameExpression, nvrtcResult, (nvrtcProgram program, const char* expression)) \
+  FUNCTION(get_lowered_name, nvrtcGetLoweredName, nvrtcResult,                                                       \
            (nvrtcProgram program, const char* expression, const char** lowered))
 
 struct NvrtcApi {

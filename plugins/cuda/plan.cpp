@@ -28,8 +28,8 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
   if (nvrtc() == nullptr) {
     const LibraryReport report = nvrtc_report();
-    return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1, "no NVRTC to compile kernels with: tried " + tried_in_short(report),
-                   report.remedy};
+    return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1,
+                   "no NVRTC to compile kernels with: tried " + tried_in_short(report), report.remedy};
   }
   return std::nullopt;
 }
@@ -80,7 +80,8 @@ KernelPlan::~KernelPlan() {
   }
 }
 
-void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault, uint64_t* words) {
+void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault,
+                            uint64_t* words) {
   std::memcpy(words, step.words.data(), step.words.size() * sizeof(uint64_t));
   const auto address = [](const compute_plugin_operand& operand) {
     return operand.buffer + static_cast<uint64_t>(operand.offset_bytes);
@@ -109,8 +110,8 @@ void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, con
 CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream) {
   // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
   size_t bytes = words.count * sizeof(uint64_t);
-  void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), const_cast<uint64_t*>(words.words), reinterpret_cast<void*>(uintptr_t{2}),
-                   &bytes, nullptr};
+  void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), const_cast<uint64_t*>(words.words),
+                   reinterpret_cast<void*>(uintptr_t{2}), &bytes, nullptr};
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
@@ -123,8 +124,10 @@ void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {
     auto* words = static_cast<uint64_t*>(__builtin_alloca(step.words.size() * sizeof(uint64_t)));
     fill_words(step, run, stream.fault_record(), words);
     stream.note_launch(step.kernel->name.c_str());
-    const CUresult result = launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
-    if (result == CUDA_SUCCESS) [[likely]] continue;
+    const CUresult result =
+        launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
+    if (result == CUDA_SUCCESS) [[likely]]
+      continue;
     const Error error = stream.failure(result, "launching a kernel");
     throw &step == steps_.data() ? error : stream.break_off(error);
   }

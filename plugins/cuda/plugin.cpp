@@ -46,7 +46,9 @@ struct Cuda {
     stream.require_good();
     return stream.device().current();
   }
-  static std::optional<common::Refusal> refuse(Device& device, const common::Op& op) { return cuda::refuse(device, op); }
+  static std::optional<common::Refusal> refuse(Device& device, const common::Op& op) {
+    return cuda::refuse(device, op);
+  }
   static std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) { return cuda::prepare(device, op); }
   static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
     return std::make_unique<UserKernel>(device, source);
@@ -87,7 +89,8 @@ compute_error* memory_info(uint64_t device, int64_t* out_free, int64_t* out_tota
   });
 }
 
-compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
+compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
+                          void** out_data) {
   *out_data = nullptr;
   return guard([&] {
     if (heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "the host does not see device memory");
@@ -124,11 +127,13 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
+                    int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& s) { cuda::copy(s, address(*src), address(*dst), size_bytes); });
 }
 
-compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
+                    int32_t pattern_size) {
   return Slots::submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
 }
 
@@ -166,8 +171,8 @@ constexpr compute_plugin_device_table kDeviceTable = device_table();
 
 // ---- Extensions -----------------------------------------------------------------------------------------------------
 
-compute_error* graph_create(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count, int32_t slot_count,
-                            uint64_t* out_graph) {
+compute_error* graph_create(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count,
+                            int32_t slot_count, uint64_t* out_graph) {
   *out_graph = 0;
   return guard([&] {
     for (int64_t i = 0; i < node_count; ++i) {
@@ -215,9 +220,10 @@ compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t*
 }
 
 const void* get_extension(uint64_t, const char* name) {
-  static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run, graph_release};
-  static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device, native_stream,
-                                                          native_buffer, nullptr, native_dlpack_device};
+  static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run,
+                                                         graph_release};
+  static constexpr compute_plugin_native_table kNative = {
+      sizeof(compute_plugin_native_table), native_device, native_stream, native_buffer, nullptr, native_dlpack_device};
   if (std::strcmp(name, COMPUTE_EXT_GRAPH_V1) == 0) return &kGraphs;
   if (std::strcmp(name, COMPUTE_EXT_NATIVE_V1) == 0) return &kNative;
   return nullptr;
@@ -263,7 +269,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     if (open_driver()) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
-    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()}) common::emit(*sink, report);
+    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()})
+      common::emit(*sink, report);
   });
 }
 
@@ -279,7 +286,8 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     }
     const DeviceInfo& info = devices()[id - 1];
     if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.name + ": " + info.unusable);
-    const uint64_t host_device = options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
+    const uint64_t host_device =
+        options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
     *out_device = handle_of(new Device(info, host_device));
     *out_table = &kDeviceTable;
   });

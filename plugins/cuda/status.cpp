@@ -42,8 +42,8 @@ Error error_of(CUresult result, std::string_view what, std::string_view window) 
     code = COMPUTE_ERROR_DEVICE_LOST;
   } else if (result == CUDA_ERROR_DEINITIALIZED) {
     code = COMPUTE_ERROR_SHUT_DOWN;
-  } else if (result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_PTX ||
-             result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+  } else if (result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+             result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
     code = COMPUTE_ERROR_COMPILE_FAILED;
   }
   return Error(code, std::move(message), -1, result);

@@ -24,7 +24,8 @@ CUstream create_stream(Device& device, int32_t priority) {
   return stream;
 }
 
-// While one exists the thread's sleeps end on time: by default Linux lets each last 50 µs longer, which is more than most of ours.
+// While one exists the thread's sleeps end on time: by default Linux lets each last 50 µs longer, which is more than
+// most of ours.
 class PunctualSleep {
  public:
   PunctualSleep() : slack_ns_(prctl(PR_GET_TIMERSLACK)) {
@@ -43,7 +44,10 @@ class PunctualSleep {
 }  // namespace
 
 Stream::Stream(Device& device, int32_t priority)
-    : device_(device), owns_handle_(true), own_record_(device.take_fault_record()), handle_(create_stream(device, priority)) {}
+    : device_(device),
+      owns_handle_(true),
+      own_record_(device.take_fault_record()),
+      handle_(create_stream(device, priority)) {}
 
 Stream::Stream(Device& device, CUstream handle)
     : device_(device), owns_handle_(false), own_record_(device.take_fault_record()), handle_(handle) {}
@@ -74,7 +78,8 @@ void Stream::wait(Stream& other, uint64_t number) {
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(other.mutex_);
-    const auto mark = std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& m) { return m.number >= number; });
+    const auto mark =
+        std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& m) { return m.number >= number; });
     if (mark == other.marks_.end()) return;  // it has finished
     result = cu.stream_wait_event(handle_, mark->event, 0);
   }

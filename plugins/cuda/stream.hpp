@@ -32,7 +32,8 @@ class Stream {
 
   /// Throws if the stream has failed.
   void require_good() const {
-    if (has_failed_.load(std::memory_order_acquire)) [[unlikely]] throw_failure();
+    if (has_failed_.load(std::memory_order_acquire)) [[unlikely]]
+      throw_failure();
   }
 
   /// Notes a launch, so that a failure can name it. `name` lives as long as the device.
@@ -45,8 +46,8 @@ class Stream {
   void mark(uint64_t number);
   void wait(Stream& other, uint64_t number);
 
-  /// The greatest marked number that has finished. If the stream has failed and nothing that was queued touches memory any more, that
-  /// is the last one known to be good; *out_error is then the error, else NULL.
+  /// The greatest marked number that has finished. If the stream has failed and nothing that was queued touches memory
+  /// any more, that is the last one known to be good; *out_error is then the error, else NULL.
   uint64_t reached(compute_error** out_error);
   /// The same after waiting, at most timeout_ns, for `number`.
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
@@ -59,9 +60,9 @@ class Stream {
 
   /// The error for a result of a call on this stream, with the work that may be at fault.
   Error failure(CUresult result, const char* what);
-  /// The same where part of a submission has been queued before: the stream has then failed whatever the error is, since core
-  /// takes any other error for a submission that left nothing behind. Waits for that part, since core gives the memory of failed
-  /// work to others.
+  /// The same where part of a submission has been queued before: the stream has then failed whatever the error is,
+  /// since core takes any other error for a submission that left nothing behind. Waits for that part, since core gives
+  /// the memory of failed work to others.
   Error break_off(Error error);
 
  private:

@@ -50,7 +50,8 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   if (cu.func_get_param_info != nullptr) {
     size_t count = 0, offset = 0, bytes = 0;
     if (!parameters_) parameters_.emplace();
-    while (count < kMostParameters && cu.func_get_param_info(kernel_.function, count, &offset, &bytes) == CUDA_SUCCESS) {
+    while (count < kMostParameters &&
+           cu.func_get_param_info(kernel_.function, count, &offset, &bytes) == CUDA_SUCCESS) {
       if (count == parameters_->size()) parameters_->emplace_back();
       (*parameters_)[count++].bytes = static_cast<int32_t>(bytes);
     }
@@ -72,7 +73,8 @@ UserKernel::~UserKernel() {
 
 void UserKernel::check_argument(const compute_plugin_kernel_argument& argument, size_t parameter, int32_t index) const {
   const auto refuse = [&](const std::string& reason) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + name_ + ": argument " + std::to_string(index) + " " + reason, index);
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                "kernel " + name_ + ": argument " + std::to_string(index) + " " + reason, index);
   };
   if (!parameters_ || parameter >= parameters_->size()) return;
   const KernelParameter& expected = (*parameters_)[parameter];
@@ -84,7 +86,8 @@ void UserKernel::check_argument(const compute_plugin_kernel_argument& argument, 
   } else {
     if (expected.kind == 'p') refuse("is a value, the kernel takes a pointer there: give a tensor");
     if (expected.bytes != 0 && expected.bytes != argument.value_size) {
-      refuse("has " + std::to_string(argument.value_size) + " bytes, the kernel takes " + std::to_string(expected.bytes));
+      refuse("has " + std::to_string(argument.value_size) + " bytes, the kernel takes " +
+             std::to_string(expected.bytes));
     }
   }
 }
@@ -112,11 +115,13 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
     }
   }
   if (parameters_ && pointers.size() != parameters_->size()) {
-    refuse("it takes " + std::to_string(parameters_->size()) + " arguments, " + std::to_string(pointers.size()) + " were given");
+    refuse("it takes " + std::to_string(parameters_->size()) + " arguments, " + std::to_string(pointers.size()) +
+           " were given");
   }
   const int64_t group_size = launch.group_size[0] * launch.group_size[1] * launch.group_size[2];
   if (group_size > max_group_size_) {
-    refuse("a group has " + std::to_string(group_size) + " work items, the kernel can have " + std::to_string(max_group_size_));
+    refuse("a group has " + std::to_string(group_size) + " work items, the kernel can have " +
+           std::to_string(max_group_size_));
   }
   static constexpr int64_t kMostGroups[3] = {INT32_MAX, 65535, 65535};
   for (int axis = 0; axis < 3; ++axis) {
@@ -130,17 +135,18 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
            std::to_string(device_.info().shared_bytes_per_block_opt_in) + " for a group");
   }
   if (shared_bytes > device_.info().shared_bytes_per_block) {
-    check(cu.func_set_attribute(kernel_.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes)),
+    check(cu.func_set_attribute(kernel_.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                static_cast<int>(shared_bytes)),
           "raising a kernel's local memory");
   }
   Stream& stream = *reinterpret_cast<Stream*>(static_cast<uintptr_t>(launch.stream));
   stream.require_good();
   stream.note_launch(noted_name_);
   const auto extent = [](int64_t value) { return static_cast<unsigned>(value); };
-  const CUresult result = cu.launch_kernel(kernel_.function, extent(launch.groups[0]), extent(launch.groups[1]),
-                                           extent(launch.groups[2]), extent(launch.group_size[0]), extent(launch.group_size[1]),
-                                           extent(launch.group_size[2]), static_cast<unsigned>(shared_bytes), stream.handle(),
-                                           pointers.data(), nullptr);
+  const CUresult result =
+      cu.launch_kernel(kernel_.function, extent(launch.groups[0]), extent(launch.groups[1]), extent(launch.groups[2]),
+                       extent(launch.group_size[0]), extent(launch.group_size[1]), extent(launch.group_size[2]),
+                       static_cast<unsigned>(shared_bytes), stream.handle(), pointers.data(), nullptr);
   if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) {
     Error error = error_of(result, "kernel " + name_);
     error.code = COMPUTE_ERROR_INVALID_ARGUMENT;

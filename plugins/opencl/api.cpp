@@ -23,11 +23,11 @@ Loading load() {
   Loading loading;
   void* const library = open_library({"libOpenCL.so.1", "libOpenCL.so"}, &loading.report);
   if (library == nullptr) return loading;
-#define FUNCTION(name, result, parameters)                                      \
+#define FUNCTION(name, result, parameters)                                            \
   functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
-  if (functions.name == nullptr) {                                              \
-    loading.report.error = #name " is missing: OpenCL 1.2 is needed";           \
-    return loading;                                                             \
+  if (functions.name == nullptr) {                                                    \
+    loading.report.error = #name " is missing: OpenCL 1.2 is needed";                 \
+    return loading;                                                                   \
   }
 #include "plugins/opencl/functions.inc"
 #undef FUNCTION
@@ -52,7 +52,8 @@ void* open_library(std::initializer_list<const char*> names, LibraryReport* repo
     const char* error = dlerror();
     if (error != nullptr) common::throw_if_short(error);
     // The first name is the one to be missed, but a file that is there and cannot be opened tells more.
-    if (error != nullptr && (report->error.empty() || std::strstr(error, "No such file") == nullptr)) report->error = error;
+    if (error != nullptr && (report->error.empty() || std::strstr(error, "No such file") == nullptr))
+      report->error = error;
   }
   return nullptr;
 }
@@ -70,19 +71,31 @@ std::string status_text(cl_int status) {
     const char* name;
   };
   static constexpr Name kNames[] = {
-      {-1, "CL_DEVICE_NOT_FOUND"},          {-2, "CL_DEVICE_NOT_AVAILABLE"},
-      {-3, "CL_COMPILER_NOT_AVAILABLE"},    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-      {-5, "CL_OUT_OF_RESOURCES"},          {-6, "CL_OUT_OF_HOST_MEMORY"},
-      {-11, "CL_BUILD_PROGRAM_FAILURE"},    {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+      {-1, "CL_DEVICE_NOT_FOUND"},
+      {-2, "CL_DEVICE_NOT_AVAILABLE"},
+      {-3, "CL_COMPILER_NOT_AVAILABLE"},
+      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+      {-5, "CL_OUT_OF_RESOURCES"},
+      {-6, "CL_OUT_OF_HOST_MEMORY"},
+      {-11, "CL_BUILD_PROGRAM_FAILURE"},
+      {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
       {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
-      {-30, "CL_INVALID_VALUE"},            {-34, "CL_INVALID_CONTEXT"},
-      {-36, "CL_INVALID_COMMAND_QUEUE"},    {-38, "CL_INVALID_MEM_OBJECT"},
-      {-42, "CL_INVALID_BINARY"},           {-43, "CL_INVALID_BUILD_OPTIONS"},
-      {-46, "CL_INVALID_KERNEL_NAME"},      {-48, "CL_INVALID_KERNEL"},
-      {-49, "CL_INVALID_ARG_INDEX"},        {-50, "CL_INVALID_ARG_VALUE"},
-      {-51, "CL_INVALID_ARG_SIZE"},         {-52, "CL_INVALID_KERNEL_ARGS"},
-      {-54, "CL_INVALID_WORK_GROUP_SIZE"},  {-55, "CL_INVALID_WORK_ITEM_SIZE"},
-      {-61, "CL_INVALID_BUFFER_SIZE"},      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+      {-30, "CL_INVALID_VALUE"},
+      {-34, "CL_INVALID_CONTEXT"},
+      {-36, "CL_INVALID_COMMAND_QUEUE"},
+      {-38, "CL_INVALID_MEM_OBJECT"},
+      {-42, "CL_INVALID_BINARY"},
+      {-43, "CL_INVALID_BUILD_OPTIONS"},
+      {-46, "CL_INVALID_KERNEL_NAME"},
+      {-48, "CL_INVALID_KERNEL"},
+      {-49, "CL_INVALID_ARG_INDEX"},
+      {-50, "CL_INVALID_ARG_VALUE"},
+      {-51, "CL_INVALID_ARG_SIZE"},
+      {-52, "CL_INVALID_KERNEL_ARGS"},
+      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+      {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+      {-61, "CL_INVALID_BUFFER_SIZE"},
+      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
       {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
   };
   for (const Name& one : kNames) {

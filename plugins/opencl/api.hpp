@@ -58,8 +58,8 @@ struct LibraryReport {
 /// Opens the first of `names` that there is, for good. NULL if there is none; `report` says what was tried.
 void* open_library(std::initializer_list<const char*> names, LibraryReport* report);
 
-/// Opens the loader library at the first call. False if there is none, or one without a function that is needed; `report` says what was
-/// tried.
+/// Opens the loader library at the first call. False if there is none, or one without a function that is needed;
+/// `report` says what was tried.
 bool open_api(LibraryReport* report);
 
 /// "CL_OUT_OF_RESOURCES (-5)"

@@ -14,11 +14,11 @@ struct Library {
   Library() {
     void* const library = open_library({"libclblast.so.1", "libclblast.so"}, &report);
     if (library == nullptr) return;
-#define FUNCTION(name, result, parameters)                                    \
-  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name));     \
-  if (api.name == nullptr) {                                                  \
-    report.error = #name " is missing: CLBlast 1.5 is needed";                \
-    return;                                                                   \
+#define FUNCTION(name, result, parameters)                                \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
+  if (api.name == nullptr) {                                              \
+    report.error = #name " is missing: CLBlast 1.5 is needed";            \
+    return;                                                               \
   }
 #include "plugins/opencl/clblast.inc"
 #undef FUNCTION

@@ -28,12 +28,14 @@ struct ClblastApi {
 #undef FUNCTION
 };
 
-/// NULL if there is none that can be used; clblast_report() says why. The first call opens the library, which then stays.
+/// NULL if there is none that can be used; clblast_report() says why. The first call opens the library, which then
+/// stays.
 const ClblastApi* clblast();
 
 LibraryReport clblast_report();
 
-/// Held around every call: up to 1.6.0 its cache of programs is damaged by threads that call at once (CLBlast's issue 486).
+/// Held around every call: up to 1.6.0 its cache of programs is damaged by threads that call at once (CLBlast's issue
+/// 486).
 std::mutex& clblast_mutex();
 
 }  // namespace compute::opencl

@@ -32,7 +32,8 @@ void wait_until_started(cl_event event) {
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     cl_int status = CL_COMPLETE;
-    const cl_int asked = api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    const cl_int asked =
+        api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
     if (asked != CL_SUCCESS || status <= CL_RUNNING) return;
     const bool is_short = std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1);
     std::this_thread::sleep_for(std::chrono::microseconds(is_short ? 10 : 200));
@@ -41,9 +42,11 @@ void wait_until_started(cl_event event) {
 
 }  // namespace
 
-cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size) {
+cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size,
+                               const size_t* group_size) {
   const auto launch = [&](cl_event* out_event) {
-    return api().clEnqueueNDRangeKernel(queue, kernel.get(), rank, nullptr, global_size, group_size, 0, nullptr, out_event);
+    return api().clEnqueueNDRangeKernel(queue, kernel.get(), rank, nullptr, global_size, group_size, 0, nullptr,
+                                        out_event);
   };
   const uint64_t shape = shape_of(rank, global_size, group_size);
   if (std::find(started.begin(), started.end(), shape) != started.end()) return launch(nullptr);
@@ -86,7 +89,8 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
   caps_.heap_count = 2;
   caps_.heaps = heaps_;
   options_ = "-w";  // generated code compares what is equal, and compilers say so on stderr
-  for (const std::string& option : common::compile_options(dialect())) options_ += (options_.empty() ? "" : " ") + option;
+  for (const std::string& option : common::compile_options(dialect()))
+    options_ += (options_.empty() ? "" : " ") + option;
 }
 
 Device::~Device() = default;
@@ -136,7 +140,8 @@ void* Device::allocate_pinned(int64_t size_bytes) {
   const auto size = static_cast<size_t>(size_bytes);
   Memory memory(api().clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, nullptr, &status));
   check(status, "clCreateBuffer");
-  void* address = api().clEnqueueMapBuffer(map_queue_.get(), memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0, size, 0, nullptr, nullptr, &status);
+  void* address = api().clEnqueueMapBuffer(map_queue_.get(), memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0, size, 0,
+                                           nullptr, nullptr, &status);
   check(status, "clEnqueueMapBuffer");
   std::lock_guard lock(maps_mutex_);
   pinned_.emplace(address, std::move(memory));
@@ -152,7 +157,8 @@ void Device::free_pinned(void* address) {
   pinned_.erase(found);
 }
 
-std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled) {
+std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const common::Launch& launch,
+                                               int64_t* out_compiled) {
   {
     std::lock_guard lock(kernels_mutex_);
     if (const auto found = kernels_.find(launch.key); found != kernels_.end()) return found->second;
@@ -163,14 +169,15 @@ std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const commo
   bool was_compiled = true;
   std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_, &was_compiled);
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  common::log(COMPUTE_LOG_DEBUG, "compile", source.name + " on " + info_.name + ": " + std::to_string(taken.count()) + " ms");
+  common::log(COMPUTE_LOG_DEBUG, "compile",
+              source.name + " on " + info_.name + ": " + std::to_string(taken.count()) + " ms");
   if (was_compiled) ++*out_compiled;
   std::lock_guard lock(kernels_mutex_);
   return kernels_.emplace(launch.key, std::move(compiled)).first->second;
 }
 
-std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const std::string& name, const std::string& options,
-                                                bool* out_compiled) const {
+std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const std::string& name,
+                                                const std::string& options, bool* out_compiled) const {
   auto compiled = std::make_shared<CompiledKernel>();
   bool was_compiled = true;
   cl_int status = CL_SUCCESS;
@@ -179,7 +186,8 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
     compiled->kernel = Kernel(api().clCreateKernel(compiled->program.get(), name.c_str(), &status));
   });
   if (status != CL_SUCCESS) {
-    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "there is no kernel " + name + " in the source: " + status_text(status), -1, status);
+    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED,
+                        "there is no kernel " + name + " in the source: " + status_text(status), -1, status);
   }
   return compiled;
 }
@@ -220,15 +228,19 @@ Program Device::build(const std::string& source, const std::string& options, boo
     api().clGetProgramBuildInfo(program.get(), info_.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
     std::string log(size, '\0');
     api().clGetProgramBuildInfo(program.get(), info_.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "clBuildProgram: " + status_text(status) + "\n" + log.c_str(), -1, status);
+    throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "clBuildProgram: " + status_text(status) + "\n" + log.c_str(), -1,
+                        status);
   }
   // Where the driver keeps binaries by itself, a mark of ours says that it has this one.
   if (!keeps && *out_compiled) cache.store(key, "kept by the driver");
   size_t size = 0;
-  if (keeps && api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS && size > 0) {
+  if (keeps &&
+      api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
+      size > 0) {
     std::string binary(size, '\0');
     char* bytes = binary.data();
-    if (api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) == CL_SUCCESS) cache.store(key, binary);
+    if (api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) == CL_SUCCESS)
+      cache.store(key, binary);
   }
   return program;
 }

@@ -23,7 +23,9 @@ struct Buffer {
   int64_t size_bytes = 0;
 };
 
-inline const Buffer* buffer_of(uint64_t handle) { return reinterpret_cast<const Buffer*>(static_cast<uintptr_t>(handle)); }
+inline const Buffer* buffer_of(uint64_t handle) {
+  return reinterpret_cast<const Buffer*>(static_cast<uintptr_t>(handle));
+}
 inline cl_mem memory_of(uint64_t handle) { return handle == 0 ? nullptr : buffer_of(handle)->memory.get(); }
 
 // A kernel of a built program. Its arguments belong to whoever holds the lock.
@@ -33,8 +35,8 @@ struct CompiledKernel {
   std::mutex mutex;
   std::vector<uint64_t> started;  // shapes of launches for which the driver has no work of its own left
 
-  // (mutex) Queues the kernel with the arguments that are set. The first launch of a shape returns when the driver has started it: many compile
-  // only then, on threads of their own, and must not do so while the process ends.
+  // (mutex) Queues the kernel with the arguments that are set. The first launch of a shape returns when the driver has
+  // started it: many compile only then, on threads of their own, and must not do so while the process ends.
   cl_int enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size);
 };
 
@@ -66,8 +68,8 @@ class Device {
 
   // A program from source, from the disk cache where it is there. COMPILE_FAILED with the log.
   // *out_compiled, if it is given, says whether the driver had to compile it.
-  std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name, const std::string& options,
-                                          bool* out_compiled = nullptr) const;
+  std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name,
+                                          const std::string& options, bool* out_compiled = nullptr) const;
 
   // What warming up CLBlast's routines gave; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;

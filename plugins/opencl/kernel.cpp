@@ -10,7 +10,9 @@ namespace {
 
 enum : int32_t { kTensor = 1, kValue = 2, kLocalMemory = 3 };
 
-const char* kind_text(int32_t kind) { return kind == kTensor ? "a tensor" : kind == kValue ? "a value" : "local memory"; }
+const char* kind_text(int32_t kind) {
+  return kind == kTensor ? "a tensor" : kind == kValue ? "a value" : "local memory";
+}
 
 // The size of a type that OpenCL C or the portable dialect has; 0 for others.
 int64_t size_of(std::string_view type, bool is_portable) {
@@ -22,7 +24,8 @@ int64_t size_of(std::string_view type, bool is_portable) {
                                        {"u32", 4}, {"u64", 8}, {"f32", 4}, {"f64", 8}, {"c64", 8}, {"c128", 16}};
   static constexpr Type kScalars[] = {{"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},  {"int", 4},
                                       {"uint", 4}, {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8}};
-  static constexpr Type kVectors[] = {{"", 1}, {"2", 2}, {"3", 4}, {"4", 4}, {"8", 8}, {"16", 16}};  // three take the room of four
+  static constexpr Type kVectors[] = {{"", 1},  {"2", 2}, {"3", 4},
+                                      {"4", 4}, {"8", 8}, {"16", 16}};  // three take the room of four
   for (const Type& known : kPortable) {
     if (is_portable && type == known.name) return known.size;
   }
@@ -36,13 +39,15 @@ int64_t size_of(std::string_view type, bool is_portable) {
 }
 
 // Sizes of the program's own types: the compiler tells them as the group size that a kernel demands.
-void measure_types(const Device& device, const std::string& text, const std::string& options, std::vector<KernelParameter>& parameters) {
+void measure_types(const Device& device, const std::string& text, const std::string& options,
+                   std::vector<KernelParameter>& parameters) {
   std::string more = text + "\n";
   std::vector<std::pair<KernelParameter*, std::string>> measured;  // and the kernel
   for (KernelParameter& parameter : parameters) {
     if (parameter.kind != kValue || parameter.size_bytes != 0 || parameter.type.empty()) continue;
     measured.emplace_back(&parameter, "compute_size_of_" + std::to_string(measured.size()));
-    more += "__kernel __attribute__((reqd_work_group_size(sizeof(" + parameter.type + "), 1, 1))) void " + measured.back().second + "(void) {}\n";
+    more += "__kernel __attribute__((reqd_work_group_size(sizeof(" + parameter.type + "), 1, 1))) void " +
+            measured.back().second + "(void) {}\n";
   }
   if (measured.empty()) return;
   try {
@@ -51,8 +56,9 @@ void measure_types(const Device& device, const std::string& text, const std::str
       cl_int status = CL_SUCCESS;
       const Kernel kernel(api().clCreateKernel(first->program.get(), name.c_str(), &status));
       size_t group[3] = {};
-      if (status == CL_SUCCESS && api().clGetKernelWorkGroupInfo(kernel.get(), device.info().device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                                                 sizeof group, group, nullptr) == CL_SUCCESS) {
+      if (status == CL_SUCCESS &&
+          api().clGetKernelWorkGroupInfo(kernel.get(), device.info().device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                         sizeof group, group, nullptr) == CL_SUCCESS) {
         parameter->size_bytes = static_cast<int64_t>(group[0]);
       }
     }
@@ -76,8 +82,12 @@ std::vector<KernelParameter> parameters_of(cl_kernel kernel, bool is_portable) {
     };
     cl_uint space = 0;
     KernelParameter& parameter = parameters[i];
-    if (api().clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, nullptr) != CL_SUCCESS) continue;
-    parameter.kind = space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? kValue : space == CL_KERNEL_ARG_ADDRESS_LOCAL ? kLocalMemory : kTensor;
+    if (api().clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, nullptr) !=
+        CL_SUCCESS)
+      continue;
+    parameter.kind = space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? kValue
+                     : space == CL_KERNEL_ARG_ADDRESS_LOCAL ? kLocalMemory
+                                                            : kTensor;
     parameter.type = text(CL_KERNEL_ARG_TYPE_NAME);
     parameter.name = text(CL_KERNEL_ARG_NAME);
     if (parameter.kind == kValue) parameter.size_bytes = size_of(parameter.type, is_portable);
@@ -104,7 +114,8 @@ void check_argument(const UserKernel& kernel, const compute_plugin_kernel_argume
     refuse(std::string(" is ") + kind_text(argument.kind) + "; the kernel takes " + wanted + " there");
   }
   if (argument.kind == kValue && expected.size_bytes != 0 && argument.value_size != expected.size_bytes) {
-    refuse(" has " + std::to_string(argument.value_size) + " bytes; the kernel takes " + std::to_string(expected.size_bytes));
+    refuse(" has " + std::to_string(argument.value_size) + " bytes; the kernel takes " +
+           std::to_string(expected.size_bytes));
   }
 }
 
@@ -117,7 +128,8 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
   if (is_portable) {
     text = common::portable_prelude(device.dialect()) + "#line 1\n";
   } else if (language != "opencl-c") {
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "kernels in " + std::string(language) + ": OpenCL devices take opencl-c and portable");
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                        "kernels in " + std::string(language) + ": OpenCL devices take opencl-c and portable");
   }
   text += common::view(source.source);
   // Without it drivers need not know parameters; PoCL then takes any size for a value.
@@ -133,7 +145,8 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
   kernel->parameters = parameters_of(object, is_portable);
   measure_types(device, text, options, kernel->parameters);
   size_t most = 0;
-  check(api().clGetKernelWorkGroupInfo(object, device.info().device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr),
+  check(api().clGetKernelWorkGroupInfo(object, device.info().device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                       nullptr),
         "clGetKernelWorkGroupInfo");
   kernel->max_group_size = static_cast<int32_t>(most);
   return kernel;
@@ -142,13 +155,15 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
 void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_plugin_launch& launch) {
   const cl_command_queue queue = stream.queue();
   if (static_cast<size_t>(launch.argument_count) != kernel.parameters.size()) {
-    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + kernel.name + ": it takes " + std::to_string(kernel.parameters.size()) +
-                                                            " arguments, " + std::to_string(launch.argument_count) + " were given");
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + kernel.name + ": it takes " +
+                                                            std::to_string(kernel.parameters.size()) + " arguments, " +
+                                                            std::to_string(launch.argument_count) + " were given");
   }
   for (int32_t i = 0; i < launch.argument_count; ++i) check_argument(kernel, *common::at_step(launch.arguments, i), i);
   if (launch.local_memory_bytes != 0) {
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
-                                                       "; in OpenCL local memory is an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                        "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
+                            "; in OpenCL local memory is an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
   }
   const int64_t unit = stream.device()->info().base_alignment;
   std::vector<Memory> views;  // commands keep what they use
@@ -164,13 +179,15 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
       if (offset % unit != 0) {
         throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
                             argument_text(kernel, i) + " begins " + std::to_string(offset) +
-                                " bytes into its buffer; kernels on this device take multiples of " + std::to_string(unit) +
-                                ": pass the whole tensor and the offset, or a copy",
+                                " bytes into its buffer; kernels on this device take multiples of " +
+                                std::to_string(unit) + ": pass the whole tensor and the offset, or a copy",
                             i);
       }
       if (offset != 0) {
-        const size_t region[2] = {static_cast<size_t>(offset), static_cast<size_t>(buffer_of(argument.tensor.buffer)->size_bytes - offset)};
-        views.emplace_back(api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
+        const size_t region[2] = {static_cast<size_t>(offset),
+                                  static_cast<size_t>(buffer_of(argument.tensor.buffer)->size_bytes - offset)};
+        views.emplace_back(
+            api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
         check(status, "clCreateSubBuffer");
         memory = views.back().get();
       }
@@ -181,9 +198,11 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
       status = api().clSetKernelArg(object, index, static_cast<size_t>(argument.value_size), nullptr);
     }
     if (status != CL_SUCCESS) {
-      const std::string size = argument.kind == kValue ? " of " + std::to_string(argument.value_size) + " bytes" : std::string();
+      const std::string size =
+          argument.kind == kValue ? " of " + std::to_string(argument.value_size) + " bytes" : std::string();
       throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                          argument_text(kernel, i) + ": " + kind_text(argument.kind) + size + " does not fit the kernel's: " + status_text(status),
+                          argument_text(kernel, i) + ": " + kind_text(argument.kind) + size +
+                              " does not fit the kernel's: " + status_text(status),
                           i, status);
     }
   }
@@ -194,8 +213,9 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
   }
   const cl_int status = kernel.compiled->enqueue(queue, 3, global_size, group_size);
   if (status == -54 || status == -55) {
-    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "groups of " + std::to_string(group_size[0]) + " x " + std::to_string(group_size[1]) + " x " +
-                                                            std::to_string(group_size[2]) + " are more than the device takes: " + status_text(status),
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        "groups of " + std::to_string(group_size[0]) + " x " + std::to_string(group_size[1]) + " x " +
+                            std::to_string(group_size[2]) + " are more than the device takes: " + status_text(status),
                         -1, status);
   }
   check(status, "clEnqueueNDRangeKernel");

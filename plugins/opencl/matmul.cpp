@@ -26,18 +26,18 @@ using common::MatrixProduct;
 using common::Op;
 
 constexpr int kMatrices = 3;
-constexpr int64_t kMostCalls = 256;               // for one contraction with several batch axes
-constexpr int64_t kFarthest = INT32_MAX / 2;      // elements: its kernels count in int
+constexpr int64_t kMostCalls = 256;           // for one contraction with several batch axes
+constexpr int64_t kFarthest = INT32_MAX / 2;  // elements: its kernels count in int
 
 template <class Scalar>
 struct Routines;
-#define PRECISION(letter, scalar)                                             \
-  template <>                                                                 \
-  struct Routines<scalar> {                                                   \
-    static constexpr auto kGemm = &ClblastApi::CLBlast##letter##gemmWithTempBuffer;        \
-    static constexpr auto kBatched = &ClblastApi::CLBlast##letter##gemmStridedBatched;     \
+#define PRECISION(letter, scalar)                                                            \
+  template <>                                                                                \
+  struct Routines<scalar> {                                                                  \
+    static constexpr auto kGemm = &ClblastApi::CLBlast##letter##gemmWithTempBuffer;          \
+    static constexpr auto kBatched = &ClblastApi::CLBlast##letter##gemmStridedBatched;       \
     static constexpr auto kTemporarySize = &ClblastApi::CLBlast##letter##GemmTempBufferSize; \
-    static constexpr const char* kName = #letter "gemm";                      \
+    static constexpr const char* kName = #letter "gemm";                                     \
   };
 PRECISION(H, uint16_t)
 PRECISION(S, float)
@@ -77,18 +77,23 @@ Scalar scalar_of(const compute_plugin_scalar& scalar) {
 common::Error clblast_error(cl_int status, const char* what) {
   const bool is_memory = status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES;
   return common::Error(is_memory ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
-                      std::string("CLBlast, ") + what + ": " + status_text(status), -1, status);
+                       std::string("CLBlast, ") + what + ": " + status_text(status), -1, status);
 }
 
-cl_uint flag(const common::PlacedMatrix& matrix) { return matrix.transposed ? CLBlastTransposeYes : CLBlastTransposeNo; }
+cl_uint flag(const common::PlacedMatrix& matrix) {
+  return matrix.transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
+}
 
-// Its kernels for small products take any offset and stride and need no memory, so they get whole batches. Those for larger ones do not look at
-// offsets and strides where matrices lie just as they want them, so each matrix of a batch is a call of its own, with our workspace.
+// Its kernels for small products take any offset and stride and need no memory, so they get whole batches. Those for
+// larger ones do not look at offsets and strides where matrices lie just as they want them, so each matrix of a batch
+// is a call of its own, with our workspace.
 template <class Scalar>
 class ClblastPlan final : public Plan {
  public:
   ClblastPlan(Device& device, const Op& op, MatrixProduct product)
-      : product_(std::move(product)), is_scaled_(op.integer("scaled", 0) == 1), alignment_(device.info().base_alignment) {
+      : product_(std::move(product)),
+        is_scaled_(op.integer("scaled", 0) == 1),
+        alignment_(device.info().base_alignment) {
     flags = COMPUTE_PLAN_NOT_CAPTURABLE;
     for (int i = 0; i < kMatrices; ++i) tensor_[i] = i == kC ? op.input_count() : product_.argument[i];
     const MatrixProduct& p = product_;
@@ -96,8 +101,9 @@ class ClblastPlan final : public Plan {
     const std::lock_guard lock(clblast_mutex());
     // With offsets, which force every copy that it may have to make.
     const cl_int status = (clblast()->*Routines<Scalar>::kTemporarySize)(
-        CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m), static_cast<size_t>(p.n),
-        static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue, &temporary_bytes_);
+        CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m),
+        static_cast<size_t>(p.n), static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue,
+        &temporary_bytes_);
     if (status != CL_SUCCESS) throw clblast_error(status, "asking for the size of temporary memory");
     // A workspace begins at a multiple of less than a sub-buffer does.
     if (temporary_bytes_ > 0) workspace_bytes = static_cast<int64_t>(temporary_bytes_) + alignment_;
@@ -154,20 +160,22 @@ class ClblastPlan final : public Plan {
       size_t at[kMatrices];
       for (int i = 0; i < kMatrices; ++i) {
         int64_t elements = base[i];
-        for (int loop = first; loop < p.batch.rank; ++loop) elements += index[static_cast<size_t>(loop)] * stride(i, loop);
+        for (int loop = first; loop < p.batch.rank; ++loop)
+          elements += index[static_cast<size_t>(loop)] * stride(i, loop);
         at[i] = static_cast<size_t>(elements);
       }
       cl_int status = CL_SUCCESS;
       if (in_batches) {
         const auto step = [&](int i) { return static_cast<size_t>(stride(i, 0)); };
         status = (clblast()->*Routines<Scalar>::kBatched)(
-            CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA), step(kA),
-            memory[kB], at[kB], leading(kB), step(kB), beta, memory[kC], at[kC], leading(kC), step(kC),
-            static_cast<size_t>(p.batch.extents[0]), &queue, nullptr);
+            CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA],
+            leading(kA), step(kA), memory[kB], at[kB], leading(kB), step(kB), beta, memory[kC], at[kC], leading(kC),
+            step(kC), static_cast<size_t>(p.batch.extents[0]), &queue, nullptr);
       } else {
-        status = (clblast()->*Routines<Scalar>::kGemm)(
-            CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m, n, k, alpha, memory[kA], at[kA], leading(kA), memory[kB],
-            at[kB], leading(kB), beta, memory[kC], at[kC], leading(kC), &queue, nullptr, temporary);
+        status = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), m,
+                                                       n, k, alpha, memory[kA], at[kA], leading(kA), memory[kB], at[kB],
+                                                       leading(kB), beta, memory[kC], at[kC], leading(kC), &queue,
+                                                       nullptr, temporary);
       }
       if (status != CL_SUCCESS) {
         lock.unlock();
@@ -186,12 +194,15 @@ class ClblastPlan final : public Plan {
   mutable std::atomic<bool> has_run_{false};
   static constexpr int64_t size() { return sizeof(Scalar); }
   size_t leading(int i) const { return static_cast<size_t>(product_.placed[i].leading); }
-  int64_t stride(int i, int loop) const { return product_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]; }
+  int64_t stride(int i, int loop) const {
+    return product_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)];
+  }
 
   static cl_mem view(std::vector<Memory>& views, cl_mem memory, int64_t begin, int64_t size_bytes) {
     const size_t region[2] = {static_cast<size_t>(begin), static_cast<size_t>(size_bytes)};
     cl_int status = CL_SUCCESS;
-    views.emplace_back(api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
+    views.emplace_back(
+        api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
     check(status, "clCreateSubBuffer");
     return views.back().get();
   }
@@ -203,34 +214,40 @@ class ClblastPlan final : public Plan {
   size_t temporary_bytes_ = 0;
 };
 
-// Compiles what the routines of a precision consist of, which otherwise their first calls would do. The status is kept per device.
+// Compiles what the routines of a precision consist of, which otherwise their first calls would do. The status is kept
+// per device.
 template <class Scalar>
 cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
   const std::lock_guard lock(clblast_mutex());
-  std::optional<cl_int>& known = device.clblast_status[std::string(Routines<Scalar>::kName) + (batched ? " batched" : "")];
+  std::optional<cl_int>& known =
+      device.clblast_status[std::string(Routines<Scalar>::kName) + (batched ? " batched" : "")];
   if (known) return *known;
   const auto start = std::chrono::steady_clock::now();
   cl_command_queue queue = device.queue();
   const Memory memory = device.make_memory(256);
   const auto one = number<Scalar>(1), zero = number<Scalar>(0);
   const uint64_t pattern = 0;
-  check(api().clEnqueueFillBuffer(queue, memory.get(), &pattern, sizeof pattern, 0, 256, 0, nullptr, nullptr), "clEnqueueFillBuffer");
+  check(api().clEnqueueFillBuffer(queue, memory.get(), &pattern, sizeof pattern, 0, 256, 0, nullptr, nullptr),
+        "clEnqueueFillBuffer");
   const cl_mem m = memory.get();
   common::with_enough_stack([&] {
     const common::Compiling compiling;
     if (batched) {
-      known = (clblast()->*Routines<Scalar>::kBatched)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, 1, m, 2, 1,
-                                                       1, zero, m, 4, 1, 1, 1, &queue, nullptr);
+      known = (clblast()->*Routines<Scalar>::kBatched)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1,
+                                                       1, 1, one, m, 0, 1, 1, m, 2, 1, 1, zero, m, 4, 1, 1, 1, &queue,
+                                                       nullptr);
     } else {
-      known = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1, 1, one, m, 0, 1, m, 2, 1, zero,
-                                                    m, 4, 1, &queue, nullptr, nullptr);
+      known = (clblast()->*Routines<Scalar>::kGemm)(CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, 1, 1,
+                                                    1, one, m, 0, 1, m, 2, 1, zero, m, 4, 1, &queue, nullptr, nullptr);
     }
     check(api().clFinish(queue), "clFinish");
   });
   ++*out_compiled;
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  common::log(COMPUTE_LOG_DEBUG, "compile", std::string("CLBlast's ") + Routines<Scalar>::kName + (batched ? " in batches" : "") + " on " +
-                                                device.info().name + ": " + (*known == CL_SUCCESS ? std::to_string(taken.count()) + " ms" : status_text(*known)));
+  common::log(COMPUTE_LOG_DEBUG, "compile",
+              std::string("CLBlast's ") + Routines<Scalar>::kName + (batched ? " in batches" : "") + " on " +
+                  device.info().name + ": " +
+                  (*known == CL_SUCCESS ? std::to_string(taken.count()) + " ms" : status_text(*known)));
   return *known;
 }
 
@@ -240,7 +257,8 @@ std::unique_ptr<Plan> make_plan(Device& device, const Op& op, const MatrixProduc
   if (warm_up<Scalar>(device, false, &compiled) != CL_SUCCESS) return nullptr;
   auto plan = std::make_unique<ClblastPlan<Scalar>>(device, op, product);
   if (plan->calls() > kMostCalls && !plan->needs_workspace()) return nullptr;
-  if (product.batch.rank > 0 && !plan->needs_workspace() && warm_up<Scalar>(device, true, &compiled) != CL_SUCCESS) return nullptr;
+  if (product.batch.rank > 0 && !plan->needs_workspace() && warm_up<Scalar>(device, true, &compiled) != CL_SUCCESS)
+    return nullptr;
   plan->kernels_compiled = compiled;
   return plan;
 }
@@ -263,7 +281,8 @@ bool can_be_said(const Op& op, const MatrixProduct& p) {
     const auto [rows, columns] = extents[i];
     int64_t reach = p.placed[i].leading * (p.placed[i].transposed ? rows : columns);
     for (int loop = 0; loop < p.batch.rank; ++loop) {
-      reach += std::llabs(p.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]) * (p.batch.extents[static_cast<size_t>(loop)] - 1);
+      reach += std::llabs(p.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)]) *
+               (p.batch.extents[static_cast<size_t>(loop)] - 1);
     }
     if (reach > kFarthest) return false;
   }
@@ -286,8 +305,9 @@ void report_missing_library() {
   const LibraryReport report = clblast_report();
   std::string tried = report.tried;
   std::replace(tried.begin(), tried.end(), '\n', ' ');
-  common::log(COMPUTE_LOG_WARNING, "load", "matrix products on opencl use a generated kernel, because CLBlast was not found: tried " + tried + " (" +
-                                               report.error + "); install CLBlast (Debian: libclblast1)");
+  common::log(COMPUTE_LOG_WARNING, "load",
+              "matrix products on opencl use a generated kernel, because CLBlast was not found: tried " + tried + " (" +
+                  report.error + "); install CLBlast (Debian: libclblast1)");
 }
 
 }  // namespace

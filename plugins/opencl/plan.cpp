@@ -52,7 +52,8 @@ class GeneratedPlan final : public Plan {
     const common::Launch& launch = step.launch;
     std::array<int64_t, kMostWords> block;
     std::copy(launch.block.begin(), launch.block.end(), block.begin());
-    for (const common::ScalarSlot& slot : launch.scalars) std::memcpy(&block[static_cast<size_t>(slot.word)], run.scalars[slot.scalar].bits, 16);
+    for (const common::ScalarSlot& slot : launch.scalars)
+      std::memcpy(&block[static_cast<size_t>(slot.word)], run.scalars[slot.scalar].bits, 16);
     std::lock_guard lock(step.kernel->mutex);
     const cl_kernel kernel = step.kernel->kernel.get();
     cl_uint index = 0;
@@ -72,7 +73,8 @@ class GeneratedPlan final : public Plan {
         case common::Pointer::kFault: {
           // The run's own record is host memory, which a kernel does not reach.
           const auto target = static_cast<uintptr_t>(run.fault.buffer + static_cast<uint64_t>(run.fault.offset_bytes));
-          const Stream::FaultSlot slot = stream.fault_slot(run.fault.buffer != 0 ? reinterpret_cast<compute_plugin_fault*>(target) : nullptr);
+          const Stream::FaultSlot slot =
+              stream.fault_slot(run.fault.buffer != 0 ? reinterpret_cast<compute_plugin_fault*>(target) : nullptr);
           memory = slot.memory;
           block[index] += slot.offset_bytes;
           break;
@@ -93,7 +95,8 @@ class GeneratedPlan final : public Plan {
     const size_t size = words.size() * sizeof(int64_t);
     Memory memory = device.make_memory(static_cast<int64_t>(size));
     const Queue queue = device.make_queue();
-    check(api().clEnqueueWriteBuffer(queue.get(), memory.get(), 1, 0, size, words.data(), 0, nullptr, nullptr), "clEnqueueWriteBuffer");
+    check(api().clEnqueueWriteBuffer(queue.get(), memory.get(), 1, 0, size, words.data(), 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
     return memory;
   }
 
@@ -102,10 +105,13 @@ class GeneratedPlan final : public Plan {
 
 }  // namespace
 
-std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) { return common::refuse_op(op, device.dialect()); }
+std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) {
+  return common::refuse_op(op, device.dialect());
+}
 
 std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) {
-  if (const auto refusal = refuse(device, op)) throw common::Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
+  if (const auto refusal = refuse(device, op))
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
   if (op.name() == "contraction") {
     if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
   }

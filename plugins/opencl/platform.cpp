@@ -20,13 +20,15 @@ struct FaultRow {
 };
 
 constexpr FaultRow kFaults[] = {
-#define FAULT(platform, device, version, avoid, argument, reason) {platform, device, version, Fault::avoid, argument, reason},
+#define FAULT(platform, device, version, avoid, argument, reason) \
+  {platform, device, version, Fault::avoid, argument, reason},
 #include "plugins/opencl/faults.inc"
 #undef FAULT
 };
 
 std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())) != 0)) text.pop_back();
+  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())) != 0))
+    text.pop_back();
   const size_t first = text.find_first_not_of(" \t\n");
   return first == std::string::npos ? "" : text.substr(first);
 }
@@ -54,7 +56,9 @@ T device_number(cl_device_id device, cl_uint what, T otherwise) {
 }
 
 bool contains(std::string_view text, std::string_view part) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); };
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
@@ -110,21 +114,26 @@ void describe(DeviceInfo& info) {
   info.type = device_number<cl_bitfield>(device, CL_DEVICE_TYPE, 0);
   info.memory_bytes = static_cast<int64_t>(device_number<uint64_t>(device, CL_DEVICE_GLOBAL_MEM_SIZE, 0));
   info.max_allocation_bytes = static_cast<int64_t>(device_number<uint64_t>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0));
-  info.base_alignment = std::max<int32_t>(1, static_cast<int32_t>(device_number<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024)) / 8);
+  info.base_alignment = std::max<int32_t>(
+      1, static_cast<int32_t>(device_number<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024)) / 8);
   info.is_unified = device_number<cl_uint>(device, CL_DEVICE_HOST_UNIFIED_MEMORY, 0) != 0;
   for (const FaultRow& row : kFaults) {
-    const bool same_version = contains(info.driver_version, row.version) || contains(info.platform_version, row.version);
+    const bool same_version =
+        contains(info.driver_version, row.version) || contains(info.platform_version, row.version);
     if (contains(info.platform_name, row.platform) && contains(info.name, row.device) && same_version) {
       info.faults.push_back({row.avoid, row.argument, row.reason});
     }
   }
-  if (device_number<cl_uint>(device, CL_DEVICE_AVAILABLE, 1) == 0) info.unusable = "the driver says that it is not available";
-  if (device_number<cl_uint>(device, CL_DEVICE_COMPILER_AVAILABLE, 1) == 0) info.unusable = "its driver has no compiler";
+  if (device_number<cl_uint>(device, CL_DEVICE_AVAILABLE, 1) == 0)
+    info.unusable = "the driver says that it is not available";
+  if (device_number<cl_uint>(device, CL_DEVICE_COMPILER_AVAILABLE, 1) == 0)
+    info.unusable = "its driver has no compiler";
   if (version_number(info.version) < 120) info.unusable = info.version + ": OpenCL 1.2 is needed";
 
   common::Dialect& dialect = info.dialect;
   dialect.language = common::Language::kOpenclC;
-  const bool states_fp64 = info.has_extension("cl_khr_fp64") || device_number<cl_bitfield>(device, CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
+  const bool states_fp64 =
+      info.has_extension("cl_khr_fp64") || device_number<cl_bitfield>(device, CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
   dialect.has_fp64 = states_fp64 && !info.avoids(Fault::kFp64);
   dialect.has_int64_atomics = info.has_extension("cl_khr_int64_base_atomics");
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
@@ -136,17 +145,21 @@ void describe(DeviceInfo& info) {
   }
   dialect.is_host = (info.type & CL_DEVICE_TYPE_CPU) != 0;
   const auto group_limit = static_cast<int64_t>(device_number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, 64));
-  dialect.group_size = static_cast<int32_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(group_limit, 1, 256))));
+  dialect.group_size =
+      static_cast<int32_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(group_limit, 1, 256))));
   dialect.compute_units = static_cast<int32_t>(device_number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
   dialect.groups_per_unit = dialect.is_host ? 4 : 8;
-  dialect.local_memory_bytes = static_cast<int64_t>(device_number<uint64_t>(device, CL_DEVICE_LOCAL_MEM_SIZE, 16 << 10));
-  dialect.max_block_bytes = std::min<int64_t>(4096, static_cast<int64_t>(device_number<size_t>(device, CL_DEVICE_MAX_PARAMETER_SIZE, 256)));
+  dialect.local_memory_bytes =
+      static_cast<int64_t>(device_number<uint64_t>(device, CL_DEVICE_LOCAL_MEM_SIZE, 16 << 10));
+  dialect.max_block_bytes =
+      std::min<int64_t>(4096, static_cast<int64_t>(device_number<size_t>(device, CL_DEVICE_MAX_PARAMETER_SIZE, 256)));
 }
 
 }  // namespace
 
 const KnownFault* DeviceInfo::known(Fault fault) const {
-  const auto found = std::find_if(faults.begin(), faults.end(), [&](const KnownFault& row) { return row.avoid == fault; });
+  const auto found =
+      std::find_if(faults.begin(), faults.end(), [&](const KnownFault& row) { return row.avoid == fault; });
   return found == faults.end() ? nullptr : &*found;
 }
 
@@ -164,18 +177,21 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status) {
   // The loader lists them as the folder of its files happens to be ordered.
   std::stable_sort(platforms.begin(), platforms.end(), [](cl_platform_id a, cl_platform_id b) {
     const auto key = [](cl_platform_id p) {
-      return std::make_tuple(platform_text(p, CL_PLATFORM_NAME), platform_text(p, CL_PLATFORM_VENDOR), platform_text(p, CL_PLATFORM_VERSION));
+      return std::make_tuple(platform_text(p, CL_PLATFORM_NAME), platform_text(p, CL_PLATFORM_VENDOR),
+                             platform_text(p, CL_PLATFORM_VERSION));
     };
     return key(a) < key(b);
   });
   std::vector<DeviceInfo> devices;
   for (size_t i = 0; i < platforms.size(); ++i) {
     cl_uint found = 0;
-    if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, nullptr, &found) != CL_SUCCESS || found == 0) continue;
+    if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, nullptr, &found) != CL_SUCCESS || found == 0)
+      continue;
     std::vector<cl_device_id> ids(found);
     if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, found, ids.data(), nullptr) != CL_SUCCESS) continue;
     // Drivers for OpenCL 1.0 and 1.1 lack the call.
-    if (const std::string version = platform_text(platforms[i], CL_PLATFORM_VERSION); !version.starts_with("OpenCL 1.0") && !version.starts_with("OpenCL 1.1")) {
+    if (const std::string version = platform_text(platforms[i], CL_PLATFORM_VERSION);
+        !version.starts_with("OpenCL 1.0") && !version.starts_with("OpenCL 1.1")) {
       // Every driver behind an ICD loader has this function (cl_khr_icd), and the loader unloads none.
       const void* const driver = api().clGetExtensionFunctionAddressForPlatform(platforms[i], "clIcdGetPlatformIDsKHR");
       if (driver != nullptr) common::exit_waits_for_compilers_of(driver);

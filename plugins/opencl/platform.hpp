@@ -30,7 +30,8 @@ struct DeviceInfo {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   int32_t platform_index = 0;
-  std::string platform_name, platform_version, platform_suffix, name, vendor, driver_version, version, c_version, extensions, pci_address, uuid;
+  std::string platform_name, platform_version, platform_suffix, name, vendor, driver_version, version, c_version,
+      extensions, pci_address, uuid;
   uint64_t type = 0;
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
   int32_t base_alignment = 128;  // bytes: of sub-buffers

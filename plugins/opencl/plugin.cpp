@@ -51,9 +51,15 @@ struct OpenCl {
   static Stream::Submitting submitting(Stream& stream) { return Stream::Submitting(stream); }
   static std::optional<Refusal> refuse(const Device& device, const Op& op) { return opencl::refuse(device, op); }
   static std::unique_ptr<Plan> prepare(Device& device, const Op& op) { return opencl::prepare(device, op); }
-  static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) { return compile_user_kernel(device, source); }
-  static common::KernelAnswer answer_of(const Kernel& kernel) { return {static_cast<int32_t>(kernel.parameters.size()), kernel.max_group_size}; }
-  static void launch(const Kernel& kernel, Stream& stream, const compute_plugin_launch& launch) { launch_user_kernel(kernel, stream, launch); }
+  static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
+    return compile_user_kernel(device, source);
+  }
+  static common::KernelAnswer answer_of(const Kernel& kernel) {
+    return {static_cast<int32_t>(kernel.parameters.size()), kernel.max_group_size};
+  }
+  static void launch(const Kernel& kernel, Stream& stream, const compute_plugin_launch& launch) {
+    launch_user_kernel(kernel, stream, launch);
+  }
 };
 
 using Slots = common::Slots<OpenCl>;
@@ -88,12 +94,15 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   }
 }
 
-compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
+compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
+                          void** out_data) {
   *out_data = nullptr;
   return guard([&] { *out_data = static_cast<char*>(object<Device>(device).map(*buffer_of(buffer))) + offset_bytes; });
 }
 
-void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) { object<Device>(device).unmap(*buffer_of(buffer)); }
+void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) {
+  object<Device>(device).unmap(*buffer_of(buffer));
+}
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
@@ -119,7 +128,8 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
+                    int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& self) {
     check(api().clEnqueueCopyBuffer(self.queue(), memory_of(src->buffer), memory_of(dst->buffer),
                                     static_cast<size_t>(src->offset_bytes), static_cast<size_t>(dst->offset_bytes),
@@ -128,10 +138,12 @@ compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const co
   });
 }
 
-compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size) {
+compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
+                    int32_t pattern_size) {
   return Slots::submit(stream, [&](Stream& self) {
     check(api().clEnqueueFillBuffer(self.queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
-                                    static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
+                                    static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr,
+                                    nullptr),
           "clEnqueueFillBuffer");
   });
 }
@@ -179,7 +191,9 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
       {"host_memory", device.is_unified ? "shared with the device" : "separate"},
       {"float64", device.dialect.has_fp64 ? "yes" : "no: needs cl_khr_fp64"},
       {"int64_atomics", device.dialect.has_int64_atomics ? "yes" : "no: needs cl_khr_int64_base_atomics"},
-      {"rounded_division", device.dialect.has_rounded_division ? "by the device" : device.dialect.has_fp64 ? "by way of float64" : "no"},
+      {"rounded_division", device.dialect.has_rounded_division ? "by the device"
+                           : device.dialect.has_fp64           ? "by way of float64"
+                                                               : "no"},
       {"subnormals", device.keeps_subnormals ? "kept" : "flushed"},
       {"matrix_products", matmul_engine(device)},
       {"extensions", device.extensions},
@@ -228,16 +242,17 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     const auto require = [&](common::Requirement requirement) { common::emit(*sink, requirement); };
     const std::string effect = "there are no OpenCL devices";
     if (!opened) {
-      require({"OpenCL loader", report.tried, report.found, report.error, effect, "install the OpenCL ICD loader, e.g. ocl-icd-libopencl1", true,
-               report.found.empty() ? 2 : 3});
+      require({"OpenCL loader", report.tried, report.found, report.error, effect,
+               "install the OpenCL ICD loader, e.g. ocl-icd-libopencl1", true, report.found.empty() ? 2 : 3});
       return;
     }
     require({"OpenCL loader", report.tried, report.found, "", effect, "", true, 1});
     const std::string remedy = "install an OpenCL driver, e.g. pocl-opencl-icd";
     if (devices.empty()) {
       const bool no_platform = status == CL_PLATFORM_NOT_FOUND_KHR || status == CL_SUCCESS;
-      require({"OpenCL driver", "clGetPlatformIDs", "", no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), effect,
-               remedy, true, 2});
+      require({"OpenCL driver", "clGetPlatformIDs", "",
+               no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), effect, remedy,
+               true, 2});
       return;
     }
     std::string found;
@@ -249,8 +264,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     std::string libraries = "OpenCL loader, " + report.found;
     if (std::any_of(devices.begin(), devices.end(), takes_clblast)) {
       const LibraryReport found = clblast_report();
-      require({"CLBlast", found.tried, found.found, found.error, "matrix products use a generated kernel, which may be slower",
-               "install CLBlast (Debian: libclblast1)", false, usable ? 1 : found.found.empty() ? 2 : 3});
+      require({"CLBlast", found.tried, found.found, found.error,
+               "matrix products use a generated kernel, which may be slower", "install CLBlast (Debian: libclblast1)",
+               false,
+               usable                ? 1
+               : found.found.empty() ? 2
+                                     : 3});
       if (usable) libraries += "\nCLBlast, " + found.found;
     }
     for (const DeviceInfo& device : devices) emit_device(*sink, device, libraries);
@@ -263,10 +282,12 @@ std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_opt
   if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
   cl_int status = CL_SUCCESS;
   std::vector<DeviceInfo> devices = list_devices(&status);
-  if (id < 1 || id > devices.size()) throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
+  if (id < 1 || id > devices.size())
+    throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
   DeviceInfo& info = devices[id - 1];
   if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
-  const uint64_t host_device = options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
+  const uint64_t host_device =
+      options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
   return std::make_unique<Device>(std::move(info), host_device);
 }
 
@@ -341,7 +362,8 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("opencl", interface_version, host, compute::opencl::kPluginTable, out_table, [] {});
+  return compute::common::open_plugin("opencl", interface_version, host, compute::opencl::kPluginTable, out_table,
+                                      [] {});
 }
 
 }  // extern "C"

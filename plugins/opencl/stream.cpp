@@ -38,7 +38,8 @@ Stream::FaultSlot Stream::fault_slot(compute_plugin_fault* target) {
     Memory slots = device_->make_memory(kFaultSlots * static_cast<int64_t>(sizeof(compute_plugin_fault)));
     fault_targets_.reserve(kFaultSlots);
     const uint64_t zero = 0;
-    check(api().clEnqueueFillBuffer(queue(), slots.get(), &zero, sizeof zero, 0, kFaultSlots * sizeof(compute_plugin_fault), 0, nullptr, nullptr),
+    check(api().clEnqueueFillBuffer(queue(), slots.get(), &zero, sizeof zero, 0,
+                                    kFaultSlots * sizeof(compute_plugin_fault), 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
     fault_slots_ = std::move(slots);
   }
@@ -53,11 +54,13 @@ void Stream::read_faults() {
   batch->count = static_cast<int64_t>(fault_targets_.size());
   std::copy(fault_targets_.begin(), fault_targets_.end(), batch->targets);
   const size_t size = fault_targets_.size() * sizeof(compute_plugin_fault);
-  check(api().clEnqueueReadBuffer(queue(), fault_slots_.get(), 0, 0, size, batch->records, 0, nullptr, nullptr), "clEnqueueReadBuffer");
+  check(api().clEnqueueReadBuffer(queue(), fault_slots_.get(), 0, 0, size, batch->records, 0, nullptr, nullptr),
+        "clEnqueueReadBuffer");
   fault_batches_.push_back(std::move(batch));
   fault_targets_.clear();
   const uint64_t zero = 0;
-  const cl_int status = api().clEnqueueFillBuffer(queue_.get(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr);
+  const cl_int status =
+      api().clEnqueueFillBuffer(queue_.get(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr);
   // Old faults in the slots would be taken for those of later runs.
   if (status != CL_SUCCESS) throw break_off(error_of(status, "clEnqueueFillBuffer"));
 }
@@ -97,12 +100,14 @@ void Stream::wait(Stream& other, uint64_t number) {
     other.settle_locked();
     if (other.reached_ >= number) return;
     if (other.error_) {
-      // What is queued behind the failure may still write. Its end may count as failed, which this stream must not: it is waited for here.
+      // What is queued behind the failure may still write. Its end may count as failed, which this stream must not: it
+      // is waited for here.
       if (other.is_over_locked() || !other.end_) return;
       check(api().clRetainEvent(other.end_.get()), "clRetainEvent");
       end = Event(other.end_.get());
     }
-    const auto found = std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
+    const auto found =
+        std::find_if(other.marks_.begin(), other.marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
     if (!end) {
       if (found == other.marks_.end()) return;
       check(api().clRetainEvent(found->event.get()), "clRetainEvent");
@@ -165,7 +170,8 @@ void Stream::settle_locked() {
   }
 }
 
-// After a failure: whether what was queued behind it has ended. A queue goes on after a checked fault, and may after a failed command.
+// After a failure: whether what was queued behind it has ended. A queue goes on after a checked fault, and may after a
+// failed command.
 bool Stream::is_over_locked() {
   if (is_over_ || submitting_.load(std::memory_order_seq_cst)) return is_over_;
   if (!end_) {
@@ -189,7 +195,8 @@ uint64_t Stream::reached(compute_error** out_error) {
 uint64_t Stream::settled(compute_error** out_error) {
   std::lock_guard lock(mutex_);
   settle_locked();
-  if (error_ && is_over_locked()) *out_error = common::make_error(error_->code, error_->message, error_->argument, error_->native_code);
+  if (error_ && is_over_locked())
+    *out_error = common::make_error(error_->code, error_->message, error_->argument, error_->native_code);
   return reached_;
 }
 
@@ -202,7 +209,8 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
       std::lock_guard lock(mutex_);
       settle_locked();
       if (reached_ >= number || (error_ && is_over_locked())) break;
-      const auto found = std::find_if(marks_.begin(), marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
+      const auto found =
+          std::find_if(marks_.begin(), marks_.end(), [&](const Mark& mark) { return mark.number >= number; });
       if (!error_ && found == marks_.end()) break;  // never marked
       const cl_event next = error_ ? end_.get() : found->event.get();
       if (next != nullptr && api().clRetainEvent(next) == CL_SUCCESS) event = Event(next);

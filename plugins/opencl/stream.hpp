@@ -29,7 +29,9 @@ class Stream {
   // Exists while one of core's calls queues commands.
   class Submitting {
    public:
-    explicit Submitting(Stream& stream) : stream_(stream) { stream_.submitting_.store(true, std::memory_order_seq_cst); }
+    explicit Submitting(Stream& stream) : stream_(stream) {
+      stream_.submitting_.store(true, std::memory_order_seq_cst);
+    }
     Submitting(const Submitting&) = delete;
     Submitting& operator=(const Submitting&) = delete;
     ~Submitting() { stream_.submitting_.store(false, std::memory_order_release); }
@@ -40,20 +42,21 @@ class Stream {
 
   void mark(uint64_t number);
   void wait(Stream& other, uint64_t number);
-  // The greatest marked number that has finished. A failure is reported once nothing that was queued behind it touches memory any more:
-  // *out_error is then the error, and the result the last number known to be good.
+  // The greatest marked number that has finished. A failure is reported once nothing that was queued behind it touches
+  // memory any more: *out_error is then the error, and the result the last number known to be good.
   uint64_t reached(compute_error** out_error);
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
-  // A zeroed record on the device for the faults of one run, and its offset. What stands there is copied to `target` before a mark
-  // that comes later is reached; without a target the stream fails by it.
+  // A zeroed record on the device for the faults of one run, and its offset. What stands there is copied to `target`
+  // before a mark that comes later is reached; without a target the stream fails by it.
   struct FaultSlot {
     cl_mem memory;
     int64_t offset_bytes;
   };
   FaultSlot fault_slot(compute_plugin_fault* target);
 
-  // For a command of which only a part was queued: waits until that part touches no memory any more, and fails the stream. Returns the error to be thrown.
+  // For a command of which only a part was queued: waits until that part touches no memory any more, and fails the
+  // stream. Returns the error to be thrown.
   common::Error break_off(common::Error error);
 
  private:

@@ -20,7 +20,8 @@
 /* ---- compute.h -------------------------------------------------------------------------------------------------- */
 
 /* A program of version 1 is never refused for its size. */
-#define FLOOR(type, constant) _Static_assert((constant) <= sizeof(type), "the least size of " #type " is more than its size")
+#define FLOOR(type, constant) \
+  _Static_assert((constant) <= sizeof(type), "the least size of " #type " is more than its size")
 FLOOR(compute_attribute, COMPUTE_ATTRIBUTE_SIZE_1);
 FLOOR(compute_stream_options, COMPUTE_STREAM_OPTIONS_SIZE_1);
 FLOOR(compute_event_options, COMPUTE_EVENT_OPTIONS_SIZE_1);

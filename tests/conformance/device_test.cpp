@@ -201,7 +201,8 @@ void query_agrees_with_run(const Session& session) {
       const std::string why = compute_text_data(reason);
       compute_text_free(reason);
       EXPECT_GE(workspace, -1);  // -1: known when it is prepared
-      EXPECT_EQ(support == COMPUTE_SUPPORT_NONE || support == COMPUTE_SUPPORT_HOST, !why.empty()) << row.name << ": " << why;
+      EXPECT_EQ(support == COMPUTE_SUPPORT_NONE || support == COMPUTE_SUPPORT_HOST, !why.empty())
+          << row.name << ": " << why;
       Tensor result;
       const Error error = session.try_run(row.name, {}, operands, nullptr, result);
       if (support == COMPUTE_SUPPORT_NONE) {

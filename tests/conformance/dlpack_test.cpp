@@ -75,7 +75,8 @@ void to_dlpack(const Session& session) {
   }
 }
 
-// Memory of another library. What was imported is held until its deleter has run, which may be after the test has ended.
+// Memory of another library. What was imported is held until its deleter has run, which may be after the test has
+// ended.
 struct Producer {
   DLManagedTensorVersioned managed{};
   Array memory;

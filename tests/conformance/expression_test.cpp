@@ -195,11 +195,14 @@ void many_operands(const Session& session) {
   std::vector<const char*> pointers;
   for (const std::string& name : names) pointers.push_back(name.c_str());
   const std::vector<Tensor> y = run(parse(text.c_str(), pointers), operands, {}, {Tensor()});
-  session.judge(y[0], expected(dtype::INT32, Shape(kRank, 2), [&](int64_t i) {
-                  Real sum = 0;
-                  for (const Operand& operand : operands) sum += static_cast<Real>(operand.array.at(i).integer);
-                  return sum;
-                }),
+  session.judge(y[0],
+                expected(dtype::INT32, Shape(kRank, 2),
+                         [&](int64_t i) {
+                           Real sum = 0;
+                           for (const Operand& operand : operands)
+                             sum += static_cast<Real>(operand.array.at(i).integer);
+                           return sum;
+                         }),
                 {Bound::EXACT, 0}, "many operands");
 }
 

@@ -296,9 +296,9 @@ int run(int argc, char** argv) {
   if (is_shard) testing::UnitTest::GetInstance()->listeners().Append(new CountTests(log));
   for (Target& target : targets) {
     for (const Test& test : registry.tests()) {
-      testing::RegisterTest(suite_name(target.session->name(), test.group).c_str(), test.name.c_str(), nullptr, nullptr,
-                            __FILE__, __LINE__,
-                            [&target, &test, &log]() -> ConformanceTest* { return new ConformanceTest(target, test, log); });
+      testing::RegisterTest(
+          suite_name(target.session->name(), test.group).c_str(), test.name.c_str(), nullptr, nullptr, __FILE__,
+          __LINE__, [&target, &test, &log]() -> ConformanceTest* { return new ConformanceTest(target, test, log); });
     }
   }
   const bool failed = RUN_ALL_TESTS() != 0;

@@ -177,7 +177,8 @@ void test_scatter(Case& c) {
     c.session().expect("scatter", reduced("add"), inputs, bound, "the same in place", nullptr, inputs[0].tensor);
   }
   if (!c.full()) return;
-  if (oracle::is_half(c.dtype())) c.run(reduced("add"), {numbers({3, 5}), c.indices({3000, 4}, 3), numbers({3000, 4})}, "a part", bound);
+  if (oracle::is_half(c.dtype()))
+    c.run(reduced("add"), {numbers({3, 5}), c.indices({3000, 4}, 3), numbers({3000, 4})}, "a part", bound);
   c.run(reduced("mul"), {numbers({19, 5}), c.indices({64, 5}, 19), numbers({64, 5})}, "mul", bound);
   if (!oracle::is_complex(c.dtype())) {
     c.run(reduced("min"), {c.operand({19, 5}), c.indices({64, 5}, 19), c.operand({64, 5})}, "min");

@@ -27,10 +27,11 @@ const char* const kUsage =
 
 A green run says, about every device that it names:
   smoke   each op gives right results for one dtype, in contiguous memory. For a first look, and under slow tools.
-  quick   each op for one dtype of each kind (bool, int32, float32, complex64) on special values, contiguous and strided;
-          tensors, streams, graphs, errors and memory behave as compute.h says. No other dtype was looked at.
+  quick   each op for one dtype of each kind (bool, int32, float32, complex64) on special values, contiguous and
+          strided; tensors, streams, graphs, errors and memory behave as compute.h says. No other dtype was looked at.
   full    each op in every dtype that the device states, in every layout, in place and into views, at the lengths where
-          vectors end, every value of the half types; 100,000 shapes leave memory flat. What a vendor ships with a plugin.
+          vectors end, every value of the half types; 100,000 shapes leave memory flat. What a vendor ships with a
+          plugin.
   A dtype that the device does not state is not tested, and neither is an optional extension that it lacks: both count
   as UNSUPPORTED. Speed is not judged.
 

@@ -259,7 +259,8 @@ void sums_negative_zeros(const Session& session, Dtype dtype) {
       for (const char* op : {"sum", "mean"}) {
         const Array result = session.download(session.run(op, with_axes({axis}), std::span(&operand, 1)));
         for (int64_t i = 0; i < result.size(); ++i) {
-          EXPECT_TRUE(std::signbit(result.at(i).re)) << op << " of " << terms << " terms along axis " << axis << " at " << i;
+          EXPECT_TRUE(std::signbit(result.at(i).re))
+              << op << " of " << terms << " terms along axis " << axis << " at " << i;
         }
       }
     }

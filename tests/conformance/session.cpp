@@ -221,11 +221,13 @@ Session::Session(Device device, const compute_device_info& info, Level level)
   std::vector<compute_device_attribute> list(static_cast<size_t>(count), blank);
   check(compute_device_attributes(name_.c_str(), list.data(), count, &count));
   for (const compute_device_attribute& attribute : list) {
-    if (std::string_view(attribute.name) == "subnormals") flushes_subnormals_ = std::string_view(attribute.value) == "flushed";
+    if (std::string_view(attribute.name) == "subnormals")
+      flushes_subnormals_ = std::string_view(attribute.value) == "flushed";
   }
 }
 
-oracle::Result Session::reference(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs) const {
+oracle::Result Session::reference(const std::string& op, const Attributes& attributes,
+                                  std::span<const Operand> inputs) const {
   oracle::Result expected = conformance::reference(op, attributes, inputs);
   if (flushes_subnormals_) oracle::open_flushed(expected, arrays_of(inputs), oracle::find_elementwise(op) != nullptr);
   return expected;

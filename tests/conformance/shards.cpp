@@ -79,7 +79,9 @@ class Scratch {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  std::string file(const std::string& kind, int shard) const { return (path_ / (kind + std::to_string(shard))).string(); }
+  std::string file(const std::string& kind, int shard) const {
+    return (path_ / (kind + std::to_string(shard))).string();
+  }
 
  private:
   std::filesystem::path path_;
@@ -185,7 +187,8 @@ void add_matrix(nlohmann::ordered_json& whole, const std::string& path) {
   if (part.is_discarded()) return;  // the shard crashed
   for (const auto& device : part["devices"]) {
     auto& devices = whole["devices"];
-    auto known = std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d["name"] == device["name"]; });
+    auto known =
+        std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d["name"] == device["name"]; });
     if (known == devices.end()) {
       devices.push_back(device);
       continue;
@@ -200,10 +203,12 @@ void add_matrix(nlohmann::ordered_json& whole, const std::string& path) {
 }  // namespace
 
 int run_in_shards(const Options& options, int argc, char** argv) {
-  if (std::getenv("GTEST_TOTAL_SHARDS")) throw std::runtime_error("--jobs divides the tests itself: unset GTEST_TOTAL_SHARDS");
+  if (std::getenv("GTEST_TOTAL_SHARDS"))
+    throw std::runtime_error("--jobs divides the tests itself: unset GTEST_TOTAL_SHARDS");
   const Scratch scratch;
   const std::vector<std::string> arguments = arguments_of_shard(argc, argv);
-  std::cout << "compute-cts: level " << level_name(options.level) << ", in " << options.jobs << " processes" << std::endl;
+  std::cout << "compute-cts: level " << level_name(options.level) << ", in " << options.jobs << " processes"
+            << std::endl;
   std::map<pid_t, int> running;
   for (int shard = 0; shard < options.jobs; ++shard) {
     std::vector<std::string> own = arguments;

@@ -33,8 +33,8 @@ class ShardLog {
   std::FILE* file_ = nullptr;
 };
 
-/// Runs this program again in `options.jobs` processes, each with a share of the tests, and prints one summary. The exit
-/// status is that of the whole: 1 also if a process crashed, 2 if one could not test at all.
+/// Runs this program again in `options.jobs` processes, each with a share of the tests, and prints one summary. The
+/// exit status is that of the whole: 1 also if a process crashed, 2 if one could not test at all.
 int run_in_shards(const Options& options, int argc, char** argv);
 
 /// The last lines of a run.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA plugin without a GPU: on a driver that takes kernels and does not run them, with the real NVRTC where there is one.
-#include <compute/compute.hpp>
+// The CUDA plugin without a GPU: on a driver that takes kernels and does not run them, with the real NVRTC where there
+// is one.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -34,7 +35,6 @@ std::vector<FakeLaunch> take_launches() {
   return *launches;
 }
 
-
 // Why kernels cannot be compiled here; "" if they can.
 std::string missing_nvrtc() {
   try {
@@ -47,7 +47,7 @@ std::string missing_nvrtc() {
   }
 }
 
-#define NEEDS_NVRTC()                                                                     \
+#define NEEDS_NVRTC() \
   if (const std::string missing = missing_nvrtc(); !missing.empty()) GTEST_SKIP() << missing
 
 // The error of what a call throws, with its code in front.
@@ -72,7 +72,8 @@ TEST(CudaDevice, IsNumberedByItsPlaceOnTheBus) {
     addresses.emplace_back(info.pci_address);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"cuda0", "cuda1"}));
-  EXPECT_EQ(addresses, (std::vector<std::string>{"0000:0c:00.0", "0000:ab:00.0"}));  // the driver lists them the other way
+  EXPECT_EQ(addresses,
+            (std::vector<std::string>{"0000:0c:00.0", "0000:ab:00.0"}));  // the driver lists them the other way
 }
 
 TEST(CudaDevice, GoesByItsAddressAndUuidToo) {
@@ -140,7 +141,8 @@ TEST(CudaKernel, IsMadeOnceForAllSizes) {
   const Device device = Device::open("cuda0");
   compute::tanh(device.from_host(std::vector<float>(1000, 1)));
   const int64_t before = device.statistics().kernels_compiled;
-  for (int64_t n = 1; n < 200; n += 7) compute::tanh(device.from_host(std::vector<float>(static_cast<size_t>(n) * 4, 1)));
+  for (int64_t n = 1; n < 200; n += 7)
+    compute::tanh(device.from_host(std::vector<float>(static_cast<size_t>(n) * 4, 1)));
   EXPECT_LE(device.statistics().kernels_compiled - before, 3);
 }
 
@@ -187,7 +189,8 @@ class UserKernel {
     shape.struct_size = sizeof shape;
     for (int i = 0; i < 3; ++i) shape.groups[i] = shape.group_size[i] = 1;
     shape.group_size[0] = group_size;
-    compute::check(compute_kernel_launch(kernel_, nullptr, &shape, arguments.data(), static_cast<int64_t>(arguments.size())));
+    compute::check(
+        compute_kernel_launch(kernel_, nullptr, &shape, arguments.data(), static_cast<int64_t>(arguments.size())));
   }
 
  private:
@@ -230,10 +233,17 @@ TEST(CudaUserKernel, ChecksItsArguments) {
   const int32_t count = 64;
   scale.launch({tensor(x, both), value(factor), value(count)});
   EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), value(factor)}); }).first, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(thrown_by([&] { scale.launch({value(factor), value(factor), value(count)}); }).first, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), tensor(x, both), value(count)}); }).first,
+  EXPECT_EQ(thrown_by([&] {
+              scale.launch({value(factor), value(factor), value(count)});
+            }).first,
             COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(thrown_by([&] { scale.launch({tensor(x, both), value(factor), value(count)}, 4096); }).first,
+  EXPECT_EQ(thrown_by([&] {
+              scale.launch({tensor(x, both), tensor(x, both), value(count)});
+            }).first,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] {
+              scale.launch({tensor(x, both), value(factor), value(count)}, 4096);
+            }).first,
             COMPUTE_ERROR_INVALID_ARGUMENT);
 }
 
@@ -261,11 +271,12 @@ TEST(CudaUserKernel, MayBeATemplate) {
 TEST(CudaUserKernel, ShowsTheCompilersLog) {
   NEEDS_NVRTC();
   const Device device = Device::open("cuda0");
-  const auto [code, message] =
-      thrown_by([&] { UserKernel(device, "cuda-c", "extern \"C\" __global__ void f(int* x) { *x = undeclared; }", "f"); });
+  const auto [code, message] = thrown_by(
+      [&] { UserKernel(device, "cuda-c", "extern \"C\" __global__ void f(int* x) { *x = undeclared; }", "f"); });
   EXPECT_EQ(code, COMPUTE_ERROR_COMPILE_FAILED);
   EXPECT_NE(message.find("undeclared"), std::string::npos) << message;
-  EXPECT_EQ(thrown_by([&] { UserKernel(device, "opencl-c", "kernel void f() {}", "f"); }).first, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { UserKernel(device, "opencl-c", "kernel void f() {}", "f"); }).first,
+            COMPUTE_ERROR_UNSUPPORTED);
 }
 
 // ---- Failures -------------------------------------------------------------------------------------------------------
@@ -365,9 +376,9 @@ TEST(CudaCompile, TakesEveryElementwiseRow) {
       if (!takes(row.inputs, dtype)) continue;
       const Tensor x = device.empty(dtype, {8, 33});
       const Tensor condition = device.empty(COMPUTE_DTYPE_BOOL, {8, 33});
-      const std::vector<compute_tensor*> inputs =
-          std::string_view(row.name) == "where" ? std::vector{condition.get(), x.get(), x.get()}
-                                                : std::vector(static_cast<size_t>(row.arity), x.get());
+      const std::vector<compute_tensor*> inputs = std::string_view(row.name) == "where"
+                                                      ? std::vector{condition.get(), x.get(), x.get()}
+                                                      : std::vector(static_cast<size_t>(row.arity), x.get());
       sweep.run(std::string(row.name) + " of dtype " + std::to_string(dtype), [&] {
         compute_tensor* out = nullptr;
         compute::check(compute_op_run(op, nullptr, nullptr, 0, inputs.data(), row.arity, &out, 1));
@@ -389,8 +400,10 @@ TEST(CudaCompile, TakesTheOtherPrimitives) {
     sweep.run("copy" + suffix, [&] { compute::copy(x); });
     sweep.run("all" + suffix, [&] { compute::all(x); });
     sweep.run("take" + suffix, [&] { compute::take(x, indices, 1); });
-    for (const compute_dtype other : {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_COMPLEX128}) {
-      const bool loses = dtype == COMPUTE_DTYPE_COMPLEX64 && other != COMPUTE_DTYPE_COMPLEX128 && other != COMPUTE_DTYPE_BOOL;
+    for (const compute_dtype other :
+         {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_COMPLEX128}) {
+      const bool loses =
+          dtype == COMPUTE_DTYPE_COMPLEX64 && other != COMPUTE_DTYPE_COMPLEX128 && other != COMPUTE_DTYPE_BOOL;
       if (!loses) sweep.run("cast to " + std::to_string(other) + suffix, [&] { compute::cast(x, other); });
     }
     if (!takes("NUMERIC", dtype)) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of another CUDA library, by DLPack. On the fake driver it is host memory of its device 0, which is cuda1.
-#include <compute/compute.hpp>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <cstdint>
 #include <cstdlib>

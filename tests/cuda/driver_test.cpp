@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA plugin where there is no driver, and where the library path leads to the toolkit's stub.
-#include <compute/compute.hpp>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <cstdlib>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch that fails in the middle of a plan, on the driver that is found: the tests' own, or run by hand that of a GPU. The driver is not asked for
-// the launch that is to fail; all others are its own.
-#include <compute/compute.hpp>
+// A launch that fails in the middle of a plan, on the driver that is found: the tests' own, or run by hand that of a
+// GPU. The driver is not asked for the launch that is to fail; all others are its own.
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <cstdio>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on a cuBLASLt of the tests' own: what the plugin makes of shapes, views and batches, by results.
-#include <compute/compute.hpp>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -110,7 +110,8 @@ TEST(CudaMatmul, TakesTransposedOperandsAsTheyAre) {
         expect_product(make({m, k}, 1), make({k, n}, 2), 1, what.c_str());
         expect_product(permuted(make({k, m}, 3), {1, 0}), make({k, n}, 4), 1, (what + ", a transposed").c_str());
         expect_product(make({m, k}, 5), permuted(make({n, k}, 6), {1, 0}), 1, (what + ", b transposed").c_str());
-        expect_product(permuted(make({k, m}, 7), {1, 0}), permuted(make({n, k}, 8), {1, 0}), 1, (what + ", both").c_str());
+        expect_product(permuted(make({k, m}, 7), {1, 0}), permuted(make({n, k}, 8), {1, 0}), 1,
+                       (what + ", both").c_str());
       }
     }
   }
@@ -123,7 +124,8 @@ TEST(CudaMatmul, TakesBatchesInOneCall) {
   expect_product(make({1, 3, 5}, 7), make({4, 5, 6}, 8), 1, "one a for all");
   expect_product(make({4, 1, 5}, 9), make({1, 5, 6}, 10), 1, "vectors, which make a matrix");
   expect_product(permuted(make({3, 4, 5}, 11), {1, 0, 2}), make({4, 5, 6}, 12), 1, "batches between the rows");
-  expect_product(permuted(make({4, 5, 3}, 13), {0, 2, 1}), permuted(make({4, 6, 5}, 14), {0, 2, 1}), 1, "a batch, both transposed");
+  expect_product(permuted(make({4, 5, 3}, 13), {0, 2, 1}), permuted(make({4, 6, 5}, 14), {0, 2, 1}), 1,
+                 "a batch, both transposed");
 }
 
 TEST(CudaMatmul, WalksBatchAxesThatDoNotContinueEachOther) {

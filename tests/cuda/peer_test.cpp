@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between two GPUs. On the fake driver its two devices; run by hand where two real ones are.
-#include <compute/compute.hpp>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <numeric>
 #include <string>
@@ -54,7 +54,8 @@ TEST(CudaPeers, KeepTheOrderOfWork) {
   const Device devices[] = {Device::open("cuda0"), Device::open("cuda1")};
   if (!runs_kernels(devices[0])) GTEST_SKIP() << "the fake driver runs no kernels";
   const size_t size = size_t{1} << 22;
-  const Tensor ones[] = {made_on(devices[0], std::vector<float>(size, 1.0f)), made_on(devices[1], std::vector<float>(size, 1.0f))};
+  const Tensor ones[] = {made_on(devices[0], std::vector<float>(size, 1.0f)),
+                         made_on(devices[1], std::vector<float>(size, 1.0f))};
   Tensor sum = made_on(devices[0], std::vector<float>(size, 0.0f));
   for (size_t turn = 0; turn < 100; ++turn) {
     compute_tensor* more = nullptr;

@@ -33,7 +33,8 @@ class Bytes {
   }
   // Small ones mostly, at times one at an edge, rarely anything.
   int64_t extent() {
-    constexpr int64_t kEdges[] = {-1, INT64_MIN, INT64_MAX, int64_t{1} << 31, int64_t{1} << 32, int64_t{1} << 62, -7, 0};
+    constexpr int64_t kEdges[] = {-1, INT64_MIN, INT64_MAX, int64_t{1} << 31, int64_t{1} << 32, int64_t{1} << 62,
+                                  -7, 0};
     const uint8_t choice = byte();
     if (choice < 240) return choice % 6;
     return choice < 252 ? kEdges[choice % 8] : number();
@@ -58,7 +59,8 @@ class Bytes {
 inline bool failed(compute_error* error) {
   if (error == nullptr) return false;
   if (compute_error_message(error)[0] == '\0' || compute_error_get_code(error) == COMPUTE_ERROR_INTERNAL) {
-    std::fprintf(stderr, "%s: %s\n", compute_error_code_name(compute_error_get_code(error)), compute_error_message(error));
+    std::fprintf(stderr, "%s: %s\n", compute_error_code_name(compute_error_get_code(error)),
+                 compute_error_message(error));
     std::abort();
   }
   compute_error_free(error);
@@ -67,7 +69,8 @@ inline bool failed(compute_error* error) {
 
 inline void require(compute_error* error) {
   if (error == nullptr) return;
-  std::fprintf(stderr, "%s: %s\n", compute_error_code_name(compute_error_get_code(error)), compute_error_message(error));
+  std::fprintf(stderr, "%s: %s\n", compute_error_code_name(compute_error_get_code(error)),
+               compute_error_message(error));
   std::abort();
 }
 

@@ -32,7 +32,9 @@ const std::string& config_file() {
   return path;
 }
 
-const char* environment(const char* name) { return std::string_view(name) == "COMPUTE_CONFIG" ? config_file().c_str() : nullptr; }
+const char* environment(const char* name) {
+  return std::string_view(name) == "COMPUTE_CONFIG" ? config_file().c_str() : nullptr;
+}
 
 void require_known_refusal(const compute::Error& error) {
   if (error.code != COMPUTE_ERROR_INVALID_ARGUMENT && error.code != COMPUTE_ERROR_NOT_FOUND) std::abort();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any structure of DLPack is imported or refused; an imported one is released once and no element outside of its memory is touched, a refused one stays
-// its producer's.
+// Any structure of DLPack is imported or refused; an imported one is released once and no element outside of its memory
+// is touched, a refused one stays its producer's.
 #include "tests/dlpack/dlpack.hpp"
 
 #include <unistd.h>
@@ -29,8 +29,8 @@ void fill(Producer& producer, fuzz::Bytes& bytes) {
   m.deleter = [](DLManagedTensorVersioned* self) { ++static_cast<Producer*>(self->manager_ctx)->deleted; };
   m.flags = bytes.one_in(8) ? static_cast<uint64_t>(bytes.number()) : bytes.below(4);
   t.device = {bytes.one_in(8) ? bytes.byte() : 1, bytes.one_in(16) ? bytes.byte() : 0};
-  constexpr DLDataType kDtypes[] = {{0, 8, 1}, {0, 16, 1}, {0, 32, 1}, {0, 64, 1}, {1, 8, 1}, {1, 64, 1}, {2, 16, 1}, {2, 32, 1},
-                                    {2, 64, 1}, {4, 16, 1}, {5, 64, 1}, {5, 128, 1}, {6, 8, 1}};
+  constexpr DLDataType kDtypes[] = {{0, 8, 1},  {0, 16, 1}, {0, 32, 1}, {0, 64, 1}, {1, 8, 1},   {1, 64, 1}, {2, 16, 1},
+                                    {2, 32, 1}, {2, 64, 1}, {4, 16, 1}, {5, 64, 1}, {5, 128, 1}, {6, 8, 1}};
   t.dtype = kDtypes[bytes.below(std::size(kDtypes))];
   if (bytes.one_in(16)) t.dtype = {bytes.byte(), bytes.byte(), bytes.byte()};
   t.ndim = bytes.one_in(16) ? static_cast<int8_t>(bytes.byte()) : static_cast<int32_t>(bytes.below(5));

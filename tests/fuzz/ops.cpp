@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any call of an op, query, plan or expression through the client interface runs or is refused in words, whatever names, attributes, struct sizes, dtypes,
-// shapes and strides it has; an output of a refused call stays NULL.
+// Any call of an op, query, plan or expression through the client interface runs or is refused in words, whatever
+// names, attributes, struct sizes, dtypes, shapes and strides it has; an output of a refused call stays NULL.
 #include <cstdio>
 #include <vector>
 
@@ -47,19 +47,23 @@ class Tensors {
   }
 
  private:
-  compute_dtype dtype() { return bytes_.one_in(32) ? static_cast<int8_t>(bytes_.byte()) : 1 + static_cast<int32_t>(bytes_.below(15)); }
+  compute_dtype dtype() {
+    return bytes_.one_in(32) ? static_cast<int8_t>(bytes_.byte()) : 1 + static_cast<int32_t>(bytes_.below(15));
+  }
 
   compute_tensor* made() {
     compute_tensor* tensor = nullptr;
     if (bytes_.one_in(16)) return nullptr;
     if (bytes_.one_in(6)) {
       const int64_t value[2] = {bytes_.number(), 0};
-      if (fuzz::failed(compute_tensor_scalar(dtype(), value, bytes_.below(3), &tensor)) && tensor != nullptr) std::abort();
+      if (fuzz::failed(compute_tensor_scalar(dtype(), value, bytes_.below(3), &tensor)) && tensor != nullptr)
+        std::abort();
       return own(tensor);
     }
     int64_t shape[40];
     for (int64_t& extent : shape) extent = 1;
-    const int32_t rank = bytes_.one_in(32) ? static_cast<int8_t>(bytes_.byte()) % 40 : static_cast<int32_t>(bytes_.below(5));
+    const int32_t rank =
+        bytes_.one_in(32) ? static_cast<int8_t>(bytes_.byte()) % 40 : static_cast<int32_t>(bytes_.below(5));
     for (int32_t i = 0; i < rank && i < 6; ++i) shape[i] = bytes_.extent();
     compute_device* device = bytes_.one_in(4) ? fuzz::cpu_device() : fuzz::minimal_device();
     const int64_t zero[2] = {};
@@ -76,7 +80,8 @@ class Tensors {
 
   compute_tensor* view(compute_tensor* tensor) {
     compute_tensor* result = nullptr;
-    const int32_t rank = bytes_.one_in(16) ? static_cast<int8_t>(bytes_.byte()) % 34 : static_cast<int32_t>(bytes_.below(5));
+    const int32_t rank =
+        bytes_.one_in(16) ? static_cast<int8_t>(bytes_.byte()) % 34 : static_cast<int32_t>(bytes_.below(5));
     int64_t a[40] = {}, b[40] = {}, c[40] = {};
     int32_t axes[40] = {};
     for (int i = 0; i < 5; ++i) {
@@ -89,13 +94,28 @@ class Tensors {
     for (int64_t& extent : a) extent = extent > 8 && extent < INT64_MAX / 2 ? 8 : extent;
     compute_error* error = nullptr;
     switch (bytes_.below(7)) {
-      case 0: error = compute_tensor_reshape(tensor, rank, a, &result); break;
-      case 1: error = compute_tensor_permute(tensor, rank, bytes_.one_in(4) ? nullptr : axes, &result); break;
-      case 2: error = compute_tensor_slice(tensor, rank, a, b, bytes_.one_in(4) ? nullptr : c, &result); break;
-      case 3: error = compute_tensor_broadcast(tensor, rank, a, &result); break;
-      case 4: error = compute_tensor_expand(tensor, axes[0], &result); break;
-      case 5: error = compute_tensor_squeeze(tensor, axes[0], &result); break;
-      default: error = compute_tensor_view(tensor, dtype(), rank, a, bytes_.one_in(4) ? nullptr : c, static_cast<int64_t>(bytes_.below(8)) * 8, &result); break;
+      case 0:
+        error = compute_tensor_reshape(tensor, rank, a, &result);
+        break;
+      case 1:
+        error = compute_tensor_permute(tensor, rank, bytes_.one_in(4) ? nullptr : axes, &result);
+        break;
+      case 2:
+        error = compute_tensor_slice(tensor, rank, a, b, bytes_.one_in(4) ? nullptr : c, &result);
+        break;
+      case 3:
+        error = compute_tensor_broadcast(tensor, rank, a, &result);
+        break;
+      case 4:
+        error = compute_tensor_expand(tensor, axes[0], &result);
+        break;
+      case 5:
+        error = compute_tensor_squeeze(tensor, axes[0], &result);
+        break;
+      default:
+        error = compute_tensor_view(tensor, dtype(), rank, a, bytes_.one_in(4) ? nullptr : c,
+                                    static_cast<int64_t>(bytes_.below(8)) * 8, &result);
+        break;
     }
     if (fuzz::failed(error) && result != nullptr) std::abort();
     return own(result);
@@ -109,10 +129,17 @@ class Tensors {
 class AttributeList {
  public:
   explicit AttributeList(fuzz::Bytes& bytes) : memory_(4 * kLargest) {
-    constexpr const char* kNames[] = {"axis", "axes", "keepdims", "dtype", "correction", "reduction", "deterministic", "size",
-                                      "start", "stop", "step", "shape", "value", "rows", "columns", "k", "endpoint"};
-    constexpr uint32_t kSizes[] = {sizeof(compute_attribute), sizeof(compute_attribute), sizeof(compute_attribute),
-                                   sizeof(compute_attribute) + 8, sizeof(compute_attribute) - 8, 0, 8, kLargest};
+    constexpr const char* kNames[] = {"axis",          "axes", "keepdims", "dtype", "correction", "reduction",
+                                      "deterministic", "size", "start",    "stop",  "step",       "shape",
+                                      "value",         "rows", "columns",  "k",     "endpoint"};
+    constexpr uint32_t kSizes[] = {sizeof(compute_attribute),
+                                   sizeof(compute_attribute),
+                                   sizeof(compute_attribute),
+                                   sizeof(compute_attribute) + 8,
+                                   sizeof(compute_attribute) - 8,
+                                   0,
+                                   8,
+                                   kLargest};
     count_ = bytes.below(4);
     size_ = kSizes[bytes.below(std::size(kSizes))];
     names_.resize(4);
@@ -143,13 +170,19 @@ class AttributeList {
     for (compute_dtype& value : dtypes_[i]) value = static_cast<compute_dtype>(bytes.below(17));
     switch (a.kind) {
       case COMPUTE_KIND_FLOAT64:
-      case COMPUTE_KIND_COMPLEX128: a.values = reals_[i]; break;
+      case COMPUTE_KIND_COMPLEX128:
+        a.values = reals_[i];
+        break;
       case COMPUTE_KIND_STRING:
         a.values = strings_[i];
         if (a.count > 2) a.count = 2;
         break;
-      case COMPUTE_KIND_DTYPE: a.values = dtypes_[i]; break;
-      default: a.values = integers_[i]; break;
+      case COMPUTE_KIND_DTYPE:
+        a.values = dtypes_[i];
+        break;
+      default:
+        a.values = integers_[i];
+        break;
     }
     if (bytes.one_in(32)) a.values = nullptr;
   }
@@ -172,20 +205,21 @@ void look_at(compute_tensor* tensor) {
   static_cast<void>(fuzz::failed(compute_tensor_read(tensor, values.data(), size)));
 }
 
-void run(const compute_op* op, const AttributeList& attributes, compute_tensor* const* inputs, int64_t count, Tensors& tensors,
-         fuzz::Bytes& bytes) {
+void run(const compute_op* op, const AttributeList& attributes, compute_tensor* const* inputs, int64_t count,
+         Tensors& tensors, fuzz::Bytes& bytes) {
   compute_tensor* given = bytes.one_in(3) ? tensors.make() : nullptr;
   compute_tensor* outputs[2] = {given, nullptr};
   const int64_t output_count = bytes.one_in(16) ? static_cast<int64_t>(bytes.below(4)) - 1 : 1;
   if (output_count > 2) return;
-  const bool refused =
-      fuzz::failed(compute_op_run(op, nullptr, attributes.data(), attributes.count(), inputs, count, outputs, output_count));
+  const bool refused = fuzz::failed(
+      compute_op_run(op, nullptr, attributes.data(), attributes.count(), inputs, count, outputs, output_count));
   if (given == nullptr && refused && outputs[0] != nullptr) std::abort();
   if (given == nullptr) tensors.own(outputs[0]);
   if (!refused && outputs[0] != nullptr) look_at(outputs[0]);
 }
 
-void query(const compute_op* op, const AttributeList& attributes, compute_tensor* const* inputs, int64_t count, fuzz::Bytes& bytes) {
+void query(const compute_op* op, const AttributeList& attributes, compute_tensor* const* inputs, int64_t count,
+           fuzz::Bytes& bytes) {
   compute_tensor_spec specs[4] = {};
   for (int64_t i = 0; i < count; ++i) {
     compute_tensor_spec& spec = specs[i];
@@ -200,13 +234,14 @@ void query(const compute_op* op, const AttributeList& attributes, compute_tensor
   int32_t support = 0;
   int64_t workspace = 0;
   compute_text* reason = nullptr;
-  static_cast<void>(fuzz::failed(compute_op_query(fuzz::minimal_device(), op, attributes.data(), attributes.count(), specs, count, &support,
-                                                  &reason, &workspace)));
+  static_cast<void>(fuzz::failed(compute_op_query(fuzz::minimal_device(), op, attributes.data(), attributes.count(),
+                                                  specs, count, &support, &reason, &workspace)));
   compute_text_free(reason);
 }
 
 void map(compute_tensor* const* inputs, int64_t count, Tensors& tensors, fuzz::Bytes& bytes) {
-  constexpr const char* kTexts[] = {"a + b", "where(a < b, a, b); a", "index(0) + a", "sqrt(abs(a)) * s", "s", "-a; b; a == b"};
+  constexpr const char* kTexts[] = {"a + b", "where(a < b, a, b); a", "index(0) + a", "sqrt(abs(a)) * s",
+                                    "s",     "-a; b; a == b"};
   const char* names[] = {"a", "b"};
   const char* scalars[] = {"s"};
   compute_expression* expression = nullptr;
@@ -214,7 +249,8 @@ void map(compute_tensor* const* inputs, int64_t count, Tensors& tensors, fuzz::B
   compute_tensor* scalar = tensors.make();
   compute_tensor* outputs[3] = {};
   const auto output_count = static_cast<int64_t>(bytes.below(4));
-  static_cast<void>(fuzz::failed(compute_map(nullptr, expression, inputs, count, &scalar, bytes.below(2), outputs, output_count)));
+  static_cast<void>(
+      fuzz::failed(compute_map(nullptr, expression, inputs, count, &scalar, bytes.below(2), outputs, output_count)));
   for (compute_tensor* output : outputs) tensors.own(output);
   compute_expression_release(expression);
 }
@@ -227,8 +263,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int call = 0; call < 4 && !bytes.empty(); ++call) {
     Tensors tensors(bytes);
     const compute_op* op = nullptr;
-    const std::string name = bytes.one_in(32) ? bytes.text(12) : op_names()[bytes.below(static_cast<uint32_t>(op_names().size()))];
-    if (fuzz::failed(compute_op_find(name.c_str(), bytes.one_in(32) ? bytes.byte() : 0, &op)) != (op == nullptr)) std::abort();
+    const std::string name =
+        bytes.one_in(32) ? bytes.text(12) : op_names()[bytes.below(static_cast<uint32_t>(op_names().size()))];
+    if (fuzz::failed(compute_op_find(name.c_str(), bytes.one_in(32) ? bytes.byte() : 0, &op)) != (op == nullptr))
+      std::abort();
     compute_tensor* inputs[4] = {};
     const auto count = static_cast<int64_t>(bytes.below(5));
     for (int64_t i = 0; i < count; ++i) inputs[i] = tensors.make();
@@ -239,8 +277,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (bytes.one_in(4)) {
       compute_tensor* none[1] = {};
       compute_plan* plan = nullptr;
-      if (fuzz::failed(compute_plan_create(op, fuzz::minimal_device(), attributes.data(), attributes.count(), inputs, count, none, 1, &plan)) !=
-          (plan == nullptr)) {
+      if (fuzz::failed(compute_plan_create(op, fuzz::minimal_device(), attributes.data(), attributes.count(), inputs,
+                                           count, none, 1, &plan)) != (plan == nullptr)) {
         std::abort();
       }
       compute_plan_release(plan);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of libFuzzer, where the compiler has none: mutates the files of the folders that are named, without looking at what they reach. Takes
-// -max_total_time=SECONDS and -seed=N as libFuzzer does, and writes an input that ends the process to crash-input.
-#include <csignal>
-#include <unistd.h>
+// In place of libFuzzer, where the compiler has none: mutates the files of the folders that are named, without looking
+// at what they reach. Takes -max_total_time=SECONDS and -seed=N as libFuzzer does, and writes an input that ends the
+// process to crash-input.
 #include <fcntl.h>
+#include <unistd.h>
+#include <csignal>
 
 #include <chrono>
 #include <cstdint>
@@ -37,16 +38,26 @@ std::string mutated(const std::vector<std::string>& seeds, std::mt19937_64& rand
   for (size_t i = 1 + below(8); i > 0; --i) {
     const size_t at = text.empty() ? 0 : below(text.size());
     switch (below(6)) {
-      case 0: text.insert(at, 1, static_cast<char>(below(256))); break;
-      case 1: text.erase(at, 1 + below(8)); break;
-      case 2: text.resize(at); break;
-      case 3: if (!text.empty()) text[at] = static_cast<char>(below(256)); break;
+      case 0:
+        text.insert(at, 1, static_cast<char>(below(256)));
+        break;
+      case 1:
+        text.erase(at, 1 + below(8));
+        break;
+      case 2:
+        text.resize(at);
+        break;
+      case 3:
+        if (!text.empty()) text[at] = static_cast<char>(below(256));
+        break;
       case 4: {
         const std::string& other = seeds[below(seeds.size())];
         text.insert(at, other.substr(below(other.size() + 1)));
         break;
       }
-      default: for (size_t n = below(64); n > 0; --n) text += static_cast<char>(below(256)); break;
+      default:
+        for (size_t n = below(64); n > 0; --n) text += static_cast<char>(below(256));
+        break;
     }
   }
   return text.substr(0, 4096);
@@ -79,6 +90,7 @@ int main(int argc, char** argv) {
     input = mutated(seeds, random);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
   }
-  std::fprintf(stderr, "Done %lld runs in %lld second(s)\n", static_cast<long long>(runs), static_cast<long long>(seconds));
+  std::fprintf(stderr, "Done %lld runs in %lld second(s)\n", static_cast<long long>(runs),
+               static_cast<long long>(seconds));
   return 0;
 }

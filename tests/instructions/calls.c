@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls whose instructions are counted: each kind is made a thousand times under callgrind, on a device that does nothing, once
-// its plans and its memory are there. callgrind writes one file per kind, with the kind's name as its trigger.
+// Calls whose instructions are counted: each kind is made a thousand times under callgrind, on a device that does
+// nothing, once its plans and its memory are there. callgrind writes one file per kind, with the kind's name as its
+// trigger.
 #include <compute/compute.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +52,12 @@ static void repeat(void (*call)(void), int count) {
   for (int i = 0; i < count; ++i) call();
 }
 
-#define COUNT(call)                  \
-  do {                               \
-    repeat(call, 10);                \
-    CALLGRIND_ZERO_STATS;            \
-    repeat(call, kCalls);            \
-    CALLGRIND_DUMP_STATS_AT(#call);  \
+#define COUNT(call)                 \
+  do {                              \
+    repeat(call, 10);               \
+    CALLGRIND_ZERO_STATS;           \
+    repeat(call, kCalls);           \
+    CALLGRIND_DUMP_STATS_AT(#call); \
   } while (0)
 
 int main(void) {

@@ -24,8 +24,11 @@ int main(int argument_count, char** arguments) {
   float* numbers = malloc(COUNT * sizeof *numbers);
   float* results = malloc(COUNT * sizeof *results);
   if (strcmp(fault, "uninitialized") != 0) memset(numbers, 0, COUNT * sizeof *numbers);
-  if (failed(compute_device_open("cpu", &device)) || failed(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 1, &read, numbers, &x))) return 1;
-  if (failed(compute_negative(NULL, x, &y)) || failed(compute_tensor_read(y, results, shape * (int64_t)sizeof *results))) {
+  if (failed(compute_device_open("cpu", &device)) ||
+      failed(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 1, &read, numbers, &x)))
+    return 1;
+  if (failed(compute_negative(NULL, x, &y)) ||
+      failed(compute_tensor_read(y, results, shape * (int64_t)sizeof *results))) {
     if (strcmp(fault, "outside") != 0) return 1; /* there are more results than that */
   }
   if (results[COUNT - 1] > 1) puts("a number");

@@ -43,7 +43,8 @@ inline std::string load_report() {
 
 inline Tensor upload(const Device& device, const oracle::Array& array) {
   compute_tensor* tensor = nullptr;
-  check(compute_tensor_from_host(device.get(), array.dtype(), array.rank(), array.shape().data(), array.data(), &tensor));
+  check(
+      compute_tensor_from_host(device.get(), array.dtype(), array.rank(), array.shape().data(), array.data(), &tensor));
   return Tensor(tensor);
 }
 

@@ -117,13 +117,14 @@ TEST_F(OpenclDevices, WorkAtOnce) {
   EXPECT_EQ(results[1], 1048576.f);
 }
 
-// Compilers warn of what people rarely mean, such as comparing a value with itself. A number that differs each time makes a kernel that is in no
-// cache.
+// Compilers warn of what people rarely mean, such as comparing a value with itself. A number that differs each time
+// makes a kernel that is in no cache.
 TEST_F(OpenclDevices, CompilersAreSilent) {
   const Tensor x = first_.from_host(std::vector<int32_t>{1, 2, 3});
   const std::string number = std::to_string(std::random_device()() % 1000000);
   testing::internal::CaptureStderr();
-  for (const char* text : {"where(x == x, x, ", "where(x < x, x, ", "max(x, x) + min(x, x) * (", "convert(x != x, int32) + ("}) {
+  for (const char* text :
+       {"where(x == x, x, ", "where(x < x, x, ", "max(x, x) + min(x, x) * (", "convert(x != x, int32) + ("}) {
     Expression(text + number + ")", {"x"})(x).to_vector<int32_t>();
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

@@ -57,9 +57,7 @@ const cl_icd_dispatch& dispatch() {
 
 cl_int CL_API_CALL platform_ids(cl_uint capacity, cl_platform_id* platforms, cl_uint* out_count) {
   // What a loader takes for a platform: it begins with the table's address.
-  static const struct {
-    const cl_icd_dispatch* table;
-  } platform = {&dispatch()};
+  static const struct { const cl_icd_dispatch* table; } platform = {&dispatch()};
   if (out_count != nullptr) *out_count = 1;
   if (platforms != nullptr && capacity > 0) {
     platforms[0] = reinterpret_cast<cl_platform_id>(const_cast<void*>(static_cast<const void*>(&platform)));

@@ -141,7 +141,8 @@ TEST_F(OpenclFailure, OfALaterKernelOfClblastFailsTheStream) {
   const Stream good(device_);
   Tensor product;
   int64_t size = 0, count = 0;
-  // Which products it makes with several kernels depends on the device. No multiple of a tile, so that it makes copies that are.
+  // Which products it makes with several kernels depends on the device. No multiple of a tile, so that it makes copies
+  // that are.
   for (const int64_t tried : {1030, 2054, 4102}) {
     size = tried;
     square_ = device_.full({size, size}, 1.0f);
@@ -166,7 +167,8 @@ TEST_F(OpenclFailure, OfALaterKernelOfClblastFailsTheStream) {
     EXPECT_TRUE(has(refused, "CLBlast, multiplying")) << refused.message;
     EXPECT_TRUE(has(refused, kPart)) << refused.message;
     expect_failed(bad, multiply(bad, product));
-    EXPECT_EQ(outcome_of(compute_tensor_read(product.get(), values.data(), size_bytes)).code, COMPUTE_ERROR_STREAM_FAILED);
+    EXPECT_EQ(outcome_of(compute_tensor_read(product.get(), values.data(), size_bytes)).code,
+              COMPUTE_ERROR_STREAM_FAILED);
     ASSERT_EQ(multiply(good, product).code, COMPUTE_OK);
     product.read(values.data(), size_bytes);
     EXPECT_EQ(values, expected);

@@ -30,7 +30,8 @@ class OpenclMatmul : public testing::Test {
     Shape shape = a_shape;
     shape.back() = b_shape.back();
     Array output(dtype, shape);
-    for (int64_t i = 0; i < output.size(); ++i) output.set(i, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
+    for (int64_t i = 0; i < output.size(); ++i)
+      output.set(i, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
     const Tensor result = upload(device_, output);
     const Tensor a_tensor = upload(device_, a);
     check(compute_matmul_into(stream_.get(), a_tensor.get(), b_tensor.get(), nullptr, result.get()));
@@ -41,7 +42,8 @@ class OpenclMatmul : public testing::Test {
     for (const int64_t first : {int64_t{0}, rows - count}) {
       const std::array arrays = {a.slice(rows_axis, first, count, 1), b};
       const Array part = actual.slice(rows_axis, first, count, 1);
-      const oracle::Verdict verdict = oracle::judge(part, oracle::reference_matmul(arrays, {}), {oracle::Bound::TERMS, 0});
+      const oracle::Verdict verdict =
+          oracle::judge(part, oracle::reference_matmul(arrays, {}), {oracle::Bound::TERMS, 0});
       EXPECT_TRUE(verdict.passed()) << verdict.message;
       EXPECT_EQ(verdict.judged, part.size());
     }

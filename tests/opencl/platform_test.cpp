@@ -8,7 +8,8 @@ namespace compute::opencl_tests {
 namespace {
 
 TEST(OpenclWithoutPlatform, ListsNoDeviceAndSaysTheRemedy) {
-  for (const compute_device_info& info : Device::list()) EXPECT_NE(std::string(info.name).rfind("opencl", 0), 0u) << info.name;
+  for (const compute_device_info& info : Device::list())
+    EXPECT_NE(std::string(info.name).rfind("opencl", 0), 0u) << info.name;
   const std::string report = load_report();
   EXPECT_NE(report.find("no platform has a device"), std::string::npos) << report;
   EXPECT_NE(report.find("install an OpenCL driver, e.g. pocl-opencl-icd"), std::string::npos) << report;
@@ -18,7 +19,8 @@ TEST(OpenclWithoutPlatform, ListsNoDeviceAndSaysTheRemedy) {
       FAIL() << selector << " opened";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
-      EXPECT_NE(std::string(error.what()).find("install an OpenCL driver, e.g. pocl-opencl-icd"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("install an OpenCL driver, e.g. pocl-opencl-icd"), std::string::npos)
+          << error.what();
     }
   }
 }
@@ -43,7 +45,8 @@ TEST(OpenclPlatforms, WithoutDevicesHaveNoNumber) {
 }
 
 TEST(OpenclPlatforms, AreSelectedByName) {
-  for (const char* selector : {"opencl@platform~pocl", "opencl@platform=POCL", "opencl@platform=Portable Computing Language"}) {
+  for (const char* selector :
+       {"opencl@platform~pocl", "opencl@platform=POCL", "opencl@platform=Portable Computing Language"}) {
     EXPECT_EQ(which(selector), "opencl0:0") << selector;
   }
   EXPECT_EQ(which("opencl0@platform~pocl,cpu"), "opencl0:0");

@@ -38,8 +38,8 @@ struct Verdict {
 /// NaN, an infinity with one of the same sign, a zero with one of the same sign where the reference states the sign.
 Verdict judge(const Array& actual, const Result& expected, const Bound& bound);
 
-/// Leaves open what a device that takes subnormal numbers of float32 for zero may do: zero in place of a subnormal result, and everything where an
-/// operand of an elementwise op is one.
+/// Leaves open what a device that takes subnormal numbers of float32 for zero may do: zero in place of a subnormal
+/// result, and everything where an operand of an elementwise op is one.
 void open_flushed(Result& expected, std::span<const Array> operands, bool is_elementwise);
 
 std::string describe(const Shape& shape);

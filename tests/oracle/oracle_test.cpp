@@ -447,7 +447,7 @@ TEST(Judge, SubnormalsMayBeFlushedWhereItIsSaid) {
   const Dtype f = dtype::FLOAT32;
   EXPECT_TRUE(accepts(f, 0x1.4p-140L, 0, ulps(2), kFlushed));
   EXPECT_TRUE(accepts(f, -0x1.4p-140L, 0, ulps(0), kFlushed));
-  EXPECT_TRUE(accepts(f, 0x1p-126L, 0, ulps(2), kFlushed));    // within the bound it is subnormal
+  EXPECT_TRUE(accepts(f, 0x1p-126L, 0, ulps(2), kFlushed));  // within the bound it is subnormal
   EXPECT_FALSE(accepts(f, 0x1.8p-126L, 0, ulps(2), kFlushed));
   EXPECT_FALSE(accepts(f, 0x1.4p-140L, 0x1p-130L, ulps(2), kFlushed));
   EXPECT_FALSE(accepts(f, 0x1.4p-140L, kNan, ulps(2), kFlushed));

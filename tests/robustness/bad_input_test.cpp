@@ -184,7 +184,7 @@ ISOLATED_TEST(BadInput, ShapesThatCannotBe) {
   EXPECT_FAILS(empty(negative), kInvalid, "-3");
   EXPECT_FAILS(empty(ones), kInvalid, "40", "32");
   EXPECT_FAILS(empty(large), COMPUTE_ERROR_OUT_OF_RANGE);
-  EXPECT_FAILS(empty(wide), COMPUTE_ERROR_OUT_OF_RANGE);  // the count fits, the bytes do not
+  EXPECT_FAILS(empty(wide), COMPUTE_ERROR_OUT_OF_RANGE);             // the count fits, the bytes do not
   const int64_t most[] = {std::numeric_limits<int64_t>::max() / 8};  // the bytes fit, their rounding up does not
   EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT64, 1, most, &out), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   EXPECT_FAILS(compute_tensor_empty(open("cpu"), COMPUTE_DTYPE_FLOAT64, 1, most, &out), COMPUTE_ERROR_OUT_OF_MEMORY);
@@ -415,7 +415,8 @@ ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
   const int64_t zero_steps[] = {1, 0};
   EXPECT_FAILS(compute_tensor_slice(x, 2, nullptr, nullptr, zero_steps, view.out()), kInvalid, "0");
   EXPECT_FAILS(compute_tensor_slice(x, 3, nullptr, nullptr, nullptr, view.out()), kInvalid, "3", "2");
-  const int64_t first_two[] = {std::numeric_limits<int64_t>::max(), 0}, last_two[] = {std::numeric_limits<int64_t>::min(), 0};
+  const int64_t first_two[] = {std::numeric_limits<int64_t>::max(), 0},
+                last_two[] = {std::numeric_limits<int64_t>::min(), 0};
   ASSERT_OK(compute_tensor_slice(x, 2, first_two, nullptr, nullptr, view.out()));  // beyond the end, as in Python
   EXPECT_EQ(compute_tensor_element_count(view), 0);
   ASSERT_OK(compute_tensor_slice(x, 2, nullptr, last_two, nullptr, view.out()));
@@ -484,8 +485,8 @@ ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
                                         nullptr, tensor.out()),
                COMPUTE_ERROR_OUT_OF_RANGE);
   const int64_t backwards[] = {-1}, many[] = {int64_t{1} << 60};  // to before address 0
-  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, many, backwards, bytes, COMPUTE_WRAP_EXPOSED, nullptr, nullptr,
-                                        tensor.out()),
+  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, many, backwards, bytes, COMPUTE_WRAP_EXPOSED, nullptr,
+                                        nullptr, tensor.out()),
                COMPUTE_ERROR_OUT_OF_RANGE, "before");
   EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, nullptr, 0, tensor.out()), kInvalid, "value");
   EXPECT_FAILS(compute_tensor_scalar(99, bytes, 0, tensor.out()), kInvalid, "99");
@@ -609,10 +610,11 @@ ISOLATED_TEST(BadInput, LaunchesThatCannotBe) {
   Device device;
   if (code_of(compute_device_open("opencl", device.out())) != COMPUTE_OK) GTEST_SKIP() << "there is no OpenCL device";
   compute_kernel* kernel = nullptr;
-  EXPECT_FAILS(compute_kernel_compile(device, "opencl-c", "kernel void", "twice", nullptr, &kernel), COMPUTE_ERROR_COMPILE_FAILED,
-               "kernel twice on opencl");
-  ASSERT_OK(compute_kernel_compile(device, "opencl-c", "kernel void twice(global float* x) { x[get_global_id(0)] *= 2; }", "twice",
-                                   nullptr, &kernel));
+  EXPECT_FAILS(compute_kernel_compile(device, "opencl-c", "kernel void", "twice", nullptr, &kernel),
+               COMPUTE_ERROR_COMPILE_FAILED, "kernel twice on opencl");
+  ASSERT_OK(compute_kernel_compile(device, "opencl-c",
+                                   "kernel void twice(global float* x) { x[get_global_id(0)] *= 2; }", "twice", nullptr,
+                                   &kernel));
   const Tensor x = floats(device, {4});
   compute_kernel_argument argument = {};
   argument.struct_size = sizeof argument;
@@ -756,7 +758,8 @@ ISOLATED_TEST(BadInput, SizesOfStringsAreGivenOrMinusOne) {
   EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name");
   compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0};
   compute_kernel* kernel = nullptr;
-  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), kInvalid, "compiler_options", "-1");
+  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), kInvalid, "compiler_options",
+               "-1");
   options.compiler_options_size = -1;
   EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), COMPUTE_ERROR_UNSUPPORTED);
 }
@@ -771,7 +774,8 @@ ISOLATED_TEST(BadInput, WhatANewerProgramAsksForIsNotDropped) {
   } larger = {{sizeof larger, COMPUTE_STRUCT_STREAM_OPTIONS, nullptr, 0, 0}, 0};
   EXPECT_OK(compute_stream_create(device, &larger.options, stream.out()));
   larger.newer = 1;
-  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options", "not zero");
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options",
+               "not zero");
   larger.newer = 0;
   compute_struct_header last = {sizeof last, 7777, nullptr}, first = {sizeof first, 7776, &last};
   larger.options.next = &first;
@@ -811,8 +815,10 @@ ISOLATED_TEST(BadInput, NativeHandlesThatThereAreNot) {
   EXPECT_FAILS(compute_device_native_handle(device, &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
   EXPECT_EQ(handle, 0u);
   EXPECT_FAILS(compute_stream_native_handle(make_stream(device), &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
-  EXPECT_FAILS(compute_tensor_native_handle(floats(device, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
-  EXPECT_FAILS(compute_tensor_native_handle(floats(cpu, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED, "compute_tensor_map");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(device, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED,
+               "minimal0");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(cpu, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED,
+               "compute_tensor_map");
   EXPECT_FAILS(compute_device_native_handle(nullptr, &handle), kInvalid, "device");
   EXPECT_FAILS(compute_stream_native_handle(nullptr, &handle), kInvalid, "stream");
   EXPECT_FAILS(compute_tensor_native_handle(nullptr, &handle, &offset), kInvalid, "tensor");
@@ -869,7 +875,8 @@ ISOLATED_TEST(BadInput, StructsOfAnotherType) {
   for (const uint32_t type : {COMPUTE_STRUCT_EVENT_OPTIONS, COMPUTE_STRUCT_TENSOR_SPEC, COMPUTE_STRUCT_KERNEL_ARGUMENT,
                               COMPUTE_STRUCT_KERNEL_OPTIONS, COMPUTE_STRUCT_LAUNCH, COMPUTE_STRUCT_OP_OPTIONS}) {
     options.struct_type = type;
-    EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid, "options.struct_type is " + std::to_string(type));
+    EXPECT_FAILS(compute_stream_create(device, &options, stream.out()), kInvalid,
+                 "options.struct_type is " + std::to_string(type));
   }
   const Tensor x = make_tensor<float>(device, {1, 2, 3});
   compute_sum_options sum = {};
@@ -945,7 +952,8 @@ ISOLATED_TEST(HostMemory, TheProgramsOwnMemoryIsNotTensors) {
   const int64_t available = available_on(cpu);
   Tensor first, second;
   EXPECT_OK(make_bytes(cpu, available / 10 * 7, first));
-  EXPECT_FAILS(make_bytes(cpu, available - statistics_of(cpu).memory_reserved + kOwn / 4, second), COMPUTE_ERROR_OUT_OF_MEMORY);
+  EXPECT_FAILS(make_bytes(cpu, available - statistics_of(cpu).memory_reserved + kOwn / 4, second),
+               COMPUTE_ERROR_OUT_OF_MEMORY);
   EXPECT_OK(make_bytes(cpu, available / 10, second));
 }
 

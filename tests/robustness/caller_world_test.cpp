@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the calling thread: rounding mode, flush-to-zero, traps, sticky flags, x87's control word, errno and signal mask. No call
-// changes them, and results do not depend on them, nor do those of threads that were made while they were set.
+// What belongs to the calling thread: rounding mode, flush-to-zero, traps, sticky flags, x87's control word, errno and
+// signal mask. No call changes them, and results do not depend on them, nor do those of threads that were made while
+// they were set.
 #include <fenv.h>
 
 #include <atomic>
@@ -52,8 +53,8 @@ struct World {
 };
 
 std::ostream& operator<<(std::ostream& out, const World& world) {
-  return out << "rounding " << world.rounding << ", traps " << world.traps << ", raised " << world.raised << ", errno " << world.error
-             << ", mxcsr " << std::hex << world.control << ", x87 " << world.x87_control << std::dec;
+  return out << "rounding " << world.rounding << ", traps " << world.traps << ", raised " << world.raised << ", errno "
+             << world.error << ", mxcsr " << std::hex << world.control << ", x87 " << world.x87_control << std::dec;
 }
 
 struct Mode {
@@ -122,7 +123,8 @@ using Results = std::map<std::string, Bytes>;
 
 constexpr int64_t kLarge = 300000;  // spread over threads
 
-// Everything that computes, in one world. Values that rounding and flushing change, and operations that raise every flag.
+// Everything that computes, in one world. Values that rounding and flushing change, and operations that raise every
+// flag.
 class Program {
  public:
   Program(const Mode& mode, const char* device) : caller_(mode), name_(device) {}
@@ -152,9 +154,11 @@ class Program {
     std::vector<double> wide(16);
     std::vector<std::complex<double>> complex(8);
     for (size_t i = 0; i < small.size(); ++i) small[i] = 1e-39f * static_cast<float>(i + 1);
-    for (size_t i = 0; i < many.size(); ++i) many[i] = i % 5 == 0 ? 3e-40f * static_cast<float>(i % 97) : 0.1f * static_cast<float>(i % 1000 + 1);
+    for (size_t i = 0; i < many.size(); ++i)
+      many[i] = i % 5 == 0 ? 3e-40f * static_cast<float>(i % 97) : 0.1f * static_cast<float>(i % 1000 + 1);
     for (size_t i = 0; i < wide.size(); ++i) wide[i] = 0.1 * static_cast<double>(i + 1);
-    for (size_t i = 0; i < complex.size(); ++i) complex[i] = {0.3 * static_cast<double>(i) - 1.07, 0.28 + static_cast<double>(i) / 7};
+    for (size_t i = 0; i < complex.size(); ++i)
+      complex[i] = {0.3 * static_cast<double>(i) - 1.07, 0.28 + static_cast<double>(i) / 7};
     caller_.call_void("from_host", [&] {
       small_ = make_tensor(device_, small);
       many_ = make_tensor(device_, many);
@@ -184,7 +188,8 @@ class Program {
     results_[prefix_ + what] = bytes;
   }
 
-  void op(const char* name, compute_stream* stream, std::vector<compute_tensor*> inputs, std::vector<compute_attribute> attributes = {}) {
+  void op(const char* name, compute_stream* stream, std::vector<compute_tensor*> inputs,
+          std::vector<compute_attribute> attributes = {}) {
     for (const compute_tensor* input : inputs) {
       if (input == nullptr) return;  // of a dtype that the device lacks
     }
@@ -198,7 +203,8 @@ class Program {
   void run_ops(compute_stream* stream) {
     for (compute_tensor* x : {small_.get(), many_.get(), wide_.get()}) {
       op("add", stream, {x, x});
-      for (const char* name : {"exp", "sin", "log", "tanh", "round", "sqrt", "sum", "prod", "mean"}) op(name, stream, {x});
+      for (const char* name : {"exp", "sin", "log", "tanh", "round", "sqrt", "sum", "prod", "mean"})
+        op(name, stream, {x});
     }
     op("divide", stream, {small_, small_});
     op("divide", stream, {many_, many_});
@@ -220,8 +226,9 @@ class Program {
     prefix_ = "expression ";
     Expression expression;
     const char* const names[] = {"x"};
-    caller_.call("expression_parse",
-                 [&] { return compute_expression_parse("x * 1.1 + 1e-45 + 2.5e-3 * x", names, 1, nullptr, 0, expression.out()); });
+    caller_.call("expression_parse", [&] {
+      return compute_expression_parse("x * 1.1 + 1e-45 + 2.5e-3 * x", names, 1, nullptr, 0, expression.out());
+    });
     Tensor y;
     compute_tensor* x = small_;
     caller_.call("map", [&] { return compute_map(nullptr, expression, &x, 1, nullptr, 0, y.out(), 1); });
@@ -235,7 +242,8 @@ class Program {
     Tensor weak, full, sum;
     caller_.call("scalar", [&] { return compute_tensor_scalar(COMPUTE_DTYPE_FLOAT64, &value, 1, weak.out()); });
     const int64_t shape[] = {5};
-    caller_.call("full", [&] { return compute_tensor_full(device_, COMPUTE_DTYPE_FLOAT32, 1, shape, &tiny, full.out()); });
+    caller_.call("full",
+                 [&] { return compute_tensor_full(device_, COMPUTE_DTYPE_FLOAT32, 1, shape, &tiny, full.out()); });
     keep("full", full);
     caller_.call("multiply", [&] { return run_op("multiply", nullptr, {many_, weak}, sum.out()); });
     keep("multiply", sum);
@@ -254,7 +262,8 @@ class Program {
     keep("to_device", there);
     void* data = nullptr;
     int32_t is_copy = 0;
-    caller_.call("map", [&] { return compute_tensor_map(packed, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE, &data, &is_copy); });
+    caller_.call(
+        "map", [&] { return compute_tensor_map(packed, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE, &data, &is_copy); });
     caller_.call("unmap", [&] { return compute_tensor_unmap(packed, data); });
     caller_.call("set_label", [&] { return compute_tensor_set_label(packed, "packed"); });
   }
@@ -297,7 +306,8 @@ class Program {
                       [&] { error = compute_tensor_empty(device_, COMPUTE_DTYPE_FLOAT32, 2, shape, none.out()); });
     std::string text = message_of(error);
     Expression expression;
-    caller_.call_void("a bad expression", [&] { error = compute_expression_parse("1.5 +", nullptr, 0, nullptr, 0, expression.out()); });
+    caller_.call_void("a bad expression",
+                      [&] { error = compute_expression_parse("1.5 +", nullptr, 0, nullptr, 0, expression.out()); });
     text += message_of(error);
     caller_.call_void("a bad selector", [&] {
       Device device;
@@ -359,11 +369,12 @@ TEST_P(CallerWorld, NeitherLeaksInNorChanges) {
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, CallerWorld, testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kModes)), [](const auto& each) {
-  std::string name = std::get<0>(each.param) + "_" + std::get<1>(each.param).name;
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Each, CallerWorld, testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kModes)),
+                         [](const auto& each) {
+                           std::string name = std::get<0>(each.param) + "_" + std::get<1>(each.param).name;
+                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
 
 // ---- The locale -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way in which a process may end, on every device that is there: with work in flight, graphs running and kernels being compiled, with
-// empty and filled caches. COMPUTE_TEST_ROUNDS repeats each case; COMPUTE_TEST_DEVICES narrows the devices.
+// Every way in which a process may end, on every device that is there: with work in flight, graphs running and kernels
+// being compiled, with empty and filled caches. COMPUTE_TEST_ROUNDS repeats each case; COMPUTE_TEST_DEVICES narrows the
+// devices.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -16,8 +17,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/dlpack/dlpack.hpp"
 #include "robustness.hpp"
+#include "tests/dlpack/dlpack.hpp"
 
 namespace robustness {
 namespace {
@@ -89,14 +90,17 @@ struct Workload {
 };
 
 // A different moment in each round.
-void sleep_before_the_end(int round, int most_ms = 60) { std::this_thread::sleep_for(std::chrono::milliseconds(round * 7 % most_ms)); }
+void sleep_before_the_end(int round, int most_ms = 60) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(round * 7 % most_ms));
+}
 
 enum class Stdio { kKept, kLost };
 
 class Ends : public testing::TestWithParam<const char*> {
  protected:
   // Runs `body(device name, round)` in a process of its own, which ends with its return or in its midst.
-  void expect_clean_end(const std::function<void(const char*, int)>& body, Stdio stdio = Stdio::kKept, int cases = rounds(), bool cold = true) {
+  void expect_clean_end(const std::function<void(const char*, int)>& body, Stdio stdio = Stdio::kKept,
+                        int cases = rounds(), bool cold = true) {
     double longest = 0;
     CacheFolder kept;
     for (int round = 0; round < cases; ++round) {
@@ -108,7 +112,8 @@ class Ends : public testing::TestWithParam<const char*> {
             body(GetParam(), round);
           },
           100);
-      if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == kNoSuchDevice) GTEST_SKIP() << "there is no " << GetParam();
+      if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == kNoSuchDevice)
+        GTEST_SKIP() << "there is no " << GetParam();
       ASSERT_TRUE(outcome.exited(0)) << "round " << round << ", status " << outcome.status << "\n" << outcome.output;
       const bool is_kept = outcome.output.find(kKept) != std::string::npos;
       ASSERT_TRUE(is_kept || stdio == Stdio::kLost) << "round " << round << ": what stdio held was lost";
@@ -120,7 +125,8 @@ class Ends : public testing::TestWithParam<const char*> {
   void SetUp() override {
     use_plugins({"minimal"});
     const char* wanted = std::getenv("COMPUTE_TEST_DEVICES");
-    if (wanted != nullptr && ("," + std::string(wanted) + ",").find("," + std::string(GetParam()) + ",") == std::string::npos) {
+    if (wanted != nullptr &&
+        ("," + std::string(wanted) + ",").find("," + std::string(GetParam()) + ",") == std::string::npos) {
       GTEST_SKIP() << "COMPUTE_TEST_DEVICES does not name " << GetParam();
     }
   }
@@ -180,7 +186,9 @@ TEST_P(Ends, ReturnFromMainWhileOthersCompileAndRun) {
     work = new Workload(name);
     for (int i = 0; i < 3; ++i) {
       std::thread([i] {
-        for (int n = i;; ++n) work->run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)], i == 0 ? nullptr : work->stream);
+        for (int n = i;; ++n)
+          work->run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)],
+                    i == 0 ? nullptr : work->stream);
       }).detach();
     }
     sleep_before_the_end(round + 3, 400);
@@ -246,14 +254,17 @@ TEST_P(Ends, QuickExits) {
       Stdio::kLost, std::max(2, rounds()));
 }
 
-// The device takes work and never says how it ended, while others wait for it in every way. COMPUTE_BETWEEN_CELL has the kinds.
+// The device takes work and never says how it ended, while others wait for it in every way. COMPUTE_BETWEEN_CELL has
+// the kinds.
 TEST_P(Ends, ExitWithADeviceThatHangs) {
   expect_clean_end(
       [](const char* name, int round) {
         constexpr int kHang = 5;
         static std::atomic<int> armed{0};
         const std::string_view device(name);
-        put_between(device.starts_with("minimal") ? "minimal" : std::string(device.substr(0, device.find_first_of("0123456789"))), &armed);
+        put_between(device.starts_with("minimal") ? "minimal"
+                                                  : std::string(device.substr(0, device.find_first_of("0123456789"))),
+                    &armed);
         static const Workload* work;
         work = new Workload(name);
         work->queue(1);
@@ -271,7 +282,8 @@ TEST_P(Ends, ExitWithADeviceThatHangs) {
         if (round % 4 == 1 || round % 4 == 3) wait([] { return compute_stream_synchronize(work->stream); });
         if (round % 4 == 2 || round % 4 == 3) wait([] { return compute_device_synchronize(work->device); });
         if (round % 4 == 3) {
-          EXPECT_OK(compute_stream_notify(work->stream, [](const compute_error*, void*) {}, nullptr));
+          EXPECT_OK(compute_stream_notify(
+              work->stream, [](const compute_error*, void*) {}, nullptr));
         }
         const int wanted = round % 4 == 3 ? 2 : round % 4 == 0 ? 0 : 1;
         while (waiting < wanted) std::this_thread::yield();
@@ -304,7 +316,8 @@ TEST_P(Ends, KilledAtAnyMoment) {
     if (WIFEXITED(status)) GTEST_SKIP() << "there is no " << GetParam();
     if (round % 10 != 0) continue;
     const Outcome next = run_in_child([&] { body(true); }, 60);
-    if (WIFEXITED(next.status) && WEXITSTATUS(next.status) == kNoSuchDevice) GTEST_SKIP() << "there is no " << GetParam();
+    if (WIFEXITED(next.status) && WEXITSTATUS(next.status) == kNoSuchDevice)
+      GTEST_SKIP() << "there is no " << GetParam();
     ASSERT_TRUE(next.exited(0)) << "round " << round << ", status " << next.status << "\n" << next.output;
   }
 }
@@ -385,7 +398,10 @@ TEST_P(Ends, ShutdownBesideEveryOtherCall) {
       return code != COMPUTE_OK ? code : code_of(run_op("exp", stream, {work.x}, y.out()));
     }));
     threads.push_back(repeat([&work] { return code_of(compute_device_synchronize(work.device)); }));
-    threads.push_back(repeat([&work] { return code_of(compute_stream_notify(work.stream, [](const compute_error*, void*) {}, nullptr)); }));
+    threads.push_back(repeat([&work] {
+      return code_of(compute_stream_notify(
+          work.stream, [](const compute_error*, void*) {}, nullptr));
+    }));
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + round % 5 * 10));
     std::vector<std::thread> enders;
     std::atomic<int> closed = 0;
@@ -405,7 +421,8 @@ TEST_P(Ends, ShutdownBesideEveryOtherCall) {
 
 // ---- Fork -----------------------------------------------------------------------------------------------------------
 
-// What a child of the workload's process finds: an exit code, 0 if all is as promised. The cpu works there, other devices say FORKED.
+// What a child of the workload's process finds: an exit code, 0 if all is as promised. The cpu works there, other
+// devices say FORKED.
 int use_device_in_child(const char* name, const Workload& work) {
   const bool works = std::string_view(name) == "cpu";
   const compute_error_code wanted = works ? compute_error_code{COMPUTE_OK} : compute_error_code{COMPUTE_ERROR_FORKED};
@@ -413,7 +430,8 @@ int use_device_in_child(const char* name, const Workload& work) {
   float values[20000] = {};
   const std::vector<float> halves(20000, 0.5f);
   const int64_t shape[] = {20000};
-  if (code_of(compute_tensor_from_host(work.device, COMPUTE_DTYPE_FLOAT32, 1, shape, halves.data(), x.out())) != wanted) return 10;
+  if (code_of(compute_tensor_from_host(work.device, COMPUTE_DTYPE_FLOAT32, 1, shape, halves.data(), x.out())) != wanted)
+    return 10;
   if (code_of(run_op("exp", nullptr, {work.x}, y.out())) != wanted) return 11;
   if (code_of(compute_tensor_read(work.x, values, sizeof values)) != wanted) return 12;
   Device again;
@@ -442,11 +460,13 @@ TEST_P(Ends, ForkBesideEveryOtherCall) {
       threads.emplace_back([&, i] {
         for (int n = i; !is_over; ++n) {
           Stream stream = make_stream(work.device);
-          work.run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)], i % 2 == 0 ? nullptr : stream.get());
+          work.run(Workload::kOps[static_cast<size_t>(n) % std::size(Workload::kOps)],
+                   i % 2 == 0 ? nullptr : stream.get());
           EXPECT_OK(compute_tensor_set_label(work.x, "a label"));
           Device again;
           EXPECT_OK(compute_device_open(device_name, again.out()));
-          EXPECT_OK(compute_stream_notify(stream, [](const compute_error*, void*) {}, nullptr));
+          EXPECT_OK(compute_stream_notify(
+              stream, [](const compute_error*, void*) {}, nullptr));
           compute_text* text = nullptr;
           EXPECT_OK(compute_config_get(nullptr, &text));
           compute_text_free(text);
@@ -692,11 +712,13 @@ ISOLATED_TEST(EndsOfCalls, SignalsAreTheProgramsOwn) {
         },
         nullptr));
     called.wait(false);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) EXPECT_EQ(sigismember(&in_callback, signal), 1) << signal;
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM})
+      EXPECT_EQ(sigismember(&in_callback, signal), 1) << signal;
     EXPECT_OK(compute_stream_synchronize(stream));
   }
   ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
-  for (int signal = 1; signal < NSIG; ++signal) EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+  for (int signal = 1; signal < NSIG; ++signal)
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
 }
 
 // Its destructor may wait for ever in the child of a fork.
@@ -721,7 +743,8 @@ ISOLATED_TEST(EndsOfCalls, EveryThreadOfTheLibraryBlocksSignals) {
     Tensor y, z;
     EXPECT_OK(run_op("exp", nullptr, {x}, y.out()));
     EXPECT_OK(run_op("exp", stream, {x}, z.out()));
-    EXPECT_OK(compute_stream_notify(stream, [](const compute_error*, void*) {}, nullptr));
+    EXPECT_OK(compute_stream_notify(
+        stream, [](const compute_error*, void*) {}, nullptr));
     EXPECT_OK(compute_stream_synchronize(stream));
     int others = 0;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -734,7 +757,8 @@ ISOLATED_TEST(EndsOfCalls, EveryThreadOfTheLibraryBlocksSignals) {
       }
       const uint64_t mask = std::strtoull(blocked.c_str(), nullptr, 16);
       for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) {
-        EXPECT_NE(mask & (uint64_t{1} << (signal - 1)), 0u) << name << ": signal " << signal << " in thread " << task.path();
+        EXPECT_NE(mask & (uint64_t{1} << (signal - 1)), 0u)
+            << name << ": signal " << signal << " in thread " << task.path();
       }
     }
     EXPECT_GT(others, 1) << name;

@@ -6,8 +6,8 @@
 //   fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]
 //
 // With --between (minimal, cpu, opencl or cuda) the test plugin `between` stands before that plugin, and has the other
-// kinds of failure, too: submissions that fail, streams that do, and a device that is lost. Without --device: cpu, minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS
-// stands for --rounds.
+// kinds of failure, too: submissions that fail, streams that do, and a device that is lost. Without --device: cpu,
+// minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS stands for --rounds.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -158,7 +158,8 @@ class Case {
     is_struck_ = true;
     const Report report = Report::take(call());
     // A graph may be several submissions, the second of which meets a device that is lost.
-    if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL) && !is_excused(report)) complain(what, report);
+    if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL) && !is_excused(report))
+      complain(what, report);
     if (armed.exchange(0) != 0 && !fails_in_the_kernel()) complain("nothing was struck", report);
     if (const uint64_t which = random_() % 4; which > 1)
       std::this_thread::sleep_for(std::chrono::microseconds(which == 2 ? 30 : 500));
@@ -195,7 +196,9 @@ class Case {
     if (report.code != code_of(kind_)) complain(what, report);
   }
   // What needs a device that is lost may say so from the moment on when it is.
-  bool is_excused(const Report& report) const { return loses_the_device() && is_struck_ && report.code == COMPUTE_ERROR_CONTEXT_LOST; }
+  bool is_excused(const Report& report) const {
+    return loses_the_device() && is_struck_ && report.code == COMPUTE_ERROR_CONTEXT_LOST;
+  }
   void succeeds(compute_error* error, const char* what) {
     if (error == nullptr) return;
     const Report report = Report::take(error);
@@ -257,7 +260,8 @@ class Case {
     succeeds(compute_device_synchronize(device()), "device_synchronize when the failure is known");
   }
 
-  // Everything on the device says that it is lost, whatever it has to do with the failed work; the other device goes on.
+  // Everything on the device says that it is lost, whatever it has to do with the failed work; the other device goes
+  // on.
   void finish_lost(bool must_be_named) {
     std::vector<float> values(count());
     const int64_t shape[] = {static_cast<int64_t>(count())};
@@ -275,14 +279,16 @@ class Case {
     Stream fresh;
     is_lost(compute_stream_create(device(), nullptr, fresh.out()), "stream_create");
     is_lost(run_op("negative", nullptr, {world.values}, z.out()), "op on the default stream");
-    is_lost(compute_tensor_from_host(device(), COMPUTE_DTYPE_FLOAT32, 1, shape, world.as_read.data(), z.out()), "from_host");
+    is_lost(compute_tensor_from_host(device(), COMPUTE_DTYPE_FLOAT32, 1, shape, world.as_read.data(), z.out()),
+            "from_host");
     is_lost(compute_device_synchronize(device()), "device_synchronize");
     int32_t health = -1;
     succeeds(compute_device_health(device(), &health), "health");
     if (health != COMPUTE_HEALTH_CONTEXT_LOST) wrong_ += "  health is " + std::to_string(health) + "\n";
     z = make_tensor(world.elsewhere, world.as_read);
     Tensor there;
-    if (compute_error* error = run_op("negative", nullptr, {z}, there.out())) complain("op on the other device", Report::take(error));
+    if (compute_error* error = run_op("negative", nullptr, {z}, there.out()))
+      complain("op on the other device", Report::take(error));
     if (there.get() == nullptr || read<float>(there) != world.negated) wrong_ += "  the other device: other values\n";
   }
 
@@ -574,7 +580,8 @@ struct Way {
   const char* name;
   void (*look)(Case&);
   bool queues_the_fault = false;
-  // Asks the stream itself, which knows what it lost when its device is lost. What is refused by such a device says so alone.
+  // Asks the stream itself, which knows what it lost when its device is lost. What is refused by such a device says so
+  // alone.
   bool asks_the_stream = false;
 };
 
@@ -634,7 +641,8 @@ int64_t run_cell(const World& world, const Way& way, Kind kind, int first_round,
   return wrong;
 }
 
-// A device is lost for good, and `cpu` cannot be opened again: so each run has a process of its own there, and a few share one elsewhere.
+// A device is lost for good, and `cpu` cannot be opened again: so each run has a process of its own there, and a few
+// share one elsewhere.
 int64_t run_lost_cell(const std::string& name, const Way& way, int rounds) {
   const int in_one_process = name == "cpu" ? 1 : 50;
   int64_t wrong = 0;
@@ -713,7 +721,8 @@ bool parse(int argc, char** argv, Options* options) {
     if (flag == "--rounds") options->rounds = std::atoi(argv[i + 1]);
     if (flag == "--between") options->between = argv[i + 1];
     if (flag == "--kind") options->kind = argv[i + 1];
-    if (flag != "--device" && flag != "--way" && flag != "--rounds" && flag != "--between" && flag != "--kind") return false;
+    if (flag != "--device" && flag != "--way" && flag != "--rounds" && flag != "--between" && flag != "--kind")
+      return false;
   }
   return argc % 2 == 1 && options->rounds > 0;
 }
@@ -721,7 +730,8 @@ bool parse(int argc, char** argv, Options* options) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]\n");
+    std::fprintf(stderr,
+                 "usage: fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]\n");
     return 2;
   }
   use_plugins({"minimal"});

@@ -204,7 +204,8 @@ TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
     const compute_op* op = nullptr;
     ASSERT_OK(compute_op_find("square", 0, &op));
     const int64_t shape[] = {5};
-    compute_tensor_spec spec = {sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
+    compute_tensor_spec spec = {
+        sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
     int32_t support = -1;
     int64_t workspace = -1;
     compute_text* reason = nullptr;
@@ -243,7 +244,8 @@ TEST_P(Fallbacks, AreWhatTheSettingSays) {
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", setting.substr(setting.find('=') + 1).c_str()));
     ASSERT_OK(compute_log_set_callback(
         [](int32_t, const char* category, const char* text, void*) {
-          warnings += std::string(category) == "place" && std::string(text).find("square runs on cpu") != std::string::npos;
+          warnings +=
+              std::string(category) == "place" && std::string(text).find("square runs on cpu") != std::string::npos;
         },
         nullptr));
     const Tensor x = make_full(faulty.device, {3}, 3.0f);
@@ -264,8 +266,10 @@ TEST_P(Fallbacks, AreWhatTheSettingSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, Fallbacks,
-                         testing::Values(Fallback{"COMPUTE_FALLBACK=strict", false, 0}, Fallback{"COMPUTE_FALLBACK=error", false, 0},
-                                         Fallback{"COMPUTE_FALLBACK=warn", true, 1}, Fallback{"COMPUTE_FALLBACK=allow", true, 0},
+                         testing::Values(Fallback{"COMPUTE_FALLBACK=strict", false, 0},
+                                         Fallback{"COMPUTE_FALLBACK=error", false, 0},
+                                         Fallback{"COMPUTE_FALLBACK=warn", true, 1},
+                                         Fallback{"COMPUTE_FALLBACK=allow", true, 0},
                                          Fallback{"COMPUTE_FALLBACK=break", true, 1}),
                          [](const auto& row) { return std::string(row.param.setting).substr(17); });
 #endif
@@ -504,7 +508,8 @@ ISOLATED_TEST(Faults, PlansThatCannotBeCapturedSaySo) {
 
 class Recycled : public testing::TestWithParam<const char*> {};
 
-// An untracked stream waits for work that fails, and goes without having done anything. The next stream may be made of its record.
+// An untracked stream waits for work that fails, and goes without having done anything. The next stream may be made of
+// its record.
 TEST_P(Recycled, AStreamInheritsNothing) {
   const Outcome outcome = run_in_child([] {
     use_plugins({"minimal"});

@@ -64,7 +64,8 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { g
 namespace robustness {
 namespace {
 
-// Makes the first, second, … allocation of `call` fail until it needs no more, or each `step`-th. Returns how many failures it took.
+// Makes the first, second, … allocation of `call` fail until it needs no more, or each `step`-th. Returns how many
+// failures it took.
 template <class F>
 int64_t fail_each_allocation(F&& call, int64_t step = 1) {
   for (int64_t n = 0;; n += step) {
@@ -98,7 +99,8 @@ void fail_without_trace(const char* what, compute_device* device, F&& call) {
   const int64_t used_before = used(), live_before = live_allocations.load();
   const int64_t failures = fail_each_allocation(call);
   EXPECT_EQ(used(), used_before) << what;
-  EXPECT_LE(live_allocations.load() - live_before, 2 + failures / 4) << what << ", which failed " << failures << " times";
+  EXPECT_LE(live_allocations.load() - live_before, 2 + failures / 4)
+      << what << ", which failed " << failures << " times";
 }
 
 // As run_op, but without allocating anything itself.
@@ -179,12 +181,12 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
     fail_each_allocation([&] {
       Tensor outer, inner;
       const auto count = [](void*, void* user_data) { ++*static_cast<int*>(user_data); };
-      compute_error* error =
-          compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped, COMPUTE_WRAP_EXPOSED, count, &deleted, outer.out());
+      compute_error* error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped,
+                                                      COMPUTE_WRAP_EXPOSED, count, &deleted, outer.out());
       if (error != nullptr) return error;
       ++successes;
-      error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 5, rows, nullptr, wrapped + 1, COMPUTE_WRAP_EXPOSED, count, &deleted,
-                                       inner.out());
+      error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 5, rows, nullptr, wrapped + 1, COMPUTE_WRAP_EXPOSED,
+                                       count, &deleted, inner.out());
       successes += error == nullptr ? 1 : 0;
       return error;
     });
@@ -235,7 +237,8 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
         use_plugins({"minimal"});
         const Device device = open(GetParam());
         const Stream stream = make_stream(device);
-        const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3}), square = make_full<float>(device, {3, 3}, 2);
+        const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3}),
+                     square = make_full<float>(device, {3, 3}, 2);
         const Tensor result = make_full<float>(device, {2, 3}, 0);
         const Tensor indices = make_tensor<int32_t>(device, {1, 0});
         const int64_t shape[] = {2, 3}, zero[] = {0, 0}, one[] = {1, 1};
@@ -259,7 +262,8 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
         in_turn("map", [&] {
           void* data = nullptr;
           int32_t is_copy = 0;
-          compute_error* error = compute_tensor_map(result, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE, &data, &is_copy);
+          compute_error* error =
+              compute_tensor_map(result, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE, &data, &is_copy);
           return error != nullptr ? error : compute_tensor_unmap(result, data);
         });
         in_turn("slice", [&] {
@@ -291,7 +295,8 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
           if (compute_error* error = compute_op_find("exp", 0, &op)) return error;
           compute_tensor *input = x, *given = nullptr;
           Plan plan;
-          if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out())) return error;
+          if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out()))
+            return error;
           Tensor y;
           return compute_plan_run(plan, stream, nullptr, 0, &input, 1, y.out(), 1);
         });
@@ -327,8 +332,8 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }
 
-// Opening a device reads configuration, folders, plugins and tables, and tries plugins in a process of their own: it must come back to a state
-// in which it can be tried again.
+// Opening a device reads configuration, folders, plugins and tables, and tries plugins in a process of their own: it
+// must come back to a state in which it can be tried again.
 void open_with_failing_allocations(const char* variable, const std::string& place, bool knows_verdict) {
   namespace fs = std::filesystem;
   std::string scratch = fs::temp_directory_path() / "compute_host_memory_XXXXXX";
@@ -378,7 +383,9 @@ TEST(HostMemory, OpeningADeviceThatWasTriedBeforeMayFail) {
   open_with_failing_allocations("COMPUTE_PLUGIN_FILES", plugin_folder("minimal") + "/compute_plugin_minimal.so", true);
 }
 
-TEST(HostMemory, FindingAPluginInAFolderMayFail) { open_with_failing_allocations("COMPUTE_PLUGIN_PATH", plugin_folder("minimal"), true); }
+TEST(HostMemory, FindingAPluginInAFolderMayFail) {
+  open_with_failing_allocations("COMPUTE_PLUGIN_PATH", plugin_folder("minimal"), true);
+}
 
 }  // namespace
 }  // namespace robustness

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes, strides and offsets at the ends of their types, by every way in which a program gives them. Each call succeeds or is refused; no
-// sum or product on the way leaves its type, which the sanitizers see; and what succeeds reads the elements that it names.
+// Shapes, strides and offsets at the ends of their types, by every way in which a program gives them. Each call
+// succeeds or is refused; no sum or product on the way leaves its type, which the sanitizers see; and what succeeds
+// reads the elements that it names.
 #include <random>
 
 #include "robustness.hpp"
@@ -34,15 +35,28 @@ class Hostile {
   uint64_t pick(uint64_t below) { return random_() % below; }
 
   int64_t extreme() {
-    static constexpr int64_t kValues[] = {0, -1, INT64_MAX, INT64_MIN, INT64_MAX / 2, INT64_MIN / 2, int64_t{1} << 62, int64_t{1} << 61,
-                                          INT32_MAX, INT32_MIN, int64_t{1} << 32, int64_t{1} << 31, INT64_MAX / 4, INT64_MAX - 1};
+    static constexpr int64_t kValues[] = {0,
+                                          -1,
+                                          INT64_MAX,
+                                          INT64_MIN,
+                                          INT64_MAX / 2,
+                                          INT64_MIN / 2,
+                                          int64_t{1} << 62,
+                                          int64_t{1} << 61,
+                                          INT32_MAX,
+                                          INT32_MIN,
+                                          int64_t{1} << 32,
+                                          int64_t{1} << 31,
+                                          INT64_MAX / 4,
+                                          INT64_MAX - 1};
     return kValues[pick(std::size(kValues))];
   }
 
   Tensor wrap(int32_t rank) {
     Tensor tensor;
-    compute_error_free(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, rank, shape_, strides_, memory_.data() + kMemory / 2, COMPUTE_WRAP_EXPOSED,
-                                                nullptr, nullptr, tensor.out()));
+    compute_error_free(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, rank, shape_, strides_,
+                                                memory_.data() + kMemory / 2, COMPUTE_WRAP_EXPOSED, nullptr, nullptr,
+                                                tensor.out()));
     return tensor;
   }
 
@@ -79,7 +93,8 @@ class Hostile {
         error = compute_tensor_broadcast(tensor, rank + 1, a, view.out());
         break;
       case 3:
-        error = compute_tensor_view(tensor, COMPUTE_DTYPE_FLOAT32, 2, a, b, pick(2) == 0 ? extreme() & ~int64_t{3} : 0, view.out());
+        error = compute_tensor_view(tensor, COMPUTE_DTYPE_FLOAT32, 2, a, b, pick(2) == 0 ? extreme() & ~int64_t{3} : 0,
+                                    view.out());
         break;
       default:
         error = compute_tensor_expand(tensor, static_cast<int32_t>(pick(3)), view.out());

@@ -77,7 +77,8 @@ TEST(Killed, StartsLeaveACacheThatTheNextOneUses) {
   }
   // what was kept by the last start is whole: it is a verdict or a program, or a file whose writer died
   int64_t verdicts = 0;
-  for (const auto& entry : fs::directory_iterator(cache / "compute/probe")) verdicts += entry.path().extension().empty();
+  for (const auto& entry : fs::directory_iterator(cache / "compute/probe"))
+    verdicts += entry.path().extension().empty();
   EXPECT_GT(verdicts, 0);
   fs::remove_all(cache);
 }

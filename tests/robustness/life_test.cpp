@@ -189,7 +189,8 @@ TEST(Life, ShutdownClosesLostDevicesToo) {
     EXPECT_OK(compute_device_get_statistics(device, &statistics));
   });
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
-  const size_t of_device = outcome.output.find("entering plugin faulty: close of faulty0"), of_plugin = outcome.output.find("entering plugin faulty: close\n");
+  const size_t of_device = outcome.output.find("entering plugin faulty: close of faulty0"),
+               of_plugin = outcome.output.find("entering plugin faulty: close\n");
   EXPECT_NE(of_device, std::string::npos) << outcome.output;
   EXPECT_NE(of_plugin, std::string::npos) << outcome.output;
   EXPECT_LT(of_device, of_plugin) << outcome.output;
@@ -361,7 +362,8 @@ ISOLATED_TEST(Life, DevicesOpenedInTheChildWork) {
   use_plugins({"minimal"});
   const Device device = open("minimal0");
   const Tensor x = make_full(device, {3}, 2.0f);
-  EXPECT_EQ(read<float>(x)[0], 2);  // nothing is in flight: a lock that another thread holds would stay locked in the child
+  EXPECT_EQ(read<float>(x)[0],
+            2);  // nothing is in flight: a lock that another thread holds would stay locked in the child
   expect_in_fork([] {
     const Device other = open("minimal1");
     const Tensor y = make_full(other, {3}, 3.0f);

@@ -194,34 +194,34 @@ TEST_P(RejectedPlugins, SayWhyAndHideNobody) {
 
 INSTANTIATE_TEST_SUITE_P(
     Loader, RejectedPlugins,
-    testing::Values(Rejection{"NoManifest", "manifest=null", {"NULL"}},
-                    Rejection{"ManifestOfSizeZero", "manifest=zero", {"struct_size 0"}},
-                    Rejection{"ManifestOfAnotherType", "manifest=type", {"struct_type"}},
-                    Rejection{"NewerInterface", "manifest=interface:7", {"7", "1"}},
-                    Rejection{"AnotherDraft", "manifest=draft:99", {"draft", "99"}},
-                    Rejection{"NameWithADigit", "manifest=name:faulty9", {"faulty9"}},
-                    Rejection{"NameOfNothing", "manifest=name:", {"name"}},
-                    Rejection{"NameWithBlanks", "manifest=name:fau lty", {"fau lty"}},
-                    Rejection{"NameOfSelectors", "manifest=name:auto", {"auto", "a word of selectors"}},
-                    Rejection{"NameOfOurs", "manifest=name:OpenCL", {"opencl", "COMPUTE_PLUGIN_FILES"}},
-                    Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not skip"}},
-                    Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not skip"}},
-                    Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
-                    Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
-                    Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
-                    Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
-                    Rejection{"DeviceOfSizeZero", "devices=zero", {"struct_size 0"}},
-                    Rejection{"TextWithoutData", "devices=text", {"description", "NULL"}},
-                    Rejection{"AnotherSanitizer", "manifest=sanitizer:memory", {"memory"}},
-                    Rejection{"QueryThrows", "query=throw", {"throws in query"}},
-                    Rejection{"OpenFails", "open=error:INTERNAL", {"open fails as asked"}},
-                    Rejection{"OpenThrows", "open=throw", {"throws in open"}},
-                    Rejection{"OpenLies", "open=lie", {"table"}}, Rejection{"NoTable", "table=null", {"table"}},
-                    Rejection{"TableOfSizeZero", "table=zero", {"enumerate"}},
-                    Rejection{"TableWithoutDeviceOpen", "table=small", {"device_open"}},
-                    Rejection{"TableWithoutEnumerate", "table=without:enumerate", {"enumerate"}},
-                    Rejection{"EnumerateFails", "enumerate=error:INTERNAL", {"enumerate fails as asked"}},
-                    Rejection{"EnumerateThrows", "enumerate=throw", {"throws in enumerate"}}),
+    testing::Values(
+        Rejection{"NoManifest", "manifest=null", {"NULL"}},
+        Rejection{"ManifestOfSizeZero", "manifest=zero", {"struct_size 0"}},
+        Rejection{"ManifestOfAnotherType", "manifest=type", {"struct_type"}},
+        Rejection{"NewerInterface", "manifest=interface:7", {"7", "1"}},
+        Rejection{"AnotherDraft", "manifest=draft:99", {"draft", "99"}},
+        Rejection{"NameWithADigit", "manifest=name:faulty9", {"faulty9"}},
+        Rejection{"NameOfNothing", "manifest=name:", {"name"}},
+        Rejection{"NameWithBlanks", "manifest=name:fau lty", {"fau lty"}},
+        Rejection{"NameOfSelectors", "manifest=name:auto", {"auto", "a word of selectors"}},
+        Rejection{"NameOfOurs", "manifest=name:OpenCL", {"opencl", "COMPUTE_PLUGIN_FILES"}},
+        Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not skip"}},
+        Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not skip"}},
+        Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
+        Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
+        Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
+        Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
+        Rejection{"DeviceOfSizeZero", "devices=zero", {"struct_size 0"}},
+        Rejection{"TextWithoutData", "devices=text", {"description", "NULL"}},
+        Rejection{"AnotherSanitizer", "manifest=sanitizer:memory", {"memory"}},
+        Rejection{"QueryThrows", "query=throw", {"throws in query"}},
+        Rejection{"OpenFails", "open=error:INTERNAL", {"open fails as asked"}},
+        Rejection{"OpenThrows", "open=throw", {"throws in open"}}, Rejection{"OpenLies", "open=lie", {"table"}},
+        Rejection{"NoTable", "table=null", {"table"}}, Rejection{"TableOfSizeZero", "table=zero", {"enumerate"}},
+        Rejection{"TableWithoutDeviceOpen", "table=small", {"device_open"}},
+        Rejection{"TableWithoutEnumerate", "table=without:enumerate", {"enumerate"}},
+        Rejection{"EnumerateFails", "enumerate=error:INTERNAL", {"enumerate fails as asked"}},
+        Rejection{"EnumerateThrows", "enumerate=throw", {"throws in enumerate"}}),
     [](const auto& info) { return info.param.name; });
 
 ISOLATED_TEST(Loader, StructsOfOtherSizesAreAccepted) {
@@ -281,31 +281,32 @@ TEST_P(UselessDevices, FailToOpenAndSayWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Loader, UselessDevices,
-    testing::Values(Rejection{"OpenFails", "device_open=error:DEVICE_LOST", {"device_open fails as asked"}},
-                    Rejection{"OpenThrows", "device_open=throw", {"throws in device_open"}},
-                    Rejection{"OpenLies", "device_open=lie", {"faulty0", "table"}},
-                    Rejection{"NoTable", "device_table=null", {"faulty0", "table"}},
-                    Rejection{"OldTable", "device_table=small", {"faulty0", "op_run"}},
-                    Rejection{"EmptyTable", "device_table=zero", {"faulty0"}},
-                    Rejection{"NoAllocation", "device_table=without:memory_allocate", {"faulty0", "memory_allocate"}},
-                    Rejection{"NoFill", "device_table=without:fill", {"faulty0", "fill"}},
-                    Rejection{"NoSync", "device_table=without:stream_sync", {"faulty0", "stream_sync"}},
-                    Rejection{"NoQuery", "device_table=without:op_query", {"faulty0", "op_query"}},
-                    Rejection{"NoCaps", "caps=null", {"faulty0", "caps", "NULL"}},
-                    Rejection{"OldCaps", "caps=small", {"faulty0", "caps", "struct_size"}},
-                    Rejection{"CapsNotUnderstood", "caps=next", {"faulty0", "caps", "0x8000004d"}},
-                    Rejection{"FlagsNotUnderstood", "caps=flags:65536", {"faulty0", "caps", "0x10000"}},
-                    Rejection{"HeapNotUnderstood", "caps=heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
-                    Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
-                    Rejection{"HeapFlagsNotUnderstood", "caps=heap_flags:131072", {"faulty0", "caps", "heap", "0x20000"}},
-                    Rejection{"HeapOfSizeZero", "caps=heap_zero", {"faulty0", "caps", "heap", "struct_size 0"}},
-                    Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "gave 0"}},
-                    Rejection{"NoHeaps", "caps=no_heaps", {"faulty0", "heap"}},
-                    Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}},
-                    Rejection{"SmallAlignment", "caps=base_alignment", {"faulty0", "aligns allocations to 16 bytes", "64"}}),
+    testing::Values(
+        Rejection{"OpenFails", "device_open=error:DEVICE_LOST", {"device_open fails as asked"}},
+        Rejection{"OpenThrows", "device_open=throw", {"throws in device_open"}},
+        Rejection{"OpenLies", "device_open=lie", {"faulty0", "table"}},
+        Rejection{"NoTable", "device_table=null", {"faulty0", "table"}},
+        Rejection{"OldTable", "device_table=small", {"faulty0", "op_run"}},
+        Rejection{"EmptyTable", "device_table=zero", {"faulty0"}},
+        Rejection{"NoAllocation", "device_table=without:memory_allocate", {"faulty0", "memory_allocate"}},
+        Rejection{"NoFill", "device_table=without:fill", {"faulty0", "fill"}},
+        Rejection{"NoSync", "device_table=without:stream_sync", {"faulty0", "stream_sync"}},
+        Rejection{"NoQuery", "device_table=without:op_query", {"faulty0", "op_query"}},
+        Rejection{"NoCaps", "caps=null", {"faulty0", "caps", "NULL"}},
+        Rejection{"OldCaps", "caps=small", {"faulty0", "caps", "struct_size"}},
+        Rejection{"CapsNotUnderstood", "caps=next", {"faulty0", "caps", "0x8000004d"}},
+        Rejection{"FlagsNotUnderstood", "caps=flags:65536", {"faulty0", "caps", "0x10000"}},
+        Rejection{"HeapNotUnderstood", "caps=heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
+        Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
+        Rejection{"HeapFlagsNotUnderstood", "caps=heap_flags:131072", {"faulty0", "caps", "heap", "0x20000"}},
+        Rejection{"HeapOfSizeZero", "caps=heap_zero", {"faulty0", "caps", "heap", "struct_size 0"}},
+        Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "gave 0"}},
+        Rejection{"NoHeaps", "caps=no_heaps", {"faulty0", "heap"}},
+        Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}},
+        Rejection{"SmallAlignment", "caps=base_alignment", {"faulty0", "aligns allocations to 16 bytes", "64"}}),
     [](const auto& info) { return info.param.name; });
 
-// ---- Files that are not wanted ---------------------------------------------------------------------------------------
+// ---- Files that are not wanted --------------------------------------------------------------------------------------
 
 ISOLATED_TEST(Loader, FilesThatTheSelectorCannotMatchAreNotOpened) {
   setenv("COMPUTE_PROBE", "0", 1);
@@ -321,7 +322,8 @@ ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
   setenv("COMPUTE_PROBE", "0", 1);
   const TemporaryFolder folder;
   const std::string library = plugin_folder("faulty") + "/compute_plugin_faulty.so";
-  folder.write("faulty.json", "{\"name\": \"faulty\", \"library\": \"" + library + "\", \"devices\": [\"accelerator\", \"cpu\"]}");
+  folder.write("faulty.json",
+               "{\"name\": \"faulty\", \"library\": \"" + library + "\", \"devices\": [\"accelerator\", \"cpu\"]}");
   setenv("COMPUTE_PLUGIN_PATH", folder.path().c_str(), 1);
   Device device;
   set_faults("load=exit:42");
@@ -330,7 +332,7 @@ ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
   EXPECT_TRUE(has(device_names(), "faulty0"));  // it is there for whoever asks
 }
 
-// ---- What manifests declare ------------------------------------------------------------------------------------------
+// ---- What manifests declare -----------------------------------------------------------------------------------------
 
 std::string setting_of(const char* name) {
   compute_text* text = nullptr;
@@ -348,10 +350,12 @@ void declare_mode(const TemporaryFolder& folder) {
 ISOLATED_TEST(Loader, SettingsThatAManifestDeclaresAreSettings) {
   const TemporaryFolder folder, config;
   declare_mode(folder);
-  setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmode = \"exact\"\nwithout = \"pinned\"\n").c_str(), 1);
+  setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmode = \"exact\"\nwithout = \"pinned\"\n").c_str(),
+         1);
   setenv("COMPUTE_MINIMAL_MODES", "fast", 1);
   static std::string lines;
-  ASSERT_OK(compute_log_set_callback([](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+  ASSERT_OK(compute_log_set_callback(
+      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
   EXPECT_EQ(setting_of("COMPUTE_MINIMAL_MODE"), "exact\t" + (config.path() / "config.toml").string() + ":2");
   EXPECT_NE(setting_of(nullptr).find("COMPUTE_MINIMAL_MODE\texact\t"), std::string::npos);
   char program[] = "program", flag[] = "--compute-minimal-mode=fast";
@@ -363,7 +367,10 @@ ISOLATED_TEST(Loader, SettingsThatAManifestDeclaresAreSettings) {
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MODE", "slow"), COMPUTE_ERROR_INVALID_ARGUMENT, "fast, exact");
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MUDE", "fast"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE");
   const Device device = open("minimal0");
-  EXPECT_NE(lines.find("\"COMPUTE_MINIMAL_MODES\" in the environment is no setting; did you mean COMPUTE_MINIMAL_MODE?"), std::string::npos) << lines;
+  EXPECT_NE(
+      lines.find("\"COMPUTE_MINIMAL_MODES\" in the environment is no setting; did you mean COMPUTE_MINIMAL_MODE?"),
+      std::string::npos)
+      << lines;
 }
 
 ISOLATED_TEST(Loader, AFaultyValueOfADeclaredSettingIsNamed) {
@@ -371,8 +378,10 @@ ISOLATED_TEST(Loader, AFaultyValueOfADeclaredSettingIsNamed) {
   declare_mode(folder);
   setenv("COMPUTE_MINIMAL_MODE", "slow", 1);
   Device device;
-  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE", "slow");
-  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE", "slow");
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE",
+               "slow");
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_MINIMAL_MODE",
+               "slow");
 }
 
 ISOLATED_TEST(Loader, KeysThatNobodyDeclaresAreRefused) {
@@ -380,14 +389,16 @@ ISOLATED_TEST(Loader, KeysThatNobodyDeclaresAreRefused) {
   declare_mode(folder);
   setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmodus = \"exact\"\n").c_str(), 1);
   compute_text* text = nullptr;
-  EXPECT_FAILS(compute_config_get(nullptr, &text), COMPUTE_ERROR_INVALID_ARGUMENT, "config.toml:2", "minimal.modus", "minimal.mode");
+  EXPECT_FAILS(compute_config_get(nullptr, &text), COMPUTE_ERROR_INVALID_ARGUMENT, "config.toml:2", "minimal.modus",
+               "minimal.mode");
 }
 
 // Names are known by the manifests that are installed, also where files take the place of all folders.
 ISOLATED_TEST(Loader, NamesOfPluginsThatAreNotLookedAtAreKnown) {
   setenv("COMPUTE_PLUGIN_FILES", minimal_library().c_str(), 1);
   Device device;
-  EXPECT_FAILS(compute_device_open("opencl0:1", device.out()), COMPUTE_ERROR_NOT_FOUND, "opencl", "no such plugin was found");
+  EXPECT_FAILS(compute_device_open("opencl0:1", device.out()), COMPUTE_ERROR_NOT_FOUND, "opencl",
+               "no such plugin was found");
   EXPECT_FAILS(compute_device_open("cuda0", device.out()), COMPUTE_ERROR_NOT_FOUND, "cuda", "no such plugin was found");
   EXPECT_OK(compute_device_open("cuda0,minimal0", device.out()));
   EXPECT_STREQ(compute_device_name(device), "minimal0");
@@ -396,11 +407,13 @@ ISOLATED_TEST(Loader, NamesOfPluginsThatAreNotLookedAtAreKnown) {
 
 ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
   const TemporaryFolder folder;
-  const std::string file = folder.write("compute_plugin_faulty.so", contents_of(plugin_folder("faulty") + "/compute_plugin_faulty.so"));
+  const std::string file =
+      folder.write("compute_plugin_faulty.so", contents_of(plugin_folder("faulty") + "/compute_plugin_faulty.so"));
   chmod(file.c_str(), 0777);
   use_folder(folder);
   set_faults("load=exit:42");
-  expect_rejected({"compute_plugin_faulty.so", "everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same"});
+  expect_rejected(
+      {"compute_plugin_faulty.so", "everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same"});
 }
 
 // The way of a link says what is opened as much as the file does.
@@ -439,7 +452,8 @@ ISOLATED_TEST(Loader, HeapsThatLieAreFoundWhereThePluginIsChecked) {
   EXPECT_EQ(read<float>(make_full(open("minimal0"), {4}, 2.0f)), std::vector<float>(4, 2.0f));
   Device device;
   set_faults("caps=heap_flags:2");
-  EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "heap 0", "HOST_VISIBLE");
+  EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "heap 0",
+               "HOST_VISIBLE");
 }
 
 // Whatever the first device of a list does, the next one is tried, with a warning.
@@ -500,7 +514,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Rejection{"LoadExits", "load=exit:0", {"crashed in its probe: exit status 0 in dlopen"}},
                     Rejection{"LoadExitsWith3", "load=exit:3", {"exit status 3 in dlopen"}},
                     // A sanitizer ends the process before the exception has left dlopen.
-                    Rejection{"LoadThrows", "load=throw",
+                    Rejection{"LoadThrows",
+                              "load=throw",
                               {kSanitizer ? "crashed in its probe: SIGABRT in dlopen"
                                           : "crashed in its probe: SIGABRT in dlopen, which threw an exception"}},
                     Rejection{"LoadHangs", "load=hang:60000", {"hung in its probe for 1 s in dlopen"}},
@@ -559,7 +574,8 @@ TEST(Loader, AVerdictHoldsUntilThePluginChanges) {
 TEST(Loader, AFileWithAColonInItsPathIsTried) {
   const TemporaryFolder folder, cache;
   std::filesystem::create_directory(folder.path() / "a:b");
-  std::filesystem::copy_file(plugin_folder("faulty") + "/compute_plugin_faulty.so", folder.path() / "a:b/compute_plugin_faulty.so");
+  std::filesystem::copy_file(plugin_folder("faulty") + "/compute_plugin_faulty.so",
+                             folder.path() / "a:b/compute_plugin_faulty.so");
   const Outcome outcome = run_in_child([&] {
     use_verdicts_in(cache);
     setenv("COMPUTE_PLUGIN_PATH", ((folder.path() / "a\\:b").string() + ":" + plugin_folder("minimal")).c_str(), 1);
@@ -573,7 +589,8 @@ TEST(Loader, AFileWithAColonInItsPathIsTried) {
 TEST(Loader, AlwaysTriesAfresh) {
   const TemporaryFolder folder, cache;
   install(folder, "faulty");
-  EXPECT_TRUE(list_with(folder, cache, "", "1").exited(0));  // passed; it is called otherwise than its file, which is no crash
+  EXPECT_TRUE(
+      list_with(folder, cache, "", "1").exited(0));  // passed; it is called otherwise than its file, which is no crash
   const Outcome doctor = list_with(folder, cache, "load=crash", "always");
   EXPECT_TRUE(doctor.exited(0) && says(doctor, "SIGSEGV in dlopen")) << doctor.output;
   const Outcome later = list_with(folder, cache, "load=crash", "1");  // what it found holds
@@ -593,7 +610,8 @@ TEST(Loader, AVerdictIsBelievedOnlyWhereNobodyElseMayHaveWrittenIt) {
   EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "trying "));
   const auto is_tried_again = [&](const char* what) {
     const Outcome outcome = list_with(folder, cache, "", "1");
-    EXPECT_TRUE(outcome.exited(0) && says(outcome, "trying ") && says(outcome, "minimal1")) << what << "\n" << outcome.output;
+    EXPECT_TRUE(outcome.exited(0) && says(outcome, "trying ") && says(outcome, "minimal1")) << what << "\n"
+                                                                                            << outcome.output;
   };
   chmod(file.c_str(), 0666);
   is_tried_again("writable by others");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages show of what they were given: UTF-8 on one line, of bearable length, and the names that the caller used.
+// What messages show of what they were given: UTF-8 on one line, of bearable length, and the names that the caller
+// used.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +21,11 @@ bool is_clean(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = [&](size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
     const unsigned first = byte(0);
-    const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+    const size_t size = first < 0x80                    ? 1
+                        : first >= 0xC2 && first < 0xE0 ? 2
+                        : first >= 0xE0 && first < 0xF0 ? 3
+                        : first >= 0xF0 && first < 0xF5 ? 4
+                                                        : 0;
     if (size == 0 || (size == 1 && (first == 0x7F || (first < 0x20 && first != '\n')))) return false;
     for (size_t k = 1; k < size; ++k) {
       if ((byte(k) & 0xC0) != 0x80) return false;
@@ -35,12 +40,20 @@ bool is_clean(std::string_view text) {
 }
 
 std::vector<std::string> hostile_texts() {
-  std::vector<std::string> texts = {"\xff\xfe",         "a\xc3",
-                                    "\xc0\xaf",         "\xed\xa0\x80",
-                                    "x\xf4\x90\x80\x80", "two\nlines",
-                                    "\x1b[31mred\a\b",  "a\rb\tc\x7f",
-                                    "\xc2\x9b" "31m",   "\xe2\x80\xae" "turned",
-                                    "gr\xc3\xb6\xc3\x9f" "e\xff"};
+  std::vector<std::string> texts = {"\xff\xfe",
+                                    "a\xc3",
+                                    "\xc0\xaf",
+                                    "\xed\xa0\x80",
+                                    "x\xf4\x90\x80\x80",
+                                    "two\nlines",
+                                    "\x1b[31mred\a\b",
+                                    "a\rb\tc\x7f",
+                                    "\xc2\x9b"
+                                    "31m",
+                                    "\xe2\x80\xae"
+                                    "turned",
+                                    "gr\xc3\xb6\xc3\x9f"
+                                    "e\xff"};
   texts.push_back(std::string(100000, 'x'));
   std::string wide;
   for (int i = 0; i < 30000; ++i) wide += "\xe2\x82\xac";
@@ -88,8 +101,10 @@ ISOLATED_TEST(Messages, ShowHostileTextsAsCleanLines) {
     int32_t argument_count = 2;
     expect_clean(compute_config_arguments(&argument_count, arguments), "compute_config_arguments", text);
     Expression expression;
-    expect_clean(compute_expression_parse(("a + " + text).c_str(), nullptr, 0, nullptr, 0, expression.out()), "an expression", text);
-    expect_clean(compute_expression_parse((text + "(1)").c_str(), nullptr, 0, nullptr, 0, expression.out()), "a function", text);
+    expect_clean(compute_expression_parse(("a + " + text).c_str(), nullptr, 0, nullptr, 0, expression.out()),
+                 "an expression", text);
+    expect_clean(compute_expression_parse((text + "(1)").c_str(), nullptr, 0, nullptr, 0, expression.out()),
+                 "a function", text);
     const std::string broken_name = "1" + text;
     const char* names[] = {broken_name.c_str()};
     expect_clean(compute_expression_parse("1", names, 1, nullptr, 0, expression.out()), "an operand's name", text);
@@ -109,7 +124,10 @@ ISOLATED_TEST(Messages, EscapeReplaceAndShorten) {
   const auto find = [&](const std::string& name) { return message_of(compute_op_find(name.c_str(), 0, &op)); };
   EXPECT_EQ(find("a\nb\t\x1b[0m\x7f"), "no op is called \"a\\nb\\t\\x1b[0m\\x7f\"");
   EXPECT_EQ(find("\xe2\x80\xae!!!!!!\xc2\x85"), "no op is called \"\\u202e!!!!!!\\u0085\"");
-  EXPECT_EQ(find("gr\xc3\xb6\xc3\x9f" "e_\xff\xc3"), "no op is called \"gr\xc3\xb6\xc3\x9f" "e_\xef\xbf\xbd\xef\xbf\xbd\"");
+  EXPECT_EQ(find("gr\xc3\xb6\xc3\x9f"
+                 "e_\xff\xc3"),
+            "no op is called \"gr\xc3\xb6\xc3\x9f"
+            "e_\xef\xbf\xbd\xef\xbf\xbd\"");
   EXPECT_EQ(find(std::string(200, '!')), "no op is called \"" + std::string(200, '!') + "\"");
   EXPECT_EQ(find(std::string(201, '!')), "no op is called \"" + std::string(200, '!') + "\xe2\x80\xa6 (201 bytes)\"");
   std::string euros, shown;
@@ -129,12 +147,18 @@ void expect_caret_under(const std::string& message, const std::string& line, siz
 ISOLATED_TEST(Messages, PutTheCaretUnderWhatIsShown) {
   Device device;
   Expression expression;
-  const auto open_message = [&](const std::string& text) { return message_of(compute_device_open(text.c_str(), device.out())); };
+  const auto open_message = [&](const std::string& text) {
+    return message_of(compute_device_open(text.c_str(), device.out()));
+  };
   const auto parse_message = [&](const std::string& text) {
     return message_of(compute_expression_parse(text.c_str(), nullptr, 0, nullptr, 0, expression.out()));
   };
   expect_caret_under(open_message("cpu,\x1b[31m\xff"), "cpu,\\x1b[31m\xef\xbf\xbd", 4);
-  expect_caret_under(open_message("cpu@name~gr\xc3\xb6\xc3\x9f" "e,cdua0"), "cpu@name~gr\xc3\xb6\xc3\x9f" "e,cdua0", 15);
+  expect_caret_under(open_message("cpu@name~gr\xc3\xb6\xc3\x9f"
+                                  "e,cdua0"),
+                     "cpu@name~gr\xc3\xb6\xc3\x9f"
+                     "e,cdua0",
+                     15);
   expect_caret_under(open_message("cpu@name~\xff\xff,cdua0"), "cpu@name~\xef\xbf\xbd\xef\xbf\xbd,cdua0", 12);
   expect_caret_under(parse_message("1 + \xc3\xb6"), "1 + \xc3\xb6", 4);
   expect_caret_under(parse_message("1 +\t\x01"), "1 + \\x01", 4);
@@ -142,12 +166,14 @@ ISOLATED_TEST(Messages, PutTheCaretUnderWhatIsShown) {
   // Of a long line what surrounds the fault: sixty characters before it.
   std::string longer = "cpu";
   while (longer.size() < 1000) longer += ",cpu";
-  expect_caret_under(open_message(longer + ",cdua"), "\xe2\x80\xa6" + (longer + ",").substr(longer.size() + 1 - 60) + "cdua", 61);
+  expect_caret_under(open_message(longer + ",cdua"),
+                     "\xe2\x80\xa6" + (longer + ",").substr(longer.size() + 1 - 60) + "cdua", 61);
 }
 
 ISOLATED_TEST(Messages, OfTheEnvironmentAreClean) {
   static std::string lines;
-  ASSERT_OK(compute_log_set_callback([](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+  ASSERT_OK(compute_log_set_callback(
+      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
   setenv("COMPUTE_PLUGIN_PATH", "/no/such\xff\x1b/folder\nat all:\xc3", 1);
   setenv("COMPUTE_DEVICE", "cpu\xff", 1);
   Device device;
@@ -188,7 +214,8 @@ ISOLATED_TEST(Messages, OfWhatAConfigurationFileHoldsAreClean) {
   Device device;
   const std::string message = message_of(compute_device_open(nullptr, device.out()));
   std::remove(file.c_str());
-  EXPECT_NE(message.find("\xef\xbf\xbd.toml:1: there is no setting \"two\\nlines\\x1b\""), std::string::npos) << message;
+  EXPECT_NE(message.find("\xef\xbf\xbd.toml:1: there is no setting \"two\\nlines\\x1b\""), std::string::npos)
+      << message;
 }
 
 // ---- The caller's own names -----------------------------------------------------------------------------------------
@@ -209,7 +236,8 @@ ISOLATED_TEST(Messages, OfDlpackNameWhatTheCallerGave) {
     Tensor tensor;
     compute_error* error = compute_tensor_from_dlpack(&managed, tensor.out());
     ASSERT_NE(error, nullptr) << part;
-    EXPECT_EQ(std::string_view(compute_error_message(error)).substr(0, 27), "compute_tensor_from_dlpack:") << compute_error_message(error);
+    EXPECT_EQ(std::string_view(compute_error_message(error)).substr(0, 27), "compute_tensor_from_dlpack:")
+        << compute_error_message(error);
     EXPECT_EQ(std::string_view(compute_error_message(error)).find("wrap_host"), std::string_view::npos);
     EXPECT_TRUE(fails_with(error, code, {part}));
   };
@@ -227,12 +255,13 @@ ISOLATED_TEST(Messages, OfDlpackNameWhatTheCallerGave) {
   refused(COMPUTE_ERROR_UNSUPPORTED, "managed->dl_tensor.device", [](auto& m) { m.dl_tensor.device.device_type = 99; });
   Tensor part;
   const int64_t two[] = {2};
-  ASSERT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, two, nullptr, values + 1, COMPUTE_WRAP_EXPOSED, nullptr, nullptr, part.out()));
+  ASSERT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, two, nullptr, values + 1, COMPUTE_WRAP_EXPOSED, nullptr,
+                                     nullptr, part.out()));
   refused(COMPUTE_ERROR_UNSUPPORTED, "overlaps a wrapped one", [](auto&) {});
   Tensor tensor;
   const int64_t negative[] = {-4};
-  EXPECT_FAILS(compute_tensor_from_host(open("cpu"), COMPUTE_DTYPE_FLOAT32, 1, negative, values, tensor.out()), kInvalid,
-               "compute_tensor_from_host: extent -4");
+  EXPECT_FAILS(compute_tensor_from_host(open("cpu"), COMPUTE_DTYPE_FLOAT32, 1, negative, values, tensor.out()),
+               kInvalid, "compute_tensor_from_host: extent -4");
   EXPECT_FAILS(compute_tensor_from_host(open("cpu"), COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, tensor.out()), kInvalid,
                "compute_tensor_from_host: data is NULL");
 }
@@ -251,15 +280,23 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
       "kernel void f(global float* x, const long n, float a, local int* l, pair p, float3 v) {\n"
       "  if ((long)get_global_id(0) < n) x[get_global_id(0)] = a + p.a + v.z;\n"
       "}";
-  const char* const portable = "COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x, const i64 n) { if (COMPUTE_GLOBAL_ID(0) < n) x[COMPUTE_GLOBAL_ID(0)] = 7; }";
+  const char* const portable =
+      "COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x, const i64 n) { if (COMPUTE_GLOBAL_ID(0) < n) x[COMPUTE_GLOBAL_ID(0)] = "
+      "7; }";
   compute_launch launch = {};
   launch.struct_size = sizeof launch;
   launch.groups[0] = launch.groups[1] = launch.groups[2] = launch.group_size[1] = launch.group_size[2] = 1;
   launch.group_size[0] = 4;
   alignas(16) static const char bytes[64] = {};
   const auto argument = [](int32_t kind, compute_tensor* tensor, const void* value, int64_t size) {
-    return compute_kernel_argument{sizeof(compute_kernel_argument), 0, nullptr, kind, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE,
-                                   tensor, value, size};
+    return compute_kernel_argument{sizeof(compute_kernel_argument),
+                                   0,
+                                   nullptr,
+                                   kind,
+                                   COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE,
+                                   tensor,
+                                   value,
+                                   size};
   };
   const auto value = [&](int64_t size) { return argument(COMPUTE_ARGUMENT_VALUE, nullptr, bytes, size); };
   const auto tensor = argument(COMPUTE_ARGUMENT_TENSOR, x, nullptr, 0);
@@ -274,13 +311,20 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
     EXPECT_FAILS(run({tensor, value(size), value(4), local, p, v}), kInvalid, "kernel f: argument 1 (long n)",
                  "has " + std::to_string(size) + " bytes; the kernel takes 8");
   }
-  EXPECT_FAILS(run({tensor, value(8), value(8), local, p, v}), kInvalid, "argument 2 (float a) has 8 bytes; the kernel takes 4");
-  EXPECT_FAILS(run({tensor, value(8), value(4), local, value(4), v}), kInvalid, "argument 4 (pair p) has 4 bytes; the kernel takes 8");
-  EXPECT_FAILS(run({tensor, value(8), value(4), local, p, value(12)}), kInvalid, "argument 5 (float3 v) has 12 bytes; the kernel takes 16");
-  EXPECT_FAILS(run({tensor, tensor, value(4), local, p, v}), kInvalid, "argument 1 (long n) is a tensor", "a value of 8 bytes");
-  EXPECT_FAILS(run({value(8), value(8), value(4), local, p, v}), kInvalid, "argument 0 (float* x) is a value", "a tensor");
-  EXPECT_FAILS(run({tensor, value(8), value(4), tensor, p, v}), kInvalid, "argument 3 (int* l) is a tensor", "local memory");
-  EXPECT_FAILS(run({local, value(8), value(4), local, p, v}), kInvalid, "argument 0 (float* x) is local memory", "a tensor");
+  EXPECT_FAILS(run({tensor, value(8), value(8), local, p, v}), kInvalid,
+               "argument 2 (float a) has 8 bytes; the kernel takes 4");
+  EXPECT_FAILS(run({tensor, value(8), value(4), local, value(4), v}), kInvalid,
+               "argument 4 (pair p) has 4 bytes; the kernel takes 8");
+  EXPECT_FAILS(run({tensor, value(8), value(4), local, p, value(12)}), kInvalid,
+               "argument 5 (float3 v) has 12 bytes; the kernel takes 16");
+  EXPECT_FAILS(run({tensor, tensor, value(4), local, p, v}), kInvalid, "argument 1 (long n) is a tensor",
+               "a value of 8 bytes");
+  EXPECT_FAILS(run({value(8), value(8), value(4), local, p, v}), kInvalid, "argument 0 (float* x) is a value",
+               "a tensor");
+  EXPECT_FAILS(run({tensor, value(8), value(4), tensor, p, v}), kInvalid, "argument 3 (int* l) is a tensor",
+               "local memory");
+  EXPECT_FAILS(run({local, value(8), value(4), local, p, v}), kInvalid, "argument 0 (float* x) is local memory",
+               "a tensor");
   EXPECT_FAILS(run({tensor, value(8), value(4), local, p}), kInvalid, "6 arguments", "5 were given");
   EXPECT_EQ(read<float>(x), std::vector<float>(4, 1.0f));
   const int64_t n = 4;
@@ -294,7 +338,8 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
   compute_kernel_release(kernel);
   // Shortened also where the plugin quotes them.
   const std::string name(5000, 'f');
-  const std::string message = message_of(compute_kernel_compile(device, "opencl-c", "kernel void f() {}", name.c_str(), nullptr, &kernel));
+  const std::string message =
+      message_of(compute_kernel_compile(device, "opencl-c", "kernel void f() {}", name.c_str(), nullptr, &kernel));
   EXPECT_LT(message.size(), 1000u) << message;
   const std::string language = message_of(compute_kernel_compile(device, name.c_str(), "", "f", nullptr, &kernel));
   EXPECT_LT(language.size(), 1000u) << language;

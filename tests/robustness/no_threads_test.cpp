@@ -21,7 +21,8 @@ using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*)
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Stands before the C library's for every library of the process.
-extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) noexcept {
+extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                                             void* (*start)(void*), void* argument) noexcept {
   static const auto real = reinterpret_cast<CreateThread>(dlsym(RTLD_NEXT, "pthread_create"));
   for (int left = threads_left.load(); left >= 0;) {
     if (left == 0) return EAGAIN;
@@ -66,7 +67,8 @@ TEST(NoThreads, LargeOpsRunOnTheCaller) {
       EXPECT_EQ(few, run_large_ops(device));
       if (granted == 0) {
         Stream stream;
-        EXPECT_FAILS(compute_stream_create(device, nullptr, stream.out()), COMPUTE_ERROR_OUT_OF_MEMORY, "no thread for a stream");
+        EXPECT_FAILS(compute_stream_create(device, nullptr, stream.out()), COMPUTE_ERROR_OUT_OF_MEMORY,
+                     "no thread for a stream");
         EXPECT_EQ(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}), 1);
       }
       threads_left = -1;

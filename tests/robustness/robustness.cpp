@@ -71,7 +71,8 @@ void put_between(const std::string& plugin, std::atomic<int>* armed) {
   char cell[32];
   std::snprintf(cell, sizeof cell, "%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(armed)));
   setenv("COMPUTE_BETWEEN_CELL", cell, 1);
-  setenv("COMPUTE_BETWEEN", ((plugin == "minimal" ? plugin_folder(plugin) : std::string(COMPUTE_PLUGIN_FOLDER)) + "/" + file).c_str(), 1);
+  setenv("COMPUTE_BETWEEN",
+         ((plugin == "minimal" ? plugin_folder(plugin) : std::string(COMPUTE_PLUGIN_FOLDER)) + "/" + file).c_str(), 1);
   std::string files = plugin_folder("between") + "/" + file;
   if (plugin != "minimal") files += ":" + plugin_folder("minimal") + "/compute_plugin_minimal.so";
 #if defined(COMPUTE_HAS_CPU_PLUGIN)

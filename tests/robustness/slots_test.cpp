@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every slot of a plugin's tables, broken in every way that it can be: the program goes on, and what is said names plugin and slot.
+// Every slot of a plugin's tables, broken in every way that it can be: the program goes on, and what is said names
+// plugin and slot.
 #include <compute/plugin.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,13 +53,15 @@ const std::map<std::string, std::string> kLeftOut = {
 
 // What a slot can do wrong beside what all can, and what is said then.
 const std::multimap<std::string, std::pair<std::string, std::string>> kOwnBreakages = {
-    {"memory_allocate", {"zero", "gave 0"}}, {"stream_create", {"zero", "gave 0"}},     {"memory_map", {"zero", "gave NULL"}},
-    {"stream_reached", {"beyond", "last mark"}}, {"stream_sync", {"beyond", "last mark"}}, {"stream_sync", {"lie", "without a time limit"}},
+    {"memory_allocate", {"zero", "gave 0"}},  {"stream_create", {"zero", "gave 0"}},
+    {"memory_map", {"zero", "gave NULL"}},    {"stream_reached", {"beyond", "last mark"}},
+    {"stream_sync", {"beyond", "last mark"}}, {"stream_sync", {"lie", "without a time limit"}},
 };
 
 void say(compute_error* error) {
   if (error == nullptr) return;
-  std::fprintf(stderr, "[%s] %s\n", compute_error_code_name(compute_error_get_code(error)), compute_error_message(error));
+  std::fprintf(stderr, "[%s] %s\n", compute_error_code_name(compute_error_get_code(error)),
+               compute_error_message(error));
   compute_error_free(error);
 }
 
@@ -137,8 +140,8 @@ void expect_named(const SlotRow& slot, const std::string& action, const std::str
 // In the tables, or left out for a reason: a slot that is added to plugin.h has to be dealt with here.
 TEST(Slots, WhatIsLeftOutIsThere) {
   for (const auto& [name, reason] : kLeftOut) {
-    const bool is_there =
-        std::any_of(slots().begin(), slots().end(), [&](const SlotRow& row) { return row.table + "." + row.name == name; });
+    const bool is_there = std::any_of(slots().begin(), slots().end(),
+                                      [&](const SlotRow& row) { return row.table + "." + row.name == name; });
     EXPECT_TRUE(is_there) << name;
   }
 }

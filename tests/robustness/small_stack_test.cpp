@@ -21,7 +21,8 @@ void* use_device(void* name) {
   if (device.get() == nullptr) return nullptr;
   const Tensor x = make_full(device, {64, 64}, 2.0f);
   const bool compiles = std::string_view(static_cast<const char*>(name)).starts_with("opencl");  // which takes its time
-  const std::vector<const char*> ops = compiles ? std::vector<const char*>{"exp", "sum"} : std::vector<const char*>{"exp", "sum", "argmax", "var"};
+  const std::vector<const char*> ops =
+      compiles ? std::vector<const char*>{"exp", "sum"} : std::vector<const char*>{"exp", "sum", "argmax", "var"};
   for (int round = 0; round < 2; ++round) {
     for (const char* op : ops) {
       Tensor y;
@@ -46,7 +47,8 @@ void* use_device(void* name) {
 
 // What lies below the stack cannot be touched, however large the frame that steps over its end.
 void run_on_small_stack(const char* name, void* (*body)(void*)) {
-  auto* memory = static_cast<char*>(mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* memory =
+      static_cast<char*>(mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(mprotect(memory + kGuardBytes, kStackBytes, PROT_READ | PROT_WRITE), 0);
   pthread_attr_t attributes;
@@ -74,18 +76,20 @@ TEST(SmallStack, OpensOpenclDevicesAndRunsOps) {
   std::string cache = (std::filesystem::temp_directory_path() / "compute-stack-XXXXXX").string();
   ASSERT_NE(mkdtemp(cache.data()), nullptr);
   for (const char* caches : {"empty", "filled"}) {
-    const Outcome outcome = run_in_child([&] {
-      for (const char* name : {"COMPUTE_CACHE_DIR", "POCL_CACHE_DIR"}) setenv(name, cache.c_str(), 1);
-      setenv("COMPUTE_PROBE", "0", 1);
-      static bool is_there;
-      run_on_small_stack("opencl0:0", [](void*) -> void* {
-        Device device;
-        is_there = code_of(compute_device_open("opencl0:0", device.out())) == COMPUTE_OK;
-        return nullptr;
-      });
-      if (!is_there) _exit(77);
-      run_on_small_stack("opencl0:0", use_device);
-    }, 120);
+    const Outcome outcome = run_in_child(
+        [&] {
+          for (const char* name : {"COMPUTE_CACHE_DIR", "POCL_CACHE_DIR"}) setenv(name, cache.c_str(), 1);
+          setenv("COMPUTE_PROBE", "0", 1);
+          static bool is_there;
+          run_on_small_stack("opencl0:0", [](void*) -> void* {
+            Device device;
+            is_there = code_of(compute_device_open("opencl0:0", device.out())) == COMPUTE_OK;
+            return nullptr;
+          });
+          if (!is_there) _exit(77);
+          run_on_small_stack("opencl0:0", use_device);
+        },
+        120);
     if (outcome.exited(77)) {
       std::filesystem::remove_all(cache);
       GTEST_SKIP() << "there is no opencl0:0";

@@ -2,8 +2,8 @@
 // Sixteen threads queue random work over shared tensors on eight streams. Updates of one shared tensor commute and keep
 // all of its elements equal, so that its end is known whatever the order, and every copy of it, taken at any moment,
 // must be uniform: a hazard that was missed shows as a torn copy or a lost update. Private chains of each thread, which
-// hop from stream to stream, must equal those of a serial run bit by bit. So must short calls of one op that many threads make
-// at once.
+// hop from stream to stream, must equal those of a serial run bit by bit. So must short calls of one op that many
+// threads make at once.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -205,21 +205,23 @@ void run_and_read(const SharedCall& call, compute_stream* stream, Bytes& out) {
   ASSERT_OK(compute_tensor_read(result, out.data(), size_bytes));
 }
 
-// Operands of one dtype, and calls of one op after the other, most of them short: what threads share inside the library and
-// inside the libraries that it calls is in use all the time.
+// Operands of one dtype, and calls of one op after the other, most of them short: what threads share inside the library
+// and inside the libraries that it calls is in use all the time.
 template <class T>
 void add_calls(compute_device* device, std::vector<Tensor>& tensors, std::vector<SharedCall>& calls) {
   std::mt19937 random(7);
   const auto tensor = [&](std::vector<int64_t> shape) -> compute_tensor* {
     const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
     std::vector<T> values;
-    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(static_cast<int>(random() % 2000) - 900) / static_cast<T>(7));
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(static_cast<T>(static_cast<int>(random() % 2000) - 900) / static_cast<T>(7));
     tensors.push_back(make_tensor(device, values, std::move(shape)));
     return tensors.back();
   };
   const auto indices = [&](int64_t count, int64_t extent) -> compute_tensor* {
     std::vector<int64_t> values;
-    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(extent)));
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(extent)));
     tensors.push_back(make_tensor(device, values));
     return tensors.back();
   };
@@ -260,8 +262,8 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
       add_calls<double>(device, tensors, calls);
       add_calls<int32_t>(device, tensors, calls);
     }
-    // All threads make the same call again and again at once, the short ones more often. First uses meet as well: the calls alone
-    // come last.
+    // All threads make the same call again and again at once, the short ones more often. First uses meet as well: the
+    // calls alone come last.
     const int repeats = is_interpreter || kSanitizer ? 2 : 60;
     constexpr int kCallers = 8;
     std::barrier together(kCallers);
@@ -277,7 +279,8 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
           for (int again = 0; again < times; ++again) {
             run_and_read(calls[i], own, bytes);
             if (again == 0) first[thread][i] = bytes;
-            if (bytes != first[thread][i]) ADD_FAILURE() << calls[i].op << ", call " << i << " of thread " << thread << ", again " << again;
+            if (bytes != first[thread][i])
+              ADD_FAILURE() << calls[i].op << ", call " << i << " of thread " << thread << ", again " << again;
           }
         }
       });
@@ -286,15 +289,16 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
     Bytes alone;
     for (size_t i = 0; i < calls.size(); ++i) {
       run_and_read(calls[i], nullptr, alone);
-      for (size_t thread = 0; thread < kCallers; ++thread) EXPECT_TRUE(first[thread][i] == alone) << calls[i].op << ", call " << i << " of thread " << thread;
+      for (size_t thread = 0; thread < kCallers; ++thread)
+        EXPECT_TRUE(first[thread][i] == alone) << calls[i].op << ", call " << i << " of thread " << thread;
     }
   };
   const Outcome outcome = run_in_child(body, 110);
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
-// Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here those of one caller at a time,
-// while another copies alone.
+// Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here those of one
+// caller at a time, while another copies alone.
 ISOLATED_TEST(Transfers, GoThroughTheRingByThreads) {
   setenv("COMPUTE_COPY_THREADS", "4", 1);
   use_plugins({"minimal"});
@@ -307,7 +311,8 @@ ISOLATED_TEST(Transfers, GoThroughTheRingByThreads) {
     EXPECT_TRUE(read<uint64_t>(x) == values) << size;
   };
   constexpr int64_t kKiB = 1024 / 8;  // in elements
-  const std::vector<int64_t> sizes = {1, 64 * kKiB - 1, 64 * kKiB + 1, 256 * kKiB, 256 * kKiB + 1, 1537 * kKiB - 3, 9 * 1024 * kKiB + 5};
+  const std::vector<int64_t> sizes = {
+      1, 64 * kKiB - 1, 64 * kKiB + 1, 256 * kKiB, 256 * kKiB + 1, 1537 * kKiB - 3, 9 * 1024 * kKiB + 5};
   for (const int64_t size : sizes) there_and_back(size, static_cast<uint64_t>(size));
   there_and_back(128 * 1024 * kKiB + 3, 7);  // around the caches
   std::vector<std::thread> threads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in core's place and asks a plugin for what it cannot know: `next` entries and flags of a newer interface. What must be understood is
-// UNSUPPORTED, everything else is skipped. The argument is the plugin's file.
+// Stands in core's place and asks a plugin for what it cannot know: `next` entries and flags of a newer interface. What
+// must be understood is UNSUPPORTED, everything else is skipped. The argument is the plugin's file.
 #include <compute/plugin.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -29,9 +29,11 @@ const compute_plugin_host kHost = {
     .table_size = sizeof kHost,
     .interface_newest = COMPUTE_PLUGIN_INTERFACE,
     .core_version = 1,
-    .error_new = [](const compute_plugin_error_info* info) {
-      return new compute_error{info->code, std::string(info->message.data, static_cast<size_t>(info->message.size))};
-    },
+    .error_new =
+        [](const compute_plugin_error_info* info) {
+          return new compute_error{info->code,
+                                   std::string(info->message.data, static_cast<size_t>(info->message.size))};
+        },
     .error_free = [](compute_error* error) { delete error; },
     .error_code = [](const compute_error* error) { return error->code; },
     .log = [](int32_t, const char*, const char*, int64_t) {},
@@ -54,10 +56,10 @@ compute_error_code code_of(compute_error* error, std::string* out_message = null
   return code;
 }
 
-#define EXPECT_GOOD(call)                                            \
-  do {                                                               \
-    std::string message;                                             \
-    EXPECT_EQ(code_of(call, &message), COMPUTE_OK) << message;       \
+#define EXPECT_GOOD(call)                                      \
+  do {                                                         \
+    std::string message;                                       \
+    EXPECT_EQ(code_of(call, &message), COMPUTE_OK) << message; \
   } while (false)
 
 template <class T>
@@ -79,15 +81,16 @@ class Understood : public testing::Test {
     ASSERT_NE(open, nullptr);
     std::string message;
     ASSERT_EQ(code_of(open(COMPUTE_PLUGIN_INTERFACE, &kHost, &plugin), &message), COMPUTE_OK) << message;
-    const compute_plugin_sink sink = {
-        sizeof sink, nullptr,
-        [](void*, const compute_plugin_device_info* info) {
-          if (!has_id && info->unusable.size == 0) id = info->id;
-          has_id = has_id || info->unusable.size == 0;
-        },
-        [](void*, const compute_plugin_requirement* requirement) {
-          if (requirement->required == 1 && requirement->state != 1) missing = std::string(requirement->name.data, static_cast<size_t>(requirement->name.size));
-        }};
+    const compute_plugin_sink sink = {sizeof sink, nullptr,
+                                      [](void*, const compute_plugin_device_info* info) {
+                                        if (!has_id && info->unusable.size == 0) id = info->id;
+                                        has_id = has_id || info->unusable.size == 0;
+                                      },
+                                      [](void*, const compute_plugin_requirement* requirement) {
+                                        if (requirement->required == 1 && requirement->state != 1)
+                                          missing = std::string(requirement->name.data,
+                                                                static_cast<size_t>(requirement->name.size));
+                                      }};
     ASSERT_EQ(code_of(plugin->enumerate(&sink), &message), COMPUTE_OK) << message;
     if (!has_id) return;
     auto options = sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS);
@@ -152,7 +155,8 @@ class Understood : public testing::Test {
   static inline std::array<compute_plugin_operand, 3> operands{};  // input, index, output
 };
 
-// gather of 4 numbers with an index: it has attributes, arrays of tensors and, as every op could, an expression behind them.
+// gather of 4 numbers with an index: it has attributes, arrays of tensors and, as every op could, an expression behind
+// them.
 struct Gather {
   Gather() {
     for (compute_plugin_tensor& tensor : tensors) {
@@ -272,7 +276,8 @@ TEST_F(Understood, Imports) {
   EXPECT_NE(message.find("must"), std::string::npos) << message;
 }
 
-compute_error* query(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op, compute_plugin_query_info& info) {
+compute_error* query(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op,
+                     compute_plugin_query_info& info) {
   static const compute_plugin_refuse no = [](void*, const compute_plugin_refusal* refusal) {
     ADD_FAILURE() << std::string(refusal->text.data, static_cast<size_t>(refusal->text.size));
   };
@@ -320,9 +325,10 @@ TEST_F(Understood, RunsAndGraphs) {
   run.tensor_count = 2;
   expect_understood(run, [&] { return table->op_run(plan, &run); });
 
-  const auto* graphs = plugin->get_extension == nullptr
-                           ? nullptr
-                           : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(device, COMPUTE_EXT_GRAPH_V1));
+  const auto* graphs =
+      plugin->get_extension == nullptr
+          ? nullptr
+          : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(device, COMPUTE_EXT_GRAPH_V1));
   if (graphs != nullptr) {
     std::array<compute_plugin_graph_node, 2> nodes;
     for (compute_plugin_graph_node& node : nodes) {
@@ -368,7 +374,8 @@ TEST_F(Understood, Kernels) {
   EXPECT_GOOD(kernels->compile(device, &source, &kernel, &info));
   const float value = 1;
   std::array<compute_plugin_kernel_argument, 2> arguments;
-  for (auto& argument : arguments) argument = sized<compute_plugin_kernel_argument>(COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT);
+  for (auto& argument : arguments)
+    argument = sized<compute_plugin_kernel_argument>(COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT);
   arguments[0].kind = 1;
   arguments[0].access = COMPUTE_TENSOR_OUTPUT;
   arguments[0].tensor = operands[2];

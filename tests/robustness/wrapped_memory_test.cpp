@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the program's own that ops on another device write: the results come to it, and what the program writes is not lost.
+// Memory of the program's own that ops on another device write: the results come to it, and what the program writes is
+// not lost.
 #include "robustness.hpp"
 
 namespace robustness {
@@ -10,7 +11,8 @@ const std::vector<float> kSums = {2, 4, 6, 8};
 
 Tensor wrap(std::vector<float>& values, int32_t promise) {
   Tensor tensor;
-  EXPECT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, kShape, nullptr, values.data(), promise, nullptr, nullptr, tensor.out()));
+  EXPECT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, kShape, nullptr, values.data(), promise, nullptr,
+                                     nullptr, tensor.out()));
   return tensor;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// COMPUTE_DEBUG=memory, which ctest sets: memory that nobody wrote holds no numbers, and writes into released memory are reported.
+// COMPUTE_DEBUG=memory, which ctest sets: memory that nobody wrote holds no numbers, and writes into released memory
+// are reported.
 #include <cmath>
 #include <mutex>
 
@@ -14,7 +15,8 @@ class DebugMemory : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const char* words = std::getenv("COMPUTE_DEBUG");
-    if (words == nullptr || std::string(words).find("memory") == std::string::npos) GTEST_SKIP() << "COMPUTE_DEBUG=memory is not set";
+    if (words == nullptr || std::string(words).find("memory") == std::string::npos)
+      GTEST_SKIP() << "COMPUTE_DEBUG=memory is not set";
     try {
       device_ = compute::Device::open(GetParam());
     } catch (const compute::Error& error) {
@@ -26,8 +28,10 @@ class DebugMemory : public ::testing::TestWithParam<const char*> {
 
 TEST_P(DebugMemory, NewMemoryHoldsNoNumbers) {
   for (int i = 0; i < 3; ++i) {  // fresh, and from the pool
-    for (const float value : device_.empty(COMPUTE_DTYPE_FLOAT32, {5000}).to_vector<float>()) ASSERT_TRUE(std::isnan(value));
-    for (const double value : device_.empty(COMPUTE_DTYPE_FLOAT64, {5000}).to_vector<double>()) ASSERT_TRUE(std::isnan(value));
+    for (const float value : device_.empty(COMPUTE_DTYPE_FLOAT32, {5000}).to_vector<float>())
+      ASSERT_TRUE(std::isnan(value));
+    for (const double value : device_.empty(COMPUTE_DTYPE_FLOAT64, {5000}).to_vector<double>())
+      ASSERT_TRUE(std::isnan(value));
     device_.from_host(iota(5000));
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the load report says of libraries that are looked for when they are first needed. The library path holds libraries
-// that are called oneDNN and are not.
-#include <compute/compute.hpp>
+// What the load report says of libraries that are looked for when they are first needed. The library path holds
+// libraries that are called oneDNN and are not.
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <string>
 #include <vector>

@@ -2,11 +2,11 @@
 // Holds a stream up: a page that whoever reads it waits for, until it is opened.
 #pragma once
 
-#include <compute/compute.hpp>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <compute/compute.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -66,7 +66,8 @@ class Gate {
 
   static void on_fault(int, siginfo_t* info, void*) {
     Gate* gate = current().load();
-    const auto at = reinterpret_cast<uintptr_t>(info->si_addr), begin = gate != nullptr ? reinterpret_cast<uintptr_t>(gate->page_) : 0;
+    const auto at = reinterpret_cast<uintptr_t>(info->si_addr),
+               begin = gate != nullptr ? reinterpret_cast<uintptr_t>(gate->page_) : 0;
     if (gate == nullptr || at < begin || at >= begin + kBytes) {
       signal(SIGSEGV, SIG_DFL);  // somebody else's fault, which comes again on return
       return;

@@ -26,7 +26,8 @@ TEST_P(Graphs, AReleasedStreamTakesItsRecordingAlong) {
     const compute::Stream next(device);
     EXPECT_EQ(compute::negative(x, next).to_vector<float>()[3], -3);
     compute_graph* graph = nullptr;
-    EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(next.get(), &graph)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(next.get(), &graph)); }).code,
+              COMPUTE_ERROR_INVALID_ARGUMENT);
   }
 }
 
@@ -112,7 +113,8 @@ TEST_P(Graphs, WhatCannotBeRecordedSaysSoAndSpoilsTheGraph) {
   EXPECT_NE(thrown.message.find("recording"), std::string::npos);
   EXPECT_EQ(graph, nullptr);
   EXPECT_EQ(compute::negative(x, stream).to_vector<float>()[9], -9.0f) << "the stream works again";
-  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_P(Graphs, OtherStreamsAreUnaffectedByARecording) {
@@ -189,7 +191,8 @@ TEST_P(Graphs, AnOutputThatIsOverwrittenHoldsValuesBeforeTheFirstRun) {
   EXPECT_EQ(mapped.to_vector<float>()[9], 11.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Graphs, ::testing::Values("cpu", "minimal0"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, Graphs, ::testing::Values("cpu", "minimal0"),
+                         [](const auto& info) { return info.param; });
 
 TEST(GraphsOfTheRemote, HostTensorsAreRefused) {
   const Stream stream(remote());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that changes hands while work of whoever had it before is still queued: that work never reaches what the next one keeps there.
+// Memory that changes hands while work of whoever had it before is still queued: that work never reaches what the next
+// one keeps there.
 #include <algorithm>
 #include <optional>
 
@@ -16,8 +17,8 @@ using namespace runtime;
 
 constexpr float kOld = -1, kNew = 9;
 
-// Each test queues `kOld` into a tensor behind a gate, lets go of it, and gets its memory again in another way. What it writes there is
-// `kNew`, and must be so after the old work has run.
+// Each test queues `kOld` into a tensor behind a gate, lets go of it, and gets its memory again in another way. What it
+// writes there is `kNew`, and must be so after the old work has run.
 class Handover : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -87,7 +88,8 @@ class Handover : public ::testing::TestWithParam<const char*> {
     EXPECT_EQ(std::count(values.begin(), values.end(), kNew), count_) << "the first is " << values[0];
   }
 
-  // An output of a graph that was recorded on the first stream: it holds no values, and work of that stream may be pending on its memory.
+  // An output of a graph that was recorded on the first stream: it holds no values, and work of that stream may be
+  // pending on its memory.
   Tensor recorded_on_first(Graph& graph) const {
     Tensor y;
     graph = Graph::record(*first_, [&] { y = compute::multiply(ones_, kNew, *first_); });
@@ -158,7 +160,8 @@ TEST_P(Handover, ToAnExportThatAsksForNoSynchronisation) {
   const Tensor y = recorded_on_first(graph);
   gate_.open_soon();
   DLManagedTensorVersioned* managed = nullptr;
-  EXPECT_EQ(thrown_by([&] { compute::check(compute_tensor_to_dlpack(y.get(), -1, &managed)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_tensor_to_dlpack(y.get(), -1, &managed)); }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(managed, nullptr);
 }
 
@@ -200,7 +203,8 @@ TEST_P(Handover, OfAnOutputWhoseOpFailed) {
   expect_new(y);
 }
 
-// A stream without tracking writes beside work that it does not wait for. Both are waited for when the memory changes hands.
+// A stream without tracking writes beside work that it does not wait for. Both are waited for when the memory changes
+// hands.
 TEST_P(Handover, OfATensorThatAnUntrackedStreamWroteToo) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the two streams write the same bytes at once on purpose";
@@ -235,13 +239,16 @@ TEST_P(Handover, OfWorkThatIsSpoiltButStillRuns) {
   expect_new(y);
 }
 
-// Whoever maps a tensor to overwrite it waits for the writes that it finds. One that another thread queues meanwhile stays on record.
+// Whoever maps a tensor to overwrite it waits for the writes that it finds. One that another thread queues meanwhile
+// stays on record.
 TEST_P(Handover, OfATensorThatIsMappedWhileMoreIsQueued) {
   const int64_t extent = std::string(GetParam()) == "minimal0" ? int64_t{1} << 18 : int64_t{1} << 23;
   const Tensor ones = device_.from_host(std::vector<float>(static_cast<size_t>(extent), 1));
   const Tensor old_value = Tensor::scalar(kOld, true);
   Tensor old = device_.empty(COMPUTE_DTYPE_FLOAT32, {extent});
-  const auto write_old = [&] { compute::check(compute_multiply_into(first_->get(), ones.get(), old_value.get(), old.get())); };
+  const auto write_old = [&] {
+    compute::check(compute_multiply_into(first_->get(), ones.get(), old_value.get(), old.get()));
+  };
   write_old();
   first_->synchronize();
   gate_.hold(*first_, device_);

@@ -12,8 +12,15 @@ const compute_op* find(const char* name) {
 }
 
 compute_attribute attribute(const char* name, int32_t kind, const void* value) {
-  return {sizeof(compute_attribute), COMPUTE_STRUCT_ATTRIBUTE, nullptr, name, static_cast<int64_t>(std::string(name).size()), kind, 0,
-          1, value};
+  return {sizeof(compute_attribute),
+          COMPUTE_STRUCT_ATTRIBUTE,
+          nullptr,
+          name,
+          static_cast<int64_t>(std::string(name).size()),
+          kind,
+          0,
+          1,
+          value};
 }
 
 struct Plan : compute::detail::Reference<compute_plan, compute_plan_retain, compute_plan_release> {
@@ -23,7 +30,8 @@ struct Plan : compute::detail::Reference<compute_plan, compute_plan_retain, comp
     for (const compute::Tensor& input : inputs) handles.push_back(input.get());
     compute_tensor* const none[] = {nullptr};
     compute_plan* plan = nullptr;
-    compute::check(compute_plan_create(find(op), device.get(), attributes.data(), static_cast<int64_t>(attributes.size()), handles.data(),
+    compute::check(compute_plan_create(find(op), device.get(), attributes.data(),
+                                       static_cast<int64_t>(attributes.size()), handles.data(),
                                        static_cast<int64_t>(handles.size()), none, 1, &plan));
     Reference::operator=(Reference(plan));
   }
@@ -33,8 +41,8 @@ struct Plan : compute::detail::Reference<compute_plan, compute_plan_retain, comp
     std::vector<compute_tensor*> handles;
     for (const compute::Tensor& input : inputs) handles.push_back(input.get());
     const bool given = output != nullptr;
-    compute::check(compute_plan_run(get(), stream.get(), run_time.data(), static_cast<int64_t>(run_time.size()), handles.data(),
-                                    static_cast<int64_t>(handles.size()), &output, 1));
+    compute::check(compute_plan_run(get(), stream.get(), run_time.data(), static_cast<int64_t>(run_time.size()),
+                                    handles.data(), static_cast<int64_t>(handles.size()), &output, 1));
     if (given) compute_tensor_retain(output);
     return compute::Tensor(output);
   }
@@ -94,15 +102,18 @@ TEST(Plan, FindsAnotherForOtherAlignmentAndOutputs) {
 }
 
 TEST(Plan, RefusesOtherOperands) {
-  const compute::Tensor x = remote().from_host(iota(8)), one = compute::Tensor::scalar(1.0f), weak = compute::Tensor::scalar(1.0f, true);
+  const compute::Tensor x = remote().from_host(iota(8)), one = compute::Tensor::scalar(1.0f),
+                        weak = compute::Tensor::scalar(1.0f, true);
   const Plan plan("add", remote(), {}, {x, one});
   EXPECT_EQ(plan.run({x, compute::Tensor::scalar(2.0f)}).to_vector<float>()[7], 9);
   const auto message = [&](const compute::Tensor& a, const compute::Tensor& b, compute_tensor* output = nullptr) {
     return thrown_by([&] { plan.run({a, b}, {}, {}, output); }).message;
   };
   EXPECT_EQ(message(x, weak), "add: input 1 is a weak scalar of float32, the plan is for a scalar of float32");
-  EXPECT_EQ(message(x, remote().full<float>({}, 1)), "add: input 1 is float32 [] with strides [], the plan is for a scalar of float32");
-  EXPECT_EQ(message(x.slice(0, 0, 8, 2), one), "add: input 0 is float32 [4] with strides [2], the plan is for float32 [8] with strides [1]");
+  EXPECT_EQ(message(x, remote().full<float>({}, 1)),
+            "add: input 1 is float32 [] with strides [], the plan is for a scalar of float32");
+  EXPECT_EQ(message(x.slice(0, 0, 8, 2), one),
+            "add: input 0 is float32 [4] with strides [2], the plan is for float32 [8] with strides [1]");
   EXPECT_EQ(message(x, one, remote().empty(COMPUTE_DTYPE_FLOAT64, {8}).get()),
             "add: output 0 is float64 [8] with strides [1], the plan is for float32 [8] with strides [1]");
 }

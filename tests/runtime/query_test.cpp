@@ -37,11 +37,13 @@ Answer ask(const char* name, const Specs& inputs) {
   const compute_op* op = nullptr;
   compute::check(compute_op_find(name, 0, &op));
   return ask([&](int32_t* support, compute_text** reason, int64_t* workspace) {
-    return compute_op_query(remote().get(), op, nullptr, 0, inputs.data(), static_cast<int64_t>(inputs.size()), support, reason, workspace);
+    return compute_op_query(remote().get(), op, nullptr, 0, inputs.data(), static_cast<int64_t>(inputs.size()), support,
+                            reason, workspace);
   });
 }
 
-struct Expression : compute::detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
+struct Expression
+    : compute::detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
   Expression(const char* text, const std::vector<const char*>& inputs, const std::vector<const char*>& scalars) {
     compute_expression* expression = nullptr;
     compute::check(compute_expression_parse(text, inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
@@ -51,9 +53,10 @@ struct Expression : compute::detail::Reference<compute_expression, compute_expre
 
   Answer ask(const Specs& inputs, const Specs& scalars, const Specs* outputs = nullptr) const {
     return runtime::ask([&](int32_t* support, compute_text** reason, int64_t* workspace) {
-      return compute_map_query(remote().get(), get(), inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
-                               static_cast<int64_t>(scalars.size()), outputs != nullptr ? outputs->data() : nullptr,
-                               outputs != nullptr ? static_cast<int64_t>(outputs->size()) : 0, support, reason, workspace);
+      return compute_map_query(
+          remote().get(), get(), inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
+          static_cast<int64_t>(scalars.size()), outputs != nullptr ? outputs->data() : nullptr,
+          outputs != nullptr ? static_cast<int64_t>(outputs->size()) : 0, support, reason, workspace);
     });
   }
 };
@@ -72,18 +75,23 @@ TEST(Query, SaysWhatIsOneStepAndWhatIsNot) {
 
 TEST(Query, KnowsScalars) {
   const compute_tensor_spec x = matrix(COMPUTE_DTYPE_INT32);
-  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_INT64, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK)}).support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_INT64, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK)}).support,
+            COMPUTE_SUPPORT_NATIVE);
   // The same as the run: one that is not weak takes part in promotion.
   const Answer mixed = ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_SCALAR)});
   EXPECT_EQ(mixed.thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-  const Thrown run = thrown_by([&] { compute::add(remote().empty(COMPUTE_DTYPE_INT32, {4, 4}), compute::Tensor::scalar(1.0f)); });
+  const Thrown run = thrown_by([&] {
+    compute::add(remote().empty(COMPUTE_DTYPE_INT32, {4, 4}), compute::Tensor::scalar(1.0f));
+  });
   EXPECT_EQ(mixed.thrown.message, run.message);
 }
 
 TEST(Query, RefusesWhatIsNoOperand) {
   const compute_tensor_spec x = matrix(COMPUTE_DTYPE_FLOAT32);
-  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_WEAK)}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_NONE, COMPUTE_SPEC_ABSENT)}).thrown.message, "add: input 1 is not optional");
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_WEAK)}).thrown.code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_NONE, COMPUTE_SPEC_ABSENT)}).thrown.message,
+            "add: input 1 is not optional");
   compute_tensor_spec wide = x;
   wide.flags = COMPUTE_SPEC_SCALAR;
   EXPECT_EQ(ask("add", {x, wide}).thrown.message, "inputs[1]: a scalar has rank 0");
@@ -102,7 +110,8 @@ TEST(Query, TakesExpressions) {
   EXPECT_EQ(expression.ask({x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(expression.ask({x, x}, {x}).thrown.message, "scalars[0]: a scalar has rank 0");
   const Specs other = {matrix(COMPUTE_DTYPE_INT32)};
-  EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}, &other).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}, &other).thrown.code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
   const Expression index("index(0) * 2", {}, {});
   EXPECT_EQ(index.ask({}, {}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);  // as of the run: no shape
   const Specs integers = {matrix(COMPUTE_DTYPE_INT64)};

@@ -28,7 +28,8 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   EXPECT_EQ(compute::square(x).to_vector<float>(), std::vector<float>(3, 4.f));
   const nlohmann::json after = find_device();
   EXPECT_EQ(after["transfers_from_device"].get<int64_t>(), before["transfers_from_device"].get<int64_t>() + 1);
-  EXPECT_EQ(after["transfers_from_device_bytes"].get<int64_t>(), before["transfers_from_device_bytes"].get<int64_t>() + 12);
+  EXPECT_EQ(after["transfers_from_device_bytes"].get<int64_t>(),
+            before["transfers_from_device_bytes"].get<int64_t>() + 12);
   int64_t runs = 0;
   const nlohmann::json json = nlohmann::json::parse(report(COMPUTE_FORMAT_JSON));
   for (const auto& row : json["ops"]) {
@@ -39,7 +40,8 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   }
   EXPECT_EQ(runs, 5);
   const std::string text = report(COMPUTE_FORMAT_TEXT);
-  EXPECT_NE(text.find("minimal0      square                  native                     5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("minimal0      square                  native                     5\n"), std::string::npos)
+      << text;
 }
 
 }  // namespace

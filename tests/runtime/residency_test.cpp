@@ -13,7 +13,8 @@ compute_device_statistics now() { return remote().statistics(); }
 Tensor wrap(std::vector<float>& values, int32_t promise) {
   const int64_t shape[] = {static_cast<int64_t>(values.size())};
   compute_tensor* tensor = nullptr;
-  compute::check(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values.data(), promise, nullptr, nullptr, &tensor));
+  compute::check(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values.data(), promise, nullptr,
+                                          nullptr, &tensor));
   return Tensor(tensor);
 }
 
@@ -172,8 +173,8 @@ TEST(Residency, OverlappingWrapsShareOneRecord) {
   const Tensor whole = wrap(values, COMPUTE_WRAP_TRACKED);
   const int64_t shape[] = {10};
   compute_tensor* part = nullptr;
-  compute::check(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values.data() + 50, COMPUTE_WRAP_TRACKED, nullptr,
-                                          nullptr, &part));
+  compute::check(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values.data() + 50,
+                                          COMPUTE_WRAP_TRACKED, nullptr, nullptr, &part));
   const Tensor inner(part);
   EXPECT_EQ(compute_tensor_shares_buffer(whole.get(), part), 1);
   compute::negative(whole, stream);
@@ -211,13 +212,16 @@ TEST(Residency, TransfersCanBeForbidden) {
   compute::check(compute_config_set("COMPUTE_TRANSFERS", "error"));
   const Thrown thrown = thrown_by([&] { compute::negative(x, stream); });
   const Tensor there = remote().from_host(iota(10)), home = host().from_host(iota(10));
-  const Thrown thrown_back = thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); });
+  const Thrown thrown_back =
+      thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); });
   compute::check(compute_config_set("COMPUTE_TRANSFERS", nullptr));
   EXPECT_EQ(thrown_back.code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_NE(thrown_back.message.find("bytes for a host tensor are made on minimal0 and come back"), std::string::npos) << thrown_back.message;
+  EXPECT_NE(thrown_back.message.find("bytes for a host tensor are made on minimal0 and come back"), std::string::npos)
+      << thrown_back.message;
   EXPECT_EQ(home.to_vector<float>(), iota(10));
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_NE(thrown.message.find("negative: 40 bytes of a host tensor go to minimal0"), std::string::npos) << thrown.message;
+  EXPECT_NE(thrown.message.find("negative: 40 bytes of a host tensor go to minimal0"), std::string::npos)
+      << thrown.message;
 }
 
 TEST(Residency, OperandsOnTwoDevicesAreRefused) {

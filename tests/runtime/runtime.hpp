@@ -2,8 +2,8 @@
 // What the runtime tests share: the devices they look at, and small tensors.
 #pragma once
 
-#include <compute/compute.hpp>
 #include <gtest/gtest.h>
+#include <compute/compute.hpp>
 
 #include <atomic>
 #include <cstdlib>

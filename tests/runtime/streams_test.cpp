@@ -44,7 +44,8 @@ TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
   EXPECT_TRUE(stream.finished());
   EXPECT_EQ(compute::add(y, 1.0f, stream).to_vector<float>()[19999], 20001);
   EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(stream.get())); }).code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_EQ(thrown_by([&] { compute::check(compute_device_default_stream(nullptr, &handle)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_device_default_stream(nullptr, &handle)); }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_P(Streams, AWriterWaitsForTheReadersOfOtherStreams) {
@@ -208,7 +209,8 @@ TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
   EXPECT_EQ(after.kernels_compiled, before.kernels_compiled);
   EXPECT_EQ(after.memory_used, before.memory_used);
   EXPECT_EQ(after.memory_reserved, before.memory_reserved);
-  // Plans that were given up wait for the device, of which thousands of calls may be in flight. Kept, they would be 200 MB.
+  // Plans that were given up wait for the device, of which thousands of calls may be in flight. Kept, they would be 200
+  // MB.
   EXPECT_LE(heap_bytes(), heap_before + (8 << 20));
 }
 

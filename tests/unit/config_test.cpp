@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/change_settings.hpp"
 #include "core/base/config.hpp"
+#include "core/base/change_settings.hpp"
 #include "core/base/process_config.hpp"
 
 #include <compute/compute.h>
@@ -168,7 +168,9 @@ TEST_F(ConfigTest, ANamedFileTakesThePlaceOfTheOthers) {
 
 // What the parser of TOML cannot cope with.
 TEST_F(ConfigTest, WhatIsNoTomlAtAllIsRefused) {
-  variables_["COMPUTE_CONFIG"] = write("mine.toml", "# \xC3\xA9\n\xC8\x9B" "evice = \"cpu\"\n");
+  variables_["COMPUTE_CONFIG"] = write("mine.toml",
+                                       "# \xC3\xA9\n\xC8\x9B"
+                                       "evice = \"cpu\"\n");
   EXPECT_NE(refusal().find("mine.toml:2: a character beyond ASCII"), std::string::npos) << refusal();
   variables_["COMPUTE_CONFIG"] = write("mine.toml", "[= 1]\n");
   EXPECT_NE(refusal().find("mine.toml"), std::string::npos);
@@ -245,7 +247,8 @@ TEST_F(ConfigTest, RefusesAVariablesValueByTheVariablesName) {
       {"COMPUTE_SYNC", "maybe", R"(COMPUTE_SYNC: "maybe" is neither 1 nor 0)"},
       {"COMPUTE_TRANSFERS", "wran",
        R"(COMPUTE_TRANSFERS: "wran" is none of allow, warn, error, break; did you mean "warn"?)"},
-      {"COMPUTE_DEBUG", "plugin,memroy", R"(COMPUTE_DEBUG: "memroy" is none of handles, plugin, memory; did you mean "memory"?)"},
+      {"COMPUTE_DEBUG", "plugin,memroy",
+       R"(COMPUTE_DEBUG: "memroy" is none of handles, plugin, memory; did you mean "memory"?)"},
       {"COMPUTE_SPIN_US", "-1", R"(COMPUTE_SPIN_US: "-1" is no number from 0 to 1000000)"},
       {"COMPUTE_MEMORY_LIMIT", "4X", R"(COMPUTE_MEMORY_LIMIT: "4X" is no size; the units are K, M, G, T and %)"},
   };
@@ -262,10 +265,11 @@ TEST_F(ConfigTest, TellsOfVariablesThatAreNearlySettings) {
   variables_["COMPUTE_SYNC"] = "1";
   variables_["COMPUTE_ACME_MODE"] = "fast";  // of a plugin that is not there
   variables_["COMPUTE_DEVI_CES_S"] = "";     // three letters from COMPUTE_DEVICES
-  EXPECT_EQ(load().misspelt(),
-            (std::vector<std::string>{"\"COMPTUE_DEVICES\" in the environment is no setting; did you mean COMPUTE_DEVICES?",
-                                      "\"COMPUTE_DEVISE\" in the environment is no setting; did you mean COMPUTE_DEVICE?",
-                                      "\"compute_math\" in the environment is no setting; did you mean COMPUTE_MATH?"}));
+  EXPECT_EQ(
+      load().misspelt(),
+      (std::vector<std::string>{"\"COMPTUE_DEVICES\" in the environment is no setting; did you mean COMPUTE_DEVICES?",
+                                "\"COMPUTE_DEVISE\" in the environment is no setting; did you mean COMPUTE_DEVICE?",
+                                "\"compute_math\" in the environment is no setting; did you mean COMPUTE_MATH?"}));
 }
 
 TEST_F(ConfigTest, TellsOfSettingsThatNothingReadsYet) {
@@ -341,7 +345,8 @@ TEST_F(DeclaredSettings, StandInFilesAndFlags) {
     Config faulty(with_plugins(inputs()));
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message, (root_ / "etc/config.toml").string() + ":2: there is no setting \"acme.modus\"; did you mean \"acme.mode\"?");
+    EXPECT_EQ(error.message, (root_ / "etc/config.toml").string() +
+                                 ":2: there is no setting \"acme.modus\"; did you mean \"acme.mode\"?");
   }
 }
 
@@ -471,7 +476,8 @@ TEST_F(ConfigTest, OnlyARegularFileIsOpened) {
       ADD_FAILURE() << file;
     } catch (const Error& error) {
       EXPECT_EQ(error.code, COMPUTE_ERROR_NOT_FOUND) << error.message;
-      EXPECT_TRUE(error.message.ends_with("a FIFO, not a regular file") || error.message.ends_with("a folder, not a file") ||
+      EXPECT_TRUE(error.message.ends_with("a FIFO, not a regular file") ||
+                  error.message.ends_with("a folder, not a file") ||
                   error.message.ends_with("a device, not a regular file"))
           << error.message;
     }
@@ -516,9 +522,12 @@ TEST_F(ConfigTest, LimitsWhatAFileMayHold) {
   };
   EXPECT_NE(message(std::string((1 << 20) + 1, '#')).find("larger than 1048576 bytes"), std::string::npos);
   EXPECT_NE(message("x = " + repeated("[", 100000)), "");  // its parser calls itself
-  EXPECT_NE(message("[plugins]\npath = [" + repeated("\"/p\",", 2000) + "]\n").find("2000 paths; at most 1024"), std::string::npos);
-  EXPECT_NE(message("[plugins]\npath = [\"/" + std::string(5000, 'p') + "\"]\n").find("longer than any path"), std::string::npos);
-  EXPECT_NE(message("device = \"" + std::string(70000, 'c') + "\"\n").find("70000 bytes; at most 65536"), std::string::npos);
+  EXPECT_NE(message("[plugins]\npath = [" + repeated("\"/p\",", 2000) + "]\n").find("2000 paths; at most 1024"),
+            std::string::npos);
+  EXPECT_NE(message("[plugins]\npath = [\"/" + std::string(5000, 'p') + "\"]\n").find("longer than any path"),
+            std::string::npos);
+  EXPECT_NE(message("device = \"" + std::string(70000, 'c') + "\"\n").find("70000 bytes; at most 65536"),
+            std::string::npos);
 }
 
 TEST_F(ConfigTest, TakesItsFlagsOutOfTheArguments) {
@@ -535,9 +544,12 @@ TEST_F(ConfigTest, TakesItsFlagsOutOfTheArguments) {
 
 TEST_F(ConfigTest, AListOfWordsTakesOneNoneAndAll) {
   using Words = std::vector<std::string>;
-  const std::vector<std::pair<const char*, Words>> rows = {{"1", {"handles"}},          {"0", {}},
-                                                           {"", {}},                    {"plugin, Memory", {"plugin", "memory"}},
-                                                           {"1,plugin", {"handles", "plugin"}}, {"all", {"handles", "plugin", "memory"}}};
+  const std::vector<std::pair<const char*, Words>> rows = {{"1", {"handles"}},
+                                                           {"0", {}},
+                                                           {"", {}},
+                                                           {"plugin, Memory", {"plugin", "memory"}},
+                                                           {"1,plugin", {"handles", "plugin"}},
+                                                           {"all", {"handles", "plugin", "memory"}}};
   for (const auto& [text, words] : rows) {
     variables_ = {{"COMPUTE_DEBUG", text}};
     EXPECT_EQ(load().get(SettingId::kDebug).words, words) << text;

@@ -77,7 +77,8 @@ TEST(CpuMatmulEngine, DoesNotDependOnThreads) {
           nullptr, nullptr};
       const MatmulEngine alone = MatmulPlan(problem, options_of(MatmulEngine::automatic)).engine();
       for (const int32_t threads : {2, 16, 200}) {
-        EXPECT_EQ(MatmulPlan(problem, options_of(MatmulEngine::automatic, widest_instruction_set(), threads)).engine(), alone);
+        EXPECT_EQ(MatmulPlan(problem, options_of(MatmulEngine::automatic, widest_instruction_set(), threads)).engine(),
+                  alone);
       }
     }
   }
@@ -281,9 +282,7 @@ void threads_at_once_get_the_same_products() {
   }
 }
 
-TEST_F(CpuMatmulProcess, ThreadsAtOnceGetTheSameProducts) {
-  IN_A_NEW_PROCESS(threads_at_once_get_the_same_products());
-}
+TEST_F(CpuMatmulProcess, ThreadsAtOnceGetTheSameProducts) { IN_A_NEW_PROCESS(threads_at_once_get_the_same_products()); }
 
 /// A serial OpenBLAS that the program itself has loaded for everybody, and that is not to be called by several threads.
 constexpr const char* kSerialOpenblas = "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0";

@@ -257,7 +257,8 @@ struct Setting {
   MatmulOptions options;
 };
 
-inline MatmulOptions options_of(MatmulEngine engine, InstructionSet isa = widest_instruction_set(), int32_t threads = 1) {
+inline MatmulOptions options_of(MatmulEngine engine, InstructionSet isa = widest_instruction_set(),
+                                int32_t threads = 1) {
   MatmulOptions options;
   options.engine = engine;
   options.isa = isa;

@@ -32,8 +32,7 @@ void error_free(compute_error* error) { delete error; }
 compute_error_code error_code(const compute_error* error) { return error->code; }
 void log_line(int32_t, const char*, const char*, int64_t) {}
 int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
-  if (std::string_view(name, static_cast<size_t>(name_size)) != "COMPUTE_CPU_THREADS" || !threads_setting)
-    return -1;
+  if (std::string_view(name, static_cast<size_t>(name_size)) != "COMPUTE_CPU_THREADS" || !threads_setting) return -1;
   const std::string value = threads_setting;
   value.copy(buffer, static_cast<size_t>(capacity));
   return static_cast<int64_t>(value.size());
@@ -152,8 +151,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     workspaces_.push_back(std::make_unique<char[]>(static_cast<size_t>(info.workspace_bytes) + 64));
     const uint64_t workspace = (buffer_of(workspaces_.back().get()) + 63) / 64 * 64;
     const compute_plugin_run run = {
-        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream_, places.data(), nullptr, {workspace, 0}, {fault, 0},
-        static_cast<int32_t>(places.size()), 0, 0};
+        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN,           nullptr, stream_, places.data(), nullptr, {workspace, 0},
+        {fault, 0}, static_cast<int32_t>(places.size()), 0,       0};
     const auto code = code_of(table_->op_run(plan, &run));
     table_->op_release(device_, plan);
     return code;
@@ -182,7 +181,8 @@ INSTANTIATE_TEST_SUITE_P(Streams, CpuPlugin, testing::Values(COMPUTE_PLUGIN_STRE
 // ---- Opening --------------------------------------------------------------------------------------------------------
 
 TEST(CpuPluginOpen, TheBuildIdIsTheLinkers) {
-  const auto query = reinterpret_cast<compute_plugin_query_function>(dlsym(dlopen(COMPUTE_CPU_PLUGIN, RTLD_NOW), "compute_plugin_query"));
+  const auto query = reinterpret_cast<compute_plugin_query_function>(
+      dlsym(dlopen(COMPUTE_CPU_PLUGIN, RTLD_NOW), "compute_plugin_query"));
   ASSERT_NE(query, nullptr);
   const compute_string id = query()->build_id;
   ASSERT_EQ(id.size, 40) << "an SHA-1 in hexadecimal digits";

@@ -25,7 +25,8 @@ constexpr bool passed_alike() {
   } else if constexpr (std::is_class_v<A> || std::is_class_v<B>) {
     return std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B) && alignof(A) == alignof(B);
   } else {
-    return (std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> || std::is_enum_v<B>)&&sizeof(A) == sizeof(B);
+    return (std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> || std::is_enum_v<B>)&&sizeof(A) ==
+           sizeof(B);
   }
 }
 
@@ -40,7 +41,8 @@ constexpr bool points_alike() {
     } else if constexpr (std::is_class_v<X> || std::is_class_v<Y>) {
       return std::is_class_v<X> && std::is_class_v<Y>;  // possibly incomplete
     } else {
-      return passed_alike<X, Y>() && std::is_const_v<std::remove_pointer_t<A>> == std::is_const_v<std::remove_pointer_t<B>>;
+      return passed_alike<X, Y>() &&
+             std::is_const_v<std::remove_pointer_t<A>> == std::is_const_v<std::remove_pointer_t<B>>;
     }
   } else {
     return true;
@@ -115,7 +117,8 @@ static_assert(sizeof(compute::cuda::cublasLtMatmulAlgo) == sizeof(cublasLtMatmul
 static_assert(sizeof(compute::cuda::cublasLtMatmulHeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(compute::cuda::cublasLtMatmulHeuristicResult, workspaceSize) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
-static_assert(offsetof(compute::cuda::cublasLtMatmulHeuristicResult, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+static_assert(offsetof(compute::cuda::cublasLtMatmulHeuristicResult, state) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, state));
 
 TEST(CudaDeclarations, AgreeWithTheToolkit) {
   RecordProperty("CUDA_VERSION", CUDA_VERSION);  // the comparison itself is done by the compiler

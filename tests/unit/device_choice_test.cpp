@@ -174,9 +174,9 @@ TEST(DeviceChoice, SaysWhatAPluginWithoutDevicesLacks) {
   EXPECT_EQ(failure("opencl", devices), R"(COMPUTE_DEVICE "opencl": opencl has no device: no such plugin was found)");
   EXPECT_EQ(failure("gpu", devices, {{"cuda", "no driver"}}),
             R"(COMPUTE_DEVICE "gpu": there is no GPU: cuda: no driver)");
-  EXPECT_EQ(
-      failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
-      R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; opencl0: opencl has no device: no such plugin was found)");
+  EXPECT_EQ(failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
+            R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; )"
+            "opencl0: opencl has no device: no such plugin was found");
   EXPECT_EQ(failure("auto,-cpu", devices), R"(COMPUTE_DEVICE "auto,-cpu": every device is excluded (cpu))");
 }
 

@@ -24,8 +24,8 @@ void use_library_and_exit(bool is_covered) {
   std::exit(0);
 }
 
-// Each handler runs behind the function, those of the libraries that are needed too: one binds its symbols at once and makes the table
-// read-only, the other when they are called.
+// Each handler runs behind the function, those of the libraries that are needed too: one binds its symbols at once and
+// makes the table read-only, the other when they are called.
 TEST(ExitHandlersDeathTest, RunBehindTheFunction) {
   EXPECT_EXIT(use_library_and_exit(false), testing::ExitedWithCode(0), "^inner outer $");
   EXPECT_EXIT(use_library_and_exit(true), testing::ExitedWithCode(0), "^before inner before outer $");

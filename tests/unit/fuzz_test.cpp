@@ -88,8 +88,8 @@ void run(Entry entry, std::vector<std::string> seeds) {
 }
 
 TEST(Fuzz, Selector) {
-  run(fuzz_selector, {"cuda0", "opencl0:1,cpu", "auto,-opencl", "cuda@pci=0000:65:00.0+mem=4G",
-                      "opencl@name~radeon rx", "a=cuda0;b=opencl:3", "gpu,!acme", "größe@uuid=GPU-1+mem=30%", ""});
+  run(fuzz_selector, {"cuda0", "opencl0:1,cpu", "auto,-opencl", "cuda@pci=0000:65:00.0+mem=4G", "opencl@name~radeon rx",
+                      "a=cuda0;b=opencl:3", "gpu,!acme", "größe@uuid=GPU-1+mem=30%", ""});
 }
 
 TEST(Fuzz, Manifest) {
@@ -109,9 +109,10 @@ TEST(Fuzz, Elf) {
 }
 
 TEST(Fuzz, Expression) {
-  run(fuzz_expression, {"tanh(a * b + 1)", "where(a < 0, 0, a); -a ** 2 // b % 3", "convert(a, float16) + index(3) * s",
-                        "(a & b) | ~(a ^ 0xff) << 2 >> 1", "complex(a, 1.5e3) * .5; real(b)", "max(a, nan) == inf; true",
-                        "nextafter(a, -s)", "bitcast(a, int32) != 18446744073709551615", "1 / (1 + exp(-a))"});
+  run(fuzz_expression,
+      {"tanh(a * b + 1)", "where(a < 0, 0, a); -a ** 2 // b % 3", "convert(a, float16) + index(3) * s",
+       "(a & b) | ~(a ^ 0xff) << 2 >> 1", "complex(a, 1.5e3) * .5; real(b)", "max(a, nan) == inf; true",
+       "nextafter(a, -s)", "bitcast(a, int32) != 18446744073709551615", "1 / (1 + exp(-a))"});
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ class HostLimits : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = std::filesystem::temp_directory_path() / ("compute_host_limits_" + std::to_string(getpid()));
-    write("proc/meminfo", "MemTotal:       8388608 kB\nMemFree:  1024 kB\nMemAvailable:    4194304 kB\nSwapFree:  0 kB\n");
+    write("proc/meminfo",
+          "MemTotal:       8388608 kB\nMemFree:  1024 kB\nMemAvailable:    4194304 kB\nSwapFree:  0 kB\n");
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
 
@@ -25,7 +26,8 @@ class HostLimits : public ::testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << content;
   }
-  void group_v2(const std::string& path, const std::string& max, const std::string& high, int64_t used, int64_t inactive) {
+  void group_v2(const std::string& path, const std::string& max, const std::string& high, int64_t used,
+                int64_t inactive) {
     const std::string base = "sys/fs/cgroup" + path + "/";
     write(base + "memory.max", max + "\n");
     write(base + "memory.high", high + "\n");
@@ -65,7 +67,8 @@ TEST_F(HostLimits, TheLeastLimitOfNestedGroupsHolds) {
 TEST_F(HostLimits, OfTheFirstVersionToo) {
   write("proc/self/cgroup", "9:name=systemd:/\n4:memory:/outer/inner\n1:cpu:/\n");
   write("proc/self/mountinfo",
-        "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 24 0:27 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n");
+        "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 24 0:27 / /sys/fs/cgroup/memory rw shared:9 - "
+        "cgroup cgroup rw,memory\n");
   group_v1("/outer/inner", 0x7FFFFFFFFFFFF000, 10 * kMebibyte);
   group_v1("/outer", 512 * kMebibyte, 12 * kMebibyte);
   EXPECT_EQ(state().total, 512 * kMebibyte);

@@ -44,7 +44,7 @@ TEST_F(KernelCacheTest, FindsWhatWasStored) {
   writer.store(kKey, program);
   KernelCache reader(directory_, 1 << 20);
   EXPECT_EQ(reader.load(kKey), program);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(stat(directory_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
@@ -63,10 +63,11 @@ TEST_F(KernelCacheTest, ARelativeFolderIsOneOfTheWorkingDirectory) {
 TEST_F(KernelCacheTest, EveryPartOfTheKeyCounts) {
   KernelCache cache(directory_, 1 << 20);
   cache.store(kKey, "program");
-  for (const ProgramKey& other :
-       {ProgramKey{"void f() { }", "sm_90", "nvrtc 13.0", "--fmad=false"}, ProgramKey{"void f() {}", "sm_80", "nvrtc 13.0", "--fmad=false"},
-        ProgramKey{"void f() {}", "sm_90", "nvrtc 12.9", "--fmad=false"}, ProgramKey{"void f() {}", "sm_90", "nvrtc 13.0", ""},
-        ProgramKey{"void f() {}", "sm_90nvrtc 13.0", "", "--fmad=false"}}) {
+  for (const ProgramKey& other : {ProgramKey{"void f() { }", "sm_90", "nvrtc 13.0", "--fmad=false"},
+                                  ProgramKey{"void f() {}", "sm_80", "nvrtc 13.0", "--fmad=false"},
+                                  ProgramKey{"void f() {}", "sm_90", "nvrtc 12.9", "--fmad=false"},
+                                  ProgramKey{"void f() {}", "sm_90", "nvrtc 13.0", ""},
+                                  ProgramKey{"void f() {}", "sm_90nvrtc 13.0", "", "--fmad=false"}}) {
     EXPECT_EQ(cache.load(other), std::nullopt);
   }
 }
@@ -143,7 +144,8 @@ TEST(KernelCacheLimit, ReadsSizesTheSameInEveryLocale) {
   EXPECT_EQ(parse_cache_limit("1.5G"), int64_t{3} << 29);
   EXPECT_EQ(parse_cache_limit("512MiB"), int64_t{512} << 20);
   EXPECT_EQ(parse_cache_limit("2KB"), 2048);
-  for (const char* text : {"", "G", "1,5G", "-1", "1Q", "1GBs", "nan"}) EXPECT_EQ(parse_cache_limit(text), std::nullopt) << text;
+  for (const char* text : {"", "G", "1,5G", "-1", "1Q", "1GBs", "nan"})
+    EXPECT_EQ(parse_cache_limit(text), std::nullopt) << text;
 }
 
 TEST_F(KernelCacheTest, TheLeastRecentlyUsedGoFirst) {
@@ -189,11 +191,16 @@ TEST_F(KernelCacheTest, ForeignFilesStay) {
   cache.store(kKey, "program");
   const std::string ours = entries().at(0).filename().string();
   const std::string digits = ours.substr(0, ours.find('.'));
-  const std::vector<std::string> foreign = {"linux.kernel",           "movie.partial",
-                                            digits + "0.kernel",      digits.substr(1) + ".kernel",
-                                            "G" + digits.substr(1) + ".kernel", digits + ".kernel.partial",
-                                            digits + ".kernel.1.partial", digits + ".kernel.1.x.partial",
-                                            digits + ".partial",      digits};
+  const std::vector<std::string> foreign = {"linux.kernel",
+                                            "movie.partial",
+                                            digits + "0.kernel",
+                                            digits.substr(1) + ".kernel",
+                                            "G" + digits.substr(1) + ".kernel",
+                                            digits + ".kernel.partial",
+                                            digits + ".kernel.1.partial",
+                                            digits + ".kernel.1.x.partial",
+                                            digits + ".partial",
+                                            digits};
   for (const std::string& name : foreign) {
     std::ofstream(directory_ / name) << std::string(16 << 10, 'm');
     fs::last_write_time(directory_ / name, fs::file_time_type::clock::now() - std::chrono::hours(1));
@@ -201,7 +208,8 @@ TEST_F(KernelCacheTest, ForeignFilesStay) {
   const fs::path abandoned = directory_ / (digits + ".kernel.123.0.partial");
   std::ofstream(abandoned) << "half";
   fs::last_write_time(abandoned, fs::file_time_type::clock::now() - std::chrono::hours(1));
-  for (int i = 0; i < 8; ++i) cache.store({std::to_string(i), "sm_90", "nvrtc", ""}, std::string(4 << 10, 'p'));  // which evicts
+  for (int i = 0; i < 8; ++i)
+    cache.store({std::to_string(i), "sm_90", "nvrtc", ""}, std::string(4 << 10, 'p'));  // which evicts
   EXPECT_FALSE(fs::exists(abandoned));
   EXPECT_GT(cache.clear(), 0);
   EXPECT_EQ(entries().size(), foreign.size());

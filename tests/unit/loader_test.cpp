@@ -149,8 +149,9 @@ TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
             "compute_plugin_query threw an exception: the faulty plugin throws in query");
   EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
   EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
-  EXPECT_EQ(rejection("manifest=zero", LoadStep::kDependencies),
-            "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 48 and 1001 are wanted");
+  EXPECT_EQ(
+      rejection("manifest=zero", LoadStep::kDependencies),
+      "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 48 and 1001 are wanted");
   EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies),
             "what compute_plugin_query returned has struct_size " + std::to_string(sizeof(compute_plugin_manifest)) +
                 " and struct_type 1007; at least 48 and 1001 are wanted");
@@ -194,8 +195,9 @@ TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
   EXPECT_EQ(rejection("enumerate=throw", LoadStep::kOpened),
             "enumerate failed: plugin faulty: enumerate threw an exception: the faulty plugin throws in enumerate");
   EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
-  EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
-            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 40 and 1003 are wanted");
+  EXPECT_EQ(
+      rejection("devices=zero", LoadStep::kOpened),
+      "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 40 and 1003 are wanted");
 }
 
 TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
@@ -247,8 +249,9 @@ TEST_F(LoaderTest, AFilesNameSaysWhatItOffers) {
   EXPECT_FALSE(liar->open("minimal"));
   EXPECT_EQ(liar->report().plugins[0].step, LoadStep::kFound);  // it was not touched
   EXPECT_FALSE(liar->open("other"));
-  EXPECT_EQ(liar->report().plugins[0].rejected, "its file's name says that it is other, it calls itself minimal; "
-                                                "compute_plugin_minimal.so would be its name");
+  EXPECT_EQ(liar->report().plugins[0].rejected,
+            "its file's name says that it is other, it calls itself minimal; "
+            "compute_plugin_minimal.so would be its name");
 
   // a name that says nothing is no word of the plugin's: it is asked once nothing else has the name
   const std::unique_ptr<Loader> loader = load({any, plugin_file("faulty")});
@@ -431,7 +434,8 @@ TEST(PluginHost, TellsSettings) {
   const compute_plugin_host& host = plugin_host();
   const auto setting = [&](const std::string& name) {
     std::string value(64, '\0');
-    const int64_t size = host.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
+    const int64_t size =
+        host.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
     return size < 0 ? std::string("unset") : value.substr(0, static_cast<size_t>(size));
   };
   EXPECT_EQ(setting("COMPUTE_MATH"), "strict");

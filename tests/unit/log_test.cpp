@@ -10,8 +10,10 @@ namespace compute {
 namespace {
 
 TEST(Log, WritesWhatTheSettingAsksFor) {
-  const std::vector<int32_t> levels = {COMPUTE_LOG_ERROR, COMPUTE_LOG_WARNING, COMPUTE_LOG_INFO, COMPUTE_LOG_DEBUG, COMPUTE_LOG_TRACE};
-  const std::pair<const char*, std::vector<const char*>> words = {"COMPUTE_LOG", {"off", "error", "warn", "info", "debug", "trace"}};
+  const std::vector<int32_t> levels = {COMPUTE_LOG_ERROR, COMPUTE_LOG_WARNING, COMPUTE_LOG_INFO, COMPUTE_LOG_DEBUG,
+                                       COMPUTE_LOG_TRACE};
+  const std::pair<const char*, std::vector<const char*>> words = {"COMPUTE_LOG",
+                                                                  {"off", "error", "warn", "info", "debug", "trace"}};
   for (size_t shown = 0; shown < words.second.size(); ++shown) {
     set_setting(words.first, Origin::kApi, words.second[shown]);
     std::string expected, written;

@@ -125,8 +125,10 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
       {R"({"name": "a", "library": "x", "requires": [{"name": "y", "files": [1]}]})",
        R"("requires[0].files" must be a string)"},
       {R"({"name": "a", "library": "x", "drivers": ["y"]})", R"("drivers" must be an object)"},
-      {R"({"name": "a", "library": "x", "drivers": {"modules": ["../y"]}})", R"("drivers.modules" holds "../y", which is no module)"},
-      {R"({"name": "a", "library": "x", "drivers": {"lists": [{"folder": "y"}]}})", R"("drivers.lists[0].folder" must be absolute)"},
+      {R"({"name": "a", "library": "x", "drivers": {"modules": ["../y"]}})",
+       R"("drivers.modules" holds "../y", which is no module)"},
+      {R"({"name": "a", "library": "x", "drivers": {"lists": [{"folder": "y"}]}})",
+       R"("drivers.lists[0].folder" must be absolute)"},
       {R"({"name": "a", "library": "x", "drivers": {"lists": [1]}})", R"("drivers.lists[0]" must be an object)"},
       {R"({"name": "a", "library": "x", "settings": [1]})", R"("settings[0]" must be an object)"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_MATH", "kind": "text", "help": "-"}]})",
@@ -137,13 +139,17 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
        R"("settings[0].kind" is "number", which is none of text, flag, integer, bytes, choice, words, path, paths)"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice", "help": "-"}]})",
        R"("settings[0].default" has no choices)"},
-      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice", "choices": ["c d"], "help": "-"}]})",
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice",)"
+       R"( "choices": ["c d"], "help": "-"}]})",
        R"("settings[0].choices" holds "c d", which is not one word in small letters)"},
-      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "integer", "range": [2, 1], "help": "-"}]})",
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "integer",)"
+       R"( "range": [2, 1], "help": "-"}]})",
        R"("settings[0].range" must be two numbers, the least and the most)"},
-      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag", "default": "maybe", "help": "-"}]})",
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag",)"
+       R"( "default": "maybe", "help": "-"}]})",
        R"("settings[0].default" cannot be: its default: "maybe" is neither 1 nor 0)"},
-      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag"}]})", R"("settings[0].help" is missing)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag"}]})",
+       R"("settings[0].help" is missing)"},
       {R"({"name": "a", "x": 1e999})", "a number is out of range"},
   };
   for (const auto& [text, reason] : rows) EXPECT_EQ(rejection(text), std::string(kFile) + ": " + reason) << text;
@@ -161,7 +167,8 @@ TEST(Manifest, HoldsNoMoreThanAnybodyNeeds) {
             std::string(kFile) + ": \"vendor\" is longer than 4096 bytes");
   std::string kinds = "\"cpu\"";
   for (int i = 0; i < 256; ++i) kinds += ", \"cpu\"";
-  EXPECT_EQ(rejection(start + "\"devices\": [" + kinds + "]}"), std::string(kFile) + ": \"devices\" has more than 256 entries");
+  EXPECT_EQ(rejection(start + "\"devices\": [" + kinds + "]}"),
+            std::string(kFile) + ": \"devices\" has more than 256 entries");
 }
 
 TEST(Manifest, OfAFileThatCannotBeReadIsRejected) {

@@ -118,7 +118,8 @@ TEST(MemoryPool, LimitHoldsAndTheErrorSaysWhatHoldsTheMemory) {
     FAIL() << "the limit did not hold";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
-    EXPECT_NE(error.message.find("test0: out of memory for 6291456 bytes (limit 8388608 bytes)"), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("test0: out of memory for 6291456 bytes (limit 8388608 bytes)"), std::string::npos)
+        << error.message;
     EXPECT_NE(error.message.find("mirrors              6291456 bytes"), std::string::npos) << error.message;
   }
   test.pool->free(held, {});
@@ -253,7 +254,8 @@ TEST(MemoryPool, ABlockThatCameBackUnusedIsStillPending) {
   const Access last = one.submit();
   test.pool->free(block, last);
   {
-    const OwnedBlock temporary(*test.pool, kMiB, one.timeline, MemoryUse::kTemporary);  // of work that was never submitted
+    const OwnedBlock temporary(*test.pool, kMiB, one.timeline,
+                               MemoryUse::kTemporary);  // of work that was never submitted
     EXPECT_EQ(temporary.block().chunk, block.chunk);
   }
   EXPECT_NE(test.pool->allocate_idle(kMiB, MemoryUse::kTensor).chunk, block.chunk);

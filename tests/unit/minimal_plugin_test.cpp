@@ -202,7 +202,8 @@ class MinimalPlugin : public testing::Test {
     return buffer;
   }
   compute_error* try_allocate(int64_t size_bytes, uint64_t* out_buffer, int32_t heap = 0) {
-    const compute_plugin_allocation request = {sizeof request, COMPUTE_PLUGIN_STRUCT_ALLOCATION, nullptr, heap, 0, size_bytes};
+    const compute_plugin_allocation request = {sizeof request, COMPUTE_PLUGIN_STRUCT_ALLOCATION, nullptr, heap, 0,
+                                               size_bytes};
     return table_->memory_allocate(device_, &request, out_buffer);
   }
   const compute_plugin_operand* at(uint64_t buffer, int64_t offset_bytes) {
@@ -315,9 +316,17 @@ class MinimalPlugin : public testing::Test {
     std::vector<compute_plugin_operand> tensors;
     for (const Operand& input : op.inputs) tensors.push_back({input.buffer, input.offset_bytes});
     for (const Operand& output : op.outputs) tensors.push_back({output.buffer, output.offset_bytes});
-    const compute_plugin_run run = {sizeof run,     COMPUTE_PLUGIN_STRUCT_RUN, nullptr, stream,
-                                    tensors.data(), op.scalars.data(),         {},      fault,   static_cast<int32_t>(tensors.size()),
-                                    static_cast<int32_t>(op.scalars.size()), 0};
+    const compute_plugin_run run = {sizeof run,
+                                    COMPUTE_PLUGIN_STRUCT_RUN,
+                                    nullptr,
+                                    stream,
+                                    tensors.data(),
+                                    op.scalars.data(),
+                                    {},
+                                    fault,
+                                    static_cast<int32_t>(tensors.size()),
+                                    static_cast<int32_t>(op.scalars.size()),
+                                    0};
     EXPECT_OK(table_->op_run(plan, &run));
     table_->op_release(device_, plan);  // at once: the queued run keeps it
   }
@@ -412,7 +421,8 @@ TEST_F(MinimalPlugin, BuffersAreNoAddresses) {
   const uint64_t buffer = allocate(4096);
   EXPECT_NE(buffer >> 63, 0u);
   void* data = &data;
-  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_TENSOR_INPUT, &data)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_TENSOR_INPUT, &data)),
+            COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(data, nullptr);
   table_->memory_free(device_, 0, buffer);
 }
@@ -851,8 +861,8 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};
-      const compute_plugin_run run = {sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {},
-                                      {},         2,                          0,       0};
+      const compute_plugin_run run = {
+          sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0};
       uint64_t reached = 0;
       for (int round = 0; round < 5; ++round) EXPECT_OK(table_->op_run(plan, &run));
       EXPECT_OK(table_->stream_mark(streams[i], 5, 0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL plugin's own declarations against the vendor's headers: the same values, and functions with parameters of the same kind.
+// The OpenCL plugin's own declarations against the vendor's headers: the same values, and functions with parameters of
+// the same kind.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #if __has_include(<clblast_c.h>)
@@ -21,8 +22,10 @@ enum : int64_t {
 };
 }  // namespace headers
 
-#define CONSTANT(name, value) \
-  static_assert(headers::k_##name == (value) || static_cast<uint32_t>(headers::k_##name) == static_cast<uint32_t>(value), #name);
+#define CONSTANT(name, value)                                                                                   \
+  static_assert(                                                                                                \
+      headers::k_##name == (value) || static_cast<uint32_t>(headers::k_##name) == static_cast<uint32_t>(value), \
+      #name);
 #include "plugins/opencl/constants.inc"
 #undef CONSTANT
 
@@ -74,7 +77,9 @@ struct Same<R(As...), S(Bs...)> {
     if constexpr (sizeof...(As) != sizeof...(Bs)) {
       return false;
     } else {
-      return (std::is_void_v<R> || same_kind<std::conditional_t<std::is_void_v<R>, int, R>, std::conditional_t<std::is_void_v<S>, int, S>>()) && (same_kind<As, Bs>() && ...);
+      return (std::is_void_v<R> || same_kind<std::conditional_t<std::is_void_v<R>, int, R>,
+                                             std::conditional_t<std::is_void_v<S>, int, S>>()) &&
+             (same_kind<As, Bs>() && ...);
     }
   }
   static constexpr bool value = all();
@@ -88,7 +93,8 @@ struct SameParameters<R(As...), S(Bs...)> : Same<void(As...), void(Bs...)> {
 };
 
 TEST(OpenclDeclarations, FunctionsHaveTheHeadersParameters) {
-#define FUNCTION(name, result, parameters) EXPECT_TRUE((Same<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
+#define FUNCTION(name, result, parameters) \
+  EXPECT_TRUE((Same<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
 #include "plugins/opencl/functions.inc"
 #undef FUNCTION
 }
@@ -100,7 +106,8 @@ TEST(OpenclDeclarations, FunctionsHaveTheHeadersParameters) {
 
 // A status is an enumeration there.
 TEST(OpenclDeclarations, ClblastsFunctionsHaveTheHeadersParameters) {
-#define FUNCTION(name, result, parameters) EXPECT_TRUE((SameParameters<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
+#define FUNCTION(name, result, parameters) \
+  EXPECT_TRUE((SameParameters<own::name, std::remove_pointer_t<decltype(&::name)>>::value)) << #name;
 #include "plugins/opencl/clblast.inc"
 #undef FUNCTION
 }

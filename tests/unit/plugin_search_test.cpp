@@ -246,7 +246,8 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   fs::create_directory_symlink(root_ / "theirs/folder", root_ / "mine");
   fs::create_symlink(library, root_ / "good/link.so");
   const std::string manifest = write_manifest("good/acme.json", "acme", at("mine/compute_plugin_acme.so"));
-  const std::vector<std::string> ways = {at("theirs/folder/compute_plugin_acme.so"), at("mine/compute_plugin_acme.so"), manifest};
+  const std::vector<std::string> ways = {at("theirs/folder/compute_plugin_acme.so"), at("mine/compute_plugin_acme.so"),
+                                         manifest};
   for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), "") << way;
   EXPECT_EQ(distrust_of(at("good/link.so")), "");
 
@@ -254,7 +255,8 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), at("theirs") + " belongs to user 1234") << way;
   ASSERT_EQ(::chown(at("theirs").c_str(), 0, 0), 0);
   ASSERT_EQ(::lchown(at("theirs/folder").c_str(), kStranger, kStranger), 0);
-  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), "the link " + at("theirs/folder") + " belongs to user 1234") << way;
+  for (const std::string& way : ways)
+    EXPECT_EQ(distrust_of(way), "the link " + at("theirs/folder") + " belongs to user 1234") << way;
   ASSERT_EQ(::lchown(at("good/link.so").c_str(), kStranger, kStranger), 0);
   EXPECT_EQ(distrust_of(at("good/link.so")), "the link " + at("good/link.so") + " belongs to user 1234");
   EXPECT_EQ(distrust_of(library), "");
@@ -265,20 +267,24 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   ASSERT_EQ(::chmod(at("tmp").c_str(), 01777), 0);
   EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")), "");
   ASSERT_EQ(::lchown(at("tmp/folder").c_str(), kStranger, kStranger), 0);
-  EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")), "the link " + at("tmp/folder") + " belongs to user 1234");
+  EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")),
+            "the link " + at("tmp/folder") + " belongs to user 1234");
 }
 
 TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
   write("a/b/file");
   fs::create_directory_symlink("../a/./b", root_ / "a/relative");
   fs::create_symlink("loop", root_ / "loop");
-  for (const char* name : {"a/b/file", "a/../a/b/./file", "a//b/file", "a/relative/file", "a/relative/../b/file", "a/missing/file", "a/b/"}) {
+  for (const char* name : {"a/b/file", "a/../a/b/./file", "a//b/file", "a/relative/file", "a/relative/../b/file",
+                           "a/missing/file", "a/b/"}) {
     EXPECT_EQ(trust_.why_not(fs::path(at(name))), "") << name;
   }
-  EXPECT_EQ(trust_.why_not(fs::path(at("loop"))), at("loop") + " cannot be resolved: Too many levels of symbolic links");
+  EXPECT_EQ(trust_.why_not(fs::path(at("loop"))),
+            at("loop") + " cannot be resolved: Too many levels of symbolic links");
   EXPECT_EQ(trust_.why_not(fs::path(at("a/b/file/x"))), at("a/b/file/x") + " cannot be resolved: Not a directory");
   ASSERT_EQ(::chmod(at("a/b").c_str(), 0777), 0);
-  for (const char* name : {"a/b/file", "a/../a/b/./file", "a/relative/file", "a/missing/../b/file", "a/b/missing", "a/missing/../b/missing"}) {
+  for (const char* name : {"a/b/file", "a/../a/b/./file", "a/relative/file", "a/missing/../b/file", "a/b/missing",
+                           "a/missing/../b/missing"}) {
     EXPECT_EQ(trust_.why_not(fs::path(at(name))), "everybody may write to " + at("a/b") + " (mode 0777)") << name;
   }
   EXPECT_EQ(trust_.why_not(fs::path(at("a/b/"))), "everybody may write to it (mode 0777)");
@@ -306,7 +312,8 @@ TEST_F(TrustOfFiles, AGroupThatMayWriteToTheLibraryIsANeighbour) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   constexpr gid_t kGroup = 5000;
   const std::string library = write("lib/libcompute.so"), plugin = write("lib/compute/plugins/compute_plugin_acme.so");
-  for (const char* name : {"lib", "lib/libcompute.so", "lib/compute", "lib/compute/plugins", "lib/compute/plugins/compute_plugin_acme.so"}) {
+  for (const char* name : {"lib", "lib/libcompute.so", "lib/compute", "lib/compute/plugins",
+                           "lib/compute/plugins/compute_plugin_acme.so"}) {
     ASSERT_EQ(::chown(at(name).c_str(), kStranger, kGroup), 0);
     ASSERT_EQ(::chmod(at(name).c_str(), 0775), 0);
   }
@@ -354,7 +361,8 @@ TEST_F(TrustOfFiles, WhereRootIsNotMappedTheOverflowUserIsRoot) {
     const fs::path own = root_ / "own";
     if (!files::make_private_folder(own)) ::_exit(kBad);
     // what everybody may write to is not believed here either
-    const bool good = trust.why_not(fs::path("/usr")).empty() && !trust.why_not(own).empty() && trust.root_seen_as && trust.why_not(fs::path("/tmp")).empty();
+    const bool good = trust.why_not(fs::path("/usr")).empty() && !trust.why_not(own).empty() && trust.root_seen_as &&
+                      trust.why_not(fs::path("/tmp")).empty();
     ::_exit(good ? kGood : kBad);
   }
   int status = 0;

@@ -25,7 +25,9 @@ namespace {
   std::_Exit(asked == before ? 0 : 1);
 }
 
-TEST(PollingDeathTest, OthersStayOnceTheProcessEnds) { EXPECT_EXIT(end_beside_a_thread_that_polls(), testing::ExitedWithCode(0), ""); }
+TEST(PollingDeathTest, OthersStayOnceTheProcessEnds) {
+  EXPECT_EXIT(end_beside_a_thread_that_polls(), testing::ExitedWithCode(0), "");
+}
 
 }  // namespace
 }  // namespace compute::common

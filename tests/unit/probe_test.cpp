@@ -78,8 +78,8 @@ TEST(ProbeRun, LeavesTheProgramsChildrenAlone) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
-// The kernel shows a traced process's end to its tracer first: as long as that does not look, the child cannot be waited for, like one that a
-// driver holds.
+// The kernel shows a traced process's end to its tracer first: as long as that does not look, the child cannot be
+// waited for, like one that a driver holds.
 TEST(ProbeRun, LeavesAChildThatCannotBeEnded) {
   std::array<int, 2> pid{}, seized{};
   ASSERT_EQ(::pipe(pid.data()), 0);
@@ -116,7 +116,8 @@ TEST(ProbeRun, TellsOfAPluginThatItDidNotSee) {
 TEST(ProbeRun, InheritsNothingAndWaitsForItselfAlone) {
   const int open_file = ::fcntl(STDIN_FILENO, F_DUPFD, 10);  // without O_CLOEXEC
   ASSERT_GE(open_file, 10);
-  EXPECT_EQ(run("r ready; test -e /proc/self/fd/" + std::to_string(open_file) + " || r passed").outcome, ProbeOutcome::kPassed);
+  EXPECT_EQ(run("r ready; test -e /proc/self/fd/" + std::to_string(open_file) + " || r passed").outcome,
+            ProbeOutcome::kPassed);
   ::close(open_file);
   sigset_t blocked, before;
   ::sigemptyset(&blocked);

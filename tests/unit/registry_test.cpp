@@ -169,9 +169,12 @@ std::string refusal(Registry& registry, const char* selector, int32_t code) {
 TEST(Registry, TellsOnceWhichDeviceWasChosen) {
   in_child({"minimal"}, [](Registry& registry) {
     static std::string lines;
-    ASSERT_EQ(compute_log_set_callback([](int32_t level, const char*, const char* text, void*) {
-                if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
-              }, nullptr), nullptr);
+    ASSERT_EQ(compute_log_set_callback(
+                  [](int32_t level, const char*, const char* text, void*) {
+                    if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
+                  },
+                  nullptr),
+              nullptr);
     selected(registry, "cpu");  // memory of the program's own
     EXPECT_EQ(lines, "");
     selected(registry, nullptr);

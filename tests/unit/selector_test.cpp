@@ -215,7 +215,8 @@ TEST(Selector, EscapesWhatCannotBeShown) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
-              "f \"cpu,\\x1b[31m\xef\xbf\xbd\", column 5: expected a device but found \"\\x1b\" (known: auto, cpu, cuda, gpu, opencl)\n"
+              "f \"cpu,\\x1b[31m\xef\xbf\xbd\", column 5: expected a device but found \"\\x1b\" (known: auto, cpu, "
+              "cuda, gpu, opencl)\n"
               "  cpu,\\x1b[31m\xef\xbf\xbd\n"
               "      ^");
   }
@@ -270,8 +271,8 @@ TEST(NamedSelectors, AreReadInOrder) {
 }
 
 TEST(NamedSelectors, StandForTheirDevicesWhereverASelectorIs) {
-  const std::vector<NamedSelector> named =
-      parse_named_selectors("all=big,host; big=cuda0+mem=4G,big_1;big_1=opencl@name~RX;host=cpu", "COMPUTE_DEVICES", kGpus);
+  const std::vector<NamedSelector> named = parse_named_selectors(
+      "all=big,host; big=cuda0+mem=4G,big_1;big_1=opencl@name~RX;host=cpu", "COMPUTE_DEVICES", kGpus);
   ASSERT_EQ(named.size(), 4U);
   EXPECT_EQ(spelled(named[0].selector), "cuda first 0 mem 4294967296 | opencl name has RX | cpu");
   const auto read = [&](std::string_view text) { return parse_selector(text, "COMPUTE_DEVICE", kGpus, named); };
@@ -302,7 +303,9 @@ TEST(NamedSelectors, StandForNoMoreThanAListHolds) {
   const auto nested = [](int levels, int times) {
     std::string text;
     for (int i = 0; i < levels; ++i) {
-      const auto name = [](int level) { return "x" + std::string(1, static_cast<char>('a' + level / 26)) + static_cast<char>('a' + level % 26); };
+      const auto name = [](int level) {
+        return "x" + std::string(1, static_cast<char>('a' + level / 26)) + static_cast<char>('a' + level % 26);
+      };
       text += name(i) + "=";
       for (int k = 0; k < times; ++k) text += (k == 0 ? "" : ",") + (i + 1 < levels ? name(i + 1) : "cpu");
       text += ";";
@@ -318,7 +321,8 @@ TEST(NamedSelectors, StandForNoMoreThanAListHolds) {
   EXPECT_EQ(fault(nested(17, 1), "xaa"), "column 125: names stand for names more than 16 levels deep");
   EXPECT_EQ(fault(nested(300, 1), "xaa"), "column 125: names stand for names more than 16 levels deep");
   EXPECT_EQ(fault(nested(6, 2), "xaa,xaa,xaa,xaa"), "");  // 4 · 64
-  EXPECT_EQ(fault(nested(6, 2), "xaa,xaa,xaa,xaa, cpu"), "column 18: more than 256 devices, with those that names stand for");
+  EXPECT_EQ(fault(nested(6, 2), "xaa,xaa,xaa,xaa, cpu"),
+            "column 18: more than 256 devices, with those that names stand for");
   EXPECT_NE(fault(nested(16, 2), "xaa").find("more than 256 devices"), std::string::npos);
   EXPECT_EQ(fault("", cpus(256)), "");
   EXPECT_EQ(fault("", cpus(257)), "column 1025: more than 256 devices, with those that names stand for");

@@ -30,7 +30,12 @@ class Expression {
   }
   int32_t index(int32_t axis) { return add({COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, 0, 0, {}}); }
   int32_t call(int32_t intrinsic, compute_dtype dtype, const std::vector<int32_t>& operands) {
-    compute_plugin_node node{COMPUTE_NODE_CALL, dtype, intrinsic, static_cast<int32_t>(operands.size()), static_cast<int64_t>(operands_.size()), {}};
+    compute_plugin_node node{COMPUTE_NODE_CALL,
+                             dtype,
+                             intrinsic,
+                             static_cast<int32_t>(operands.size()),
+                             static_cast<int64_t>(operands_.size()),
+                             {}};
     operands_.insert(operands_.end(), operands.begin(), operands.end());
     return add(node);
   }
@@ -77,7 +82,8 @@ class Expression {
 class TestOp {
  public:
   explicit TestOp(const char* name) : name_(name) {}
-  TestOp& tensor(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}, int32_t access = COMPUTE_TENSOR_INPUT) {
+  TestOp& tensor(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {},
+                 int32_t access = COMPUTE_TENSOR_INPUT) {
     if (strides.empty()) {
       strides.resize(shape.size());
       int64_t stride = 1;
@@ -199,7 +205,12 @@ TEST(SourceGenerator, ManySizesMakeAHandfulOfKernels) {
   for (int64_t n = 1; n < 3000; ++n) {
     keys.insert(add_recipe({n}).launches[0].key.low);
     TestOp op("reduce");
-    op.tensor(kF32, {n, 5000 - n}).output(kF32, {n, 1}).expression(identity()).expression(identity()).text("kind", "sum").integers("axes", {1});
+    op.tensor(kF32, {n, 5000 - n})
+        .output(kF32, {n, 1})
+        .expression(identity())
+        .expression(identity())
+        .text("kind", "sum")
+        .integers("axes", {1});
     for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
   }
   EXPECT_LE(keys.size(), 24u);
@@ -213,8 +224,7 @@ TEST(SourceGenerator, PreparesFromKeysAlone) {
   ASSERT_EQ(recipe.launches.size(), 1u);
   const KernelSource source = kernel_source(view, gpu(), recipe.launches[0]);
   EXPECT_EQ(source.name, recipe.launches[0].name);
-  EXPECT_NE(source.text.find(" t0[64]"), std::string::npos)
-      << "a transposed input goes through a tile";
+  EXPECT_NE(source.text.find(" t0[64]"), std::string::npos) << "a transposed input goes through a tile";
 }
 
 TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
@@ -225,7 +235,8 @@ TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
   for (int32_t i = 0; i < 30; ++i) {
     inputs.push_back(e.input(i, kF32));
     // no two axes follow from one another
-    for (size_t a = 0; a < shape.size(); ++a) strides[a] = static_cast<int64_t>((a * 7 + static_cast<size_t>(i) * 13) % 31) * 3 + 1;
+    for (size_t a = 0; a < shape.size(); ++a)
+      strides[a] = static_cast<int64_t>((a * 7 + static_cast<size_t>(i) * 13) % 31) * 3 + 1;
     op.tensor(kF32, shape, strides);
   }
   int32_t sum = inputs[0];
@@ -241,7 +252,8 @@ TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
 TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
   for (const bool rows : {false, true}) {
     TestOp op("reduce");
-    op.tensor(kF32, {1 << 14, 1 << 14}).output(kF32, rows ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1, 1 << 14});
+    op.tensor(kF32, {1 << 14, 1 << 14})
+        .output(kF32, rows ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1, 1 << 14});
     op.expression(identity()).expression(identity()).text("kind", "sum");
     op.integers("axes", rows ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
     const Recipe recipe = make_recipe(op.view(), gpu());
@@ -287,7 +299,8 @@ class Nvrtc {
   // The compiler's log, or "" if it compiles.
   std::string errors_of(const KernelSource& source) const {
     void* program = nullptr;
-    if (create(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
+    if (create(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0)
+      return "nvrtcCreateProgram failed";
     std::vector<std::string> options = compile_options(gpu());
     options.push_back("--gpu-architecture=compute_90");
     std::vector<const char*> pointers;
@@ -338,8 +351,9 @@ class GeneratedText : public testing::Test {
 
 // Every intrinsic that takes numbers, in one expression per dtype.
 TEST_F(GeneratedText, CompilesEveryIntrinsic) {
-  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_UINT16, COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_UINT64, kF32, COMPUTE_DTYPE_FLOAT64,
-                                    COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+           COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_UINT16, COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_UINT64, kF32,
+           COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
     Expression e;
     const int32_t x = e.input(0, dtype), y = e.input(1, dtype);
     std::vector<int32_t> outputs;
@@ -357,14 +371,17 @@ TEST_F(GeneratedText, CompilesEveryIntrinsic) {
 #undef COMPUTE_INTRINSIC
     };
     for (const Row& row : kRows) {
-      const bool takes = row.operands == "NUMERIC" || row.operands == "ANY" || (row.operands == "REAL" && !is_complex_dtype) ||
-                         (row.operands == "INEXACT" && !integer) || (row.operands == "FLOAT" && !integer && !is_complex_dtype) ||
-                         (row.operands == "COMPLEX" && is_complex_dtype) || ((row.operands == "INTEGER" || row.operands == "BITS") && integer);
+      const bool takes = row.operands == "NUMERIC" || row.operands == "ANY" ||
+                         (row.operands == "REAL" && !is_complex_dtype) || (row.operands == "INEXACT" && !integer) ||
+                         (row.operands == "FLOAT" && !integer && !is_complex_dtype) ||
+                         (row.operands == "COMPLEX" && is_complex_dtype) ||
+                         ((row.operands == "INTEGER" || row.operands == "BITS") && integer);
       if (!takes || row.result == "NODE" || row.id == COMPUTE_INTRINSIC_WHERE) continue;
       const compute_dtype result = row.result == "BOOL"   ? COMPUTE_DTYPE_BOOL
                                    : row.result == "PART" ? part_of(dtype)
-                                   : row.result == "PAIR" ? (dtype == kF32 ? COMPUTE_DTYPE_COMPLEX64 : COMPUTE_DTYPE_COMPLEX128)
-                                                          : dtype;
+                                   : row.result == "PAIR"
+                                       ? (dtype == kF32 ? COMPUTE_DTYPE_COMPLEX64 : COMPUTE_DTYPE_COMPLEX128)
+                                       : dtype;
       outputs.push_back(e.call(row.id, result, row.arity == 1 ? std::vector<int32_t>{x} : std::vector<int32_t>{x, y}));
       dtypes.push_back(result);
     }
@@ -397,7 +414,8 @@ TEST_F(GeneratedText, CompilesEveryConversion) {
 
 TEST_F(GeneratedText, CompilesEveryForm) {
   const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
-  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_COMPLEX128}) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+           COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_COMPLEX128}) {
     SCOPED_TRACE(dtype_name(dtype));
     TestOp copy("copy");
     copy.tensor(dtype, square, turned).output(dtype, square);
@@ -411,7 +429,9 @@ TEST_F(GeneratedText, CompilesEveryForm) {
       if (is_complex(dtype) && (std::string_view(reduction) == "min" || std::string_view(reduction) == "max")) continue;
       TestOp scatter("scatter");
       scatter.tensor(COMPUTE_DTYPE_INT64, {64, 256}).tensor(dtype, {64, 256});
-      scatter.tensor(dtype, {50, 256}, {}, COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT).text("reduction", reduction).integers("axis", {0});
+      scatter.tensor(dtype, {50, 256}, {}, COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT)
+          .text("reduction", reduction)
+          .integers("axis", {0});
       expect_compiles(scatter);
     }
     TestOp product("contraction");
@@ -425,7 +445,10 @@ TEST_F(GeneratedText, CompilesEveryForm) {
         TestOp reduce("reduce");
         reduce.tensor(dtype, {4096, 4096});
         reduce.output(dtype, first ? std::vector<int64_t>{1, 4096} : std::vector<int64_t>{4096, 1});
-        reduce.expression(identity(dtype)).expression(identity(dtype)).text("kind", kind).integers("axes", {first ? 0 : 1});
+        reduce.expression(identity(dtype))
+            .expression(identity(dtype))
+            .text("kind", kind)
+            .integers("axes", {first ? 0 : 1});
         SCOPED_TRACE(kind);
         expect_compiles(reduce);
       }

@@ -28,10 +28,12 @@ Function find_openblas(const char* name) {
 
 constexpr int kRowMajor = 101, kNoTranspose = 111;
 
-using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*,
-                          int64_t);
-using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
-using CblasDgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
+                          float, float*, int64_t);
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*,
+                            int);
+using CblasDgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
+                            double*, int);
 
 DnnlSgemm dnnl_sgemm = nullptr;
 CblasSgemm cblas_sgemm = nullptr;
@@ -56,13 +58,17 @@ Sgemm onednn_sgemm() {
 Sgemm openblas_sgemm() {
   cblas_sgemm = find_openblas<CblasSgemm>("cblas_sgemm");
   if (cblas_sgemm == nullptr) return nullptr;
-  return [](int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c) { call_cblas(cblas_sgemm, m, n, k, a, b, c); };
+  return [](int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c) {
+    call_cblas(cblas_sgemm, m, n, k, a, b, c);
+  };
 }
 
 Dgemm openblas_dgemm() {
   cblas_dgemm = find_openblas<CblasDgemm>("cblas_dgemm");
   if (cblas_dgemm == nullptr) return nullptr;
-  return [](int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c) { call_cblas(cblas_dgemm, m, n, k, a, b, c); };
+  return [](int64_t m, int64_t n, int64_t k, const double* a, const double* b, double* c) {
+    call_cblas(cblas_dgemm, m, n, k, a, b, c);
+  };
 }
 
 }  // namespace compute::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a program stand between the CUDA plugin and the driver, a real one too. Plugins look the driver's functions up with dlsym, which is found in the
-// program first. Included by one source file of a program, which exports its symbols (ENABLE_EXPORTS);
-// not under a sanitizer, which has a dlsym of its own.
+// Lets a program stand between the CUDA plugin and the driver, a real one too. Plugins look the driver's functions up
+// with dlsym, which is found in the program first. Included by one source file of a program, which exports its symbols
+// (ENABLE_EXPORTS); not under a sanitizer, which has a dlsym of its own.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,8 @@ inline decltype(cuda::DriverApi::launch_kernel) driver_launch_kernel = nullptr;
 inline decltype(cuda::DriverApi::launch_kernel_ex) driver_launch_kernel_ex = nullptr;
 
 // Defined by the program: what the plugin launches its own kernels with.
-cuda::CUresult hooked_launch(const cuda::CUlaunchConfig* config, cuda::CUfunction function, void** parameters, void** extra);
+cuda::CUresult hooked_launch(const cuda::CUlaunchConfig* config, cuda::CUfunction function, void** parameters,
+                             void** extra);
 
 namespace detail {
 
@@ -42,7 +43,8 @@ extern "C" __attribute__((visibility("default"))) void* dlsym(void* library, con
   static const detail::FindSymbol find = detail::find_symbol();
   if (find == nullptr) return nullptr;
   // A tail call: what looks from its caller on sees the caller.
-  if (library == RTLD_DEFAULT || library == RTLD_NEXT || std::strncmp(symbol, "cu", 2) != 0) return find(library, symbol);
+  if (library == RTLD_DEFAULT || library == RTLD_NEXT || std::strncmp(symbol, "cu", 2) != 0)
+    return find(library, symbol);
   void* found = find(library, symbol);
   if (found == nullptr) return nullptr;
   const auto note = [&]<class Function>(Function& function) {

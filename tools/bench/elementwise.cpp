@@ -21,10 +21,12 @@ Tensor operand(std::string_view op, int index, int64_t n) {
   const Tensor x = values<T>({n}, static_cast<uint32_t>(index + 1));
   if constexpr (std::is_floating_point_v<T>) {
     if (op == "acosh") return abs(x) + T(1);
-    if (is_one_of(op, {"log", "log2", "log10", "sqrt", "rsqrt"}) || (op == "pow" && index == 0)) return abs(x) + T(0.001);
+    if (is_one_of(op, {"log", "log2", "log10", "sqrt", "rsqrt"}) || (op == "pow" && index == 0))
+      return abs(x) + T(0.001);
   } else if constexpr (std::is_same_v<T, int32_t>) {
     if (is_one_of(op, {"bitwise_left_shift", "bitwise_right_shift"}) && index == 1) return bitwise_and(x, int32_t{31});
-    if (is_one_of(op, {"floor_divide", "remainder"}) && index == 1) return bitwise_or(bitwise_and(x, int32_t{1023}), int32_t{1});
+    if (is_one_of(op, {"floor_divide", "remainder"}) && index == 1)
+      return bitwise_or(bitwise_and(x, int32_t{1023}), int32_t{1});
     if (op == "pow" && index == 1) return bitwise_and(x, int32_t{7});
   }
   return x;
@@ -35,7 +37,8 @@ enum Inputs { ANY, BOOL, INTEGER, BITS, REAL, FLOAT, COMPLEX, INEXACT, NUMERIC }
 
 template <class T>
 bool takes(Inputs inputs) {
-  if (std::is_floating_point_v<T>) return inputs == ANY || inputs == REAL || inputs == FLOAT || inputs == INEXACT || inputs == NUMERIC;
+  if (std::is_floating_point_v<T>)
+    return inputs == ANY || inputs == REAL || inputs == FLOAT || inputs == INEXACT || inputs == NUMERIC;
   return inputs == ANY || inputs == INTEGER || inputs == BITS || inputs == REAL || inputs == NUMERIC;
 }
 
@@ -66,7 +69,8 @@ void add_op(const char* name, int arity, Inputs inputs) {
 template <class From, class To>
 void add_cast() {
   for (const int64_t n : kCounts) {
-    const std::string row = std::string("cast_to_") + dtype_text<To>() + "/" + dtype_text<From>() + "/" + std::to_string(n);
+    const std::string row =
+        std::string("cast_to_") + dtype_text<To>() + "/" + dtype_text<From>() + "/" + std::to_string(n);
     add_row(row, {static_cast<double>(n) * (sizeof(From) + sizeof(To)), 0}, [n] {
       const Tensor x = values<From>({n});
       compute_tensor* made = nullptr;

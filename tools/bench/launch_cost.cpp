@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // launch_cost [--rounds N]     on the device that COMPUTE_DEVICE names, a CUDA one
 //
-// What core and plugin add to the launch of a small op that is cached: host time of compute_add_into beside that of the bare cuLaunchKernel with the
-// same kernel, groups, parameters and stream, and of cuLaunchKernelEx with the attribute that the plugin gives. One process, in turn; each round times
-// a stretch of calls that the driver's queue holds, and waits for the GPU outside of it. Prints medians over the rounds as one JSON object.
+// What core and plugin add to the launch of a small op that is cached: host time of compute_add_into beside that of the
+// bare cuLaunchKernel with the same kernel, groups, parameters and stream, and of cuLaunchKernelEx with the attribute
+// that the plugin gives. One process, in turn; each round times a stretch of calls that the driver's queue holds, and
+// waits for the GPU outside of it. Prints medians over the rounds as one JSON object.
 #include <algorithm>
 #include <chrono>
 #include <compute/compute.hpp>
@@ -94,23 +95,27 @@ void measure(int rounds) {
   op();
   recorded = nullptr;
   stream.synchronize();
-  if (launches.size() != 1 || launches[0].words.empty()) throw std::runtime_error("an add is not one launch with one block of parameters");
+  if (launches.size() != 1 || launches[0].words.empty())
+    throw std::runtime_error("an add is not one launch with one block of parameters");
   Launch& launch = launches[0];
   launch.config.attrs = launch.attributes.data();
   size_t bytes = launch.words.size() * sizeof(uint64_t);
   // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
-  void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), launch.words.data(), reinterpret_cast<void*>(uintptr_t{2}), &bytes, nullptr};
+  void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), launch.words.data(), reinterpret_cast<void*>(uintptr_t{2}),
+                   &bytes, nullptr};
   const CUlaunchConfig& config = launch.config;
   require(compute::driver_ctx_set_current(launch.context), "cuCtxSetCurrent");
   const auto bare = [&] {
-    const CUresult result =
-        compute::driver_launch_kernel(launch.function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
-                                      config.blockDimZ, config.sharedMemBytes, config.hStream, nullptr, extra);
-    if (result != CUDA_SUCCESS) [[unlikely]] require(result, "cuLaunchKernel");
+    const CUresult result = compute::driver_launch_kernel(
+        launch.function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
+        config.blockDimZ, config.sharedMemBytes, config.hStream, nullptr, extra);
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      require(result, "cuLaunchKernel");
   };
   const auto bare_ex = [&] {
     const CUresult result = compute::driver_launch_kernel_ex(&config, launch.function, nullptr, extra);
-    if (result != CUDA_SUCCESS) [[unlikely]] require(result, "cuLaunchKernelEx");
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      require(result, "cuLaunchKernelEx");
   };
 
   // Of launches past core only the driver knows.
@@ -128,7 +133,8 @@ void measure(int rounds) {
     return y.to_vector<float>();
   };
   const std::vector<float> result = result_of(op);
-  if (result_of(bare) != result || result_of(bare_ex) != result) throw std::runtime_error("the bare launch does not do what the op does");
+  if (result_of(bare) != result || result_of(bare_ex) != result)
+    throw std::runtime_error("the bare launch does not do what the op does");
 
   std::vector<double> ours, plain, ex, added, added_to_ex;
   for (int round = -rounds / 10 - 1; round < rounds; ++round) {
@@ -141,11 +147,15 @@ void measure(int rounds) {
     added_to_ex.push_back(times[0] - times[2]);
   }
   wait();
-  std::printf("{\"device\": \"%s\", \"rounds\": %d, \"calls\": %d, \"groups\": %u, \"group_size\": %u, \"parameter_bytes\": %zu, \"attributes\": %u, \"result\": %g,\n"
-              " \"op_ns\": %.1f, \"cuLaunchKernel_ns\": %.1f, \"cuLaunchKernelEx_ns\": %.1f, \"added_ns\": %.1f, \"added_to_ex_ns\": %.1f, "
-              "\"budget_ns\": %.0f}\n",
-              compute_device_name(device.get()), rounds, kCalls, config.gridDimX, config.blockDimX, bytes, config.numAttrs, static_cast<double>(result[0]), median(ours), median(plain),
-              median(ex), median(added), median(added_to_ex), kBudgetNs);
+  std::printf(
+      "{\"device\": \"%s\", \"rounds\": %d, \"calls\": %d, \"groups\": %u, \"group_size\": %u, \"parameter_bytes\": "
+      "%zu, \"attributes\": %u, \"result\": %g,\n"
+      " \"op_ns\": %.1f, \"cuLaunchKernel_ns\": %.1f, \"cuLaunchKernelEx_ns\": %.1f, \"added_ns\": %.1f, "
+      "\"added_to_ex_ns\": %.1f, "
+      "\"budget_ns\": %.0f}\n",
+      compute_device_name(device.get()), rounds, kCalls, config.gridDimX, config.blockDimX, bytes, config.numAttrs,
+      static_cast<double>(result[0]), median(ours), median(plain), median(ex), median(added), median(added_to_ex),
+      kBudgetNs);
 }
 
 }  // namespace

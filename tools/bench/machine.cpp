@@ -29,19 +29,19 @@ __attribute__((target("avx2"))) unsigned long long read_avx2(const uint8_t* at, 
   return sum;
 }
 
-// As many chains as there are registers for, so that each multiplication finds its unit free. The barrier keeps the compiler from
-// folding them; the loop over them is unrolled so that they stay in registers.
-#define COMPUTE_MULTIPLY_ADD(name, isa, chain_count, Vector, set, fma)    \
-  __attribute__((target(isa))) void name(int64_t rounds) noexcept {       \
-    Vector chains[chain_count];                                           \
-    const Vector half = set(0.5);                                         \
-    _Pragma("GCC unroll 16") for (auto& chain : chains) chain = half;     \
-    for (int64_t i = 0; i < rounds; ++i) {                                \
-      _Pragma("GCC unroll 16") for (auto& chain : chains) {               \
-        chain = fma(chain, half, half);                                   \
-        __asm__ volatile("" : "+v"(chain));                               \
-      }                                                                   \
-    }                                                                     \
+// As many chains as there are registers for, so that each multiplication finds its unit free. The barrier keeps the
+// compiler from folding them; the loop over them is unrolled so that they stay in registers.
+#define COMPUTE_MULTIPLY_ADD(name, isa, chain_count, Vector, set, fma) \
+  __attribute__((target(isa))) void name(int64_t rounds) noexcept {    \
+    Vector chains[chain_count];                                        \
+    const Vector half = set(0.5);                                      \
+    _Pragma("GCC unroll 16") for (auto& chain : chains) chain = half;  \
+    for (int64_t i = 0; i < rounds; ++i) {                             \
+      _Pragma("GCC unroll 16") for (auto& chain : chains) {            \
+        chain = fma(chain, half, half);                                \
+        __asm__ volatile("" : "+v"(chain));                            \
+      }                                                                \
+    }                                                                  \
   }
 COMPUTE_MULTIPLY_ADD(float_avx512, "avx512f", 16, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
 COMPUTE_MULTIPLY_ADD(double_avx512, "avx512f", 16, __m512d, _mm512_set1_pd, _mm512_fmadd_pd)

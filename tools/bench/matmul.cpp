@@ -36,7 +36,8 @@ void add_engine(const std::string& row, Extents extents, Engine (*find)()) {
             c = Mapped(values<T>({batch, m, n}))] {
       const auto [batch, m, n, k] = extents;
       for (int64_t i = 0; i < batch; ++i) {
-        engine(m, n, k, a.template data<T>() + i * m * k, b.template data<T>() + i * k * n, c.template data<T>() + i * m * n);
+        engine(m, n, k, a.template data<T>() + i * m * k, b.template data<T>() + i * k * n,
+               c.template data<T>() + i * m * n);
       }
     };
   });
@@ -48,7 +49,9 @@ void add_product(Extents extents) {
   add_row(row, {0, extents.flops()}, [extents] {
     const auto [batch, m, n, k] = extents;
     return [a = extents.operand(values<T>({batch, m, k})), b = extents.operand(values<T>({batch, k, n})),
-            c = extents.operand(values<T>({batch, m, n}))] { check(compute_matmul_into(nullptr, a.get(), b.get(), nullptr, c.get())); };
+            c = extents.operand(values<T>({batch, m, n}))] {
+      check(compute_matmul_into(nullptr, a.get(), b.get(), nullptr, c.get()));
+    };
   });
   if constexpr (std::is_same_v<T, float>) {
     add_engine<T>(row + "@onednn", extents, onednn_sgemm);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that memory bounds: elementwise ops and transposed copies beside memcpy of as many bytes, sums beside reading them.
+// Work that memory bounds: elementwise ops and transposed copies beside memcpy of as many bytes, sums beside reading
+// them.
 #include <cstring>
 #include <memory>
 
@@ -49,7 +50,9 @@ void add_elementwise(int64_t n) {
   // Between the two floating-point dtypes.
   using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
   add_op("cast", count * (sizeof(T) + sizeof(Other)), [n] {
-    return [x = values<T>({n}), y = values<Other>({n})] { check(compute_cast_into(nullptr, x.get(), dtype_of<Other>, nullptr, y.get())); };
+    return [x = values<T>({n}), y = values<Other>({n})] {
+      check(compute_cast_into(nullptr, x.get(), dtype_of<Other>, nullptr, y.get()));
+    };
   });
 }
 
@@ -63,7 +66,8 @@ Tensor shared_values(int64_t rows, int64_t columns) {
 
 template <class T>
 void add_sums(int64_t rows, int64_t columns) {
-  const std::string shape = std::string("/") + dtype_text<T>() + "/" + std::to_string(rows) + "x" + std::to_string(columns);
+  const std::string shape =
+      std::string("/") + dtype_text<T>() + "/" + std::to_string(rows) + "x" + std::to_string(columns);
   const double bytes = static_cast<double>(rows * columns) * sizeof(T);
   const auto add_sum = [&](const char* name, std::vector<int64_t> axes) {
     const std::string row = name + shape;
@@ -79,7 +83,9 @@ void add_sums(int64_t rows, int64_t columns) {
       };
     });
     add_row(row + "@read", {bytes, 0}, [rows, columns] {
-      return [x = Mapped(shared_values<T>(rows, columns))] { benchmark::DoNotOptimize(read_all(x.data(), x.size_bytes())); };
+      return [x = Mapped(shared_values<T>(rows, columns))] {
+        benchmark::DoNotOptimize(read_all(x.data(), x.size_bytes()));
+      };
     });
   };
   add_sum("sum_all", {0, 1});

@@ -32,8 +32,8 @@ struct Work {
   double flops = 0;
 };
 
-// Registers a benchmark, in time of the calling thread: all work is done there. `make` prepares the call that is measured; a row and its peers run in turn, so that several prepared calls
-// are kept.
+// Registers a benchmark, in time of the calling thread: all work is done there. `make` prepares the call that is
+// measured; a row and its peers run in turn, so that several prepared calls are kept.
 template <class Make>
 void add_row(const std::string& name, Work work, Make make) {
   benchmark::RegisterBenchmark(name.c_str(), [name, work, make](benchmark::State& state) {
@@ -49,7 +49,8 @@ void add_row(const std::string& name, Work work, Make make) {
     }
     for (auto _ : state) (*call)();
     const auto calls = static_cast<double>(state.iterations());
-    if (work.bytes > 0) state.counters["bytes_per_second"] = benchmark::Counter(calls * work.bytes, benchmark::Counter::kIsRate);
+    if (work.bytes > 0)
+      state.counters["bytes_per_second"] = benchmark::Counter(calls * work.bytes, benchmark::Counter::kIsRate);
     if (work.flops > 0) state.counters["flops"] = benchmark::Counter(calls * work.flops, benchmark::Counter::kIsRate);
   });
 }

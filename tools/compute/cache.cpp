@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache of compiled kernels on disk.
-#include <compute/compute.hpp>
 #include <fmt/format.h>
+#include <compute/compute.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +23,9 @@ std::string setting(const char* name) {
   return value;
 }
 
-std::optional<std::filesystem::path> directory() { return compute::common::kernel_cache_directory(setting("COMPUTE_CACHE_DIR")); }
+std::optional<std::filesystem::path> directory() {
+  return compute::common::kernel_cache_directory(setting("COMPUTE_CACHE_DIR"));
+}
 
 }  // namespace
 

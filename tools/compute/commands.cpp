@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
-#include <compute/compute.hpp>
 #include <fmt/format.h>
+#include <compute/compute.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -27,10 +27,14 @@ std::string bytes_text(int64_t bytes) {
 
 const char* kind_text(int32_t kind) {
   switch (kind) {
-    case COMPUTE_DEVICE_KIND_CPU: return "CPU";
-    case COMPUTE_DEVICE_KIND_DISCRETE_GPU: return "discrete GPU";
-    case COMPUTE_DEVICE_KIND_INTEGRATED_GPU: return "integrated GPU";
-    default: return "accelerator";
+    case COMPUTE_DEVICE_KIND_CPU:
+      return "CPU";
+    case COMPUTE_DEVICE_KIND_DISCRETE_GPU:
+      return "discrete GPU";
+    case COMPUTE_DEVICE_KIND_INTEGRATED_GPU:
+      return "integrated GPU";
+    default:
+      return "accelerator";
   }
 }
 
@@ -112,7 +116,8 @@ std::string settings_text() {
   std::string out;
   for (const std::string& line : lines_of(text.str().c_str())) {
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
-    out += fmt::format("{:<24} {:<24} {}\n", line.substr(0, first), line.substr(first + 1, second - first - 1), line.substr(second + 1));
+    out += fmt::format("{:<24} {:<24} {}\n", line.substr(0, first), line.substr(first + 1, second - first - 1),
+                       line.substr(second + 1));
   }
   return out;
 }
@@ -127,19 +132,21 @@ int show_devices(bool json, bool verbose) {
     fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("{:<14} {:<36} {:<16} {:<14} {:>11}  {:<10} {}\n", "name", "description", "kind", "PCI", "memory", "dtypes", "libraries");
+  fmt::print("{:<14} {:<36} {:<16} {:<14} {:>11}  {:<10} {}\n", "name", "description", "kind", "PCI", "memory",
+             "dtypes", "libraries");
   for (const auto& info : infos) {
     const std::vector<std::string> libraries = lines_of(info.libraries);
     const std::string dtypes = dtypes_text(info);
     std::string names;  // the first word of each line
-    for (const std::string& line : libraries) names += (names.empty() ? "" : ", ") + line.substr(0, line.find_first_of(" :,"));
-    fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description, kind_text(info.kind),
-               info.pci_address[0] != 0 ? info.pci_address : "-", bytes_text(info.memory_bytes),
+    for (const std::string& line : libraries)
+      names += (names.empty() ? "" : ", ") + line.substr(0, line.find_first_of(" :,"));
+    fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description,
+               kind_text(info.kind), info.pci_address[0] != 0 ? info.pci_address : "-", bytes_text(info.memory_bytes),
                dtypes.size() <= 10 ? dtypes : "some", names.empty() ? "-" : names,
                info.same_as[0] != 0 ? fmt::format("  (the same as {})", info.same_as) : "");
     if (!verbose) continue;
-    fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor, info.driver_version[0] != 0 ? info.driver_version : "-",
-               info.uuid[0] != 0 ? info.uuid : "-", dtypes);
+    fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
+               info.driver_version[0] != 0 ? info.driver_version : "-", info.uuid[0] != 0 ? info.uuid : "-", dtypes);
     for (const std::string& line : libraries) fmt::print("    {}\n", line);
   }
   if (verbose) fmt::print("\n{}", compute::load_report());
@@ -148,7 +155,8 @@ int show_devices(bool json, bool verbose) {
 
 int show_which(const std::string& selector, bool json) {
   compute::detail::TextFree text;
-  check(compute_device_which(selector.empty() ? nullptr : selector.c_str(), json ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT, &text.text));
+  check(compute_device_which(selector.empty() ? nullptr : selector.c_str(),
+                             json ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT, &text.text));
   const std::string answer = text.str();
   fmt::print("{}{}", answer, !answer.empty() && answer.back() == '\n' ? "" : "\n");
   return 0;
@@ -168,7 +176,8 @@ int show_info(const std::string& selector) {
   row("PCI address", info.pci_address);
   row("UUID", info.uuid);
   row("same as", info.same_as);
-  row("memory", info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
+  row("memory",
+      info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
   row("dtypes with arithmetic (stored only)", dtypes_text(info));
   for (const std::string& line : lines_of(info.libraries)) row("library", line);
   for (const auto& attribute : attributes_of(info.name)) {
@@ -193,7 +202,8 @@ int show_info(const std::string& selector) {
 }
 
 int show_doctor(bool environment) {
-  // Each plugin is tried in a process of its own first, whatever was found before: one that crashes shows up as a line of the report.
+  // Each plugin is tried in a process of its own first, whatever was found before: one that crashes shows up as a line
+  // of the report.
   check(compute_config_set("COMPUTE_PROBE", "always"));
   fmt::print("{}", text_of(compute_load_report, COMPUTE_FORMAT_TEXT));
   if (environment) fmt::print("\n{}", settings_text());
@@ -208,7 +218,7 @@ int show_config() {
 int show_version() {
   int32_t major = 0, minor = 0, patch = 0;
   compute_version(&major, &minor, &patch);
-  fmt::print("compute {}.{}.{} (library {}.{}.{})\n", COMPUTE_VERSION_MAJOR, COMPUTE_VERSION_MINOR, COMPUTE_VERSION_PATCH, major, minor,
-             patch);
+  fmt::print("compute {}.{}.{} (library {}.{}.{})\n", COMPUTE_VERSION_MAJOR, COMPUTE_VERSION_MINOR,
+             COMPUTE_VERSION_PATCH, major, minor, patch);
   return 0;
 }

@@ -42,11 +42,13 @@ int main(int argc, char** argv) {
   auto* info = app.add_subcommand("info", "All that is known of a device, and a check that it works");
   info->add_option("device", device, "Its name; default: what is in force");
 
-  auto* ops = app.add_subcommand("ops", "How a device runs every op, per dtype: native, decomposed, on the host, or why not");
+  auto* ops =
+      app.add_subcommand("ops", "How a device runs every op, per dtype: native, decomposed, on the host, or why not");
   ops->add_option("--device", device, "Its name; default: what is in force");
   ops->add_flag("--json", json, "An array of objects");
 
-  auto* doctor = app.add_subcommand("doctor", "What became of every plugin, with remedies; tries each in a process of its own");
+  auto* doctor =
+      app.add_subcommand("doctor", "What became of every plugin, with remedies; tries each in a process of its own");
   bool environment = false;
   doctor->add_flag("--env", environment, "Every setting, its value and who set it");
 
@@ -59,7 +61,8 @@ int main(int argc, char** argv) {
     // Flags of the backend (--compute-device=…) may stand anywhere.
     compute::check(compute_config_arguments(&argc, argv));
     const auto commands = app.get_subcommands({});
-    if (argc > 1 && *argv[1] != '-' && std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {
+    if (argc > 1 && *argv[1] != '-' &&
+        std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {
       std::fprintf(stderr, "compute: there is no command \"%s\"; compute --help lists them\n", argv[1]);
       return 1;
     }

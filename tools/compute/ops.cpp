@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // compute ops: asks a device how it would run every op for every dtype.
-#include <compute/compute.hpp>
 #include <fmt/format.h>
+#include <compute/compute.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -31,10 +31,14 @@ struct Answer {
 
 const char* support_text(int32_t support) {
   switch (support) {
-    case COMPUTE_SUPPORT_NATIVE: return "native";
-    case COMPUTE_SUPPORT_DECOMPOSED: return "decomposed";
-    case COMPUTE_SUPPORT_HOST: return "host";
-    default: return "-";
+    case COMPUTE_SUPPORT_NATIVE:
+      return "native";
+    case COMPUTE_SUPPORT_DECOMPOSED:
+      return "decomposed";
+    case COMPUTE_SUPPORT_HOST:
+      return "host";
+    default:
+      return "-";
   }
 }
 
@@ -82,7 +86,8 @@ Answer ask(compute_device* device, const compute_op_info& info, compute_dtype dt
   compute::detail::TextFree reason;
   try {
     check(compute_op_query(device, op, attributes.data(), static_cast<int64_t>(attributes.size()), inputs.data(),
-                           static_cast<int64_t>(inputs.size()), &answer.support, &reason.text, &answer.workspace_bytes));
+                           static_cast<int64_t>(inputs.size()), &answer.support, &reason.text,
+                           &answer.workspace_bytes));
     answer.reason = reason.str();
   } catch (const compute::Error& error) {
     answer.reason = error.what();  // a dtype that the op does not take
@@ -117,7 +122,8 @@ int show_ops(const std::string& selector, bool json) {
                        {"workspace_bytes", answer.workspace_bytes}});
         continue;
       }
-      std::string& list = answer.support != COMPUTE_SUPPORT_NONE ? by_support[support_text(answer.support)] : refusals[answer.reason];
+      std::string& list =
+          answer.support != COMPUTE_SUPPORT_NONE ? by_support[support_text(answer.support)] : refusals[answer.reason];
       list += (list.empty() ? "" : " ") + std::string(name);
     }
     if (json) continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// arg_reduce: one pass over the input, in the shapes of reduce. A work item holds the best element that it has seen and its position; the items
-// of an output, and the groups that share one, then choose among theirs. Everyone begins with an element of the input, so that there
-// is no value worse than all. The first of equal elements wins, and a NaN is better than all numbers.
+// arg_reduce: one pass over the input, in the shapes of reduce. A work item holds the best element that it has seen and
+// its position; the items of an output, and the groups that share one, then choose among theirs. Everyone begins with
+// an element of the input, so that there is no value worse than all. The first of equal elements wins, and a NaN is
+// better than all numbers.
 #include <algorithm>
 
 #include "plugins/common/source/ops.hpp"
@@ -42,7 +43,8 @@ class ArgReduceBuilder {
     BuiltRecipe recipe;
     add(recipe, shape);
     if (shape.splits > 1) {
-      recipe.workspace_bytes = divide_up(pass_.kept.points() * shape.splits * static_cast<int64_t>(sizeof(int64_t)), 256) * 256;
+      recipe.workspace_bytes =
+          divide_up(pass_.kept.points() * shape.splits * static_cast<int64_t>(sizeof(int64_t)), 256) * 256;
       add_end(recipe, shape.splits);
     }
     return recipe;
@@ -92,8 +94,10 @@ class ArgReduceBuilder {
 
   // The place of a work item in its group's table.
   static void print_place(std::string& out, bool along_first, int32_t along_word, int32_t across_word) {
-    out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(along_word), ", across = (int)", read(across_word), ";\n");
-    out += along_first ? "  const int item = id & (along - 1), line = id / along;\n" : "  const int line = id & (across - 1), item = id / across;\n";
+    out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(along_word), ", across = (int)",
+               read(across_word), ";\n");
+    out += along_first ? "  const int item = id & (along - 1), line = id / along;\n"
+                       : "  const int line = id & (across - 1), item = id / across;\n";
   }
 
   // The items of an output choose; `store` prints what the first of them does with place `name`.
@@ -102,15 +106,21 @@ class ArgReduceBuilder {
     std::string& out = builder.body;
     const int group = dialect_.group_size;
     const std::string element = cat("v * ", group, " + id"), partner = along_first ? "reach" : "reach * across";
-    out += cat("  COMPUTE_LOCAL ", type_text(value_dtype_).storage, " values[", group * held, "];\n  COMPUTE_LOCAL ix places[", group * held, "];\n");
-    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    values[", element, "] = ", element_of_value(value_dtype_, "best[v]"),
-               ";\n    places[", element, "] = place[v];\n  }\n  COMPUTE_BARRIER();\n");
+    out += cat("  COMPUTE_LOCAL ", type_text(value_dtype_).storage, " values[", group * held,
+               "];\n  COMPUTE_LOCAL ix places[", group * held, "];\n");
+    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    values[", element,
+               "] = ", element_of_value(value_dtype_, "best[v]"), ";\n    places[", element,
+               "] = place[v];\n  }\n  COMPUTE_BARRIER();\n");
     out += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
-    out += cat("      for (int v = 0; v < ", held, "; ++v) {\n        const int at = ", element, ", from = at + ", partner, ";\n");
-    out += cat("        if (goes_before(", value_of_element(value_dtype_, "values[from]"), ", places[from], ", value_of_element(value_dtype_, "values[at]"),
-               ", places[at])) {\n          values[at] = values[from];\n          places[at] = places[from];\n        }\n");
+    out += cat("      for (int v = 0; v < ", held, "; ++v) {\n        const int at = ", element, ", from = at + ",
+               partner, ";\n");
+    out += cat(
+        "        if (goes_before(", value_of_element(value_dtype_, "values[from]"), ", places[from], ",
+        value_of_element(value_dtype_, "values[at]"),
+        ", places[at])) {\n          values[at] = values[from];\n          places[at] = places[from];\n        }\n");
     out += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
-    out += cat("  if (item == 0 && column < columns) {\n    for (int v = 0; v < ", held, "; ++v) {\n      const ix found = places[", element, "];\n");
+    out += cat("  if (item == 0 && column < columns) {\n    for (int v = 0; v < ", held,
+               "; ++v) {\n      const ix found = places[", element, "];\n");
     store();
     out += "    }\n  }\n";
   }
@@ -129,9 +139,11 @@ class ArgReduceBuilder {
     const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;
     const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
     const int64_t column_groups = divide_up(columns, shape.across);
-    const Words words = {builder.word(columns),      builder.word(column_groups), builder.word(vectors), builder.word(divide_up(vectors, shape.splits)),
-                         builder.word(shape.along),  builder.word(shape.across),  builder.word(terms),   builder.word(outputs),
-                         builder.word(stride_),      builder.word(kept.rank == 0 ? 0 : kept.strides[1][kept.rank - 1])};
+    const Words words = {builder.word(columns),     builder.word(column_groups),
+                         builder.word(vectors),     builder.word(divide_up(vectors, shape.splits)),
+                         builder.word(shape.along), builder.word(shape.across),
+                         builder.word(terms),       builder.word(outputs),
+                         builder.word(stride_),     builder.word(kept.rank == 0 ? 0 : kept.strides[1][kept.rank - 1])};
     Space space(kept);
     space.add_words(builder, shape.along_first ? 1 : shape.lanes);
     if (with_text_) print(builder, shape, space, words);
@@ -147,21 +159,25 @@ class ArgReduceBuilder {
     Functions& functions = builder.functions();
     const int lanes = shape.lanes, held = shape.along_first ? 1 : lanes;
     const std::string type = type_text(value_dtype_).value, storage = type_text(dtype_).storage;
-    const VectorText vector = lanes > 1 ? vector_type(builder, storage.c_str(), dtype_size(dtype_), lanes) : VectorText{storage, "", 0};
+    const VectorText vector =
+        lanes > 1 ? vector_type(builder, storage.c_str(), dtype_size(dtype_), lanes) : VectorText{storage, "", 0};
     print_functions(builder);
     print_place(out, shape.along_first, words.along, words.across);
-    out += cat("  const ix columns = ", read(words.columns), ", column_groups = ", read(words.groups), ", chunk = ", read(words.chunk), ", stride = ",
-               read(words.stride), ";\n");
+    out += cat("  const ix columns = ", read(words.columns), ", column_groups = ", read(words.groups),
+               ", chunk = ", read(words.chunk), ", stride = ", read(words.stride), ";\n");
     out += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
     out += "  const ix column = (where - split * column_groups) * across + line;\n";
-    out += cat("  const ix end = (split + 1) * chunk < ", read(words.vectors), " ? (split + 1) * chunk : ", read(words.vectors), ";\n");
+    out += cat("  const ix end = (split + 1) * chunk < ", read(words.vectors),
+               " ? (split + 1) * chunk : ", read(words.vectors), ";\n");
     out += cat("  ", type, " best[", lanes, "];\n  ix place[", lanes, "];\n");
     out += cat("  for (int v = 0; v < ", lanes, "; ++v) {\n    best[v] = 0;\n    place[v] = 0;\n  }\n");
     out += "  if (column < columns) {\n";
     space.decompose(builder, "    ", "k", "column");
     out += cat("    const ix base = ", space.offset(0, "k"), ";\n");
-    out += cat("    for (int v = 0; v < ", lanes, "; ++v) best[v] = ", value_of(lanes > 1 ? "x0[base + v]" : "x0[base]", functions), ";\n");
-    // Several vectors at a time, all loaded before the first is used. On a CPU core an item goes along memory by itself.
+    out += cat("    for (int v = 0; v < ", lanes,
+               "; ++v) best[v] = ", value_of(lanes > 1 ? "x0[base + v]" : "x0[base]", functions), ";\n");
+    // Several vectors at a time, all loaded before the first is used. On a CPU core an item goes along memory by
+    // itself.
     const int steps = dialect_.is_host && lanes == 1 ? kReduceHostSteps : kReduceSteps;
     const char* along = dialect_.is_host ? "1" : "along";
     const char* unroll = dialect_.is_host ? "" : "#pragma unroll\n";
@@ -172,20 +188,27 @@ class ArgReduceBuilder {
       out += "    const ix last = end;\n    ix r = split * chunk + item;\n";
     }
     const auto load = [&](const std::string& indent, const std::string& into, const std::string& i) {
-      const std::string at = cat("base + ", i, shape.along_first && lanes > 1 ? cat(" * ", lanes) : std::string(" * stride"));
+      const std::string at =
+          cat("base + ", i, shape.along_first && lanes > 1 ? cat(" * ", lanes) : std::string(" * stride"));
       if (lanes == 1) out += cat(indent, into, " = x0[", at, "];\n");
-      for (int w = 0; w < vector.words; ++w) out += cat(indent, into, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", at, "))[", w, "];\n");
+      for (int w = 0; w < vector.words; ++w)
+        out +=
+            cat(indent, into, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", at, "))[", w, "];\n");
     };
     const auto take = [&](const std::string& indent, const std::string& from, const std::string& i) {
       out += cat(unroll, indent, "for (int v = 0; v < ", lanes, "; ++v) {\n");
       out += cat(indent, "  const ", type, " x = ", value_of(lanes > 1 ? from + ".e[v]" : from, functions), ";\n");
       out += cat(indent, "  const bool better = is_better(x, best[v]);\n");
-      out += cat(indent, "  best[v] = better ? x : best[v];\n", indent, "  place[v] = better ? ", i, " : place[v];\n", indent, "}\n");
+      out += cat(indent, "  best[v] = better ? x : best[v];\n", indent, "  place[v] = better ? ", i, " : place[v];\n",
+                 indent, "}\n");
     };
-    out += cat("    for (; r + ", steps - 1, " * ", along, " < last; r += ", steps, " * ", along, ") {\n      ", vector.type, " row[", steps, "];\n");
-    out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", along, ";\n");
+    out += cat("    for (; r + ", steps - 1, " * ", along, " < last; r += ", steps, " * ", along, ") {\n      ",
+               vector.type, " row[", steps, "];\n");
+    out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", along,
+               ";\n");
     load("        ", "row[s]", "i");
-    out += cat("      }\n#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", along, ";\n");
+    out += cat("      }\n#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ",
+               along, ";\n");
     take("        ", "row[s]", "i");
     out += cat("      }\n    }\n    for (; r < last; r += ", along, ") {\n      ", vector.type, " row;\n");
     load("      ", "row", "r");
@@ -195,10 +218,11 @@ class ArgReduceBuilder {
       // From vectors to elements; then what is left after the last whole vector, and the lanes among themselves.
       out += cat("    for (int v = 0; v < ", lanes, "; ++v) place[v] = place[v] * ", lanes, " + v;\n");
       const auto merge = [&](const char* indent, const std::string& value, const std::string& position) {
-        out += cat(indent, "if (goes_before(", value, ", ", position, ", best[0], place[0])) {\n", indent, "  best[0] = ", value, ";\n", indent,
-                   "  place[0] = ", position, ";\n", indent, "}\n");
+        out += cat(indent, "if (goes_before(", value, ", ", position, ", best[0], place[0])) {\n", indent,
+                   "  best[0] = ", value, ";\n", indent, "  place[0] = ", position, ";\n", indent, "}\n");
       };
-      out += cat("    if (split == 0) {\n      for (ix t = ", read(words.vectors), " * ", lanes, " + item; t < ", read(words.terms), "; t += along) {\n");
+      out += cat("    if (split == 0) {\n      for (ix t = ", read(words.vectors), " * ", lanes, " + item; t < ",
+                 read(words.terms), "; t += along) {\n");
       out += cat("        const ", type, " x = ", value_of("x0[base + t]", functions), ";\n");
       merge("        ", "x", "t");
       out += cat("      }\n    }\n", unroll, "    for (int v = 1; v < ", lanes, "; ++v) {\n");
@@ -212,8 +236,8 @@ class ArgReduceBuilder {
         return;
       }
       space.decompose(builder, "      ", "k", "column");
-      out += cat("      x1[", space.offset(1, "k"), held > 1 ? cat(" + v * ", read(words.inner_output)) : std::string(), "] = (",
-                 type_text(output_dtype_).storage, ")found;\n");
+      out += cat("      x1[", space.offset(1, "k"), held > 1 ? cat(" + v * ", read(words.inner_output)) : std::string(),
+                 "] = (", type_text(output_dtype_).storage, ")found;\n");
     });
   }
 
@@ -226,8 +250,9 @@ class ArgReduceBuilder {
     take_input(builder);
     take_workspace(builder, 1, true, with_text_);
     take_output(builder, 2);
-    const int32_t columns_word = builder.word(outputs), splits_word = builder.word(splits), along_word = builder.word(along),
-                  across_word = builder.word(group / along), stride_word = builder.word(stride_);
+    const int32_t columns_word = builder.word(outputs), splits_word = builder.word(splits),
+                  along_word = builder.word(along), across_word = builder.word(group / along),
+                  stride_word = builder.word(stride_);
     Space space(pass_.kept);
     space.add_words(builder, 1);
     if (with_text_) {
@@ -236,7 +261,8 @@ class ArgReduceBuilder {
       const std::string type = type_text(value_dtype_).value;
       print_functions(builder);
       print_place(out, false, along_word, across_word);
-      out += cat("  const ix columns = ", read(columns_word), ", splits = ", read(splits_word), ", stride = ", read(stride_word), ";\n");
+      out += cat("  const ix columns = ", read(columns_word), ", splits = ", read(splits_word),
+                 ", stride = ", read(stride_word), ";\n");
       out += "  const ix column = (ix)COMPUTE_GROUP_ID(0) * across + line;\n";
       out += cat("  ", type, " best[1];\n  ix place[1];\n  best[0] = 0;\n  place[0] = 0;\n  if (column < columns) {\n");
       space.decompose(builder, "    ", "k", "column");
@@ -244,7 +270,9 @@ class ArgReduceBuilder {
       out += cat("    best[0] = ", value_of("x0[base + place[0] * stride]", functions), ";\n");
       out += "    for (ix r = item; r < splits; r += along) {\n      const ix p = x1[r * columns + column];\n";
       out += cat("      const ", type, " x = ", value_of("x0[base + p * stride]", functions), ";\n");
-      out += "      if (goes_before(x, p, best[0], place[0])) {\n        best[0] = x;\n        place[0] = p;\n      }\n    }\n  }\n";
+      out +=
+          "      if (goes_before(x, p, best[0], place[0])) {\n        best[0] = x;\n        place[0] = p;\n      }\n   "
+          " }\n  }\n";
       print_choice(builder, false, 1, [&] {
         space.decompose(builder, "      ", "k", "column");
         out += cat("      x2[", space.offset(1, "k"), "] = (", type_text(output_dtype_).storage, ")found;\n");
@@ -264,6 +292,8 @@ class ArgReduceBuilder {
 
 }  // namespace
 
-BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text) { return ArgReduceBuilder(op, dialect, with_text).build(); }
+BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text) {
+  return ArgReduceBuilder(op, dialect, with_text).build();
+}
 
 }  // namespace compute::common

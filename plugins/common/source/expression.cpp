@@ -22,9 +22,7 @@ std::string hex(uint64_t bits) {
 std::string value_type(compute_dtype dtype) { return type_text(dtype).value; }
 
 // float16 or bfloat16 from float32
-std::string narrow(const std::string& x, compute_dtype to) {
-  return cat("f32_to_", type_text(to).name, "(", x, ")");
-}
+std::string narrow(const std::string& x, compute_dtype to) { return cat("f32_to_", type_text(to).name, "(", x, ")"); }
 
 // A value as float32 such that rounding it to float16 or bfloat16 is the only rounding.
 std::string to_narrowable(const std::string& x, compute_dtype from, Functions& functions) {
@@ -83,67 +81,115 @@ std::string from_bits(const std::string& bits, compute_dtype to) {
 // The intrinsics that are functions of one name in C, CUDA C and OpenCL C.
 const char* math_name(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_FLOOR: return "floor";
-    case COMPUTE_INTRINSIC_CEIL: return "ceil";
-    case COMPUTE_INTRINSIC_TRUNC: return "trunc";
-    case COMPUTE_INTRINSIC_ROUND: return "rint";
-    case COMPUTE_INTRINSIC_SQRT: return "sqrt";
-    case COMPUTE_INTRINSIC_RSQRT: return "rsqrt";
-    case COMPUTE_INTRINSIC_CBRT: return "cbrt";
-    case COMPUTE_INTRINSIC_EXP: return "exp";
-    case COMPUTE_INTRINSIC_EXP2: return "exp2";
-    case COMPUTE_INTRINSIC_EXPM1: return "expm1";
-    case COMPUTE_INTRINSIC_LOG: return "log";
-    case COMPUTE_INTRINSIC_LOG1P: return "log1p";
-    case COMPUTE_INTRINSIC_LOG2: return "log2";
-    case COMPUTE_INTRINSIC_LOG10: return "log10";
-    case COMPUTE_INTRINSIC_SIN: return "sin";
-    case COMPUTE_INTRINSIC_COS: return "cos";
-    case COMPUTE_INTRINSIC_TAN: return "tan";
-    case COMPUTE_INTRINSIC_ASIN: return "asin";
-    case COMPUTE_INTRINSIC_ACOS: return "acos";
-    case COMPUTE_INTRINSIC_ATAN: return "atan";
-    case COMPUTE_INTRINSIC_ATAN2: return "atan2";
-    case COMPUTE_INTRINSIC_SINH: return "sinh";
-    case COMPUTE_INTRINSIC_COSH: return "cosh";
-    case COMPUTE_INTRINSIC_TANH: return "tanh";
-    case COMPUTE_INTRINSIC_ASINH: return "asinh";
-    case COMPUTE_INTRINSIC_ACOSH: return "acosh";
-    case COMPUTE_INTRINSIC_ATANH: return "atanh";
-    case COMPUTE_INTRINSIC_POW: return "pow";
-    case COMPUTE_INTRINSIC_HYPOT: return "hypot";
-    case COMPUTE_INTRINSIC_COPYSIGN: return "copysign";
-    case COMPUTE_INTRINSIC_ERF: return "erf";
-    case COMPUTE_INTRINSIC_ERFC: return "erfc";
-    default: return nullptr;
+    case COMPUTE_INTRINSIC_FLOOR:
+      return "floor";
+    case COMPUTE_INTRINSIC_CEIL:
+      return "ceil";
+    case COMPUTE_INTRINSIC_TRUNC:
+      return "trunc";
+    case COMPUTE_INTRINSIC_ROUND:
+      return "rint";
+    case COMPUTE_INTRINSIC_SQRT:
+      return "sqrt";
+    case COMPUTE_INTRINSIC_RSQRT:
+      return "rsqrt";
+    case COMPUTE_INTRINSIC_CBRT:
+      return "cbrt";
+    case COMPUTE_INTRINSIC_EXP:
+      return "exp";
+    case COMPUTE_INTRINSIC_EXP2:
+      return "exp2";
+    case COMPUTE_INTRINSIC_EXPM1:
+      return "expm1";
+    case COMPUTE_INTRINSIC_LOG:
+      return "log";
+    case COMPUTE_INTRINSIC_LOG1P:
+      return "log1p";
+    case COMPUTE_INTRINSIC_LOG2:
+      return "log2";
+    case COMPUTE_INTRINSIC_LOG10:
+      return "log10";
+    case COMPUTE_INTRINSIC_SIN:
+      return "sin";
+    case COMPUTE_INTRINSIC_COS:
+      return "cos";
+    case COMPUTE_INTRINSIC_TAN:
+      return "tan";
+    case COMPUTE_INTRINSIC_ASIN:
+      return "asin";
+    case COMPUTE_INTRINSIC_ACOS:
+      return "acos";
+    case COMPUTE_INTRINSIC_ATAN:
+      return "atan";
+    case COMPUTE_INTRINSIC_ATAN2:
+      return "atan2";
+    case COMPUTE_INTRINSIC_SINH:
+      return "sinh";
+    case COMPUTE_INTRINSIC_COSH:
+      return "cosh";
+    case COMPUTE_INTRINSIC_TANH:
+      return "tanh";
+    case COMPUTE_INTRINSIC_ASINH:
+      return "asinh";
+    case COMPUTE_INTRINSIC_ACOSH:
+      return "acosh";
+    case COMPUTE_INTRINSIC_ATANH:
+      return "atanh";
+    case COMPUTE_INTRINSIC_POW:
+      return "pow";
+    case COMPUTE_INTRINSIC_HYPOT:
+      return "hypot";
+    case COMPUTE_INTRINSIC_COPYSIGN:
+      return "copysign";
+    case COMPUTE_INTRINSIC_ERF:
+      return "erf";
+    case COMPUTE_INTRINSIC_ERFC:
+      return "erfc";
+    default:
+      return nullptr;
   }
 }
 
 const char* comparison(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_EQ: return " == ";
-    case COMPUTE_INTRINSIC_NE: return " != ";
-    case COMPUTE_INTRINSIC_LT: return " < ";
-    case COMPUTE_INTRINSIC_LE: return " <= ";
-    case COMPUTE_INTRINSIC_GT: return " > ";
-    case COMPUTE_INTRINSIC_GE: return " >= ";
-    default: return nullptr;
+    case COMPUTE_INTRINSIC_EQ:
+      return " == ";
+    case COMPUTE_INTRINSIC_NE:
+      return " != ";
+    case COMPUTE_INTRINSIC_LT:
+      return " < ";
+    case COMPUTE_INTRINSIC_LE:
+      return " <= ";
+    case COMPUTE_INTRINSIC_GT:
+      return " > ";
+    case COMPUTE_INTRINSIC_GE:
+      return " >= ";
+    default:
+      return nullptr;
   }
 }
 
 const char* operator_of(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_ADD: return " + ";
-    case COMPUTE_INTRINSIC_SUB: return " - ";
-    case COMPUTE_INTRINSIC_MUL: return " * ";
-    case COMPUTE_INTRINSIC_BIT_AND: return " & ";
-    case COMPUTE_INTRINSIC_BIT_OR: return " | ";
-    case COMPUTE_INTRINSIC_BIT_XOR: return " ^ ";
-    default: return nullptr;
+    case COMPUTE_INTRINSIC_ADD:
+      return " + ";
+    case COMPUTE_INTRINSIC_SUB:
+      return " - ";
+    case COMPUTE_INTRINSIC_MUL:
+      return " * ";
+    case COMPUTE_INTRINSIC_BIT_AND:
+      return " & ";
+    case COMPUTE_INTRINSIC_BIT_OR:
+      return " | ";
+    case COMPUTE_INTRINSIC_BIT_XOR:
+      return " ^ ";
+    default:
+      return nullptr;
   }
 }
 
-std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v, Functions& functions) {
+std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v,
+                         Functions& functions) {
   const std::string type = value_type(dtype);
   const bool is_signed_type = is_signed(dtype);
   const char* wide = dtype_size(dtype) == 8 ? "(u64)" : "(u32)";
@@ -152,9 +198,11 @@ std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vect
     case COMPUTE_INTRINSIC_NEG:
       return cat("(", type, ")(", wide, "0 - ", wide, v[0], ")");
     case COMPUTE_INTRINSIC_ABS:
-      return is_signed_type ? cat("(", v[0], " < 0 ? (", type, ")(", wide, "0 - ", wide, v[0], ") : ", v[0], ")") : v[0];
+      return is_signed_type ? cat("(", v[0], " < 0 ? (", type, ")(", wide, "0 - ", wide, v[0], ") : ", v[0], ")")
+                            : v[0];
     case COMPUTE_INTRINSIC_SIGN:
-      return is_signed_type ? cat("(", type, ")((", v[0], " > 0) - (", v[0], " < 0))") : cat("(", type, ")(", v[0], " != 0)");
+      return is_signed_type ? cat("(", type, ")((", v[0], " > 0) - (", v[0], " < 0))")
+                            : cat("(", type, ")(", v[0], " != 0)");
     case COMPUTE_INTRINSIC_MIN:
       return cat("(", v[0], " < ", v[1], " ? ", v[0], " : ", v[1], ")");
     case COMPUTE_INTRINSIC_MAX:
@@ -162,9 +210,10 @@ std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vect
     case COMPUTE_INTRINSIC_BIT_NOT:
       return cat("(", type, ")~", v[0]);
     case COMPUTE_INTRINSIC_MUL_HIGH:
-      if (dtype_size(dtype) == 8) return cat(is_signed_type ? "COMPUTE_MUL_HIGH_I64(" : "COMPUTE_MUL_HIGH_U64(", v[0], ", ", v[1], ")");
-      return cat("(", type, ")(((", is_signed_type ? "i64" : "u64", ")", v[0], " * (", is_signed_type ? "i64" : "u64", ")", v[1],
-                 ") >> ", dtype_size(dtype) * 8, ")");
+      if (dtype_size(dtype) == 8)
+        return cat(is_signed_type ? "COMPUTE_MUL_HIGH_I64(" : "COMPUTE_MUL_HIGH_U64(", v[0], ", ", v[1], ")");
+      return cat("(", type, ")(((", is_signed_type ? "i64" : "u64", ")", v[0], " * (", is_signed_type ? "i64" : "u64",
+                 ")", v[1], ") >> ", dtype_size(dtype) * 8, ")");
     case COMPUTE_INTRINSIC_SHL:
       return cat(functions.need("shl", dtype), "(", v[0], ", ", v[1], ")");
     case COMPUTE_INTRINSIC_SHR:
@@ -201,7 +250,8 @@ std::string bool_call(int32_t intrinsic, const std::vector<std::string>& v) {
   }
 }
 
-std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v, Functions& functions) {
+std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v,
+                       Functions& functions) {
   const bool wide = dtype == COMPUTE_DTYPE_FLOAT64;
   const char* infinity = wide ? "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))" : "COMPUTE_AS_F32(0x7f800000)";
   const bool in_fp64 = !wide && functions.dialect().has_fp64 &&
@@ -257,11 +307,13 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
   }
 }
 
-std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v, Functions& functions) {
+std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v,
+                         Functions& functions) {
   const compute_dtype part = part_of(dtype);
   const std::string re = v[0] + ".x", im = v[0] + ".y";
   const auto by_part = [&](int32_t function, const char* join) {
-    return cat("(", float_call(function, part, {re}, functions), join, float_call(function, part, {im}, functions), ")");
+    return cat("(", float_call(function, part, {re}, functions), join, float_call(function, part, {im}, functions),
+               ")");
   };
   const auto call = [&](const char* base) {
     std::string text = functions.need(base, dtype) + "(" + v[0];
@@ -326,7 +378,8 @@ std::vector<int32_t> index_axes(const compute_plugin_expression& expression) {
   std::vector<int32_t> axes;
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
-    if (node.kind == COMPUTE_NODE_INDEX && std::find(axes.begin(), axes.end(), node.value) == axes.end()) axes.push_back(node.value);
+    if (node.kind == COMPUTE_NODE_INDEX && std::find(axes.begin(), axes.end(), node.value) == axes.end())
+      axes.push_back(node.value);
   }
   return axes;
 }
@@ -335,7 +388,8 @@ std::string constant_text(compute_dtype dtype, const uint8_t* bits) {
   uint64_t words[2];
   std::memcpy(words, bits, sizeof words);
   const auto part = [](uint64_t word, bool wide) {
-    return wide ? cat("COMPUTE_AS_F64((i64)COMPUTE_U64(", hex(word), "))") : cat("COMPUTE_AS_F32((i32)", hex(word & 0xffffffff), ")");
+    return wide ? cat("COMPUTE_AS_F64((i64)COMPUTE_U64(", hex(word), "))")
+                : cat("COMPUTE_AS_F32((i32)", hex(word & 0xffffffff), ")");
   };
   switch (dtype) {
     case COMPUTE_DTYPE_BOOL:
@@ -405,8 +459,9 @@ std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<
   return integer_call(intrinsic, dtype, v, functions);
 }
 
-std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves, std::string_view indent,
-                                          std::string_view prefix, Functions& functions, std::string& out) {
+std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
+                                          std::string_view indent, std::string_view prefix, Functions& functions,
+                                          std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
@@ -443,7 +498,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
     out += cat(indent, "const ", value_type(node.dtype), " ", name, " = ", text, ";\n");
   }
   std::vector<std::string> outputs;
-  for (int32_t k = 0; k < expression.output_count; ++k) outputs.push_back(names[static_cast<size_t>(expression.outputs[k])]);
+  for (int32_t k = 0; k < expression.output_count; ++k)
+    outputs.push_back(names[static_cast<size_t>(expression.outputs[k])]);
   return outputs;
 }
 

@@ -12,9 +12,10 @@ namespace compute::common {
 
 /// Where the leaves of an expression come from: each function gives the text of a value.
 struct Leaves {
-  std::function<std::string(int32_t input)> input;    // of the INPUT node's dtype
-  std::function<std::string(int32_t axis)> index;     // an integer
-  std::function<std::string(int32_t scalar)> scalar;  // the place of its 16 bytes: the first of two words; see scalar_text
+  std::function<std::string(int32_t input)> input;  // of the INPUT node's dtype
+  std::function<std::string(int32_t axis)> index;   // an integer
+  std::function<std::string(int32_t scalar)>
+      scalar;  // the place of its 16 bytes: the first of two words; see scalar_text
 };
 
 /// The first intrinsic that is not known, or 0.
@@ -24,14 +25,16 @@ int32_t unknown_intrinsic(const compute_plugin_expression& expression);
 bool uses_fp64(const compute_plugin_expression& expression);
 
 /// Appends one statement per node to `out`, each a constant called `prefix` and a number; the result names the outputs.
-std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves, std::string_view indent,
-                                          std::string_view prefix, Functions& functions, std::string& out);
+std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
+                                          std::string_view indent, std::string_view prefix, Functions& functions,
+                                          std::string& out);
 
 /// The axes of the INDEX nodes, each once.
 std::vector<int32_t> index_axes(const compute_plugin_expression& expression);
 
 /// A call of an intrinsic on values of `dtype` (that of the last operand), as an expression.
-std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& operands, Functions& functions);
+std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& operands,
+                      Functions& functions);
 std::string convert_text(const std::string& x, compute_dtype from, compute_dtype to, Functions& functions);
 
 /// A number from its bit pattern, and from two words that hold it.

@@ -80,8 +80,10 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
       {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
       {"EXP_SERIES",
        {"fma(r, 1.98412698412698413e-4f, 1.38888888888888889e-3f)",
-        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, 2.08767569878681e-9), 2.505210838544172e-8), "
-        "2.755731922398589e-7), 2.7557319223985893e-6), 2.48015873015873e-5), 1.984126984126984e-4), 1.388888888888889e-3)"}},
+        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, 2.08767569878681e-9), "
+        "2.505210838544172e-8), "
+        "2.755731922398589e-7), 2.7557319223985893e-6), 2.48015873015873e-5), 1.984126984126984e-4), "
+        "1.388888888888889e-3)"}},
       // Pairs: the nearest number and what is left; of atan(n / 4), and of 1 / 5 + t / 7 + t^2 / 9 …
       {"PAIR_THIRD", {"0x1.555556p-2f, -0x1.555556p-27f", "0x1.5555555555555p-2, 0x1.5555555555555p-56"}},
       {"PAIR_ATAN_1", {"0x1.f5b76p-3f, -0x1.b4dfc8p-29f", "0x1.f5b75f92c80ddp-3, 0x1.8ab6e3cf7afbdp-57"}},
@@ -137,7 +139,9 @@ std::string instantiate(std::string_view text, compute_dtype dtype, std::string_
     if (text[end] >= 'a' && text[end] <= 'z') {
       ++end;
     } else {
-      while (end < text.size() && ((text[end] >= 'A' && text[end] <= 'Z') || (text[end] >= '0' && text[end] <= '9') || text[end] == '_')) ++end;
+      while (end < text.size() &&
+             ((text[end] >= 'A' && text[end] <= 'Z') || (text[end] >= '0' && text[end] <= '9') || text[end] == '_'))
+        ++end;
     }
     const std::string_view word = text.substr(i + 1, end - i - 1);
     out += word == "DIV" ? divide : word_of(word, dtype);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter. Both go over the index space with the axis of the indexed operand held at 0; the index puts it in place.
+// gather and scatter. Both go over the index space with the axis of the indexed operand held at 0; the index puts it in
+// place.
 //
-// scatter has three forms: plain stores (set), atomic operations, and lines: two points of the index space meet in one element only if
-// they differ along the axis alone, so a work item that goes along the axis in order needs no atomics and gives the same bits every time.
+// scatter has three forms: plain stores (set), atomic operations, and lines: two points of the index space meet in one
+// element only if they differ along the axis alone, so a work item that goes along the axis in order needs no atomics
+// and gives the same bits every time.
 #include <algorithm>
 #include <array>
 
@@ -52,10 +54,11 @@ std::vector<int64_t> row_major(std::span<const int64_t> shape) {
 }
 
 // Statements that check `index` and count it from the front; what follows runs only for a good one.
-std::string check_text(std::string_view indent, int32_t fault, int32_t argument, const std::string& limit, const std::string& position) {
-  return cat(indent, "const i64 given = index;\n", indent, "if (index < 0) index += ", limit, ";\n", indent, "if (index < 0 || index >= ", limit,
-             ") {\n", indent, "  compute_report_index(p", fault, " + a.w[", fault, "], ", argument, ", given, ", limit, ", ", position, ");\n",
-             indent, "} else {\n");
+std::string check_text(std::string_view indent, int32_t fault, int32_t argument, const std::string& limit,
+                       const std::string& position) {
+  return cat(indent, "const i64 given = index;\n", indent, "if (index < 0) index += ", limit, ";\n", indent,
+             "if (index < 0 || index >= ", limit, ") {\n", indent, "  compute_report_index(p", fault, " + a.w[", fault,
+             "], ", argument, ", given, ", limit, ", ", position, ");\n", indent, "} else {\n");
 }
 
 }  // namespace
@@ -67,7 +70,8 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   KernelBuilder builder(dialect, "gather", with_text);
   // operands: source, indices, output, position
-  std::vector<std::vector<int64_t>> strides = {strides_of(source), strides_of(indices), strides_of(output), row_major(shape_of(output))};
+  std::vector<std::vector<int64_t>> strides = {strides_of(source), strides_of(indices), strides_of(output),
+                                               row_major(shape_of(output))};
   const int64_t axis_stride = strides[0][axis], limit = source.shape[axis];
   strides[0][axis] = 0;
   const LoopNest nest = collapse_operands(shape_of(output), strides, 2);
@@ -81,9 +85,9 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
     const auto fits = [&](int count) {
       const int32_t alignment = vector_alignment(size, count);
       const auto is_aligned = [&](int64_t elements) { return elements * size % alignment == 0; };
-      bool good = nest.strides[0][inner] == 1 && nest.strides[1][inner] == 0 && nest.strides[2][inner] == 1 && nest.extents[inner] % count == 0 &&
-                  source.alignment >= alignment && output.alignment >= alignment && is_aligned(axis_stride) && is_aligned(nest.offsets[0]) &&
-                  is_aligned(nest.offsets[2]);
+      bool good = nest.strides[0][inner] == 1 && nest.strides[1][inner] == 0 && nest.strides[2][inner] == 1 &&
+                  nest.extents[inner] % count == 0 && source.alignment >= alignment && output.alignment >= alignment &&
+                  is_aligned(axis_stride) && is_aligned(nest.offsets[0]) && is_aligned(nest.offsets[2]);
       for (int k = 0; k < inner; ++k) good = good && is_aligned(nest.strides[0][k]) && is_aligned(nest.strides[2][k]);
       return good;
     };
@@ -100,23 +104,26 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   builder.pointer(Pointer::kTensor, 2, nest.offsets[2] * size);
   builder.pointer(Pointer::kFault, 0, 0);
   const int64_t vectors = nest.points() / lanes;
-  const int32_t vectors_word = builder.word(vectors), limit_word = builder.word(limit), axis_word = builder.word(axis_stride),
-                position_word = builder.word(nest.offsets[3]);
+  const int32_t vectors_word = builder.word(vectors), limit_word = builder.word(limit),
+                axis_word = builder.word(axis_stride), position_word = builder.word(nest.offsets[3]);
   Space space(nest);
   space.add_words(builder, lanes);
   if (with_text) {
     builder.globals += kFaultText;
     std::string& out = builder.body;
-    out += builder.declare(0, storage, true) + builder.declare(1, index_size == 4 ? "i32" : "i64", true) + builder.declare(2, storage, false);
+    out += builder.declare(0, storage, true) + builder.declare(1, index_size == 4 ? "i32" : "i64", true) +
+           builder.declare(2, storage, false);
     out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
     out += cat("  if (i >= ", builder.index_word(vectors_word), ") return;\n");
     space.decompose(builder, "  ", "c", "i");
     out += cat("  i64 index = x1[", space.offset(1, "c"), "];\n");
-    out += check_text("  ", 3, 1, builder.word_text(limit_word), cat("(i64)(", builder.index_word(position_word), " + ", space.offset(3, "c"), ")"));
+    out += check_text("  ", 3, 1, builder.word_text(limit_word),
+                      cat("(i64)(", builder.index_word(position_word), " + ", space.offset(3, "c"), ")"));
     const std::string from = cat(space.offset(0, "c"), " + (ix)index * ", builder.index_word(axis_word));
     if (lanes > 1) {
       const VectorText vector = vector_type(builder, storage, size, lanes);
-      out += cat("    *(COMPUTE_GLOBAL ", vector.word, "*)(x2 + ", space.offset(2, "c"), ") = *(COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", from, ");\n");
+      out += cat("    *(COMPUTE_GLOBAL ", vector.word, "*)(x2 + ", space.offset(2, "c"), ") = *(COMPUTE_GLOBAL const ",
+                 vector.word, "*)(x0 + ", from, ");\n");
     } else {
       out += cat("    x2[", space.offset(2, "c"), "] = x0[", from, "];\n");
     }
@@ -137,13 +144,17 @@ Combine combine_of(std::string_view name) {
 }
 
 // The combination of two elements in memory's form.
-std::string combine_text(Combine combine, compute_dtype dtype, const std::string& x, const std::string& y, Functions& functions) {
+std::string combine_text(Combine combine, compute_dtype dtype, const std::string& x, const std::string& y,
+                         Functions& functions) {
   if (combine == Combine::set) return y;
-  if (dtype == COMPUTE_DTYPE_BOOL) return cat("(u8)(", x, combine == Combine::add || combine == Combine::max ? " | " : " & ", y, ")");
-  static constexpr int32_t kIntrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN, COMPUTE_INTRINSIC_MAX};
+  if (dtype == COMPUTE_DTYPE_BOOL)
+    return cat("(u8)(", x, combine == Combine::add || combine == Combine::max ? " | " : " & ", y, ")");
+  static constexpr int32_t kIntrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN,
+                                            COMPUTE_INTRINSIC_MAX};
   const compute_dtype wide = computed_in(dtype);
-  const std::string value = call_text(kIntrinsics[static_cast<int>(combine)], wide,
-                                      {convert_text(x, dtype, wide, functions), convert_text(y, dtype, wide, functions)}, functions);
+  const std::string value =
+      call_text(kIntrinsics[static_cast<int>(combine)], wide,
+                {convert_text(x, dtype, wide, functions), convert_text(y, dtype, wide, functions)}, functions);
   return convert_text(value, wide, dtype, functions);
 }
 
@@ -156,15 +167,18 @@ bool has_atomic(Combine combine, compute_dtype dtype, const Dialect& dialect) {
 }
 
 // A function that combines an element of memory with `y` atomically.
-std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder, const std::string& name = "compute_combine") {
+std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder,
+                        const std::string& name = "compute_combine") {
   Functions& functions = builder.functions();
   const std::string storage = type_text(dtype).storage;
-  const std::string head = cat("COMPUTE_FUNCTION void ", name, "(COMPUTE_GLOBAL ", storage, "* p, ", storage, " y) {\n");
+  const std::string head =
+      cat("COMPUTE_FUNCTION void ", name, "(COMPUTE_GLOBAL ", storage, "* p, ", storage, " y) {\n");
   if (is_complex(dtype) && combine == Combine::add) {
     const compute_dtype part = part_of(dtype);
     const std::string real = type_text(part).storage;
     const std::string one = atomic_text(combine, part, builder, "compute_combine_part");
-    return cat(one, head, "  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p, y.x);\n  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p + 1, y.y);\n}\n");
+    return cat(one, head, "  compute_combine_part((COMPUTE_GLOBAL ", real,
+               "*)p, y.x);\n  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p + 1, y.y);\n}\n");
   }
   if (dtype == COMPUTE_DTYPE_INT32 && (combine == Combine::add || combine == Combine::min || combine == Combine::max)) {
     const char* name = combine == Combine::add ? "ADD" : combine == Combine::min ? "MIN" : "MAX";
@@ -177,17 +191,19 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
   const char* word = size == 8 ? "u64" : "u32";
   std::string text = head;
   if (size >= 4) {
-    text += cat("  volatile COMPUTE_GLOBAL ", word, "* w = (volatile COMPUTE_GLOBAL ", word, "*)p;\n  union {\n    ", word, " w;\n    ", storage,
-                " e;\n  } old, made;\n  ", word, " seen = COMPUTE_ATOMIC_LOAD_U", size * 8, "(w);\n  do {\n    old.w = seen;\n    made.e = ",
-                combine_text(combine, dtype, "old.e", "y", functions), ";\n    seen = COMPUTE_ATOMIC_CAS_U", size * 8,
-                "(w, old.w, made.w);\n  } while (seen != old.w);\n}\n");
+    text += cat("  volatile COMPUTE_GLOBAL ", word, "* w = (volatile COMPUTE_GLOBAL ", word, "*)p;\n  union {\n    ",
+                word, " w;\n    ", storage, " e;\n  } old, made;\n  ", word, " seen = COMPUTE_ATOMIC_LOAD_U", size * 8,
+                "(w);\n  do {\n    old.w = seen;\n    made.e = ", combine_text(combine, dtype, "old.e", "y", functions),
+                ";\n    seen = COMPUTE_ATOMIC_CAS_U", size * 8, "(w, old.w, made.w);\n  } while (seen != old.w);\n}\n");
     return text;
   }
   // Small elements are exchanged with the aligned word around them.
   text += cat("  const u64 address = (u64)p;\n  const u32 shift = (u32)(address & 3) * 8;\n",
-              "  volatile COMPUTE_GLOBAL u32* w = (volatile COMPUTE_GLOBAL u32*)(p - (address & 3) / ", size, ");\n  u32 old, seen = COMPUTE_ATOMIC_LOAD_U32(w);\n  do {\n    old = seen;\n",
-              "    const ", storage, " x = (", storage, ")(old >> shift);\n    const ", storage, " z = ", combine_text(combine, dtype, "x", "y", functions),
-              ";\n    const u32 made = (old & ~(", size == 1 ? "0xffu" : "0xffffu", " << shift)) | ((u32)(u", size * 8, ")z << shift);\n",
+              "  volatile COMPUTE_GLOBAL u32* w = (volatile COMPUTE_GLOBAL u32*)(p - (address & 3) / ", size,
+              ");\n  u32 old, seen = COMPUTE_ATOMIC_LOAD_U32(w);\n  do {\n    old = seen;\n", "    const ", storage,
+              " x = (", storage, ")(old >> shift);\n    const ", storage,
+              " z = ", combine_text(combine, dtype, "x", "y", functions), ";\n    const u32 made = (old & ~(",
+              size == 1 ? "0xffu" : "0xffffu", " << shift)) | ((u32)(u", size * 8, ")z << shift);\n",
               "    seen = COMPUTE_ATOMIC_CAS_U32(w, old, made);\n  } while (seen != old);\n}\n");
   return text;
 }
@@ -204,7 +220,8 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   KernelBuilder builder(dialect, by_lines ? "scatter_lines" : "scatter", with_text);
   // operands: indices, updates, output, position
   std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);
-  std::vector<std::vector<int64_t>> strides = {strides_of(indices), strides_of(updates), strides_of(output), row_major(shape)};
+  std::vector<std::vector<int64_t>> strides = {strides_of(indices), strides_of(updates), strides_of(output),
+                                               row_major(shape)};
   const int64_t axis_stride = strides[2][axis], limit = output.shape[axis], line = shape[axis];
   strides[2][axis] = 0;
   int64_t line_strides[4];
@@ -214,7 +231,8 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   const int32_t size = dtype_size(output.dtype), index_size = dtype_size(indices.dtype);
   const std::array<int32_t, 4> sizes = {index_size, size, size, 1};
   builder.is_wide = needs_wide(nest, sizes, nest.points()) || limit * std::abs(axis_stride) * size > INT32_MAX / 2;
-  for (size_t i = 0; i < 4 && by_lines; ++i) builder.is_wide = builder.is_wide || std::abs(line_strides[i]) * line * sizes[i] > INT32_MAX / 2;
+  for (size_t i = 0; i < 4 && by_lines; ++i)
+    builder.is_wide = builder.is_wide || std::abs(line_strides[i]) * line * sizes[i] > INT32_MAX / 2;
   const compute_dtype dtype = output.dtype;
   builder.sign(static_cast<int64_t>(combine));
   builder.sign(combine == Combine::set ? -size : dtype);
@@ -224,8 +242,9 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   builder.pointer(Pointer::kTensor, 1, nest.offsets[1] * size);
   builder.pointer(Pointer::kTensor, 2, nest.offsets[2] * size);
   builder.pointer(Pointer::kFault, 0, 0);
-  const int32_t points_word = builder.word(nest.points()), limit_word = builder.word(limit), axis_word = builder.word(axis_stride),
-                position_word = builder.word(nest.offsets[3]), line_word = builder.word(line);
+  const int32_t points_word = builder.word(nest.points()), limit_word = builder.word(limit),
+                axis_word = builder.word(axis_stride), position_word = builder.word(nest.offsets[3]),
+                line_word = builder.word(line);
   int32_t line_words[4];
   for (size_t i = 0; i < 4; ++i) line_words[i] = builder.word(line_strides[i]);
   Space space(nest);
@@ -234,7 +253,8 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
     builder.globals += kFaultText;
     const char* storage = combine == Combine::set ? bits_storage(size) : type_text(dtype).storage;
     std::string& out = builder.body;
-    out += builder.declare(0, index_size == 4 ? "i32" : "i64", true) + builder.declare(1, storage, true) + builder.declare(2, storage, false);
+    out += builder.declare(0, index_size == 4 ? "i32" : "i64", true) + builder.declare(1, storage, true) +
+           builder.declare(2, storage, false);
     out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
     out += cat("  if (i >= ", builder.index_word(points_word), ") return;\n");
     space.decompose(builder, "  ", "c", "i");

@@ -35,7 +35,8 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
     if (i >= 2 && tensor.rank < 0) continue;
     if (tensor.rank < 2) return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
     if (tensor.dtype != dtype) {
-      return Refusal{COMPUTE_REFUSE_DTYPE, i, cat("contraction: ", dtype_name(tensor.dtype), " operands with a result of ", dtype_name(dtype)),
+      return Refusal{COMPUTE_REFUSE_DTYPE, i,
+                     cat("contraction: ", dtype_name(tensor.dtype), " operands with a result of ", dtype_name(dtype)),
                      "cast to one dtype"};
     }
   }
@@ -53,7 +54,8 @@ std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
   if (op.text("kind") != "max" && op.text("kind") != "min") {
     return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, cat("arg_reduce has no kind \"", op.text("kind"), "\""), ""};
   }
-  if (is_complex(op.input(0).dtype)) return Refusal{COMPUTE_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
+  if (is_complex(op.input(0).dtype))
+    return Refusal{COMPUTE_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
   return std::nullopt;
 }
 
@@ -66,14 +68,18 @@ struct Primitive {
 };
 
 constexpr Primitive kPrimitives[] = {
-    {"map", refuse_expressions, build_map},       {"copy", refuse_nothing, build_copy},
-    {"reduce", refuse_expressions, build_reduce}, {"gather", refuse_nothing, build_gather},
-    {"scatter", refuse_nothing, build_scatter},   {"contraction", refuse_contraction, build_contraction},
+    {"map", refuse_expressions, build_map},
+    {"copy", refuse_nothing, build_copy},
+    {"reduce", refuse_expressions, build_reduce},
+    {"gather", refuse_nothing, build_gather},
+    {"scatter", refuse_nothing, build_scatter},
+    {"contraction", refuse_contraction, build_contraction},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
 };
 
 const Primitive* find_primitive(const Op& op) {
-  const auto found = std::find_if(std::begin(kPrimitives), std::end(kPrimitives), [&](const Primitive& p) { return p.name == op.name(); });
+  const auto found = std::find_if(std::begin(kPrimitives), std::end(kPrimitives),
+                                  [&](const Primitive& p) { return p.name == op.name(); });
   return found == std::end(kPrimitives) || op.version() != 1 ? nullptr : found;
 }
 
@@ -81,7 +87,8 @@ const Primitive* find_primitive(const Op& op) {
 
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect) {
   const Primitive* primitive = find_primitive(op);
-  if (primitive == nullptr) return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
+  if (primitive == nullptr)
+    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
   if (auto refusal = refuse_dtypes(op)) return refusal;
   for (int32_t i = 0; i < op.tensor_count(); ++i) {
     const compute_plugin_tensor& tensor = op.tensor(i);

@@ -24,22 +24,22 @@ enum class Language : uint8_t { kCudaC, kOpenclC };
 /// What a device can do, as far as kernels depend on it. Constant for a device: it is no part of a kernel's key.
 struct Dialect {
   Language language = Language::kCudaC;
-  bool has_fp64 = true;           // OpenCL: cl_khr_fp64
-  bool has_int64_atomics = true;  // OpenCL: cl_khr_int64_base_atomics
-  bool has_half_io = true;        // vload_half and vstore_half work; else float16 is converted in integers
-  bool has_rounded_division = true;  // float32 division and square root are correctly rounded (by the compiler's option), else by way of float64
-  std::bitset<128> wide_intrinsics;  // COMPUTE_INTRINSIC_ ids whose float32 form misses its bound and goes by way of float64
-  bool is_host = false;           // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
-  int32_t group_size = 256;       // work items of every launch: a power of two, at most the device's limit
-  int32_t compute_units = 1;      // multiprocessors
-  int32_t groups_per_unit = 8;    // groups that one compute unit runs at a time
+  bool has_fp64 = true;              // OpenCL: cl_khr_fp64
+  bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
+  bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted in integers
+  bool has_rounded_division = true;  // of float32, and square roots; else by way of float64
+  std::bitset<128> wide_intrinsics;  // ids whose float32 form misses its bound: by way of float64
+  bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
+  int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
+  int32_t compute_units = 1;    // multiprocessors
+  int32_t groups_per_unit = 8;  // groups that one compute unit runs at a time
   int64_t local_memory_bytes = 48 << 10;
   int64_t max_block_bytes = 4096;  // of all parameters of a kernel (CUDA 4096, OpenCL CL_DEVICE_MAX_PARAMETER_SIZE)
   int64_t max_groups = INT32_MAX;
 };
 
-/// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment class and index
-/// width. It contains no size.
+/// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment
+/// class and index width. It contains no size.
 struct KernelKey {
   uint64_t high = 0, low = 0;
   friend bool operator==(const KernelKey&, const KernelKey&) = default;
@@ -68,14 +68,14 @@ struct ScalarSlot {
 
 /// One kernel launch of a plan.
 ///
-/// The block is an array of int64. Word i, for pointer parameter i, is a byte offset that the kernel adds to that pointer. Where the
-/// device has true addresses (CUDA), pass buffer + offset_bytes and leave the word alone; where it has opaque buffers (OpenCL) pass the
-/// buffer and add offset_bytes to the word in the run's copy of the block.
+/// The block is an array of int64. Word i, for pointer parameter i, is a byte offset that the kernel adds to that
+/// pointer. Where the device has true addresses (CUDA), pass buffer + offset_bytes and leave the word alone; where it
+/// has opaque buffers (OpenCL) pass the buffer and add offset_bytes to the word in the run's copy of the block.
 ///
 /// Launches of a plan run in order; each sees what the ones before have written.
 struct Launch {
   KernelKey key;
-  std::string name;  // the kernel's entry point
+  std::string name;        // the kernel's entry point
   int64_t groups = 0;      // one-dimensional, at most dialect.max_groups
   int32_t group_size = 0;  // work items a group
   std::vector<Pointer> pointers;
@@ -95,7 +95,8 @@ struct KernelSource {
   std::string text;  // with the prelude; complete
 };
 
-/// Why `op` is not taken; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction, arg_reduce.
+/// Why `op` is not taken; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
+/// arg_reduce.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which is not refused.

@@ -76,7 +76,9 @@ Launch KernelBuilder::finish(int64_t groups) {
   Launch launch;
   const auto scalar_words = static_cast<int32_t>(2 * scalars_.size());
   auto fixed = static_cast<int32_t>(pointers_.size());
-  const auto bytes = [&](int32_t words) { return static_cast<int64_t>(words) * 8 + (static_cast<int64_t>(pointers_.size()) + 1) * 8; };
+  const auto bytes = [&](int32_t words) {
+    return static_cast<int64_t>(words) * 8 + (static_cast<int64_t>(pointers_.size()) + 1) * 8;
+  };
   const bool has_table = bytes(fixed + scalar_words + static_cast<int32_t>(words_.size())) > dialect().max_block_bytes;
   if (has_table) {
     pointers_.push_back({Pointer::kTable, 0});
@@ -137,11 +139,13 @@ void Space::add_words(KernelBuilder& builder, int lanes) {
   }
   for (const auto& strides : nest_.strides) {
     auto& words = stride_words_.emplace_back();
-    for (int axis = 0; axis < rank; ++axis) words.push_back(builder.word(axis == rank - 1 ? strides[axis] * lanes : strides[axis]));
+    for (int axis = 0; axis < rank; ++axis)
+      words.push_back(builder.word(axis == rank - 1 ? strides[axis] * lanes : strides[axis]));
   }
 }
 
-void Space::decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix, const std::string& linear) const {
+void Space::decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
+                      const std::string& linear) const {
   std::string& out = builder.body;
   std::string rest = linear;
   for (int axis = nest_.rank - 1; axis > 0; --axis) {
@@ -152,7 +156,8 @@ void Space::decompose(KernelBuilder& builder, std::string_view indent, std::stri
     if (builder.is_wide) {
       out += cat(indent, "const ix ", quotient, " = ", rest, " / ", extent, ";\n");
     } else {
-      out += cat(indent, "const ix ", quotient, " = compute_divide(", rest, ", ", KernelBuilder::word_text(word), ");\n");
+      out +=
+          cat(indent, "const ix ", quotient, " = compute_divide(", rest, ", ", KernelBuilder::word_text(word), ");\n");
     }
     out += cat(indent, "const ix ", prefix, axis, " = ", rest, " - ", quotient, " * ", extent, ";\n");
     rest = quotient;
@@ -202,8 +207,8 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
   vector.word = bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : bytes == 8 ? "compute_w8" : "compute_w16";
   vector.words = size * lanes / bytes;
   vector.type = cat("vector_", storage, "_", lanes);
-  const std::string definition =
-      cat("typedef union {\n  ", vector.word, " v[", vector.words, "];\n  ", storage, " e[", lanes, "];\n} ", vector.type, ";\n");
+  const std::string definition = cat("typedef union {\n  ", vector.word, " v[", vector.words, "];\n  ", storage, " e[",
+                                     lanes, "];\n} ", vector.type, ";\n");
   if (builder.globals.find(definition) == std::string::npos) builder.globals += definition;
   return vector;
 }

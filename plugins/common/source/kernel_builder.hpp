@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What generated kernels have in common: parameters, the block of arguments, loops over an index space, and vectors of elements.
+// What generated kernels have in common: parameters, the block of arguments, loops over an index space, and vectors of
+// elements.
 #pragma once
 
 #include <span>
@@ -14,8 +15,8 @@
 
 namespace compute::common {
 
-/// A kernel and its launch under construction. The block's words follow from the order of the calls, so that the same calls with and
-/// without text describe the same kernel.
+/// A kernel and its launch under construction. The block's words follow from the order of the calls, so that the same
+/// calls with and without text describe the same kernel.
 class KernelBuilder {
  public:
   /// `what` names op and version; it opens the signature and the entry point's name.
@@ -41,8 +42,8 @@ class KernelBuilder {
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
-  std::string body;     // statements of the kernel
-  std::string globals;  // definitions before it
+  std::string body;      // statements of the kernel
+  std::string globals;   // definitions before it
   bool is_wide = false;  // 64-bit indices; set before the first use of an index
 
   /// The finished launch.
@@ -92,7 +93,8 @@ class Space {
   /// Adds the words. Coordinates count vectors of `lanes` elements along the innermost loop.
   void add_words(KernelBuilder& builder, int lanes);
   /// Declares prefix0, prefix1, … from the text of a linear index of vectors.
-  void decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix, const std::string& linear) const;
+  void decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
+                 const std::string& linear) const;
   /// The element offset of an operand at the coordinates.
   std::string offset(int operand, std::string_view prefix) const;
 
@@ -124,7 +126,8 @@ struct VectorText {
 };
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes);
 
-/// Whether `lanes` elements of `size` bytes at any multiple of them may be accessed at once, in words of up to 16 bytes.
+/// Whether `lanes` elements of `size` bytes at any multiple of them may be accessed at once, in words of up to 16
+/// bytes.
 inline int32_t vector_alignment(int32_t size, int lanes) { return std::min(16, size * lanes); }
 
 inline int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }

@@ -3,8 +3,8 @@
 //
 //   vectors   along the innermost loop every operand moves by one element or not at all: several elements an access
 //   elements  any strides, one element an access
-//   tiles     some inputs move fastest along another loop than the output: they pass through local memory in square tiles, so that
-//             both sides are accessed along memory
+//   tiles     some inputs move fastest along another loop than the output: they pass through local memory in square
+//             tiles, so that both sides are accessed along memory
 //
 // and on CPU cores two: runs along the innermost loop, and blocks where GPUs have tiles.
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kTileBytes = 32 << 10;  // of local memory
 constexpr int64_t kLeastTiled = 16;       // extents from which on tiles pay
-constexpr int64_t kPassesCaches = 8 << 20;  // bytes of outputs, on CPU cores, from which on they are written around the caches
+constexpr int64_t kPassesCaches =
+    8 << 20;  // bytes of outputs, on CPU cores, from which on they are written around the caches
 
 // The loops of a map: tensors in the op's order, then an operand per INDEX axis.
 struct MapShape {
@@ -60,7 +61,8 @@ int choose_lanes(const Op& op, const MapShape& shape) {
   return 1;
 }
 
-// The loop other than the innermost along which every input that does not follow the output moves by one element, or -1.
+// The loop other than the innermost along which every input that does not follow the output moves by one element, or
+// -1.
 int find_tile_loop(const MapShape& shape, std::vector<int32_t>* tiled) {
   const LoopNest& nest = shape.nest;
   const int inner = nest.rank - 1;
@@ -70,7 +72,8 @@ int find_tile_loop(const MapShape& shape, std::vector<int32_t>* tiled) {
   for (int32_t i = 0; i < shape.inputs; ++i) {
     if (moves_by_lanes(std::llabs(nest.strides[i][inner]))) continue;
     for (int axis = 0; axis < inner; ++axis) {
-      if (std::llabs(nest.strides[i][axis]) != 1 || nest.extents[axis] < kLeastTiled || (loop >= 0 && loop != axis)) continue;
+      if (std::llabs(nest.strides[i][axis]) != 1 || nest.extents[axis] < kLeastTiled || (loop >= 0 && loop != axis))
+        continue;
       loop = axis;
       tiled->push_back(i);
     }
@@ -96,8 +99,8 @@ compute_dtype bits_dtype(compute_dtype dtype) {
 
 class MapBuilder {
  public:
-  MapBuilder(const Op& op, const Dialect& dialect, const compute_plugin_expression& expression, std::string_view what, bool with_text,
-             bool moves_bits = false)
+  MapBuilder(const Op& op, const Dialect& dialect, const compute_plugin_expression& expression, std::string_view what,
+             bool with_text, bool moves_bits = false)
       : op_(op), expression_(expression), builder_(dialect, what, with_text) {
     const compute_plugin_tensor& leader = op.output(0);
     std::vector<std::vector<int64_t>> strides;
@@ -168,8 +171,10 @@ class MapBuilder {
 
   // The position along an INDEX axis, from the text of the operand's offset.
   std::string index_text(int32_t axis, const std::function<std::string(int32_t operand)>& offset) const {
-    const auto place = static_cast<int32_t>(std::find(shape_.axes.begin(), shape_.axes.end(), axis) - shape_.axes.begin());
-    return cat("(", builder_.index_word(index_offsets_[static_cast<size_t>(place)]), " + ", offset(shape_.tensors + place), ")");
+    const auto place =
+        static_cast<int32_t>(std::find(shape_.axes.begin(), shape_.axes.end(), axis) - shape_.axes.begin());
+    return cat("(", builder_.index_word(index_offsets_[static_cast<size_t>(place)]), " + ",
+               offset(shape_.tensors + place), ")");
   }
 
   // On a CPU core: a work item goes along part of the innermost loop.
@@ -207,7 +212,8 @@ class MapBuilder {
     const int64_t share = points / (int64_t{4} * builder_.dialect().compute_units * builder_.dialect().group_size);
     const int64_t run = std::clamp(share / kShortest * kShortest, kShortest, kLongest);
     const int64_t parts = divide_up(extent, run), items = parts * outer.points();
-    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts), items_word = builder_.word(items), run_word = builder_.word(run),
+    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts),
+                  items_word = builder_.word(items), run_word = builder_.word(run),
                   unit_word = builder_.word(has_unit_strides);
     space.add_words(builder_, 1);
     std::vector<int32_t> stride_words;
@@ -215,10 +221,12 @@ class MapBuilder {
     if (builder_.with_text()) {
       std::string& out = builder_.body;
       const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
-      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0);\n");
-      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix row = item / ", word(parts_word), ", first = (item - row * ", word(parts_word), ") * ",
-                 word(run_word), ";\n  const ix last = first + ", word(run_word), " < ", word(extent_word), " ? first + ", word(run_word), " : ", word(extent_word),
-                 ";\n");
+      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size,
+                 " + COMPUTE_LOCAL_ID(0);\n");
+      out +=
+          cat("  if (item >= ", word(items_word), ") return;\n  const ix row = item / ", word(parts_word),
+              ", first = (item - row * ", word(parts_word), ") * ", word(run_word), ";\n  const ix last = first + ",
+              word(run_word), " < ", word(extent_word), " ? first + ", word(run_word), " : ", word(extent_word), ";\n");
       space.decompose(builder_, "  ", "c", "row");
       for (size_t i = 0; i < nest.strides.size(); ++i) {
         out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
@@ -234,8 +242,9 @@ class MapBuilder {
           if (stride(static_cast<size_t>(operand)) == 0) return cat("b", operand);
           return is_unit ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
         };
-        print_point("      ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
-                    [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
+        print_point(
+            "      ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
+            [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
         out += "    }\n";
       }
       out += "  }\n";
@@ -254,13 +263,17 @@ class MapBuilder {
       out += cat("        ", type_text(dtype_of(k)).storage, " r", k, "[", kBlock, "] __attribute__((aligned(64)));\n");
     }
     out += cat("        for (int v = 0; v < ", kBlock, "; ++v) {\n");
-    const auto offset = [&](int32_t operand) { return moves(operand) ? cat("(b", operand, " + i + v)") : cat("b", operand); };
-    print_point("          ", offset, [&](int32_t k) { return cat("x", k, "[", offset(k), "]"); },
-                [&](int32_t k, const std::string& element) { return cat("r", k, "[v] = ", element, ";\n"); });
+    const auto offset = [&](int32_t operand) {
+      return moves(operand) ? cat("(b", operand, " + i + v)") : cat("b", operand);
+    };
+    print_point(
+        "          ", offset, [&](int32_t k) { return cat("x", k, "[", offset(k), "]"); },
+        [&](int32_t k, const std::string& element) { return cat("r", k, "[v] = ", element, ";\n"); });
     out += "        }\n";
     for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
-      out += cat("        for (int v = 0; v < ", shape_.sizes[static_cast<size_t>(k)], "; ++v) __builtin_nontemporal_store(((const uint16*)r", k,
-                 ")[v], (COMPUTE_GLOBAL uint16*)(x", k, " + b", k, " + i) + v);\n");
+      out += cat("        for (int v = 0; v < ", shape_.sizes[static_cast<size_t>(k)],
+                 "; ++v) __builtin_nontemporal_store(((const uint16*)r", k, ")[v], (COMPUTE_GLOBAL uint16*)(x", k,
+                 " + b", k, " + i) + v);\n");
     }
     out += "      }\n    }\n#endif\n";
   }
@@ -295,7 +308,9 @@ class MapBuilder {
     leaves.scalar = [&](int32_t i) { return scalars_[static_cast<size_t>(i)]; };
     const auto values = print_expression(expression_, leaves, indent, "v", builder_.functions(), builder_.body);
     for (int32_t k = 0; k < op_.output_count(); ++k) {
-      builder_.body += cat(indent, store(shape_.inputs + k, element_of_value(dtype_of(shape_.inputs + k), values[static_cast<size_t>(k)])));
+      builder_.body +=
+          cat(indent,
+              store(shape_.inputs + k, element_of_value(dtype_of(shape_.inputs + k), values[static_cast<size_t>(k)])));
     }
   }
 
@@ -306,7 +321,8 @@ class MapBuilder {
     const auto is_vector = [&](int32_t i) { return lanes > 1 && moves(i); };
     const auto register_of = [&](int32_t i, const std::string& step) { return cat("r", i, "[", step, "]"); };
     const bool may_end_inside = lanes > 1 && shape_.nest.rank == 1;
-    out += cat("  const ix n = ", builder_.index_word(vectors_word), ", points = ", builder_.index_word(points_word), ";\n");
+    out += cat("  const ix n = ", builder_.index_word(vectors_word), ", points = ", builder_.index_word(points_word),
+               ";\n");
     out += cat("  const ix first = (ix)COMPUTE_GROUP_ID(0) * ", group * steps, " + COMPUTE_LOCAL_ID(0);\n");
     for (int32_t i = 0; i < shape_.tensors; ++i) {
       const char* storage = type_text(dtype_of(i)).storage;
@@ -318,8 +334,8 @@ class MapBuilder {
       }
     }
     const auto open_step = [&] {
-      out += cat("#pragma unroll\n  for (int s = 0; s < ", steps, "; ++s) {\n    const ix i = first + s * ", group, ";\n",
-                 "    if (i < n) {\n");
+      out += cat("#pragma unroll\n  for (int s = 0; s < ", steps, "; ++s) {\n    const ix i = first + s * ", group,
+                 ";\n", "    if (i < n) {\n");
       space.decompose(builder_, "      ", "c", "i");
       if (may_end_inside) out += cat("      const ix left = points - i * ", lanes, ";\n");
     };
@@ -336,11 +352,12 @@ class MapBuilder {
       const char* indent = may_end_inside ? "        " : "      ";
       if (may_end_inside) out += cat("      if (left >= ", lanes, ") {\n");
       for (int w = 0; w < vector.words; ++w) {
-        out += cat(indent, register_of(i, "s"), ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + o", i, "))[", w, "];\n");
+        out += cat(indent, register_of(i, "s"), ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + o",
+                   i, "))[", w, "];\n");
       }
       if (may_end_inside) {
-        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) ", register_of(i, "s"), ".e[v] = v < left ? x", i, "[o", i,
-                   " + v] : x", i, "[o", i, "];\n      }\n");
+        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) ", register_of(i, "s"),
+                   ".e[v] = v < left ? x", i, "[o", i, " + v] : x", i, "[o", i, "];\n      }\n");
       }
     }
     out += "    }\n  }\n";
@@ -365,11 +382,12 @@ class MapBuilder {
       const char* indent = may_end_inside ? "        " : "      ";
       if (may_end_inside) out += cat("      if (left >= ", lanes, ") {\n");
       for (int w = 0; w < vector.words; ++w) {
-        out += cat(indent, "((COMPUTE_GLOBAL ", vector.word, "*)(x", i, " + o", i, "))[", w, "] = ", register_of(i, "s"), ".v[", w, "];\n");
+        out += cat(indent, "((COMPUTE_GLOBAL ", vector.word, "*)(x", i, " + o", i, "))[", w,
+                   "] = ", register_of(i, "s"), ".v[", w, "];\n");
       }
       if (may_end_inside) {
-        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) {\n          if (v < left) x", i, "[o", i, " + v] = ",
-                   register_of(i, "s"), ".e[v];\n        }\n      }\n");
+        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) {\n          if (v < left) x", i,
+                   "[o", i, " + v] = ", register_of(i, "s"), ".e[v];\n        }\n      }\n");
       }
     }
     out += "    }\n  }\n";
@@ -409,8 +427,8 @@ class MapBuilder {
     return words;
   }
 
-  // On a CPU core, for inputs that move fastest along `loop`: a work item takes a few blocks of a side that is a cache line of float32. Each line of an
-  // input is read, and each of the output written, at once.
+  // On a CPU core, for inputs that move fastest along `loop`: a work item takes a few blocks of a side that is a cache
+  // line of float32. Each line of an input is read, and each of the output written, at once.
   void build_blocks(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled) {
     constexpr int kSide = 16, kBlocks = 4;
     const LoopNest& nest = shape_.nest;
@@ -420,34 +438,43 @@ class MapBuilder {
     declare_operands(nest.rank);
     const LoopNest outer = other_loops(loop);
     Space space(outer);
-    const int64_t across = divide_up(nest.extents[loop], kSide), along = divide_up(nest.extents[inner], kSide * kBlocks);
+    const int64_t across = divide_up(nest.extents[loop], kSide),
+                  along = divide_up(nest.extents[inner], kSide * kBlocks);
     const int64_t items = outer.points() * across * along;
-    const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]), across_word = builder_.word(across),
-                  along_word = builder_.word(along), items_word = builder_.word(items);
+    const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]),
+                  across_word = builder_.word(across), along_word = builder_.word(along),
+                  items_word = builder_.word(items);
     space.add_words(builder_, 1);
     const TileStrideWords stride_words = tile_stride_words(loop);
     if (builder_.with_text()) {
       std::string& out = builder_.body;
       const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
-      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size, " + COMPUTE_LOCAL_ID(0);\n");
-      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix over = item / ", word(along_word), ", place = over / ", word(across_word), ";\n");
-      out += cat("  const ix row0 = (over - place * ", word(across_word), ") * ", kSide, ", first = (item - over * ", word(along_word), ") * ", kSide * kBlocks,
-                 ";\n");
-      out += cat("  const ix last = first + ", kSide * kBlocks, " < ", word(columns_word), " ? first + ", kSide * kBlocks, " : ", word(columns_word), ";\n");
-      out += cat("  const ix rows = row0 + ", kSide, " < ", word(rows_word), " ? ", kSide, " : ", word(rows_word), " - row0;\n");
+      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size,
+                 " + COMPUTE_LOCAL_ID(0);\n");
+      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix over = item / ", word(along_word),
+                 ", place = over / ", word(across_word), ";\n");
+      out += cat("  const ix row0 = (over - place * ", word(across_word), ") * ", kSide, ", first = (item - over * ",
+                 word(along_word), ") * ", kSide * kBlocks, ";\n");
+      out += cat("  const ix last = first + ", kSide * kBlocks, " < ", word(columns_word), " ? first + ",
+                 kSide * kBlocks, " : ", word(columns_word), ";\n");
+      out += cat("  const ix rows = row0 + ", kSide, " < ", word(rows_word), " ? ", kSide, " : ", word(rows_word),
+                 " - row0;\n");
       space.decompose(builder_, "  ", "c", "place");
       for (size_t i = 0; i < nest.strides.size(); ++i) {
-        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ", word(stride_words.rows[i]), ", d", i, " = ", word(stride_words.rows[i]), ";\n");
+        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ",
+                   word(stride_words.rows[i]), ", d", i, " = ", word(stride_words.rows[i]), ";\n");
       }
       const auto offset = [&](int32_t operand) {
         const auto at = static_cast<size_t>(operand);
-        return cat("(b", operand, " + r * d", operand, " + (column0 + c)", nest.strides[at][inner] == 1 ? "" : " * " + word(stride_words.columns[at]), ")");
+        return cat("(b", operand, " + r * d", operand, " + (column0 + c)",
+                   nest.strides[at][inner] == 1 ? "" : " * " + word(stride_words.columns[at]), ")");
       };
-      out += cat("  for (ix column0 = first; column0 < last; column0 += ", kSide, ") {\n    const ix columns = last - column0 < ", kSide,
-                 " ? last - column0 : ", kSide, ";\n");
+      out += cat("  for (ix column0 = first; column0 < last; column0 += ", kSide,
+                 ") {\n    const ix columns = last - column0 < ", kSide, " ? last - column0 : ", kSide, ";\n");
       for (const int32_t i : tiled) {
         out += cat("    ", type_text(dtype_of(i)).storage, " t", i, "[", kSide, "][", kSide, "];\n");
-        out += cat("    for (ix c = 0; c < columns; ++c) {\n      for (ix r = 0; r < rows; ++r) t", i, "[r][c] = x", i, "[", offset(i), "];\n    }\n");
+        out += cat("    for (ix c = 0; c < columns; ++c) {\n      for (ix r = 0; r < rows; ++r) t", i, "[r][c] = x", i,
+                   "[", offset(i), "];\n    }\n");
       }
       out += "    for (ix r = 0; r < rows; ++r) {\n      for (ix c = 0; c < columns; ++c) {\n";
       print_point(
@@ -462,7 +489,8 @@ class MapBuilder {
     recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
   }
 
-  // A group computes a tile of side × side: rows are the positions along `loop`, columns those along the innermost loop.
+  // A group computes a tile of side × side: rows are the positions along `loop`, columns those along the innermost
+  // loop.
   void build_tiles(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled, int32_t side) {
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1, group = builder_.dialect().group_size, columns_at_once = group / side;
@@ -477,34 +505,41 @@ class MapBuilder {
     const TileStrideWords stride_words = tile_stride_words(loop);
     if (builder_.with_text()) {
       std::string& out = builder_.body;
-      out += cat("  const ix rows = ", builder_.index_word(rows_word), ", columns = ", builder_.index_word(columns_word), ";\n");
-      out += cat("  const ix tile_rows = ", builder_.index_word(tile_rows_word), ", tile_columns = ", builder_.index_word(tile_columns_word), ";\n");
+      out += cat("  const ix rows = ", builder_.index_word(rows_word),
+                 ", columns = ", builder_.index_word(columns_word), ";\n");
+      out += cat("  const ix tile_rows = ", builder_.index_word(tile_rows_word),
+                 ", tile_columns = ", builder_.index_word(tile_columns_word), ";\n");
       out += "  const ix tile = (ix)COMPUTE_GROUP_ID(0), over = tile / tile_columns, place = over / tile_rows;\n";
-      out += cat("  const ix row0 = (over - place * tile_rows) * ", side, ", column0 = (tile - over * tile_columns) * ", side, ";\n");
+      out += cat("  const ix row0 = (over - place * tile_rows) * ", side, ", column0 = (tile - over * tile_columns) * ",
+                 side, ";\n");
       out += cat("  const int lane = COMPUTE_LOCAL_ID(0) % ", side, ", line = COMPUTE_LOCAL_ID(0) / ", side, ";\n");
       space.decompose(builder_, "  ", "c", "place");
       for (const int32_t i : tiled) {
         out += cat("  COMPUTE_LOCAL ", type_text(dtype_of(i)).storage, " t", i, "[", side, "][", side + 1, "];\n");
       }
       const auto at = [&](int32_t operand, const char* row, const char* column) {
-        return cat("(", space.offset(operand, "c"), " + ", row, " * ", builder_.index_word(stride_words.rows[static_cast<size_t>(operand)]), " + ", column,
-                   " * ", builder_.index_word(stride_words.columns[static_cast<size_t>(operand)]), ")");
+        return cat("(", space.offset(operand, "c"), " + ", row, " * ",
+                   builder_.index_word(stride_words.rows[static_cast<size_t>(operand)]), " + ", column, " * ",
+                   builder_.index_word(stride_words.columns[static_cast<size_t>(operand)]), ")");
       };
-      out += cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
-                 "    const ix row = row0 + lane, column = column0 + k + line;\n    if (row < rows && column < columns) {\n");
-      for (const int32_t i : tiled) out += cat("      t", i, "[k + line][lane] = x", i, "[", at(i, "row", "column"), "];\n");
+      out += cat(
+          "#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
+          "    const ix row = row0 + lane, column = column0 + k + line;\n    if (row < rows && column < columns) {\n");
+      for (const int32_t i : tiled)
+        out += cat("      t", i, "[k + line][lane] = x", i, "[", at(i, "row", "column"), "];\n");
       out += "    }\n  }\n";
       const auto is_tiled = [&](int32_t i) { return std::find(tiled.begin(), tiled.end(), i) != tiled.end(); };
       const auto offset = [&](int32_t operand) { return at(operand, "row", "column"); };
-      const std::string rows_of_outputs =
-          cat("#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
-              "    const ix row = row0 + k + line, column = column0 + lane;\n    if (row < rows && column < columns) {\n");
+      const std::string rows_of_outputs = cat(
+          "#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
+          "    const ix row = row0 + k + line, column = column0 + lane;\n    if (row < rows && column < columns) {\n");
       // One other input is loaded meanwhile, ahead of the stores, which the compiler could not know to be elsewhere.
       const bool loads_ahead = shape_.inputs == static_cast<int32_t>(tiled.size()) + 1;
       if (loads_ahead) {
         int32_t other = 0;
         while (is_tiled(other)) ++other;
-        out += cat("  ", type_text(dtype_of(other)).storage, " ahead[", side / columns_at_once, "];\n", rows_of_outputs);
+        out +=
+            cat("  ", type_text(dtype_of(other)).storage, " ahead[", side / columns_at_once, "];\n", rows_of_outputs);
         out += cat("      ahead[k / ", columns_at_once, "] = x", other, "[", offset(other), "];\n    }\n  }\n");
       }
       out += "  COMPUTE_BARRIER();\n" + rows_of_outputs;
@@ -558,7 +593,8 @@ BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_expression& expression = op.expression(0);
   // What only moves elements shares the kernels of copy.
-  if (op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 && expression.nodes[0].kind == COMPUTE_NODE_INPUT) {
+  if (op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 &&
+      expression.nodes[0].kind == COMPUTE_NODE_INPUT) {
     return build_copy(op, dialect, with_text);
   }
   BuiltRecipe recipe;

@@ -144,7 +144,8 @@ COMPUTE_FUNCTION u16 compute_to_f16(f32 x) {
 constexpr const char* kHalfByBits = R"(
 COMPUTE_FUNCTION f32 f16_to_f32(u16 x) {
   const u32 sign = (u32)(x & 0x8000) << 16, magnitude = x & 0x7fff;
-  if (magnitude >= 0x7c00) return COMPUTE_AS_F32(sign | 0x7f800000 | magnitude << 13 | (magnitude > 0x7c00 ? 0x00400000 : 0));
+  if (magnitude >= 0x7c00)
+    return COMPUTE_AS_F32(sign | 0x7f800000 | magnitude << 13 | (magnitude > 0x7c00 ? 0x00400000 : 0));
   const f32 finite = COMPUTE_AS_F32(magnitude << 13) * 0x1p112f;
   return COMPUTE_AS_F32(COMPUTE_AS_I32(finite) | sign);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce. The index space is two nests: loops that are kept and loops that are combined over. A group of work items is a table of
-// `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items lie where memory runs. Where the outputs
-// do not fill the device, the combined loops are split between groups, whose partial results a second kernel combines.
+// reduce. The index space is two nests: loops that are kept and loops that are combined over. A group of work items is
+// a table of `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items lie where
+// memory runs. Where the outputs do not fill the device, the combined loops are split between groups, whose partial
+// results a second kernel combines.
 //
-// Float sums: a work item adds the few numbers of a step as a tree and these with compensation, items of a group and groups are
-// trees: the error stays below that of pairwise summation, and the form depends on layout and extents alone.
+// Float sums: a work item adds the few numbers of a step as a tree and these with compensation, items of a group and
+// groups are trees: the error stays below that of pairwise summation, and the form depends on layout and extents alone.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -100,7 +101,8 @@ class ReduceBuilder {
     }
     for (const int32_t axis : index_axes(before_)) strides.push_back(index_strides(output.rank, axis));
     std::vector<int64_t> kept_shape = shape, combined_shape(shape.size(), 1);
-    for (const int64_t axis : axes) std::swap(kept_shape[static_cast<size_t>(axis)], combined_shape[static_cast<size_t>(axis)]);
+    for (const int64_t axis : axes)
+      std::swap(kept_shape[static_cast<size_t>(axis)], combined_shape[static_cast<size_t>(axis)]);
     if (strides.empty()) strides.push_back(std::vector<int64_t>(shape.size(), 0));
     pass.combined = collapse_operands(combined_shape, strides, 0);
     strides.push_back(strides_of(output));
@@ -153,7 +155,11 @@ class ReduceBuilder {
   }
 
   void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) {
-    KernelBuilder builder(dialect_, pass.from_workspace ? "reduce_end" : pass.to_workspace ? "reduce_begin" : "reduce", with_text_);
+    KernelBuilder builder(dialect_,
+                          pass.from_workspace ? "reduce_end"
+                          : pass.to_workspace ? "reduce_begin"
+                                              : "reduce",
+                          with_text_);
     const auto sources = static_cast<int32_t>(pass.sources.size());
     const LoopNest &kept = pass.kept, &combined = pass.combined;
     std::vector<int32_t> sizes;
@@ -200,13 +206,16 @@ class ReduceBuilder {
     } else {
       builder.pointer(Pointer::kTensor, op_.input_count(), kept.offsets.back() * dtype_size(output_dtype));
     }
-    if (with_text_) out += builder.declare(sources, pass.to_workspace ? stored() : type_text(output_dtype).storage, false);
+    if (with_text_)
+      out += builder.declare(sources, pass.to_workspace ? stored() : type_text(output_dtype).storage, false);
     std::vector<std::string> before_scalars, after_scalars;
     if (!pass.from_workspace) {
-      for (int32_t i = 0; i < before_.scalar_count; ++i) before_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
+      for (int32_t i = 0; i < before_.scalar_count; ++i)
+        before_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
     }
     if (!pass.to_workspace) {
-      for (int32_t i = before_.scalar_count; i < op_.scalar_count(); ++i) after_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
+      for (int32_t i = before_.scalar_count; i < op_.scalar_count(); ++i)
+        after_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
     }
     std::vector<int32_t> index_words;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -216,9 +225,10 @@ class ReduceBuilder {
     const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;
     const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
     const int64_t column_groups = divide_up(columns, shape.across);
-    const int32_t columns_word = builder.word(columns), groups_word = builder.word(column_groups), vectors_word = builder.word(vectors),
-                  chunk_word = builder.word(divide_up(vectors, shape.splits)), along_word = builder.word(shape.along),
-                  across_word = builder.word(shape.across), terms_word = builder.word(terms), outputs_word = builder.word(outputs);
+    const int32_t columns_word = builder.word(columns), groups_word = builder.word(column_groups),
+                  vectors_word = builder.word(vectors), chunk_word = builder.word(divide_up(vectors, shape.splits)),
+                  along_word = builder.word(shape.along), across_word = builder.word(shape.across),
+                  terms_word = builder.word(terms), outputs_word = builder.word(outputs);
     inner_output_word_ = builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1]);
     Space kept_space(kept), combined_space(combined);
     kept_space.add_words(builder, shape.along_first ? 1 : shape.lanes);
@@ -235,9 +245,10 @@ class ReduceBuilder {
     int32_t columns, groups, vectors, chunk, along, across, terms, outputs;
   };
 
-  void print(KernelBuilder& builder, const ReducePass& pass, const ReduceShape& shape, const Space& kept_space, const Space& combined_space,
-             const std::vector<bool>& vector, const std::vector<int32_t>& axes, const std::vector<std::string>& before_scalars,
-             const std::vector<std::string>& after_scalars, const std::vector<int32_t>& index_words, const Words& words) {
+  void print(KernelBuilder& builder, const ReducePass& pass, const ReduceShape& shape, const Space& kept_space,
+             const Space& combined_space, const std::vector<bool>& vector, const std::vector<int32_t>& axes,
+             const std::vector<std::string>& before_scalars, const std::vector<std::string>& after_scalars,
+             const std::vector<int32_t>& index_words, const Words& words) {
     std::string& out = builder.body;
     const auto sources = static_cast<int32_t>(pass.sources.size());
     const int group = dialect_.group_size, lanes = shape.lanes;
@@ -251,21 +262,24 @@ class ReduceBuilder {
       total = cat("total_", type_text(accumulator_).name);
     }
 
-    out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(words.along), ", across = (int)", read(words.across), ";\n");
+    out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(words.along),
+               ", across = (int)", read(words.across), ";\n");
     if (shape.along_first) {
       out += "  const int item = id & (along - 1), line = id / along;\n";
     } else {
       out += "  const int line = id & (across - 1), item = id / across;\n";
     }
-    out += cat("  const ix columns = ", read(words.columns), ", column_groups = ", read(words.groups), ", chunk = ", read(words.chunk), ";\n");
+    out += cat("  const ix columns = ", read(words.columns), ", column_groups = ", read(words.groups),
+               ", chunk = ", read(words.chunk), ";\n");
     out += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
     out += "  const ix column = (where - split * column_groups) * across + line;\n";
-    out += cat("  const ix end = (split + 1) * chunk < ", read(words.vectors), " ? (split + 1) * chunk : ", read(words.vectors), ";\n");
+    out += cat("  const ix end = (split + 1) * chunk < ", read(words.vectors),
+               " ? (split + 1) * chunk : ", read(words.vectors), ";\n");
     out += cat("  COMPUTE_LOCAL ", stored(), " shared[", group * held, "];\n");
     out += cat("  ", type, " sum[", held, "];\n");
     if (compensated) out += cat("  ", type, " lost[", held, "];\n");
-    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    sum[v] = ", identity, ";\n", compensated ? cat("    lost[v] = ", identity, ";\n") : "",
-               "  }\n");
+    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    sum[v] = ", identity, ";\n",
+               compensated ? cat("    lost[v] = ", identity, ";\n") : "", "  }\n");
     out += "  if (column < columns) {\n";
     kept_space.decompose(builder, "    ", "k", "column");
     const auto index_operand = [&](int32_t axis) {
@@ -283,7 +297,8 @@ class ReduceBuilder {
     for (int32_t i = 0; i < sources; ++i) {
       const auto place = static_cast<size_t>(i);
       if (vector[place]) {
-        vectors[place] = vector_type(builder, type_text(pass.sources[place]).storage, dtype_size(pass.sources[place]), lanes);
+        vectors[place] =
+            vector_type(builder, type_text(pass.sources[place]).storage, dtype_size(pass.sources[place]), lanes);
       }
     }
     const auto load = [&](const std::string& indent, int32_t i, const std::string& step) {
@@ -294,13 +309,15 @@ class ReduceBuilder {
         return;
       }
       for (int w = 0; w < vectors[place].words; ++w) {
-        out += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vectors[place].word, "*)(x", i, " + ", at, "))[", w, "];\n");
+        out += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vectors[place].word, "*)(x", i, " + ",
+                   at, "))[", w, "];\n");
       }
     };
     const auto declare = [&](const std::string& indent, const std::string& count) {
       for (int32_t i = 0; i < sources; ++i) {
         const auto place = static_cast<size_t>(i);
-        out += cat(indent, vector[place] ? vectors[place].type : std::string(type_text(pass.sources[place]).storage), " r", i, count, ";\n");
+        out += cat(indent, vector[place] ? vectors[place].type : std::string(type_text(pass.sources[place]).storage),
+                   " r", i, count, ";\n");
       }
     };
     // `before` of lane v; its result is the name returned.
@@ -314,8 +331,8 @@ class ReduceBuilder {
       leaves.input = element;
       leaves.index = [&](int32_t axis) {
         const int32_t operand = index_operand(axis);
-        return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ", combined_space.offset(operand, "c"),
-                   by_lane && index_moves(operand) ? " + v" : "", ")");
+        return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ",
+                   combined_space.offset(operand, "c"), by_lane && index_moves(operand) ? " + v" : "", ")");
       };
       leaves.scalar = [&](int32_t i) { return before_scalars[static_cast<size_t>(i)]; };
       return print_expression(before_, leaves, indent, "w", builder.functions(), out)[0];
@@ -337,7 +354,8 @@ class ReduceBuilder {
       }
     };
 
-    // Whole steps: several vectors at a time, all loaded before the first is used. On a CPU core an item goes along memory by itself.
+    // Whole steps: several vectors at a time, all loaded before the first is used. On a CPU core an item goes along
+    // memory by itself.
     const int steps = dialect_.is_host && lanes == 1 ? kReduceHostSteps : kReduceSteps;
     const char* unroll = dialect_.is_host ? "" : "#pragma unroll\n";
     const char* stride = dialect_.is_host ? "1" : "along";
@@ -352,7 +370,8 @@ class ReduceBuilder {
       out += cat("    for (; r + ", steps - 1, " * ", stride, " < last; r += ", steps, " * ", stride, ") {\n");
       declare("      ", cat("[", steps, "]"));
       out += cat("      ", type, " values[", held, "][", gathered, "];\n");
-      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride, ";\n");
+      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride,
+                 ";\n");
       combined_space.decompose(builder, "        ", "c", "i");
       for (int32_t i = 0; i < sources; ++i) load("        ", i, "[s]");
       out += "      }\n";
@@ -363,8 +382,9 @@ class ReduceBuilder {
       }
       out += cat(unroll, "        for (int v = 0; v < ", lanes, "; ++v) {\n");
       const std::string value = evaluate("          ", "[s]", true);
-      out += cat("          values[", shape.along_first ? "0" : "v", "][", shape.along_first ? cat("s * ", lanes, " + v") : std::string("s"),
-                 "] = ", value, ";\n        }\n      }\n");
+      out += cat("          values[", shape.along_first ? "0" : "v", "][",
+                 shape.along_first ? cat("s * ", lanes, " + v") : std::string("s"), "] = ", value,
+                 ";\n        }\n      }\n");
       out += cat(unroll, "      for (int v = 0; v < ", held, "; ++v) {\n");
       tree("        ", "[v]", gathered);
       accumulate("        ", "[v]", "values[v][0]");
@@ -388,11 +408,14 @@ class ReduceBuilder {
       out += cat("      for (ix t = whole + item; t < ", read(words.terms), "; t += along) {\n");
       for (int32_t i = 0; i < sources; ++i) {
         const auto place = static_cast<size_t>(i);
-        out += cat("        const ", type_text(pass.sources[place]).storage, " r", i, " = x", i, "[b", i, vector[place] ? " + t" : "", "];\n");
+        out += cat("        const ", type_text(pass.sources[place]).storage, " r", i, " = x", i, "[b", i,
+                   vector[place] ? " + t" : "", "];\n");
       }
       // Coordinates count vectors: the expression's INDEX nodes read c0 and v.
       if (!axes.empty()) out += cat("        const ix c0 = t / ", lanes, ", v = t - c0 * ", lanes, ";\n");
-      const auto element = [&](int32_t i) { return value_of_element(pass.sources[static_cast<size_t>(i)], cat("r", i)); };
+      const auto element = [&](int32_t i) {
+        return value_of_element(pass.sources[static_cast<size_t>(i)], cat("r", i));
+      };
       std::string value;
       if (pass.from_workspace) {
         value = element(0);
@@ -401,8 +424,8 @@ class ReduceBuilder {
         leaves.input = element;
         leaves.index = [&](int32_t axis) {
           const int32_t operand = index_operand(axis);
-          return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ", combined_space.offset(operand, "c"),
-                     index_moves(operand) ? " + v" : "", ")");
+          return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ",
+                     combined_space.offset(operand, "c"), index_moves(operand) ? " + v" : "", ")");
         };
         leaves.scalar = [&](int32_t i) { return before_scalars[static_cast<size_t>(i)]; };
         value = print_expression(before_, leaves, "        ", "w", builder.functions(), out)[0];
@@ -414,21 +437,25 @@ class ReduceBuilder {
 
     // The items of an output.
     const std::string partner = shape.along_first ? "reach" : "reach * across";
-    out += cat("  for (int v = 0; v < ", held, "; ++v) shared[v * ", group, " + id] = ",
-               element_of_value(accumulator_, compensated ? total + "(sum[v], lost[v])" : std::string("sum[v]")), ";\n");
+    out +=
+        cat("  for (int v = 0; v < ", held, "; ++v) shared[v * ", group, " + id] = ",
+            element_of_value(accumulator_, compensated ? total + "(sum[v], lost[v])" : std::string("sum[v]")), ";\n");
     out += "  COMPUTE_BARRIER();\n";
     out += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
     out += cat("      for (int v = 0; v < ", held, "; ++v) {\n");
-    out += cat("        const ", type, " p = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")), ", q = ",
-               value_of_element(accumulator_, cat("shared[v * ", group, " + id + ", partner, "]")), ";\n");
-    out += cat("        shared[v * ", group, " + id] = ", element_of_value(accumulator_, combine(builder, "p", "q")), ";\n");
+    out += cat("        const ", type, " p = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")),
+               ", q = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id + ", partner, "]")), ";\n");
+    out += cat("        shared[v * ", group, " + id] = ", element_of_value(accumulator_, combine(builder, "p", "q")),
+               ";\n");
     out += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
     out += "  if (item == 0 && column < columns) {\n";
     if (!pass.to_workspace) kept_space.decompose(builder, "    ", "k", "column");
     out += cat("    for (int v = 0; v < ", held, "; ++v) {\n");
-    out += cat("      const ", type, " result = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")), ";\n");
+    out += cat("      const ", type, " result = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")),
+               ";\n");
     if (pass.to_workspace) {
-      out += cat("      x", sources, "[split * ", read(words.outputs), " + column * ", held, " + v] = ", element_of_value(accumulator_, "result"), ";\n");
+      out += cat("      x", sources, "[split * ", read(words.outputs), " + column * ", held,
+                 " + v] = ", element_of_value(accumulator_, "result"), ";\n");
     } else {
       Leaves leaves;
       leaves.input = [](int32_t) { return std::string("result"); };
@@ -455,6 +482,8 @@ class ReduceBuilder {
 
 }  // namespace
 
-BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text) { return ReduceBuilder(op, dialect, with_text).build(); }
+BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text) {
+  return ReduceBuilder(op, dialect, with_text).build();
+}
 
 }  // namespace compute::common

@@ -32,7 +32,8 @@ int choose_lanes(const ReducePass& pass, const Dialect& dialect, const LoopNest&
   }
   for (int lanes = dialect.is_host ? std::min(64 / greatest, 16) : std::min(16 / greatest, 8); lanes > 1; lanes /= 2) {
     // Only a single combined loop may end inside a vector.
-    bool fits = fast.extents[inner] % lanes == 0 || (&fast == &pass.combined && fast.rank == 1 && fast.extents[inner] >= lanes);
+    bool fits =
+        fast.extents[inner] % lanes == 0 || (&fast == &pass.combined && fast.rank == 1 && fast.extents[inner] >= lanes);
     for (size_t i = 0; i < pass.sources.size() && fits; ++i) {
       if (fast.strides[i][inner] == 0) continue;
       const int32_t size = dtype_size(pass.sources[i]), alignment = vector_alignment(size, lanes);
@@ -76,7 +77,8 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
       shape.across = group / shape.along;
     }
   } else if (shape.along_first) {
-    shape.along = std::clamp(std::max(power_below(vectors / kReduceSteps), std::min<int64_t>(power_below(vectors), 8)), int64_t{1}, group);
+    shape.along = std::clamp(std::max(power_below(vectors / kReduceSteps), std::min<int64_t>(power_below(vectors), 8)),
+                             int64_t{1}, group);
     shape.across = group / shape.along;
   } else {
     const bool fills = columns >= wanted * group;
@@ -93,10 +95,13 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
 
 bool needs_wide(const ReducePass& pass, std::span<const int32_t> sizes, int32_t output_size, int64_t splits) {
   const LoopNest &kept = pass.kept, &combined = pass.combined;
-  if (needs_wide(kept, sizes, kept.points() * std::max<int64_t>(splits, 1)) || needs_wide(combined, sizes, combined.points())) return true;
+  if (needs_wide(kept, sizes, kept.points() * std::max<int64_t>(splits, 1)) ||
+      needs_wide(combined, sizes, combined.points()))
+    return true;
   const auto span_of = [](const LoopNest& nest, size_t operand) {
     int64_t span = 0;
-    for (int axis = 0; axis < nest.rank; ++axis) span += std::llabs(nest.strides[operand][axis]) * (nest.extents[axis] - 1);
+    for (int axis = 0; axis < nest.rank; ++axis)
+      span += std::llabs(nest.strides[operand][axis]) * (nest.extents[axis] - 1);
     return span;
   };
   // Offsets along both nests are added up.

@@ -20,7 +20,8 @@ struct ReducePass {
   bool to_workspace = false;
 };
 
-/// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined over by `along` items.
+/// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined over by
+/// `along` items.
 struct ReduceShape {
   bool along_first = true;  // neighbouring items lie along the combined loops
   int lanes = 1;            // elements of an access, along the combined loops or of as many outputs

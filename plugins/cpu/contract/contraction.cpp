@@ -76,7 +76,8 @@ class ContractionPlan final : public Plan {
     }
     matmul.workspace = address(run.workspace);
     matmul.parallel_for = &parallel_for;
-    if (!matmul_.run(matmul)) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "contraction: the matrix library is out of memory");
+    if (!matmul_.run(matmul))
+      throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "contraction: the matrix library is out of memory");
   }
 
  private:
@@ -90,7 +91,8 @@ class ContractionPlan final : public Plan {
 std::optional<Refusal> refuse_contraction(const Op& op) {
   for (int32_t i = 0; i < op.input_count(); ++i) {
     if (i >= 2 && !is_given(op, i)) continue;
-    if (op.input(i).rank < 2) return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+    if (op.input(i).rank < 2)
+      return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
     if (op.input(i).dtype == op.output(0).dtype) continue;
     return Refusal{COMPUTE_REFUSE_DTYPE, i,
                    std::string("contraction: ") + dtype_name(op.input(i).dtype) + " operands with a result of " +

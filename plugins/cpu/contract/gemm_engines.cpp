@@ -60,7 +60,8 @@ std::string file_of(const void* symbol) {
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string. Throws OUT_OF_MEMORY for want of something.
+/// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string. Throws OUT_OF_MEMORY for
+/// want of something.
 template <class Accept>
 bool open_first(std::span<const char* const> names, int binding, LibraryReport& report, Accept accept) {
   touched.store(true, std::memory_order_relaxed);
@@ -136,8 +137,8 @@ bool suits_this_processor(const char* core) {
 #endif
 }
 
-// A program may have loaded another OpenBLAS for everybody. Every OpenBLAS defines the same names and finds even its own
-// functions by name, so that ours would run on the other's memory, which may have no lock.
+// A program may have loaded another OpenBLAS for everybody. Every OpenBLAS defines the same names and finds even its
+// own functions by name, so that ours would run on the other's memory, which may have no lock.
 #if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 constexpr int kOwnSymbols = RTLD_DEEPBIND;
 #else
@@ -147,8 +148,8 @@ constexpr int kOwnSymbols = 0;  // the sanitizers refuse it, since their own fun
 struct OpenblasLibrary {
   Openblas functions{};
   bool usable = false;
-  LibraryReport report{
-      "OpenBLAS", "float64, complex and small matrix products", "install libopenblas0-openmp", {}, {}, {}};
+  LibraryReport report{"OpenBLAS", "float64, complex and small matrix products", "install libopenblas0-openmp", {}, {},
+                       {}};
 
   OpenblasLibrary() {
     usable = open_first(kOpenblasNames, kOwnSymbols, report, [this](void* library) -> std::string {
@@ -161,7 +162,8 @@ struct OpenblasLibrary {
       }
       constexpr int kSerial = 0;
       constexpr int kOpenmp = 2;
-      if (parallel() == kSerial) return "is a serial build, which may give wrong results to threads that call it at once";
+      if (parallel() == kSerial)
+        return "is a serial build, which may give wrong results to threads that call it at once";
       if (parallel() != kOpenmp) return "is built on threads of its own";
       if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
       if (std::strstr(config(), "USE64BITINT") != nullptr) return "has 64-bit integers";

@@ -89,8 +89,8 @@ struct Openblas {
   static constexpr int kTranspose = 112;
 };
 
-/// The libraries, opened at the first call; NULL where there is none that can be used. Throws OUT_OF_MEMORY where something has run out, file
-/// descriptors for one; the next call tries again.
+/// The libraries, opened at the first call; NULL where there is none that can be used. Throws OUT_OF_MEMORY where
+/// something has run out, file descriptors for one; the next call tries again.
 ///
 /// Threads: any thread.
 const Onednn* onednn();

@@ -170,8 +170,8 @@ constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
 constexpr int64_t kUnpackedWork = 1000000;
 constexpr int64_t kUnpackedTile = 16;
 constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512, against oneDNN's
-// Where the shortest side is from here on, our own AVX-512 kernel is faster than the libraries, and cuts for any number of
-// threads.
+// Where the shortest side is from here on, our own AVX-512 kernel is faster than the libraries, and cuts for any number
+// of threads.
 constexpr int64_t kOwnFloat32 = 128;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
@@ -374,7 +374,7 @@ MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
                                          : MatmulEngine::own;
   } else if (is_float32 && onednn_found != nullptr && !openblas_is_best(options)) {
     choice = options.isa == InstructionSet::avx512 && std::min({m_, n_, k_}) >= kOwnFloat32 ? MatmulEngine::own
-                                                                                     : MatmulEngine::onednn;
+                                                                                            : MatmulEngine::onednn;
   } else if (openblas_found != nullptr && openblas_is_best(options)) {
     choice = MatmulEngine::openblas;
   } else if (openblas_found != nullptr && options.isa != InstructionSet::avx512) {
@@ -412,8 +412,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     }
   } else {
     // A library's result may depend on the tile, so that the tile may not depend on the number of threads.
-    if (engine_ == MatmulEngine::openblas && options.isa == InstructionSet::avx512 && cuts_to_unpacked() && k_ > kThin &&
-        !is_complex(dtype_)) {
+    if (engine_ == MatmulEngine::openblas && options.isa == InstructionSet::avx512 && cuts_to_unpacked() &&
+        k_ > kThin && !is_complex(dtype_)) {
       while (product(product(tile_m_, tile_n_), k_) > kUnpackedWork && std::max(tile_m_, tile_n_) > kUnpackedTile) {
         halve_longer(kUnpackedTile, kUnpackedTile);
       }

@@ -42,16 +42,23 @@ const Isa& isa_of(InstructionSet set) {
 #if defined(__x86_64__)
   set = std::min(set, widest_instruction_set());
   if (set == InstructionSet::avx512) {
-    static const Isa isa{set, "avx512", block_kernels<avx512::fill>(), &avx512::reduce_kernels, &avx512::copy_kernels, &avx512::gemm_kernels};
+    static const Isa isa{set,
+                         "avx512",
+                         block_kernels<avx512::fill>(),
+                         &avx512::reduce_kernels,
+                         &avx512::copy_kernels,
+                         &avx512::gemm_kernels};
     return isa;
   }
   if (set == InstructionSet::avx2) {
-    static const Isa isa{set, "avx2", block_kernels<avx2::fill>(), &avx2::reduce_kernels, &avx2::copy_kernels, &avx2::gemm_kernels};
+    static const Isa isa{
+        set, "avx2", block_kernels<avx2::fill>(), &avx2::reduce_kernels, &avx2::copy_kernels, &avx2::gemm_kernels};
     return isa;
   }
 #endif
-  static const Isa isa{InstructionSet::baseline,   "baseline", block_kernels<baseline::fill>(), &baseline::reduce_kernels, &baseline::copy_kernels,
-                       &baseline::gemm_kernels};
+  static const Isa isa{InstructionSet::baseline,        "baseline",
+                       block_kernels<baseline::fill>(), &baseline::reduce_kernels,
+                       &baseline::copy_kernels,         &baseline::gemm_kernels};
   return isa;
 }
 
@@ -69,7 +76,8 @@ void choose_isa() {
   if (narrow && !narrow->empty()) {
     chosen = select_isa(narrow->c_str());
     if (chosen == nullptr) {
-      common::log(COMPUTE_LOG_WARNING, "load", "COMPUTE_CPU_ISA=" + *narrow + " is none of baseline, sse2, avx2 and avx512, and is ignored");
+      common::log(COMPUTE_LOG_WARNING, "load",
+                  "COMPUTE_CPU_ISA=" + *narrow + " is none of baseline, sse2, avx2 and avx512, and is ignored");
     }
   }
   if (chosen == nullptr) chosen = select_isa(nullptr);

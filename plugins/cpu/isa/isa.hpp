@@ -30,9 +30,9 @@ InstructionSet widest_instruction_set();
 /// The kernels of `set`, or of the best one where this processor has less.
 const Isa& isa_of(InstructionSet set);
 
-/// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2" or
-/// "avx512" limits the choice; what the processor does not have is never chosen. Returns null where `narrow` is none of
-/// these.
+/// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2"
+/// or "avx512" limits the choice; what the processor does not have is never chosen. Returns null where `narrow` is none
+/// of these.
 const Isa* select_isa(const char* narrow);
 
 /// Fixes what isa() is: the best that the processor has, narrowed by COMPUTE_CPU_ISA. Called when the plugin is opened.

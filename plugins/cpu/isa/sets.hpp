@@ -8,12 +8,12 @@
 #include "plugins/cpu/move/copy_kernel.hpp"
 #include "plugins/cpu/reduce/reduce_kernel.hpp"
 
-#define COMPUTE_CPU_SET(set)                  \
-  namespace set {                             \
-  void fill(BlockKernels* table);             \
-  extern const ReduceKernels reduce_kernels;  \
-  extern const CopyKernels copy_kernels;      \
-  extern const GemmKernels gemm_kernels;      \
+#define COMPUTE_CPU_SET(set)                 \
+  namespace set {                            \
+  void fill(BlockKernels* table);            \
+  extern const ReduceKernels reduce_kernels; \
+  extern const CopyKernels copy_kernels;     \
+  extern const GemmKernels gemm_kernels;     \
   }
 
 namespace compute::cpu {

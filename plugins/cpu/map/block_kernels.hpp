@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of blocks: one table per instruction set. Included by code of every instruction set, so it holds no function
-// and nothing of the standard library.
+// Functions of blocks: one table per instruction set. Included by code of every instruction set, so it holds no
+// function and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>

@@ -13,7 +13,7 @@ enum class Cost : uint8_t { SIMPLE, CONVERT, QUOTIENT, ROOT, REMAINDER, POWER, F
 inline Cost cost_of(int32_t intrinsic) {
   switch (intrinsic) {
 #define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, ...) \
-  case id:                                                                              \
+  case id:                                                                             \
     return Cost::cost;
 #include "compute/intrinsics.def"
 #undef COMPUTE_INTRINSIC

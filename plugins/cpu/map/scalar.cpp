@@ -88,7 +88,8 @@ using Complex = std::complex<T>;
 using Wide = std::complex<double>;
 using Widest = std::complex<long double>;
 
-// long double is computed in x87, whose modes and flags are the thread's: round to nearest in all 64 bits here, and as it was afterwards.
+// long double is computed in x87, whose modes and flags are the thread's: round to nearest in all 64 bits here, and as
+// it was afterwards.
 class ExtendedPrecision {
 #if defined(__x86_64__)
  public:

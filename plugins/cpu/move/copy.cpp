@@ -17,10 +17,10 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceBytes = 256 << 10;   // what a thread is worth waking for
-constexpr int64_t kStreamBytes = 16 << 20;   // from here on what is written goes around the cache
-constexpr int64_t kFetchDistance = 4096;     // bytes that are read ahead meanwhile
-constexpr int64_t kTileBytes = 512;          // of a transposed tile's row
+constexpr int64_t kPieceBytes = 256 << 10;  // what a thread is worth waking for
+constexpr int64_t kStreamBytes = 16 << 20;  // from here on what is written goes around the cache
+constexpr int64_t kFetchDistance = 4096;    // bytes that are read ahead meanwhile
+constexpr int64_t kTileBytes = 512;         // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -56,7 +56,8 @@ class CopyPlan final : public Plan {
   CopyPlan(const compute_plugin_tensor& src, const compute_plugin_tensor& dst) {
     size_ = dtype_size(dst.dtype);
     size_class_ = std::countr_zero(static_cast<uint64_t>(size_));
-    std::vector<int64_t> dst_strides(dst.strides, dst.strides + dst.rank), src_strides(src.strides, src.strides + src.rank);
+    std::vector<int64_t> dst_strides(dst.strides, dst.strides + dst.rank),
+        src_strides(src.strides, src.strides + src.rank);
     for (int64_t& stride : dst_strides) stride *= size_;
     for (int64_t& stride : src_strides) stride *= size_;
     const int64_t* const strides[] = {dst_strides.data(), src_strides.data()};
@@ -302,9 +303,10 @@ void fill_bytes(void* dst, int64_t size_bytes, const void* pattern, int64_t patt
 std::optional<Refusal> refuse_copy(const Op& op) {
   const compute_dtype from = op.input(0).dtype, to = op.output(0).dtype;
   if (!is_complex(from) || is_complex(to) || to == COMPUTE_DTYPE_BOOL) return std::nullopt;
-  return Refusal{COMPUTE_REFUSE_DTYPE, 0,
-                 std::string("copy from ") + dtype_name(from) + " to " + dtype_name(to) + " would lose the imaginary part",
-                 "take real() or abs() first"};
+  return Refusal{
+      COMPUTE_REFUSE_DTYPE, 0,
+      std::string("copy from ") + dtype_name(from) + " to " + dtype_name(to) + " would lose the imaginary part",
+      "take real() or abs() first"};
 }
 
 std::unique_ptr<Plan> prepare_copy(const Op& op) {

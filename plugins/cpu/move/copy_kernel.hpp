@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposing blocks: one table of functions per instruction set. Included by code of every instruction set, so it holds no
-// function and nothing of the standard library.
+// Transposing blocks: one table of functions per instruction set. Included by code of every instruction set, so it
+// holds no function and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>
@@ -8,9 +8,10 @@
 namespace compute::cpu {
 
 struct CopyKernels {
-  // dst[j][i] = src[i][j] for i < rows, j < columns. Rows of src are src_stride bytes apart and those of dst dst_stride, their
-  // elements are contiguous. Index: log2 of the element's size in bytes, 1 to 16.
-  void (*transpose[5])(const void* src, int64_t src_stride, void* dst, int64_t dst_stride, int64_t rows, int64_t columns);
+  // dst[j][i] = src[i][j] for i < rows, j < columns. Rows of src are src_stride bytes apart and those of dst
+  // dst_stride, their elements are contiguous. Index: log2 of the element's size in bytes, 1 to 16.
+  void (*transpose[5])(const void* src, int64_t src_stride, void* dst, int64_t dst_stride, int64_t rows,
+                       int64_t columns);
 };
 
 }  // namespace compute::cpu

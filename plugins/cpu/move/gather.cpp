@@ -26,7 +26,8 @@ struct Sixteen {
 
 // dst[j] = src[j + at[j] along the axis]
 template <class T>
-void pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const int64_t* at, int64_t n) {
+void pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const int64_t* at,
+          int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     if (at[j] != kBadIndex) std::memcpy(dst + j * dst_stride, src + j * src_stride + at[j] * axis_stride, sizeof(T));
   }
@@ -151,7 +152,8 @@ class GatherPlan final : public Plan {
 std::optional<Refusal> refuse_gather(const Op& op) {
   const compute_dtype index = op.input(1).dtype;
   if (index == COMPUTE_DTYPE_INT32 || index == COMPUTE_DTYPE_INT64) return std::nullopt;
-  return Refusal{COMPUTE_REFUSE_DTYPE, 1, std::string("gather: indices are int32 or int64, not ") + dtype_name(index), ""};
+  return Refusal{COMPUTE_REFUSE_DTYPE, 1, std::string("gather: indices are int32 or int64, not ") + dtype_name(index),
+                 ""};
 }
 
 std::unique_ptr<Plan> prepare_gather(const Op& op) { return std::make_unique<GatherPlan>(op); }

@@ -16,9 +16,10 @@ namespace compute::cpu {
 constexpr int64_t kIndexBlock = 512;  // indices that are resolved at a time
 constexpr int64_t kBadIndex = -1;
 
-// Reads n indices, stride_bytes apart, to out: those in [-extent, 0) count from the end, those out of range become kBadIndex.
-// True iff there is one of these.
-inline bool resolve_indices(compute_dtype dtype, const char* src, int64_t stride_bytes, int64_t n, int64_t extent, int64_t* out) {
+// Reads n indices, stride_bytes apart, to out: those in [-extent, 0) count from the end, those out of range become
+// kBadIndex. True iff there is one of these.
+inline bool resolve_indices(compute_dtype dtype, const char* src, int64_t stride_bytes, int64_t n, int64_t extent,
+                            int64_t* out) {
   bool bad = false;
   const auto resolve = [&]<class T>(T) {
     for (int64_t j = 0; j < n; ++j) {
@@ -42,7 +43,9 @@ class IndexTensor {
  public:
   IndexTensor() = default;
   explicit IndexTensor(const compute_plugin_tensor& tensor)
-      : dtype_(tensor.dtype), shape_(tensor.shape, tensor.shape + tensor.rank), strides_(tensor.strides, tensor.strides + tensor.rank) {}
+      : dtype_(tensor.dtype),
+        shape_(tensor.shape, tensor.shape + tensor.rank),
+        strides_(tensor.strides, tensor.strides + tensor.rank) {}
 
   // Reports the first index that is out of range.
   void report_first_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t extent) const {
@@ -51,7 +54,8 @@ class IndexTensor {
     for (const int64_t n : shape_) points *= n;
     for (int64_t position = 0; position < points; ++position) {
       int64_t offset = 0, rest = position;
-      for (size_t axis = shape_.size(); axis-- > 0; rest /= shape_[axis]) offset += rest % shape_[axis] * strides_[axis];
+      for (size_t axis = shape_.size(); axis-- > 0; rest /= shape_[axis])
+        offset += rest % shape_[axis] * strides_[axis];
       const int64_t value = dtype_ == COMPUTE_DTYPE_INT32 ? reinterpret_cast<const int32_t*>(data)[offset]
                                                           : reinterpret_cast<const int64_t*>(data)[offset];
       if (value < -extent || value >= extent) return report_index_fault(run, op, argument, value, extent, position);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatter. Two points of the index space meet in one element of the output only if they differ along the axis alone: so the
-// other axes are shared between threads, and each goes along the axis in order. Results are the same on every run.
+// Scatter. Two points of the index space meet in one element of the output only if they differ along the axis alone: so
+// the other axes are shared between threads, and each goes along the axis in order. Results are the same on every run.
 #include "plugins/cpu/move/scatter.hpp"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ using ScatterRow = void (*)(char* dst, int64_t dst_stride, int64_t axis_stride, 
                             const int64_t* at, int64_t n);
 
 template <class T, class F>
-void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char* src, int64_t src_stride, const int64_t* at,
-                 int64_t n) {
+void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char* src, int64_t src_stride,
+                 const int64_t* at, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     if (at[j] == kBadIndex) continue;
     T x, y;
@@ -53,24 +53,34 @@ void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char*
 
 struct Set {
   template <class T>
-  static T apply(const T&, const T& y) { return y; }
+  static T apply(const T&, const T& y) {
+    return y;
+  }
 };
 struct Add {
   template <class T>
-  static T apply(T x, T y) { return static_cast<T>(x + y); }
+  static T apply(T x, T y) {
+    return static_cast<T>(x + y);
+  }
 };
 struct Mul {
   template <class T>
-  static T apply(T x, T y) { return static_cast<T>(x * y); }
+  static T apply(T x, T y) {
+    return static_cast<T>(x * y);
+  }
 };
 // NaN wins on either side.
 struct Min {
   template <class T>
-  static T apply(T x, T y) { return y < x || y != y ? y : x; }
+  static T apply(T x, T y) {
+    return y < x || y != y ? y : x;
+  }
 };
 struct Max {
   template <class T>
-  static T apply(T x, T y) { return y > x || y != y ? y : x; }
+  static T apply(T x, T y) {
+    return y > x || y != y ? y : x;
+  }
 };
 struct Or {
   static uint8_t apply(uint8_t x, uint8_t y) { return x | y; }
@@ -208,7 +218,8 @@ ScatterRow find_row(Combine combine, compute_dtype dtype) {
 
 // The vector code for a row that has one index; NULL where there is none.
 BlockFunction find_block(Combine combine, compute_dtype dtype) {
-  constexpr int intrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN, COMPUTE_INTRINSIC_MAX};
+  constexpr int intrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN,
+                                COMPUTE_INTRINSIC_MAX};
   return isa().blocks->calls[intrinsics[static_cast<int>(combine)]][dtype];
 }
 
@@ -225,7 +236,8 @@ class ScatterPlan final : public Plan {
     index_dtype_ = index.dtype;
     extent_ = dst.shape[axis];
     axis_extent_ = index.shape[axis];
-    axis_strides_ = {dst.strides[axis] * size_, index.strides[axis] * dtype_size(index.dtype), src.strides[axis] * size_};
+    axis_strides_ = {dst.strides[axis] * size_, index.strides[axis] * dtype_size(index.dtype),
+                     src.strides[axis] * size_};
     std::vector<int64_t> shape, strides[3];
     for (size_t i = 0; i < static_cast<size_t>(dst.rank); ++i) {
       if (i == axis) continue;
@@ -254,9 +266,10 @@ class ScatterPlan final : public Plan {
     std::atomic<bool> bad{false};
     if (nest_.rank == 0 && axis_extent_ > kPieceElements) {
       // A single line: each thread goes along all of it, and takes what falls into its share of the output.
-      parallel_for(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}), [&](int64_t begin, int64_t end) {
-        if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
-      });
+      parallel_for(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}),
+                   [&](int64_t begin, int64_t end) {
+                     if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
+                   });
     } else {
       parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
         int64_t offsets[3] = {};
@@ -264,9 +277,10 @@ class ScatterPlan final : public Plan {
         bool piece_bad = false;
         for (int64_t unit = begin, cut = begin % cuts_; unit < end; ++unit) {
           const int64_t first = cut * cut_extent_;
-          piece_bad |= scatter_rows({at.dst + offsets[0] + first * strides_[0], at.index + offsets[1] + first * strides_[1],
-                                     at.src + offsets[2] + first * strides_[2]},
-                                    std::min(cut_extent_, inner_ - first));
+          piece_bad |=
+              scatter_rows({at.dst + offsets[0] + first * strides_[0], at.index + offsets[1] + first * strides_[1],
+                            at.src + offsets[2] + first * strides_[2]},
+                           std::min(cut_extent_, inner_ - first));
           if (++cut == cuts_) {
             cut = 0;
             walk.next();
@@ -290,7 +304,8 @@ class ScatterPlan final : public Plan {
     if (width < kShortRow) {
       bool bad = false;
       for (int64_t j = 0; j < width; ++j) {
-        bad |= scatter_line({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
+        bad |=
+            scatter_line({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
       }
       return bad;
     }
@@ -312,7 +327,8 @@ class ScatterPlan final : public Plan {
           char* to = at.dst + done * strides_[0] + indices[0] * axis_strides_[0];
           if (combine_row(to, src + done * strides_[2], n)) continue;
         }
-        row_(at.dst + done * strides_[0], strides_[0], axis_strides_[0], src + done * strides_[2], strides_[2], indices, n);
+        row_(at.dst + done * strides_[0], strides_[0], axis_strides_[0], src + done * strides_[2], strides_[2], indices,
+             n);
       }
     }
     return bad;
@@ -371,15 +387,19 @@ class ScatterPlan final : public Plan {
 std::optional<Refusal> refuse_scatter(const Op& op) {
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
-    return Refusal{COMPUTE_REFUSE_DTYPE, 0, std::string("scatter: indices are int32 or int64, not ") + dtype_name(index), ""};
+    return Refusal{COMPUTE_REFUSE_DTYPE, 0,
+                   std::string("scatter: indices are int32 or int64, not ") + dtype_name(index), ""};
   }
   const std::optional<Combine> combine = combine_of(op.text("reduction"));
   if (!combine) {
-    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, "scatter has no reduction \"" + std::string(op.text("reduction")) + "\"", ""};
+    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1,
+                   "scatter has no reduction \"" + std::string(op.text("reduction")) + "\"", ""};
   }
   if (find_row(*combine, op.output(0).dtype) == nullptr) {
-    return Refusal{COMPUTE_REFUSE_DTYPE, op.input_count(),
-                   "scatter: " + std::string(op.text("reduction")) + " of " + dtype_name(op.output(0).dtype) + " is not defined", ""};
+    return Refusal{
+        COMPUTE_REFUSE_DTYPE, op.input_count(),
+        "scatter: " + std::string(op.text("reduction")) + " of " + dtype_name(op.output(0).dtype) + " is not defined",
+        ""};
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of the first greatest or least element along an axis. Along memory, blocks are reduced by the vector code of
-// `reduce` and only the block that holds the result is searched; across it, columns go side by side.
+// The position of the first greatest or least element along an axis. Along memory, blocks are reduced by the vector
+// code of `reduce` and only the block that holds the result is searched; across it, columns go side by side.
 #include "plugins/cpu/reduce/arg_reduce.hpp"
 
 #include <algorithm>
@@ -164,7 +164,8 @@ class ArgReducePlan final : public Plan {
         if (columns_) {
           reduce_columns(from, to, n);
         } else {
-          for (int64_t j = 0; j < n; ++j) put(to + j * dst_stride_, search(from + j * src_stride_, 0, axis_extent_).position);
+          for (int64_t j = 0; j < n; ++j)
+            put(to + j * dst_stride_, search(from + j * src_stride_, 0, axis_extent_).position);
         }
         if (++segment == segments_) {
           segment = 0;
@@ -201,8 +202,8 @@ class ArgReducePlan final : public Plan {
     }
   }
 
-  // n elements, `stride` bytes apart, as contiguous ones of the dtype compared in: where they are, or in `buffer`, which has
-  // room for twice as many.
+  // n elements, `stride` bytes apart, as contiguous ones of the dtype compared in: where they are, or in `buffer`,
+  // which has room for twice as many.
   const char* load(const char* src, int64_t stride, int64_t n, char* buffer) const {
     if (stride != src_size_ && n > 1) {
       char* packed = widen_ == nullptr ? buffer : buffer + n * size_;

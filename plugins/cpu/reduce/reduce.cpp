@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions. The index space is two nests: loops that are kept and loops that are combined over. Outputs are computed in
-// segments of the innermost kept loop, in one of two forms:
+// Reductions. The index space is two nests: loops that are kept and loops that are combined over. Outputs are computed
+// in segments of the innermost kept loop, in one of two forms:
 //
 //   rows     the innermost combined loop runs along memory: each output of the segment combines rows of it
 //   columns  the innermost kept loop runs along memory: all outputs of the segment are combined at once, row by row
 //
-// Sums are trees whose form depends on layout and extents alone, so that results do not depend on threads: a sum in blocks of fixed
-// size, within a block of rows or groups of rows, these by the carries of a binary counter.
+// Sums are trees whose form depends on layout and extents alone, so that results do not depend on threads: a sum in
+// blocks of fixed size, within a block of rows or groups of rows, these by the carries of a binary counter.
 #include "plugins/cpu/reduce/reduce.hpp"
 
 #include <algorithm>
@@ -26,21 +26,21 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kStackBytes = kThreadFrameBytes;  // of a thread's frame
-constexpr int64_t kBlock = 1024;                // elements that an expression is evaluated over at a time
-constexpr int64_t kDirectRow = 256;             // shorter rows are gathered in a block first
-constexpr int64_t kDecisionRow = 8192;          // elements after which `all` and `any` look whether they are decided
-constexpr int64_t kRowSegment = 256;            // outputs of a segment in the form `rows`
-constexpr int64_t kColumnBytes = 8192;          // of a segment's accumulators in the form `columns`
-constexpr int64_t kRunBytes = 2048;             // of a row that such a segment reads, where rows are longer than twice that
-constexpr int64_t kPassBytes = 256 << 10;       // that it reads in a block: a part of a second-level cache
-constexpr int64_t kFoldedBytes = 256;           // that narrow rows without gaps are joined to, at the least
-constexpr int64_t kSlotBytes = 32 << 10;        // of the segments that a binary counter holds
-constexpr int64_t kGroupsPerSlot = 8;           // groups of kColumnRows rows that are added up one by one
-constexpr int64_t kGroupsPerCall = 64;          // of a kernel, where none are held apart
-constexpr int64_t kSumBlock = 64 << 10;         // points of a block
-constexpr int64_t kManyUnits = 64;              // from this many on there is work for all threads without blocks
-constexpr double kParallelNanoseconds = 4000;   // of work that a thread is worth waking for
-constexpr int64_t kFramePieces = 16;            // frames in the workspace where they do not fit on the stack
+constexpr int64_t kBlock = 1024;                    // elements that an expression is evaluated over at a time
+constexpr int64_t kDirectRow = 256;                 // shorter rows are gathered in a block first
+constexpr int64_t kDecisionRow = 8192;     // elements after which `all` and `any` look whether they are decided
+constexpr int64_t kRowSegment = 256;       // outputs of a segment in the form `rows`
+constexpr int64_t kColumnBytes = 8192;     // of a segment's accumulators in the form `columns`
+constexpr int64_t kRunBytes = 2048;        // of a row that such a segment reads, where rows are longer than twice that
+constexpr int64_t kPassBytes = 256 << 10;  // that it reads in a block: a part of a second-level cache
+constexpr int64_t kFoldedBytes = 256;      // that narrow rows without gaps are joined to, at the least
+constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
+constexpr int64_t kGroupsPerSlot = 8;      // groups of kColumnRows rows that are added up one by one
+constexpr int64_t kGroupsPerCall = 64;     // of a kernel, where none are held apart
+constexpr int64_t kSumBlock = 64 << 10;    // points of a block
+constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
+constexpr double kParallelNanoseconds = 4000;  // of work that a thread is worth waking for
+constexpr int64_t kFramePieces = 16;           // frames in the workspace where they do not fit on the stack
 constexpr int64_t kLine = 64;
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -89,7 +89,8 @@ bool is_input(const compute_plugin_expression& expression) {
   return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_NODE_INPUT;
 }
 
-// Combines values one after the other as the digits of a binary counter carry: each passes through log2 of their number.
+// Combines values one after the other as the digits of a binary counter carry: each passes through log2 of their
+// number.
 class Counter {
  public:
   Counter(const ReduceKernel& combine, int64_t size_bytes) : combine_(combine), size_bytes_(size_bytes) {}
@@ -220,10 +221,10 @@ class ReducePlan final : public Plan {
   std::vector<int64_t> strides_;  // of the sources along the loop that produce() runs along
 
   bool columns_ = false;
-  bool is_direct_ = false;      // the innermost loop reads the input where it is
-  bool single_call_ = false;    // the whole reduction reads the input and writes the output where they are, on one thread
-  int64_t points_ = 1;          // combined per output
-  int64_t inner_points_ = 1;    // of the innermost combined loop
+  bool is_direct_ = false;    // the innermost loop reads the input where it is
+  bool single_call_ = false;  // the whole reduction reads the input and writes the output where they are, on one thread
+  int64_t points_ = 1;        // combined per output
+  int64_t inner_points_ = 1;  // of the innermost combined loop
   int64_t kept_inner_ = 1, kept_outer_ = 1;
   int64_t segment_ = 1, segments_ = 1;
   int64_t blocks_ = 1, block_points_ = 1;
@@ -234,8 +235,8 @@ class ReducePlan final : public Plan {
   int64_t partials_bytes_ = 0;
 
   int64_t block_ = kBlock;  // elements of an evaluation
-  int64_t program_offset_ = 0, after_program_offset_ = 0, values_offset_ = 0,
-          slots_offset_ = 0, accumulators_offset_ = 0, offsets_offset_ = 0, operands_offset_ = 0;
+  int64_t program_offset_ = 0, after_program_offset_ = 0, values_offset_ = 0, slots_offset_ = 0,
+          accumulators_offset_ = 0, offsets_offset_ = 0, operands_offset_ = 0;
   std::vector<int64_t> pack_offsets_;
   int64_t frame_bytes_ = 0;
   bool frame_in_workspace_ = false;
@@ -345,8 +346,10 @@ void ReducePlan::plan_units() {
     for (;; segment_ = round_up(segment_ / 2, kLine)) {
       block_points_ = std::min(round_up(kPassBytes / (segment_ * source_.element), least), points_);
       blocks_ = divide_up(points_, block_points_);
-      slots_ = ColumnTree::slots_for(divide_up(block_points_, std::min<int64_t>(kColumnRows, inner_points_)), groups_per_slot_);
-      if (blocks_ > 1) slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
+      slots_ = ColumnTree::slots_for(divide_up(block_points_, std::min<int64_t>(kColumnRows, inner_points_)),
+                                     groups_per_slot_);
+      if (blocks_ > 1)
+        slots_ = std::max(slots_, ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
       if (segment_ <= kLine || slots_ * segment_ * accumulator_bytes_ <= kSlotBytes) break;
     }
     plan_fold();
@@ -366,7 +369,8 @@ void ReducePlan::plan_units() {
 
   const double read_cost = 0.05 * static_cast<double>(source_.element) / 4;
   const auto grain = [this](double cost, int64_t points) {
-    return std::max<int64_t>(static_cast<int64_t>(kParallelNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
+    return std::max<int64_t>(
+        static_cast<int64_t>(kParallelNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
   };
   grain_ = grain(source_.operand >= 0 ? read_cost : std::max(read_cost, before_.cost() + 0.1), block_points_);
   if (blocks_ > 1) {
@@ -376,16 +380,19 @@ void ReducePlan::plan_units() {
   }
 
   const bool writes_accumulator = after_is_identity_ && outputs_ == 1;
-  single_call_ = writes_accumulator && is_direct_ && units_ == 1 && combined_.rank <= 1 &&
-                 (kept_.rank == 0 || (kept_.rank == 1 && inner_stride(kept_, output_first_) == accumulator_bytes_)) &&
-                 (columns_ ? slots_ * fold_slot_bytes() <= kSlotBytes : kind_ != ReduceKind::all && kind_ != ReduceKind::any);
+  single_call_ =
+      writes_accumulator && is_direct_ && units_ == 1 && combined_.rank <= 1 &&
+      (kept_.rank == 0 || (kept_.rank == 1 && inner_stride(kept_, output_first_) == accumulator_bytes_)) &&
+      (columns_ ? slots_ * fold_slot_bytes() <= kSlotBytes : kind_ != ReduceKind::all && kind_ != ReduceKind::any);
 }
 
-// Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache lines, whose parts are
-// combined in the end.
+// Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache
+// lines, whose parts are combined in the end.
 void ReducePlan::plan_fold() {
   const int64_t row_bytes = kept_inner_ * source_.element;
-  if (!is_direct_ || segment_ < kept_inner_ || combined_.rank != 1 || inner_stride(combined_, source_.operand) != row_bytes) return;
+  if (!is_direct_ || segment_ < kept_inner_ || combined_.rank != 1 ||
+      inner_stride(combined_, source_.operand) != row_bytes)
+    return;
   int64_t fold = 1;
   while (fold * row_bytes % kLine != 0 || fold * row_bytes < kFoldedBytes) fold *= 2;
   const int64_t bytes = fold * segment_ * accumulator_bytes_;
@@ -414,13 +421,16 @@ void ReducePlan::plan_frame() {
       for (int i = 0; i < sources_; ++i) {
         const bool in_place = i < inputs_ && strides_[static_cast<size_t>(i)] == sizes_[static_cast<size_t>(i)];
         pack_offsets_[static_cast<size_t>(i)] =
-            take(in_place ? 0 : strides_[static_cast<size_t>(i)] == 0 ? kSplatBytes : block_ * sizes_[static_cast<size_t>(i)]);
+            take(in_place                                ? 0
+                 : strides_[static_cast<size_t>(i)] == 0 ? kSplatBytes
+                                                         : block_ * sizes_[static_cast<size_t>(i)]);
       }
     }
     if (!after_is_identity_ || outputs_ != 1) {
       after_program_offset_ = take(after_.workspace_bytes(width));
       for (int i = after_first_; i < operands; ++i) {
-        pack_offsets_[static_cast<size_t>(i)] = take(std::max<int64_t>(width * sizes_[static_cast<size_t>(i)], kSplatBytes));
+        pack_offsets_[static_cast<size_t>(i)] =
+            take(std::max<int64_t>(width * sizes_[static_cast<size_t>(i)], kSplatBytes));
       }
     }
     frame_bytes_ = used;
@@ -455,9 +465,7 @@ void ReducePlan::run(const compute_plugin_run& run) const {
 template <class F>
 void ReducePlan::for_units(const Run& run, int64_t units, int64_t grain, const F& f) const {
   if (!frame_in_workspace_) {
-    parallel_for(units, grain, [&](int64_t begin, int64_t end) {
-      f(begin, end, thread_frame());
-    });
+    parallel_for(units, grain, [&](int64_t begin, int64_t end) { f(begin, end, thread_frame()); });
     return;
   }
   parallel_for(kFramePieces, 1, [&](int64_t first, int64_t last) {
@@ -480,16 +488,19 @@ void ReducePlan::enter(const Run&, int64_t segment_unit, char* frame) const {
 
 void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const {
   if (source_.operand < 0) before_.begin(run.scalars, frame + program_offset_);
-  if (blocks_ == 1 && after_program_offset_ != 0) after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
+  if (blocks_ == 1 && after_program_offset_ != 0)
+    after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
   for (int64_t unit = begin; unit < end; ++unit) {
-    // The segments of a block of columns follow one another: what the processor fetched beyond the end of one is what the next begins
-    // with, and is still in a cache.
+    // The segments of a block of columns follow one another: what the processor fetched beyond the end of one is what
+    // the next begins with, and is still in a cache.
     const int64_t block = columns_ ? unit / segments_ % blocks_ : unit % blocks_;
-    const int64_t segment_unit = columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;
+    const int64_t segment_unit =
+        columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;
     enter(run, segment_unit, frame);
     const int64_t width = std::min(segment_, kept_inner_ - segment_unit % segments_ * segment_);
     const int64_t first = block * block_points_, last = std::min(first + block_points_, points_);
-    char* out = blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
+    char* out =
+        blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
     const char* result = out;
     if (columns_) {
       result = reduce_columns(run, frame, width, first, last);
@@ -532,8 +543,8 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
       continue;
     }
     for (int i = 0; i < sources_; ++i) {
-      offsets[i] = kept_offsets(frame)[i] + o * inner_stride(kept_, i) +
-                   first % inner_points_ * inner_stride(combined_, i);
+      offsets[i] =
+          kept_offsets(frame)[i] + o * inner_stride(kept_, i) + first % inner_points_ * inner_stride(combined_, i);
     }
     Walk walk(combined_, std::max(combined_.rank - 1, 0), first / inner_points_, offsets);
     Counter counter(combine_, accumulator_bytes_);
@@ -586,7 +597,8 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
   if (fold_ > 1) {
     const int i = source_.operand;
     char* out = frame + accumulators_offset_;
-    reduce_adjacent(run.data[i] + kept_offsets(frame)[i] + first * inner_stride(combined_, i), last - first, frame + slots_offset_, out);
+    reduce_adjacent(run.data[i] + kept_offsets(frame)[i] + first * inner_stride(combined_, i), last - first,
+                    frame + slots_offset_, out);
     return out;
   }
   int64_t* offsets = walk_offsets(frame);
@@ -621,7 +633,8 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
   return tree.finish();
 }
 
-// The same for rows of one loop, read where they are, fold_ at a time; those that are left over are added where the first ones are.
+// The same for rows of one loop, read where they are, fold_ at a time; those that are left over are added where the
+// first ones are.
 void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
   const int64_t wide_stride = fold_ * inner_stride(combined_, source_.operand), rest = points % fold_;
   ColumnTree tree(combine_, slots, fold_slot_bytes(), fold_ * segment_, groups_per_slot_);
@@ -750,7 +763,8 @@ std::optional<Refusal> refuse_reduce(const Op& op) {
   const compute_dtype accumulator = before.nodes[before.outputs[0]].dtype;
   if (isa().reduce->plain[static_cast<int>(*kind)][accumulator].rows == nullptr) {
     return Refusal{COMPUTE_REFUSE_DTYPE, -1,
-                   "reduce: " + std::string(op.text("kind")) + " of " + dtype_name(accumulator) + " is not defined", ""};
+                   "reduce: " + std::string(op.text("kind")) + " of " + dtype_name(accumulator) + " is not defined",
+                   ""};
   }
   return std::nullopt;
 }

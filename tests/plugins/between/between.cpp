@@ -5,7 +5,8 @@
 // COMPUTE_BETWEEN is the file of the real plugin, and COMPUTE_BETWEEN_CELL the address of a std::atomic<int> of the
 // program. While that is not 0, the next op, graph or kernel that is submitted sets it to 0 and is struck. Kinds:
 //   1 submit    the call returns an error; nothing is queued, and the stream is as good as before
-//   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and stream_sync say so later
+//   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and
+//             stream_sync say so later
 //   3 callback  the same, and a thread of its own reports it
 //   4 lost      the same, and every later call of the device says that its context is lost
 //   5 hang      the same, but nobody ever says so: the stream does not come to its end
@@ -99,7 +100,8 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
     if (kind == kCallback) {
       std::thread([stream] {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
-        host->report_async(stream->device->host_device, stream->host_stream, stream->last_good, UINT64_MAX, later_error());
+        host->report_async(stream->device->host_device, stream->host_stream, stream->last_good, UINT64_MAX,
+                           later_error());
         std::lock_guard lock(stream->mutex);
         stream->told = true;
       }).detach();
@@ -175,7 +177,8 @@ compute_error* stream_sync(uint64_t handle, uint64_t number, int64_t timeout_ns,
 compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
   return find_device(device)->is_lost ? lost_error() : real.memory_allocate(device, request, out_buffer);
 }
-compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info) {
+compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
+                          compute_plugin_plan_info* out_info) {
   return find_device(device)->is_lost ? lost_error() : real.op_prepare(device, op, out_plan, out_info);
 }
 

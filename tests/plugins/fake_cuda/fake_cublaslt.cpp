@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcublasLt.so.13 for the fake driver's memory: float32 and float64 products by three loops, so that what the plugin makes of
-// strides, transpositions and batches is tested by results.
+// A libcublasLt.so.13 for the fake driver's memory: float32 and float64 products by three loops, so that what the
+// plugin makes of strides, transpositions and batches is tested by results.
 #include <cstring>
 #include <initializer_list>
 
@@ -26,7 +26,8 @@ Description& get(cublasLtMatmulDesc description) { return *static_cast<Descripti
 // The layouts that cuBLASLt documents: columns that do not overlap, one batch count.
 bool is_legal(const Description& d, const Layout& a, const Layout& b, const Layout& c, const Layout& out) {
   for (const Layout* layout : {&a, &b, &c, &out}) {
-    if (layout->rows < 1 || layout->columns < 1 || layout->leading < layout->rows || layout->batches != out.batches) return false;
+    if (layout->rows < 1 || layout->columns < 1 || layout->leading < layout->rows || layout->batches != out.batches)
+      return false;
   }
   const auto rows = [](const Layout& l, int32_t operation) { return operation == CUBLAS_OP_N ? l.rows : l.columns; };
   const auto columns = [](const Layout& l, int32_t operation) { return operation == CUBLAS_OP_N ? l.columns : l.rows; };
@@ -35,8 +36,8 @@ bool is_legal(const Description& d, const Layout& a, const Layout& b, const Layo
 }
 
 template <class T>
-void multiply(const Description& d, T alpha, const T* a, const Layout& la, const T* b, const Layout& lb, T beta, const T* c,
-              const Layout& lc, T* out, const Layout& lout) {
+void multiply(const Description& d, T alpha, const T* a, const Layout& la, const T* b, const Layout& lb, T beta,
+              const T* c, const Layout& lc, T* out, const Layout& lout) {
   const int64_t terms = d.operation[0] == CUBLAS_OP_N ? la.columns : la.rows;
   for (int32_t batch = 0; batch < lout.batches; ++batch) {
     for (int64_t j = 0; j < lout.columns; ++j) {
@@ -72,7 +73,8 @@ FAKE(cublasStatus) cublasLtCreate(cublasLtHandle* handle) {
 }
 FAKE(cublasStatus) cublasLtDestroy(cublasLtHandle) { return CUBLAS_STATUS_SUCCESS; }
 FAKE(cublasStatus)
-cublasLtMatrixLayoutCreate(cublasLtMatrixLayout* layout, int32_t type, uint64_t rows, uint64_t columns, int64_t leading) {
+cublasLtMatrixLayoutCreate(cublasLtMatrixLayout* layout, int32_t type, uint64_t rows, uint64_t columns,
+                           int64_t leading) {
   auto* made = new Layout{};
   made->type = type;
   made->rows = static_cast<int64_t>(rows);
@@ -88,7 +90,8 @@ FAKE(cublasStatus) cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout layout) {
 FAKE(cublasStatus)
 cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout layout, int32_t attribute, const void* value, size_t size) {
   if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && size == 4) std::memcpy(&get(layout).batches, value, size);
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && size == 8) std::memcpy(&get(layout).batch_stride, value, size);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && size == 8)
+    std::memcpy(&get(layout).batch_stride, value, size);
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus) cublasLtMatmulDescCreate(cublasLtMatmulDesc* description, int32_t, int32_t) {
@@ -117,9 +120,9 @@ FAKE(cublasStatus) cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus)
-cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, cublasLtMatrixLayout a, cublasLtMatrixLayout b,
-                               cublasLtMatrixLayout c, cublasLtMatrixLayout d, cublasLtMatmulPreference, int,
-                               cublasLtMatmulHeuristicResult* results, int* found) {
+cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, cublasLtMatrixLayout a,
+                               cublasLtMatrixLayout b, cublasLtMatrixLayout c, cublasLtMatrixLayout d,
+                               cublasLtMatmulPreference, int, cublasLtMatmulHeuristicResult* results, int* found) {
   *found = 0;
   if (!is_legal(get(description), get(a), get(b), get(c), get(d))) return CUBLAS_STATUS_INVALID_VALUE;
   results[0] = {};
@@ -127,12 +130,14 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, c
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus)
-cublasLtMatmul(cublasLtHandle, cublasLtMatmulDesc description, const void* alpha, const void* a, cublasLtMatrixLayout la,
-               const void* b, cublasLtMatrixLayout lb, const void* beta, const void* c, cublasLtMatrixLayout lc, void* d,
-               cublasLtMatrixLayout ld, const cublasLtMatmulAlgo*, void*, size_t, CUstream) {
+cublasLtMatmul(cublasLtHandle, cublasLtMatmulDesc description, const void* alpha, const void* a,
+               cublasLtMatrixLayout la, const void* b, cublasLtMatrixLayout lb, const void* beta, const void* c,
+               cublasLtMatrixLayout lc, void* d, cublasLtMatrixLayout ld, const cublasLtMatmulAlgo*, void*, size_t,
+               CUstream) {
   ++calls;
   const Description& how = get(description);
-  if (reinterpret_cast<uintptr_t>(alpha) % 16 != 0 || reinterpret_cast<uintptr_t>(beta) % 16 != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (reinterpret_cast<uintptr_t>(alpha) % 16 != 0 || reinterpret_cast<uintptr_t>(beta) % 16 != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
   const auto run = [&](auto one) {
     using T = decltype(one);
     T alpha_value, beta_value;

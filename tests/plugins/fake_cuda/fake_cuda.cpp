@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are taken and not run. With it
-// the CUDA plugin is tested from enumeration to launch where there is no device.
+// A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are taken and not run.
+// With it the CUDA plugin is tested from enumeration to launch where there is no device.
 //
 //   FAKE_CUDA_CAPABILITY   90: the devices' compute capability
 //   FAKE_CUDA_MEMORY       bytes of each device
@@ -73,7 +73,9 @@ State& state() {
 
 thread_local CUcontext current = nullptr;
 
-CUresult sticky() { return state().faulted.load(std::memory_order_relaxed) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS; }
+CUresult sticky() {
+  return state().faulted.load(std::memory_order_relaxed) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
 
 CUresult ready() {
   if (current == nullptr) return 201;  // CUDA_ERROR_INVALID_CONTEXT
@@ -112,7 +114,9 @@ extern "C" __attribute__((visibility("default"))) std::vector<FakeLaunch>* fake_
   return taken;
 }
 
-extern "C" __attribute__((visibility("default"))) void fake_cuda_keep_launches(int keep) { state().keeps_launches = keep != 0; }
+extern "C" __attribute__((visibility("default"))) void fake_cuda_keep_launches(int keep) {
+  state().keeps_launches = keep != 0;
+}
 
 extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_used_bytes() { return state().used; }
 
@@ -216,7 +220,8 @@ FAKE cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  if (s.used + static_cast<int64_t>(bytes) > number("FAKE_CUDA_MEMORY", int64_t{1} << 30)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (s.used + static_cast<int64_t>(bytes) > number("FAKE_CUDA_MEMORY", int64_t{1} << 30))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<uintptr_t>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
   s.allocations[*address] = bytes;
   s.used += static_cast<int64_t>(bytes);
@@ -248,7 +253,9 @@ FAKE cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes) {
   std::memcpy(at(dst), src, bytes);
   return ready();
 }
-FAKE cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream) { return cuMemcpyHtoD_v2(dst, src, bytes); }
+FAKE cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream) {
+  return cuMemcpyHtoD_v2(dst, src, bytes);
+}
 FAKE cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream) {
   std::memcpy(dst, at(src), bytes);
   return ready();
@@ -312,7 +319,8 @@ FAKE cuEventQuery(CUevent) { return ready(); }
 FAKE cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, int32_t*, void**) {
   // A cubin is an ELF file, everything else PTX.
   const auto* bytes = static_cast<const char*>(image);
-  if (std::memcmp(bytes, "\177ELF", 4) != 0 && std::strstr(bytes, ".version") == nullptr) return CUDA_ERROR_INVALID_IMAGE;
+  if (std::memcmp(bytes, "\177ELF", 4) != 0 && std::strstr(bytes, ".version") == nullptr)
+    return CUDA_ERROR_INVALID_IMAGE;
   *module = new CUmod_st;
   return ready();
 }
@@ -330,8 +338,8 @@ FAKE cuFuncGetAttribute(int* value, int32_t, CUfunction) {
   return ready();
 }
 FAKE cuFuncSetAttribute(CUfunction, int32_t, int) { return ready(); }
-FAKE cuLaunchKernel(CUfunction function, unsigned groups, unsigned, unsigned, unsigned size, unsigned, unsigned, unsigned,
-                    CUstream, void**, void** extra) {
+FAKE cuLaunchKernel(CUfunction function, unsigned groups, unsigned, unsigned, unsigned size, unsigned, unsigned,
+                    unsigned, CUstream, void**, void** extra) {
   if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   if (groups == 0 || size == 0 || size > 1024) return CUDA_ERROR_INVALID_VALUE;
   if (extra == nullptr) return count_launch(function, nullptr, 0);
@@ -340,8 +348,9 @@ FAKE cuLaunchKernel(CUfunction function, unsigned groups, unsigned, unsigned, un
   return count_launch(function, static_cast<const uint64_t*>(extra[1]), bytes / sizeof(uint64_t));
 }
 FAKE cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
-                        config->blockDimZ, config->sharedMemBytes, config->hStream, parameters, extra);
+  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                        config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream, parameters,
+                        extra);
 }
 FAKE cuGraphCreate(CUgraph* graph, unsigned) {
   *graph = new CUgraph_st;
@@ -351,12 +360,16 @@ FAKE cuGraphDestroy(CUgraph graph) {
   delete graph;
   return CUDA_SUCCESS;
 }
-FAKE cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  graph->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{parameters->func, words_of(parameters->extra)}));
+FAKE cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+                             const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  graph->nodes.push_back(
+      std::make_unique<CUgraphNode_st>(CUgraphNode_st{parameters->func, words_of(parameters->extra)}));
   *node = graph->nodes.back().get();
   return ready();
 }
-FAKE cuGraphAddDependencies_v2(CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*, size_t) { return ready(); }
+FAKE cuGraphAddDependencies_v2(CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*, size_t) {
+  return ready();
+}
 FAKE cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t, CUgraph) {
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
   *node = graph->nodes.back().get();

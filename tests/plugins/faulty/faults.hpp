@@ -27,7 +27,8 @@ inline const compute_plugin_host* host = nullptr;
 inline uint64_t host_device = 0;
 
 // What core does not know and may not skip.
-inline const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77, nullptr};
+inline const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77,
+                                                         nullptr};
 
 // Does what a fault of any call does: throws, crashes, hangs, or makes an error. False: the call goes on as if nothing
 // were.

@@ -93,7 +93,9 @@ struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
     }
   }
   template <class First, class... Rest>
-  static void spoil(const Fault& fault, First, Rest... rest) requires(sizeof...(Rest) > 0) { spoil(fault, rest...); }
+  static void spoil(const Fault& fault, First, Rest... rest) requires(sizeof...(Rest) > 0) {
+    spoil(fault, rest...);
+  }
   static void spoil(const Fault&) {}
 };
 
@@ -188,10 +190,11 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   error = real_table.device_open(id, options, out_device, &inner);
   if (error != nullptr) return error;
   real_device_table = *inner;
-  real_device_table.memory_import = [](uint64_t, const compute_plugin_import*, uint64_t*) { return make_error("UNSUPPORTED", "memory_import"); };
-  real_device_table.copy_peer = [](uint64_t, uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) {
-    return make_error("UNSUPPORTED", "copy_peer");
+  real_device_table.memory_import = [](uint64_t, const compute_plugin_import*, uint64_t*) {
+    return make_error("UNSUPPORTED", "memory_import");
   };
+  real_device_table.copy_peer = [](uint64_t, uint64_t, const compute_plugin_operand*, const compute_plugin_operand*,
+                                   int64_t) { return make_error("UNSUPPORTED", "copy_peer"); };
   real_device_table.kernels = [](uint64_t) -> const compute_plugin_kernel_table* { return nullptr; };
 
   static Padded<compute_plugin_device_table> table;
@@ -314,7 +317,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   if (real_table.on_fork_child == nullptr) real_table.on_fork_child = [] { return int32_t{0}; };
   if (real_table.on_exit == nullptr) real_table.on_exit = [](int32_t) {};
   if (real_table.close == nullptr) real_table.close = [] {};
-  if (real_table.get_extension == nullptr) real_table.get_extension = [](uint64_t, const char*) -> const void* { return nullptr; };
+  if (real_table.get_extension == nullptr)
+    real_table.get_extension = [](uint64_t, const char*) -> const void* { return nullptr; };
 
   static Padded<compute_plugin_table> table;
   const std::optional<Fault> fault = next_fault("table");

@@ -27,7 +27,8 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   from_handle<Device>(device).memory.free(heap, buffer);
 }
 
-compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes, int32_t, void** out_data) {
+compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
+                          int32_t, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
     if (heap != kPinnedHeap && !memory_is_visible()) {

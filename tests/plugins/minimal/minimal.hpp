@@ -91,7 +91,8 @@ void understand(const T& given, const char* what) {
   while (next != nullptr) {
     const auto& entry = *static_cast<const compute_struct_header*>(next);
     if (entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) {
-      throw Failure(COMPUTE_ERROR_UNSUPPORTED, std::string("minimal: ") + what + " has an entry that must be understood");
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED,
+                    std::string("minimal: ") + what + " has an entry that must be understood");
     }
     next = entry.next;
   }

@@ -41,13 +41,15 @@ namespace {
 void refuse_strides(const Plan& plan) {
   for (int64_t i = 0; i < plan.input_count; ++i) {
     if (plan.tensors[i].row_major()) continue;
-    throw Refused{COMPUTE_REFUSE_LAYOUT, static_cast<int32_t>(i), "the device was told to take row-major operands alone"};
+    throw Refused{COMPUTE_REFUSE_LAYOUT, static_cast<int32_t>(i),
+                  "the device was told to take row-major operands alone"};
   }
 }
 
 void require_level(const Plan& plan, uint32_t level) {
   for (const Tensor& tensor : plan.tensors) {
-    if (!(level_of(tensor.dtype) & level)) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "more than the device does with the dtype"};
+    if (!(level_of(tensor.dtype) & level))
+      throw Refused{COMPUTE_REFUSE_DTYPE, -1, "more than the device does with the dtype"};
   }
 }
 
@@ -85,13 +87,14 @@ using SharedPlan = std::shared_ptr<const Plan>;
 // The op and all that it points to.
 void understand_all(const compute_plugin_op& op) {
   understand(op, "the op");
-  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) understand(element(op.tensors, i), "a tensor of the op");
+  for (int32_t i = 0; i < op.input_count + op.output_count; ++i)
+    understand(element(op.tensors, i), "a tensor of the op");
   for (int32_t i = 0; i < op.attribute_count; ++i) understand(element(op.attributes, i), "an attribute of the op");
   for (int32_t i = 0; i < op.expression_count; ++i) understand(*op.expressions[i], "an expression of the op");
 }
 
-compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info, compute_plugin_refuse refuse,
-                        void* context) {
+compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info,
+                        compute_plugin_refuse refuse, void* context) {
   out_info->supported = 0;
   return guard([&] {
     understand_all(*op);

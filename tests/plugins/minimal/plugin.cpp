@@ -45,8 +45,9 @@ bool has_pinned_heap() { return setting("COMPUTE_MINIMAL_NO_PINNED") != "1" && !
 // "float16-matmul", "float16-arithmetic" and "float16-convert", each with those before it.
 const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1>& dtype_levels() {
   static const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels = [] {
-    constexpr std::string_view kNames[] = {"",       "bool",   "int8",    "int16",    "int32",   "int64",     "uint8",     "uint16",
-                                           "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+    constexpr std::string_view kNames[] = {"",        "bool",    "int8",      "int16",     "int32",   "int64",
+                                           "uint8",   "uint16",  "uint32",    "uint64",    "float16", "bfloat16",
+                                           "float32", "float64", "complex64", "complex128"};
     std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> all{};
     for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < all.size(); ++dtype) {
       const std::string_view name = kNames[dtype];

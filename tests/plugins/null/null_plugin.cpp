@@ -53,7 +53,8 @@ compute_error* copy_to_host(uint64_t, const compute_plugin_operand*, void* dst, 
   std::memset(dst, 0, static_cast<size_t>(size_bytes));
   return nullptr;
 }
-compute_error* op_query(uint64_t, const compute_plugin_op*, compute_plugin_query_info* out_info, compute_plugin_refuse, void*) {
+compute_error* op_query(uint64_t, const compute_plugin_op*, compute_plugin_query_info* out_info, compute_plugin_refuse,
+                        void*) {
   out_info->supported = 1;
   return nullptr;
 }
@@ -81,10 +82,16 @@ constexpr compute_plugin_device_table kDevice = {
       return nullptr;
     },
     .stream_sync = stream_sync,
-    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, int64_t) -> compute_error* { return nullptr; },
+    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, int64_t) -> compute_error* {
+      return nullptr;
+    },
     .copy_to_host = copy_to_host,
-    .copy = [](uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) -> compute_error* { return nullptr; },
-    .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* { return nullptr; },
+    .copy = [](uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) -> compute_error* {
+      return nullptr;
+    },
+    .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* {
+      return nullptr;
+    },
     .copy_peer = nullptr,
     .op_query = op_query,
     .op_prepare = op_prepare,
