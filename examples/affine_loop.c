@@ -3,8 +3,9 @@
  * y = m x + b in a tight loop, three ways: everything moved by hand at each turn, host tensors whose copies on the
  * device are kept for as long as they do not change, and everything resident on the device.
  *
- *   affine_loop [--rows N] [--columns N] [--iterations N]      m is rows x columns, x is columns x columns, b is rows x
- *   columns
+ *   affine_loop [--rows N] [--columns N] [--iterations N]
+ *
+ * m and b are rows x columns, x is columns x columns.
  */
 #include <compute/compute.h>
 #include <math.h>
@@ -60,31 +61,84 @@ static float* numbers(int64_t count, unsigned seed) {
   return values;
 }
 
+/* The operands, on the host and as tensors of one device. */
+typedef struct {
+  float *m, *x, *b;
+  int64_t rows, columns;
+} operands;
+
+typedef struct {
+  compute_tensor *m, *x, *b;
+} tensors;
+
+static tensors upload(const operands* o, compute_device* device) {
+  const int64_t m_shape[2] = {o->rows, o->columns}, x_shape[2] = {o->columns, o->columns};
+  tensors t = {NULL, NULL, NULL};
+  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, o->m, &t.m));
+  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, x_shape, o->x, &t.x));
+  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, o->b, &t.b));
+  return t;
+}
+
+static void release(tensors t) {
+  compute_tensor_release(t.b);
+  compute_tensor_release(t.x);
+  compute_tensor_release(t.m);
+}
+
+/* Every operand goes to the device and every result comes back, at each turn. */
+static void loop_explicitly(const operands* o, compute_stream* stream, int iterations, float* y_values) {
+  compute_device* device = compute_stream_device(stream);
+  const compute_device_statistics before = statistics_of(device);
+  const double start = seconds_now();
+  for (int i = 0; i < iterations; ++i) {
+    const tensors each = upload(o, device);
+    compute_tensor* y = affine(stream, each.m, each.x, each.b);
+    check(compute_tensor_read(y, y_values, o->rows * o->columns * (int64_t)sizeof(float)));
+    compute_tensor_release(y);
+    release(each);
+  }
+  report("explicit", seconds_now() - start, before, statistics_of(device));
+}
+
+/* Tensors of the host go to the device at their first use and stay there while they do not change; tensors of the
+ * device are there. */
+static void loop_over_tensors(const char* way, tensors t, compute_stream* stream, int iterations, float* y_values,
+                              int64_t y_bytes) {
+  compute_device* device = compute_stream_device(stream);
+  compute_tensor* y = NULL;
+  const compute_device_statistics before = statistics_of(device);
+  const double start = seconds_now();
+  for (int i = 0; i < iterations; ++i) {
+    compute_tensor_release(y);
+    y = affine(stream, t.m, t.x, t.b);
+  }
+  check(compute_tensor_read(y, y_values, y_bytes));
+  report(way, seconds_now() - start, before, statistics_of(device));
+  if (strcmp(way, "resident") == 0) printf("Used %s\n", compute_device_name(compute_tensor_device(y)));
+  compute_tensor_release(y);
+}
+
 int main(int argc, char** argv) {
-  int64_t rows = 1000, columns = 1000;
+  operands o = {NULL, NULL, NULL, 1000, 1000};
   int iterations = 100;
   check(compute_config_arguments(&argc, argv));
   for (int i = 1; i + 1 < argc; i += 2) {
     const long value = atol(argv[i + 1]);
-    if (strcmp(argv[i], "--rows") == 0) rows = value;
-    if (strcmp(argv[i], "--columns") == 0) columns = value;
+    if (strcmp(argv[i], "--rows") == 0) o.rows = value;
+    if (strcmp(argv[i], "--columns") == 0) o.columns = value;
     if (strcmp(argv[i], "--iterations") == 0) iterations = (int)value;
   }
-  if (argc % 2 == 0 || rows < 1 || columns < 1 || iterations < 1) {
+  if (argc % 2 == 0 || o.rows < 1 || o.columns < 1 || iterations < 1) {
     fprintf(stderr, "usage: %s [--rows N] [--columns N] [--iterations N]\n", argv[0]);
     return 2;
   }
-
-  const int64_t m_shape[2] = {rows, columns}, x_shape[2] = {columns, columns};
-  float* m_values = numbers(rows * columns, 1);
-  float* x_values = numbers(columns * columns, 2);
-  float* b_values = numbers(rows * columns, 3);
-  const int64_t y_bytes = rows * columns * (int64_t)sizeof(float);
+  const int64_t y_count = o.rows * o.columns, y_bytes = y_count * (int64_t)sizeof(float);
+  o.m = numbers(y_count, 1);
+  o.x = numbers(o.columns * o.columns, 2);
+  o.b = numbers(y_count, 3);
   float* y_values[3];
-  for (int i = 0; i < 3; ++i) {
-    y_values[i] = malloc((size_t)y_bytes);
-    if (y_values[i] == NULL) return 1;
-  }
+  for (int i = 0; i < 3; ++i) y_values[i] = numbers(y_count, 4);
 
   compute_device* device = NULL;
   compute_device* host = NULL;
@@ -93,70 +147,29 @@ int main(int argc, char** argv) {
   check(compute_device_open("cpu", &host));
   check(compute_stream_create(device, NULL, &stream));
 
-  compute_tensor *m = NULL, *x = NULL, *b = NULL, *y = NULL;
-  /* Resident: made on the device once. */
-  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, m_values, &m));
-  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, x_shape, x_values, &x));
-  check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, b_values, &b));
-  y = affine(stream, m, x, b); /* prepares both ops, outside of the times */
+  const tensors resident = upload(&o, device), mirrored = upload(&o, host);
+  compute_tensor_release(
+      affine(stream, resident.m, resident.x, resident.b)); /* prepares both ops, outside of the times */
   check(compute_device_synchronize(device));
-
-  /* Explicit: every operand goes to the device and every result comes back, at each turn. */
-  compute_device_statistics before = statistics_of(device);
-  double start = seconds_now();
-  for (int i = 0; i < iterations; ++i) {
-    compute_tensor *m_each = NULL, *x_each = NULL, *b_each = NULL;
-    check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, m_values, &m_each));
-    check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, x_shape, x_values, &x_each));
-    check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, b_values, &b_each));
-    compute_tensor* y_each = affine(stream, m_each, x_each, b_each);
-    check(compute_tensor_read(y_each, y_values[0], y_bytes));
-    compute_tensor_release(y_each);
-    compute_tensor_release(b_each);
-    compute_tensor_release(x_each);
-    compute_tensor_release(m_each);
-  }
-  report("explicit", seconds_now() - start, before, statistics_of(device));
-
-  /* Mirrors: host tensors go to the device at their first use and stay there while they do not change. */
-  compute_tensor *m_host = NULL, *x_host = NULL, *b_host = NULL;
-  check(compute_tensor_from_host(host, COMPUTE_DTYPE_FLOAT32, 2, m_shape, m_values, &m_host));
-  check(compute_tensor_from_host(host, COMPUTE_DTYPE_FLOAT32, 2, x_shape, x_values, &x_host));
-  check(compute_tensor_from_host(host, COMPUTE_DTYPE_FLOAT32, 2, m_shape, b_values, &b_host));
-  before = statistics_of(device);
-  start = seconds_now();
-  for (int i = 0; i < iterations; ++i) {
-    compute_tensor_release(y);
-    y = affine(stream, m_host, x_host, b_host);
-  }
-  check(compute_tensor_read(y, y_values[1], y_bytes));
-  report("mirrors", seconds_now() - start, before, statistics_of(device));
-
-  before = statistics_of(device);
-  start = seconds_now();
-  for (int i = 0; i < iterations; ++i) {
-    compute_tensor_release(y);
-    y = affine(stream, m, x, b);
-  }
-  check(compute_tensor_read(y, y_values[2], y_bytes));
-  report("resident", seconds_now() - start, before, statistics_of(device));
-  printf("Used %s\n", compute_device_name(compute_tensor_device(y)));
+  loop_explicitly(&o, stream, iterations, y_values[0]);
+  loop_over_tensors("mirrors", mirrored, stream, iterations, y_values[1], y_bytes);
+  loop_over_tensors("resident", resident, stream, iterations, y_values[2], y_bytes);
 
   /* The three ways must agree bit for bit: they are the same work. */
   int wrong = 0;
-  for (int64_t i = 0; i < rows * columns; ++i) {
+  for (int64_t i = 0; i < y_count; ++i) {
     wrong |= !(y_values[0][i] == y_values[1][i] && y_values[1][i] == y_values[2][i]);
   }
   if (wrong) printf("The results differ.\n");
 
-  compute_tensor* all[] = {m, x, b, y, m_host, x_host, b_host};
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) compute_tensor_release(all[i]);
+  release(resident);
+  release(mirrored);
   compute_stream_release(stream);
   compute_device_release(host);
   compute_device_release(device);
   for (int i = 0; i < 3; ++i) free(y_values[i]);
-  free(m_values);
-  free(x_values);
-  free(b_values);
+  free(o.m);
+  free(o.x);
+  free(o.b);
   return wrong;
 }

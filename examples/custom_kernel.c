@@ -105,92 +105,98 @@ static void show(const char* what, compute_tensor* tensor, int64_t n, const floa
   if (wrong != 0) exit(1);
 }
 
+/* Two vectors. */
+static void multiply_vectors(compute_device* device, const float* a, const float* b) {
+  float expected[kVector];
+  const int64_t shape[] = {kVector}, n = kVector;
+  compute_kernel* multiply = compile(device, "multiply_them");
+  compute_tensor *x = upload(device, 1, shape, a), *y = upload(device, 1, shape, b), *z = empty(device, 1, shape);
+  const compute_kernel_argument arguments[] = {reads(x), reads(y), writes(z), number(&n)};
+  launch(multiply, n, arguments, 4);
+  for (int i = 0; i < kVector; ++i) expected[i] = a[i] * b[i];
+  show("multiply_them, two vectors:", z, n, expected);
+  compute_tensor_release(x);
+  compute_tensor_release(y);
+  compute_tensor_release(z);
+
+  /* A (20, 10) matrix lies row by row: to this kernel it is a vector of 200. */
+  const int64_t matrix[] = {kRows, kColumns}, elements = kRows * kColumns;
+  x = upload(device, 2, matrix, a), y = upload(device, 2, matrix, b), z = empty(device, 2, matrix);
+  const compute_kernel_argument whole[] = {reads(x), reads(y), writes(z), number(&elements)};
+  launch(multiply, elements, whole, 4);
+  show("multiply_them, (20, 10) matrices:", z, elements, expected);
+  compute_tensor_release(x);
+  compute_tensor_release(y);
+  compute_tensor_release(z);
+  compute_kernel_release(multiply);
+}
+
+/* x times the transpose of a (10, 20) matrix: a view, whose strides the kernel is told. */
+static void multiply_transposed(compute_device* device, const float* a, const float* b) {
+  float expected[kVector];
+  const int64_t shape[] = {kRows, kColumns}, turned[] = {kColumns, kRows}, rows = kRows, columns = kColumns;
+  const int32_t axes[] = {1, 0};
+  compute_kernel* multiply = compile(device, "multiply_strided");
+  compute_tensor *x = upload(device, 2, shape, a), *base = upload(device, 2, turned, b), *y = NULL,
+                 *z = empty(device, 2, shape);
+  check(compute_tensor_permute(base, 2, axes, &y));
+  int64_t x_strides[2], y_strides[2];
+  memcpy(x_strides, compute_tensor_strides(x), sizeof x_strides);
+  memcpy(y_strides, compute_tensor_strides(y), sizeof y_strides);
+  const compute_kernel_argument arguments[] = {reads(x),
+                                               reads(y),
+                                               writes(z),
+                                               number(&rows),
+                                               number(&columns),
+                                               number(&x_strides[0]),
+                                               number(&x_strides[1]),
+                                               number(&y_strides[0]),
+                                               number(&y_strides[1])};
+  launch(multiply, rows * columns, arguments, 9);
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) expected[r * kColumns + c] = a[r * kColumns + c] * b[c * kRows + r];
+  }
+  show("multiply_strided, a transposed view:", z, rows * columns, expected);
+  compute_tensor_release(x);
+  compute_tensor_release(base);
+  compute_tensor_release(y);
+  compute_tensor_release(z);
+  compute_kernel_release(multiply);
+}
+
+/* Two results of one kernel. */
+static void add_and_subtract(compute_device* device, const float* a, const float* b) {
+  float expected[kVector], other[kVector];
+  const int64_t shape[] = {kVector}, n = kVector;
+  compute_kernel* kernel = compile(device, "sum_and_difference");
+  compute_tensor *x = upload(device, 1, shape, a), *y = upload(device, 1, shape, b), *sum = empty(device, 1, shape),
+                 *difference = empty(device, 1, shape);
+  const compute_kernel_argument arguments[] = {reads(x), reads(y), writes(sum), writes(difference), number(&n)};
+  launch(kernel, n, arguments, 5);
+  for (int i = 0; i < kVector; ++i) {
+    expected[i] = a[i] + b[i];
+    other[i] = a[i] - b[i];
+  }
+  show("sum_and_difference, x + y:", sum, n, expected);
+  show("sum_and_difference, x - y:", difference, n, other);
+  compute_tensor_release(x);
+  compute_tensor_release(y);
+  compute_tensor_release(sum);
+  compute_tensor_release(difference);
+  compute_kernel_release(kernel);
+}
+
 int main(int argc, char** argv) {
   compute_device* device = NULL;
   check(compute_device_open(argc > 1 ? argv[1] : NULL, &device));
-  float a[kVector], b[kVector], expected[kVector], other[kVector];
+  float a[kVector], b[kVector];
   for (int i = 0; i < kVector; ++i) {
     a[i] = sinf((float)i) + 2.0f;
     b[i] = 1.0f / (float)(i + 1);
   }
-
-  /* Two vectors. */
-  {
-    const int64_t shape[] = {kVector}, n = kVector;
-    compute_kernel* multiply = compile(device, "multiply_them");
-    compute_tensor *x = upload(device, 1, shape, a), *y = upload(device, 1, shape, b), *z = empty(device, 1, shape);
-    const compute_kernel_argument arguments[] = {reads(x), reads(y), writes(z), number(&n)};
-    launch(multiply, n, arguments, 4);
-    for (int i = 0; i < kVector; ++i) expected[i] = a[i] * b[i];
-    show("multiply_them, two vectors:", z, n, expected);
-    compute_tensor_release(x);
-    compute_tensor_release(y);
-    compute_tensor_release(z);
-
-    /* A (20, 10) matrix lies row by row: to this kernel it is a vector of 200. */
-    const int64_t matrix[] = {kRows, kColumns}, elements = kRows * kColumns;
-    x = upload(device, 2, matrix, a), y = upload(device, 2, matrix, b), z = empty(device, 2, matrix);
-    const compute_kernel_argument whole[] = {reads(x), reads(y), writes(z), number(&elements)};
-    launch(multiply, elements, whole, 4);
-    show("multiply_them, (20, 10) matrices:", z, elements, expected);
-    compute_tensor_release(x);
-    compute_tensor_release(y);
-    compute_tensor_release(z);
-    compute_kernel_release(multiply);
-  }
-
-  /* x times the transpose of a (10, 20) matrix: a view, whose strides the kernel is told. */
-  {
-    const int64_t shape[] = {kRows, kColumns}, turned[] = {kColumns, kRows}, rows = kRows, columns = kColumns;
-    const int32_t axes[] = {1, 0};
-    compute_kernel* multiply = compile(device, "multiply_strided");
-    compute_tensor *x = upload(device, 2, shape, a), *base = upload(device, 2, turned, b), *y = NULL,
-                   *z = empty(device, 2, shape);
-    check(compute_tensor_permute(base, 2, axes, &y));
-    int64_t x_strides[2], y_strides[2];
-    memcpy(x_strides, compute_tensor_strides(x), sizeof x_strides);
-    memcpy(y_strides, compute_tensor_strides(y), sizeof y_strides);
-    const compute_kernel_argument arguments[] = {reads(x),
-                                                 reads(y),
-                                                 writes(z),
-                                                 number(&rows),
-                                                 number(&columns),
-                                                 number(&x_strides[0]),
-                                                 number(&x_strides[1]),
-                                                 number(&y_strides[0]),
-                                                 number(&y_strides[1])};
-    launch(multiply, rows * columns, arguments, 9);
-    for (int r = 0; r < kRows; ++r) {
-      for (int c = 0; c < kColumns; ++c) expected[r * kColumns + c] = a[r * kColumns + c] * b[c * kRows + r];
-    }
-    show("multiply_strided, a transposed view:", z, rows * columns, expected);
-    compute_tensor_release(x);
-    compute_tensor_release(base);
-    compute_tensor_release(y);
-    compute_tensor_release(z);
-    compute_kernel_release(multiply);
-  }
-
-  /* Two results of one kernel. */
-  {
-    const int64_t shape[] = {kVector}, n = kVector;
-    compute_kernel* kernel = compile(device, "sum_and_difference");
-    compute_tensor *x = upload(device, 1, shape, a), *y = upload(device, 1, shape, b), *sum = empty(device, 1, shape),
-                   *difference = empty(device, 1, shape);
-    const compute_kernel_argument arguments[] = {reads(x), reads(y), writes(sum), writes(difference), number(&n)};
-    launch(kernel, n, arguments, 5);
-    for (int i = 0; i < kVector; ++i) {
-      expected[i] = a[i] + b[i];
-      other[i] = a[i] - b[i];
-    }
-    show("sum_and_difference, x + y:", sum, n, expected);
-    show("sum_and_difference, x - y:", difference, n, other);
-    compute_tensor_release(x);
-    compute_tensor_release(y);
-    compute_tensor_release(sum);
-    compute_tensor_release(difference);
-    compute_kernel_release(kernel);
-  }
+  multiply_vectors(device, a, b);
+  multiply_transposed(device, a, b);
+  add_and_subtract(device, a, b);
   printf("Used the %s\n", compute_device_name(device));
   compute_device_release(device);
   return 0;

@@ -3,8 +3,8 @@
  * exp(x) a thousand times, on the device that COMPUTE_DEVICE names: with each result read back, with the results left
  * on the device, and with the results written into one tensor.
  *
- *   exp_loop [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]      (all three ways if none is
- *   named)
+ *   exp_loop [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]
+ *            (all three ways if none is named)
  *            [--mapped] [--graph]
  *
  * Two further ways run only if they are named: with each result looked at where it lies, and with the whole loop
@@ -97,43 +97,133 @@ static int print_and_check(const void* values, const void* x, compute_dtype dtyp
   return wrong;
 }
 
-int main(int argc, char** argv) {
-  compute_dtype dtype = COMPUTE_DTYPE_FLOAT32;
-  int iterations = 1000, ways = 0;
-  check(compute_config_arguments(&argc, argv));
-  for (int i = 1; i < argc; ++i) {
-    if (strcmp(argv[i], "--dtype") == 0 && i + 1 < argc && strcmp(argv[i + 1], "float32") == 0) {
-      ++i;
-    } else if (strcmp(argv[i], "--dtype") == 0 && i + 1 < argc && strcmp(argv[i + 1], "float64") == 0) {
-      dtype = COMPUTE_DTYPE_FLOAT64;
-      ++i;
-    } else if (strcmp(argv[i], "--iterations") == 0 && i + 1 < argc) {
-      iterations = atoi(argv[++i]);
-    } else if (strcmp(argv[i], "--read") == 0) {
-      ways |= 1;
-    } else if (strcmp(argv[i], "--keep") == 0) {
-      ways |= 2;
-    } else if (strcmp(argv[i], "--out") == 0) {
-      ways |= 4;
-    } else if (strcmp(argv[i], "--mapped") == 0) {
-      ways |= 8;
-    } else if (strcmp(argv[i], "--graph") == 0) {
-      ways |= 16;
-    } else {
-      fprintf(stderr,
-              "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n",
-              argv[0]);
-      return 2;
-    }
-  }
-  if (ways == 0) ways = 7;
-  if (iterations < 1) iterations = 1;
+/* What every way of looping works on. */
+typedef struct {
+  compute_device* device;
+  compute_dtype dtype;
+  int64_t size_bytes;
+  void* numbers; /* x, on the host */
+  void* result;  /* the last result, on the host */
+  compute_tensor* x;
+  compute_tensor* y;
+} experiment;
 
-  const size_t size = dtype == COMPUTE_DTYPE_FLOAT32 ? sizeof(float) : sizeof(double);
-  const int64_t size_bytes = (int64_t)(size * kLength);
-  void* numbers = malloc((size_t)size_bytes);
-  void* result = malloc((size_t)size_bytes);
-  if (numbers == NULL || result == NULL) return 1;
+static void read_each(experiment* e, int iterations) {
+  for (int i = 0; i < iterations; ++i) {
+    compute_tensor* each = NULL;
+    check(compute_exp(NULL, e->x, &each));
+    check(compute_tensor_read(each, e->result, e->size_bytes));
+    compute_tensor_release(each);
+  }
+}
+
+static void keep_each(experiment* e, int iterations) {
+  for (int i = 0; i < iterations; ++i) {
+    compute_tensor_release(e->y);
+    check(compute_exp(NULL, e->x, &e->y));
+  }
+  check(compute_device_synchronize(e->device));
+}
+
+static void write_into_one(experiment* e, int iterations) {
+  for (int i = 0; i < iterations; ++i) check(compute_exp_into(NULL, e->x, e->y));
+  check(compute_device_synchronize(e->device));
+}
+
+static void map_each(experiment* e, int iterations) {
+  for (int i = 0; i < iterations; ++i) {
+    check(compute_exp_into(NULL, e->x, e->y));
+    void* data = NULL;
+    int32_t is_copy = 0;
+    check(compute_tensor_map(e->y, COMPUTE_ACCESS_READ, &data, &is_copy));
+    if (i == iterations - 1) memcpy(e->result, data, (size_t)e->size_bytes);
+    check(compute_tensor_unmap(e->y, data));
+  }
+}
+
+static double run_graph(experiment* e, int iterations) {
+  compute_stream* stream = NULL;
+  compute_graph* graph = NULL;
+  check(compute_stream_create(e->device, NULL, &stream));
+  check(compute_graph_begin(stream));
+  for (int i = 0; i < iterations; ++i) check(compute_exp_into(stream, e->x, e->y));
+  check(compute_graph_end(stream, &graph));
+  check(compute_graph_run(graph, stream)); /* the first run is not part of the times, as the first call is not */
+  check(compute_stream_synchronize(stream));
+  const double start = seconds_now();
+  check(compute_graph_run(graph, stream));
+  check(compute_stream_synchronize(stream));
+  const double seconds = seconds_now() - start;
+  compute_graph_release(graph);
+  compute_stream_release(stream);
+  return seconds;
+}
+
+/* A way of looping. */
+typedef struct {
+  const char *flag, *text;
+  void (*loop)(experiment*, int); /* NULL: the graph */
+  int leaves_result_in_y;
+  int is_default;
+} way;
+
+static const way kWays[] = {
+    {"--read", "each result read back", read_each, 0, 1},
+    {"--keep", "results left on the device", keep_each, 1, 1},
+    {"--out", "results written into one tensor", write_into_one, 1, 1},
+    {"--mapped", "each result mapped", map_each, 0, 0},
+    {"--graph", "as one graph", NULL, 1, 0},
+};
+enum { kWayCount = sizeof kWays / sizeof kWays[0] };
+
+/* 1 if a value is wrong. */
+static int run_way(const way* w, experiment* e, int iterations) {
+  const double start = seconds_now();
+  double seconds = 0;
+  if (w->loop != NULL) {
+    w->loop(e, iterations);
+    seconds = seconds_now() - start;
+  } else {
+    seconds = run_graph(e, iterations);
+  }
+  printf("Looping %d times took %.6f seconds, %s\n", iterations, seconds, w->text);
+  if (w->leaves_result_in_y) check(compute_tensor_read(e->y, e->result, e->size_bytes));
+  return print_and_check(e->result, e->numbers, e->dtype);
+}
+
+typedef struct {
+  compute_dtype dtype;
+  int iterations;
+  int wanted[kWayCount];
+} options;
+
+/* 0 for arguments that it does not know. */
+static int parse(int argc, char** argv, options* out) {
+  int any = 0;
+  for (int i = 1; i < argc; ++i) {
+    int known = 0;
+    for (int w = 0; w < kWayCount; ++w) {
+      if (strcmp(argv[i], kWays[w].flag) == 0) known = out->wanted[w] = any = 1;
+    }
+    if (known) continue;
+    if (i + 1 == argc) return 0;
+    const char* value = argv[i + 1];
+    if (strcmp(argv[i], "--iterations") == 0) {
+      out->iterations = atoi(value) < 1 ? 1 : atoi(value);
+    } else if (strcmp(argv[i], "--dtype") == 0 && strcmp(value, "float32") == 0) {
+      out->dtype = COMPUTE_DTYPE_FLOAT32;
+    } else if (strcmp(argv[i], "--dtype") == 0 && strcmp(value, "float64") == 0) {
+      out->dtype = COMPUTE_DTYPE_FLOAT64;
+    } else {
+      return 0;
+    }
+    ++i;
+  }
+  for (int w = 0; w < kWayCount && !any; ++w) out->wanted[w] = kWays[w].is_default;
+  return 1;
+}
+
+static void fill(void* numbers, compute_dtype dtype) {
   random_state state;
   random_seed(&state, 22);
   for (int i = 0; i < kLength; ++i) {
@@ -144,96 +234,51 @@ int main(int argc, char** argv) {
       ((double*)numbers)[i] = value;
     }
   }
+}
 
-  compute_device* device = NULL;
+int main(int argc, char** argv) {
+  options given = {COMPUTE_DTYPE_FLOAT32, 1000, {0}};
+  check(compute_config_arguments(&argc, argv));
+  if (!parse(argc, argv, &given)) {
+    fprintf(stderr,
+            "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n",
+            argv[0]);
+    return 2;
+  }
+
+  experiment e = {.dtype = given.dtype};
+  e.size_bytes = (int64_t)(given.dtype == COMPUTE_DTYPE_FLOAT32 ? sizeof(float) : sizeof(double)) * kLength;
+  e.numbers = malloc((size_t)e.size_bytes);
+  e.result = malloc((size_t)e.size_bytes);
+  if (e.numbers == NULL || e.result == NULL) return 1;
+  fill(e.numbers, e.dtype);
+
   compute_device* host = NULL;
-  check(compute_device_open(NULL, &device));
+  check(compute_device_open(NULL, &e.device));
   check(compute_device_open("cpu", &host));
-  const int64_t device_ops = ops_run(device), host_ops = ops_run(host);
+  const int64_t device_ops = ops_run(e.device), host_ops = ops_run(host);
   const int64_t shape[1] = {kLength};
-  compute_tensor* x = NULL;
-  compute_tensor* y = NULL;
-  check(compute_tensor_from_host(device, dtype, 1, shape, numbers, &x));
+  check(compute_tensor_from_host(e.device, e.dtype, 1, shape, e.numbers, &e.x));
 
   /* The first call prepares the op; it is not part of the times. */
-  check(compute_exp(NULL, x, &y));
-  check(compute_device_synchronize(device));
+  check(compute_exp(NULL, e.x, &e.y));
+  check(compute_device_synchronize(e.device));
   int wrong = 0;
-
-  if (ways & 1) {
-    const double start = seconds_now();
-    for (int i = 0; i < iterations; ++i) {
-      compute_tensor* each = NULL;
-      check(compute_exp(NULL, x, &each));
-      check(compute_tensor_read(each, result, size_bytes));
-      compute_tensor_release(each);
-    }
-    printf("Looping %d times took %.6f seconds, each result read back\n", iterations, seconds_now() - start);
-    wrong |= print_and_check(result, numbers, dtype);
-  }
-  if (ways & 2) {
-    const double start = seconds_now();
-    for (int i = 0; i < iterations; ++i) {
-      compute_tensor_release(y);
-      check(compute_exp(NULL, x, &y));
-    }
-    check(compute_device_synchronize(device));
-    printf("Looping %d times took %.6f seconds, results left on the device\n", iterations, seconds_now() - start);
-    check(compute_tensor_read(y, result, size_bytes));
-    wrong |= print_and_check(result, numbers, dtype);
-  }
-  if (ways & 4) {
-    const double start = seconds_now();
-    for (int i = 0; i < iterations; ++i) check(compute_exp_into(NULL, x, y));
-    check(compute_device_synchronize(device));
-    printf("Looping %d times took %.6f seconds, results written into one tensor\n", iterations, seconds_now() - start);
-    check(compute_tensor_read(y, result, size_bytes));
-    wrong |= print_and_check(result, numbers, dtype);
-  }
-
-  if (ways & 8) {
-    const double start = seconds_now();
-    for (int i = 0; i < iterations; ++i) {
-      check(compute_exp_into(NULL, x, y));
-      void* data = NULL;
-      int32_t is_copy = 0;
-      check(compute_tensor_map(y, COMPUTE_ACCESS_READ, &data, &is_copy));
-      if (i == iterations - 1) memcpy(result, data, (size_t)size_bytes);
-      check(compute_tensor_unmap(y, data));
-    }
-    printf("Looping %d times took %.6f seconds, each result mapped\n", iterations, seconds_now() - start);
-    wrong |= print_and_check(result, numbers, dtype);
-  }
-  if (ways & 16) {
-    compute_stream* stream = NULL;
-    compute_graph* graph = NULL;
-    check(compute_stream_create(device, NULL, &stream));
-    check(compute_graph_begin(stream));
-    for (int i = 0; i < iterations; ++i) check(compute_exp_into(stream, x, y));
-    check(compute_graph_end(stream, &graph));
-    check(compute_graph_run(graph, stream)); /* the first run is not part of the times, as the first call is not */
-    check(compute_stream_synchronize(stream));
-    const double start = seconds_now();
-    check(compute_graph_run(graph, stream));
-    check(compute_stream_synchronize(stream));
-    printf("Looping %d times took %.6f seconds, as one graph\n", iterations, seconds_now() - start);
-    check(compute_tensor_read(y, result, size_bytes));
-    wrong |= print_and_check(result, numbers, dtype);
-    compute_graph_release(graph);
-    compute_stream_release(stream);
+  for (int w = 0; w < kWayCount; ++w) {
+    if (given.wanted[w]) wrong |= run_way(&kWays[w], &e, given.iterations);
   }
 
   /* From counters of what ran, not from what was asked for. */
-  const int used_host = host != device && ops_run(host) > host_ops;
-  const int used_device = ops_run(device) > device_ops;
-  printf("Used %s%s%s\n", strcmp(compute_device_name(device), "cpu") == 0 ? "the " : "",
-         used_device ? compute_device_name(device) : "", used_host ? (used_device ? ", cpu" : "the cpu") : "");
+  const int used_host = host != e.device && ops_run(host) > host_ops;
+  const int used_device = ops_run(e.device) > device_ops;
+  printf("Used %s%s%s\n", strcmp(compute_device_name(e.device), "cpu") == 0 ? "the " : "",
+         used_device ? compute_device_name(e.device) : "", used_host ? (used_device ? ", cpu" : "the cpu") : "");
 
-  compute_tensor_release(y);
-  compute_tensor_release(x);
+  compute_tensor_release(e.y);
+  compute_tensor_release(e.x);
   compute_device_release(host);
-  compute_device_release(device);
-  free(result);
-  free(numbers);
+  compute_device_release(e.device);
+  free(e.result);
+  free(e.numbers);
   return wrong != 0;
 }

@@ -28,6 +28,7 @@ command -v cmake >/dev/null || packages_to_run+=(cmake)
 # Further ones that only tests need.
 packages_to_test=(
   abigail-tools
+  clang-format-14
   libbenchmark-dev
   libclblast-dev
   libgtest-dev

@@ -59,6 +59,128 @@ void shorten(std::string& message, const char* given) {
     message.replace(at, whole.size(), shown);
 }
 
+void check_launch(const compute_kernel& kernel, const compute_launch& shape) {
+  int64_t items = 1;
+  for (int i = 0; i < 3; ++i) {
+    const auto refuse = [&](compute_error_code code, const char* why) {
+      throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", kernel.name, i, shape.groups[i],
+                                    shape.group_size[i], why));
+    };
+    if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
+    if (__builtin_mul_overflow(items, shape.groups[i], &items) ||
+        __builtin_mul_overflow(items, shape.group_size[i], &items)) {
+      refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
+    }
+  }
+  const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
+  if (kernel.info.max_group_size > 0 && group_items > kernel.info.max_group_size) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group of {}; at most {} here", kernel.name,
+                                                            group_items, kernel.info.max_group_size));
+  }
+  if (shape.local_memory_bytes < 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("kernel {}: local_memory_bytes is {}, below 0", kernel.name, shape.local_memory_bytes));
+  }
+}
+
+// Where a launch on `stream`, which may be NULL, is queued.
+Timeline& launch_timeline(const compute_kernel& kernel, compute_stream* stream) {
+  if (stream != nullptr && &checked(stream).device != &kernel.device) {
+    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}",
+                                                           kernel.name, kernel.device.name, stream->device.name));
+  }
+  Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(kernel.device);
+  if (timeline.recording.load() != nullptr) {
+    Error error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("kernel {}: user kernels are not recorded in graphs", kernel.name));
+    note_recording_error(timeline, error);
+    throw error;
+  }
+  return timeline;
+}
+
+// The arguments of a launch, checked, as the plugin takes them; and the buffers that they use.
+class LaunchArguments {
+ public:
+  LaunchArguments(const compute_kernel& kernel, const compute_kernel_argument* arguments, int64_t count)
+      : kernel_(kernel) {
+    for (int64_t i = 0; i < count; ++i) add(read_sized_at(arguments, i, "arguments"), i);
+  }
+
+  SmallVector<Use, 8> uses;
+  SmallVector<compute_plugin_kernel_argument, 8> values;
+
+ private:
+  void add(const compute_kernel_argument& argument, int64_t i) {
+    compute_plugin_kernel_argument value{};
+    value.struct_size = sizeof value;
+    value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
+    value.kind = argument.kind;
+    value.value_size = argument.value_size;
+    switch (argument.kind) {
+      case COMPUTE_ARGUMENT_TENSOR:
+        add_tensor(argument, i, value);
+        break;
+      case COMPUTE_ARGUMENT_VALUE:
+        if (argument.value == nullptr || argument.value_size < 1) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                      fmt::format("kernel {}: argument {} has no value", kernel_.name, i));
+        }
+        value.value = argument.value;
+        break;
+      case COMPUTE_ARGUMENT_LOCAL_MEMORY:
+        if (argument.value_size < 1) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: argument {} has {} bytes of local memory",
+                                                                  kernel_.name, i, argument.value_size))
+              .with_argument(static_cast<int32_t>(i));
+        }
+        break;
+      default:
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", kernel_.name, i,
+                                argument.kind));
+    }
+    values.push_back(value);
+  }
+
+  void add_tensor(const compute_kernel_argument& argument, int64_t i, compute_plugin_kernel_argument& value) {
+    Tensor& tensor = checked(argument.tensor);
+    if (tensor.buffer == nullptr || &tensor.buffer->device != &kernel_.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
+                  fmt::format("kernel {}: argument {} is not on {}", kernel_.name, i, kernel_.device.name))
+          .with_argument(static_cast<int32_t>(i));
+    }
+    if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", kernel_.name, i,
+                              argument.access))
+          .with_argument(static_cast<int32_t>(i));
+    }
+    const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
+    value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0;
+    value.access |= writes ? COMPUTE_TENSOR_OUTPUT : 0;
+    value.tensor = operand_at(*tensor.buffer, tensor.offset_bytes);
+    uses.push_back({tensor.buffer, writes, false});
+  }
+
+  const compute_kernel& kernel_;
+};
+
+void submit_launch(const compute_kernel& kernel, Timeline& timeline, const compute_launch& shape,
+                   LaunchArguments& arguments) {
+  compute_plugin_launch order{};
+  order.struct_size = sizeof order;
+  order.struct_type = COMPUTE_PLUGIN_STRUCT_LAUNCH;
+  std::copy(std::begin(shape.groups), std::end(shape.groups), order.groups);
+  std::copy(std::begin(shape.group_size), std::end(shape.group_size), order.group_size);
+  order.local_memory_bytes = shape.local_memory_bytes;
+  order.arguments = arguments.values.data();
+  order.argument_count = static_cast<int32_t>(arguments.values.size());
+  Submission submission(timeline, arguments.uses, "user kernel");
+  order.stream = timeline.plugin_stream;
+  submission.check(kernel.table.launch(kernel.plugin_kernel, order));
+}
+
 }  // namespace
 
 extern "C" {
@@ -121,101 +243,10 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
                                                               self.name, self.info.argument_count, argument_count));
     }
-    int64_t items = 1;
-    for (int i = 0; i < 3; ++i) {
-      const auto refuse = [&](compute_error_code code, const char* why) {
-        throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", self.name, i, shape.groups[i],
-                                      shape.group_size[i], why));
-      };
-      if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
-      if (__builtin_mul_overflow(items, shape.groups[i], &items) ||
-          __builtin_mul_overflow(items, shape.group_size[i], &items)) {
-        refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
-      }
-    }
-    const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
-    if (self.info.max_group_size > 0 && group_items > self.info.max_group_size) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group of {}; at most {} here", self.name,
-                                                              group_items, self.info.max_group_size));
-    }
-    if (shape.local_memory_bytes < 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("kernel {}: local_memory_bytes is {}, below 0", self.name, shape.local_memory_bytes));
-    }
-    if (stream != nullptr && &checked(stream).device != &self.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}",
-                                                             self.name, self.device.name, stream->device.name));
-    }
-    Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(self.device);
-    if (timeline.recording.load() != nullptr) {
-      Error error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("kernel {}: user kernels are not recorded in graphs", self.name));
-      note_recording_error(timeline, error);
-      throw error;
-    }
-    SmallVector<Use, 8> uses;
-    SmallVector<compute_plugin_kernel_argument, 8> values;
-    for (int64_t i = 0; i < argument_count; ++i) {
-      const compute_kernel_argument argument = read_sized_at(arguments, i, "arguments");
-      compute_plugin_kernel_argument value{};
-      value.struct_size = sizeof value;
-      value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
-      value.kind = argument.kind;
-      value.value_size = argument.value_size;
-      switch (argument.kind) {
-        case COMPUTE_ARGUMENT_TENSOR: {
-          Tensor& tensor = checked(argument.tensor);
-          if (tensor.buffer == nullptr || &tensor.buffer->device != &self.device) {
-            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                        fmt::format("kernel {}: argument {} is not on {}", self.name, i, self.device.name))
-                .with_argument(static_cast<int32_t>(i));
-          }
-          if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", self.name, i,
-                                    argument.access))
-                .with_argument(static_cast<int32_t>(i));
-          }
-          const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
-          value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0;
-          value.access |= writes ? COMPUTE_TENSOR_OUTPUT : 0;
-          value.tensor = operand_at(*tensor.buffer, tensor.offset_bytes);
-          uses.push_back({tensor.buffer, writes, false});
-          break;
-        }
-        case COMPUTE_ARGUMENT_VALUE:
-          if (argument.value == nullptr || argument.value_size < 1) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("kernel {}: argument {} has no value", self.name, i));
-          }
-          value.value = argument.value;
-          break;
-        case COMPUTE_ARGUMENT_LOCAL_MEMORY:
-          if (argument.value_size < 1) {
-            throw Error(
-                COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("kernel {}: argument {} has {} bytes of local memory", self.name, i, argument.value_size))
-                .with_argument(static_cast<int32_t>(i));
-          }
-          break;
-        default:
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", self.name, i,
-                                  argument.kind));
-      }
-      values.push_back(value);
-    }
-    compute_plugin_launch order{};
-    order.struct_size = sizeof order;
-    order.struct_type = COMPUTE_PLUGIN_STRUCT_LAUNCH;
-    std::copy(std::begin(shape.groups), std::end(shape.groups), order.groups);
-    std::copy(std::begin(shape.group_size), std::end(shape.group_size), order.group_size);
-    order.local_memory_bytes = shape.local_memory_bytes;
-    order.arguments = values.data();
-    order.argument_count = static_cast<int32_t>(values.size());
-    Submission submission(timeline, uses, "user kernel");
-    order.stream = timeline.plugin_stream;
-    submission.check(self.table.launch(self.plugin_kernel, order));
+    check_launch(self, shape);
+    Timeline& timeline = launch_timeline(self, stream);
+    LaunchArguments given(self, arguments, argument_count);
+    submit_launch(self, timeline, shape, given);
   });
 }
 

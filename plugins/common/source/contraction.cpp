@@ -28,222 +28,350 @@ int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int
   return 32;
 }
 
+class ContractionBuilder {
+ public:
+  ContractionBuilder(const Op& op, const Dialect& dialect, bool with_text)
+      : op_(op),
+        dialect_(dialect),
+        builder_(dialect, "contraction", with_text),
+        dtype_(op.output(0).dtype),
+        wide_(computed_in(dtype_)),
+        size_(dtype_size(dtype_)),
+        rank_(op.output(0).rank),
+        is_scaled_(op.integer("scaled", 0) == 1),
+        has_addend_(is_scaled_ && is_given(op, 2)),
+        has_bias_(is_given(op, 3)),
+        tensors_(operands()),
+        strides_(operand_strides()),
+        space_(collapse_operands(shape_of(op.output(0)).first(static_cast<size_t>(rank_ - 2)), strides_, 2)),
+        m_(op.output(0).shape[rank_ - 2]),
+        n_(op.output(0).shape[rank_ - 1]),
+        k_(op.input(0).shape[rank_ - 1]),
+        a_along_k_(std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0))),
+        b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
+        b_in_rows_(stride(1, 1) == 1),
+        tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
+        rows_(dialect.is_host ? kRows : tile_),
+        columns_(dialect.is_host ? kColumns : tile_),
+        tile_rows_(divide_up(m_, rows_)),
+        tile_columns_(divide_up(n_, columns_)) {}
+
+  BuiltRecipe build() {
+    builder_.is_wide = is_wide();
+    sign_operands();
+    add_operands();
+    add_words();
+    if (builder_.with_text()) print();
+    BuiltRecipe recipe;
+    recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles());
+    return recipe;
+  }
+
+ private:
+  // operands in the block: a, b, c, and where given addend and bias
+  std::vector<int32_t> operands() const {
+    std::vector<int32_t> tensors = {0, 1, op_.input_count()};
+    if (has_addend_) tensors.push_back(2);
+    if (has_bias_) tensors.push_back(3);
+    return tensors;
+  }
+
+  std::vector<std::vector<int64_t>> operand_strides() const {
+    std::vector<std::vector<int64_t>> strides;
+    for (const int32_t i : tensors_) strides.push_back(strides_of(op_.tensor(i)));
+    return strides;
+  }
+
+  // Of operand `i` along rows (0) or columns (1).
+  int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
+
+  int64_t tiles() const { return space_.points() * tile_rows_ * tile_columns_; }
+
+  // ---- parameters
+
+  bool is_wide() const {
+    const std::vector<int32_t> sizes(tensors_.size(), size_);
+    const auto reach = [&](size_t i, int64_t rows, int64_t columns) {
+      return (std::llabs(stride(i, 0)) * rows + std::llabs(stride(i, 1)) * columns) * size_ > INT32_MAX / 2;
+    };
+    bool is_wide = needs_wide(space_.nest(), sizes, space_.points()) || reach(0, m_, k_) || reach(1, k_, n_);
+    for (size_t i = 2; i < tensors_.size(); ++i) is_wide = is_wide || reach(i, m_, n_);
+    return is_wide;
+  }
+
+  void sign_operands() {
+    builder_.sign(dtype_);
+    builder_.sign(space_.rank());
+    builder_.sign(!dialect_.is_host && a_along_k_);
+    builder_.sign(!dialect_.is_host && b_along_n_);
+    builder_.sign(is_scaled_);
+    builder_.sign(has_addend_);
+    builder_.sign(has_bias_);
+  }
+
+  void add_operands() {
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      builder_.pointer(Pointer::kTensor, tensors_[i], space_.nest().offsets[i] * size_);
+    if (is_scaled_) {
+      alpha_ = builder_.scalar(0, op_.scalar_dtype(0));
+      beta_ = builder_.scalar(1, op_.scalar_dtype(1));
+    }
+  }
+
+  void add_words() {
+    builder_.sign(dialect_.is_host ? 0 : tile_);
+    builder_.sign(dialect_.is_host && b_in_rows_);
+    m_word_ = builder_.word(m_);
+    n_word_ = builder_.word(n_);
+    k_word_ = builder_.word(k_);
+    rows_word_ = builder_.word(tile_rows_);
+    columns_word_ = builder_.word(tile_columns_);
+    tiles_word_ = builder_.word(tiles());
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      stride_words_.push_back({builder_.word(stride(i, 0)), builder_.word(stride(i, 1))});
+    space_.add_words(builder_, 1);
+  }
+
+  // ---- text
+
+  static std::string word(int32_t number) { return KernelBuilder::index_word(number); }
+
+  const char* value() const { return type_text(wide_).value; }
+  std::string zero() const {
+    uint8_t zero_bits[16] = {};
+    return constant_text(wide_, zero_bits);
+  }
+
+  // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
+  int lines() const { return dialect_.group_size / 16; }
+  int side_m() const { return dialect_.is_host ? kRows : tile_ / lines(); }
+  int side_n() const { return dialect_.is_host ? kColumns : tile_ / 16; }
+  std::string row_of() const {
+    if (dialect_.is_host) return "i";
+    const int run = std::min(side_m(), 4);
+    return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
+  }
+  std::string column_of() const {
+    if (dialect_.is_host) return "j";
+    const int run = std::min(side_n(), 4);
+    return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
+  }
+
+  // An operand's element in memory; `in_rows` where its columns are neighbours.
+  std::string element(int operand, const std::string& row, const std::string& column, bool in_rows = false) const {
+    const auto& words = stride_words_[static_cast<size_t>(operand)];
+    return cat("x", operand, "[b", operand, " + ", row, " * ", word(words[0]), " + ", column,
+               in_rows ? "" : " * " + word(words[1]), "]");
+  }
+  std::string wide_value(const std::string& element) {
+    return convert_text(value_of_element(dtype_, element), dtype_, wide_, builder_.functions());
+  }
+
+  std::string add(const std::string& x, const std::string& y) {
+    return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " || ", y, ")")
+                                       : call_text(COMPUTE_INTRINSIC_ADD, wide_, {x, y}, builder_.functions());
+  }
+  std::string multiply(const std::string& x, const std::string& y) {
+    return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " && ", y, ")")
+                                       : call_text(COMPUTE_INTRINSIC_MUL, wide_, {x, y}, builder_.functions());
+  }
+
+  void print() {
+    print_place();
+    print_sums();
+    if (dialect_.is_host) {
+      print_blocks();
+    } else {
+      print_tiles();
+    }
+    builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
+    print_results();
+  }
+
+  void print_place() {
+    std::string& out = builder_.body;
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      out += builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
+    out += cat("  const ix m = ", word(m_word_), ", n = ", word(n_word_), ", depth = ", word(k_word_), ";\n");
+    const std::string tile_id = dialect_.is_host
+                                    ? cat("(ix)COMPUTE_GROUP_ID(0) * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)")
+                                    : std::string("(ix)COMPUTE_GROUP_ID(0)");
+    out += cat("  const ix tile = ", tile_id, ", over = tile / ", word(columns_word_), ", place = over / ",
+               word(rows_word_), ";\n");
+    if (dialect_.is_host) out += cat("  if (tile >= ", word(tiles_word_), ") return;\n");
+    out += cat("  const ix row0 = (over - place * ", word(rows_word_), ") * ", rows_, ", column0 = (tile - over * ",
+               word(columns_word_), ") * ", columns_, ";\n");
+    space_.decompose(builder_, "  ", "c", "place");
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      out += cat("  const ix b", i, " = ", space_.offset(static_cast<int>(i), "c"), ";\n");
+  }
+
+  void print_sums() {
+    std::string& out = builder_.body;
+    out += cat("  ", value(), " sum[", side_m(), "][", side_n(), "];\n");
+    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m(), "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
+               side_n(), "; ++j) sum[i][j] = ", zero(), ";\n  }\n");
+  }
+
+  // ---- blocks
+
+  void print_blocks() {
+    std::string& out = builder_.body;
+    // Rows and columns beyond the edge repeat the last ones and are not stored.
+    out += cat("  ix rows[", kRows, "];\n  for (int i = 0; i < ", kRows,
+               "; ++i) rows[i] = row0 + i < m ? row0 + i : m - 1;\n");
+    out += cat("  if (column0 + ", kColumns, " <= n) {\n");
+    print_block_terms(true);
+    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(),
+               "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n(),
+               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  } else {\n");
+    print_block_terms(false);
+    out += cat("      for (int i = 0; i < ", side_m(), "; ++i) {\n        for (int j = 0; j < ", side_n(),
+               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
+  }
+
+  void print_block_terms(bool whole) {
+    std::string& out = builder_.body;
+    out += cat("    for (ix k = 0; k < depth; ++k) {\n      ", value(), " p[", kRows, "], q[", kColumns, "];\n");
+    out += cat("#pragma unroll\n      for (int i = 0; i < ", kRows,
+               "; ++i) p[i] = ", wide_value(element(0, "rows[i]", "k")), ";\n");
+    if (!whole)
+      out += cat("      for (int j = 0; j < ", kColumns,
+                 "; ++j) {\n        const ix column = column0 + j < n ? column0 + j : n - 1;\n        q[j] = ",
+                 wide_value(element(1, "k", "column")), ";\n      }\n");
+    if (whole)
+      out += cat("#pragma unroll\n      for (int j = 0; j < ", kColumns,
+                 "; ++j) q[j] = ", wide_value(element(1, "k", "(column0 + j)", b_in_rows_)), ";\n");
+  }
+
+  // ---- tiles
+
+  // Elements of a tile of terms that a work item loads.
+  int per_item() const { return tile_ * kDepth / dialect_.group_size; }
+
+  void print_tiles() {
+    std::string& out = builder_.body;
+    out += cat("  COMPUTE_LOCAL ", value(), " left[", kDepth, "][", tile_ + 4,
+               "] __attribute__((aligned(16)));\n  COMPUTE_LOCAL ", value(), " right[", kDepth, "][", tile_ + 4,
+               "] __attribute__((aligned(16)));\n");
+    out += "  const int id = COMPUTE_LOCAL_ID(0), column_id = id % 16, row_id = id / 16;\n";
+    out += cat("  ", value(), " next_left[", per_item(), "], next_right[", per_item(), "];\n");
+    print_fetch("  ", "0");
+    out += cat("  for (ix k0 = 0; k0 < depth; k0 += ", kDepth, ") {\n    COMPUTE_BARRIER();\n");
+    print_hand_over();
+    out += "    COMPUTE_BARRIER();\n";
+    out += cat("    if (k0 + ", kDepth, " < depth) {\n");
+    print_fetch("      ", cat("(k0 + ", kDepth, ")"));
+    out += "    }\n";
+    print_tile_terms();
+  }
+
+  // Which element of a tile of terms the work item's element `e` is: neighbouring items load what is next in memory.
+  std::string element_place(bool is_left) const {
+    const int group = dialect_.group_size;
+    const bool depth_first = is_left ? a_along_k_ : !b_along_n_;
+    return depth_first
+               ? cat("const int d = (id + e * ", group, ") % ", kDepth, ", t = (id + e * ", group, ") / ", kDepth,
+                     ";\n")
+               : cat("const int t = (id + e * ", group, ") % ", tile_, ", d = (id + e * ", group, ") / ", tile_, ";\n");
+  }
+
+  // From global memory into registers.
+  void print_fetch(const std::string& indent, const std::string& from) {
+    std::string& out = builder_.body;
+    for (const bool is_left : {true, false}) {
+      const char* extent = is_left ? "m" : "n";
+      const char* origin = is_left ? "row0" : "column0";
+      out += cat("#pragma unroll\n", indent, "for (int e = 0; e < ", per_item(), "; ++e) {\n", indent, "  ",
+                 element_place(is_left));
+      const std::string loaded = is_left ? wide_value(element(0, "(row0 + t)", "(" + from + " + d)"))
+                                         : wide_value(element(1, "(" + from + " + d)", "(column0 + t)"));
+      out += cat(indent, "  ", value(), " loaded = ", zero(), ";\n", indent, "  if (", origin, " + t < ", extent,
+                 " && ", from, " + d < depth) loaded = ", loaded, ";\n");
+      out += cat(indent, "  next_", is_left ? "left" : "right", "[e] = loaded;\n", indent, "}\n");
+    }
+  }
+
+  // From registers into local memory.
+  void print_hand_over() {
+    std::string& out = builder_.body;
+    for (const bool is_left : {true, false}) {
+      out += cat("#pragma unroll\n    for (int e = 0; e < ", per_item(), "; ++e) {\n      ", element_place(is_left));
+      out += cat("      ", is_left ? "left" : "right", "[d][t] = next_", is_left ? "left" : "right", "[e];\n    }\n");
+    }
+  }
+
+  void print_tile_terms() {
+    std::string& out = builder_.body;
+    out += cat("#pragma unroll\n    for (int d = 0; d < ", kDepth, "; ++d) {\n      ", value(), " p[", side_m(),
+               "], q[", side_n(), "];\n");
+    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(), "; ++i) p[i] = left[d][", row_of(), "];\n");
+    out += cat("#pragma unroll\n      for (int j = 0; j < ", side_n(), "; ++j) q[j] = right[d][", column_of(), "];\n");
+    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(),
+               "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n(),
+               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
+  }
+
+  // ---- sums and results
+
+  std::string step() {
+    if (is_float(wide_)) return "fma(p[i], q[j], sum[i][j])";
+    if (is_complex(wide_)) {
+      return cat(wide_ == COMPUTE_DTYPE_COMPLEX64 ? "COMPUTE_C64" : "COMPUTE_C128",
+                 "(fma(p[i].x, q[j].x, fma(-p[i].y, q[j].y, sum[i][j].x)), fma(p[i].x, q[j].y, fma(p[i].y, q[j].x, "
+                 "sum[i][j].y)))");
+    }
+    if (wide_ == COMPUTE_DTYPE_BOOL) return "(bool)(sum[i][j] || (p[i] && q[j]))";
+    return add("sum[i][j]", multiply("p[i]", "q[j]"));
+  }
+
+  void print_results() {
+    std::string& out = builder_.body;
+    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m(), "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
+               side_n(), "; ++j) {\n", "      const ix row = row0 + ", row_of(), ", column = column0 + ", column_of(),
+               ";\n      if (row < m && column < n) {\n");
+    out += cat("        ", value(), " result = sum[i][j];\n");
+    if (is_scaled_)
+      out += cat("        const ", value(), " alpha = ", alpha_, ", beta = ", beta_,
+                 ";\n        result = ", multiply("alpha", "result"), ";\n");
+    if (has_addend_) {
+      const std::string some = is_complex(wide_) ? "(beta.x != 0 || beta.y != 0)" : "(beta != 0)";
+      out += cat("        if ", some, " {\n          const ", value(),
+                 " addend = ", wide_value(element(3, "row", "column")),
+                 ";\n          result = ", add("result", multiply("beta", "addend")), ";\n        }\n");
+    }
+    if (has_bias_) {
+      out += cat("        const ", value(), " bias = ", wide_value(element(has_addend_ ? 4 : 3, "row", "column")),
+                 ";\n        result = ", add("result", "bias"), ";\n");
+    }
+    out += cat("        ", element(2, "row", "column"), " = ",
+               element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())),
+               ";\n      }\n    }\n  }\n");
+  }
+
+  const Op& op_;
+  const Dialect& dialect_;
+  KernelBuilder builder_;
+  const compute_dtype dtype_, wide_;
+  const int32_t size_, rank_;
+  const bool is_scaled_, has_addend_, has_bias_;
+  const std::vector<int32_t> tensors_;
+  const std::vector<std::vector<int64_t>> strides_;
+  Space space_;  // of the batch
+  const int64_t m_, n_, k_;
+  const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
+  const int tile_;
+  const int rows_, columns_;                // of a tile or block
+  const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
+  std::string alpha_, beta_;
+  int32_t m_word_ = 0, n_word_ = 0, k_word_ = 0, rows_word_ = 0, columns_word_ = 0, tiles_word_ = 0;
+  std::vector<std::array<int32_t, 2>> stride_words_;
+};
+
 }  // namespace
 
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  const compute_plugin_tensor& c = op.output(0);
-  const compute_dtype dtype = c.dtype, wide = computed_in(dtype);
-  const int32_t size = dtype_size(dtype), rank = c.rank;
-  const bool is_scaled = op.integer("scaled", 0) == 1;
-  const bool has_addend = is_scaled && is_given(op, 2), has_bias = is_given(op, 3);
-  KernelBuilder builder(dialect, "contraction", with_text);
-  // operands in the block: a, b, c, and where given addend and bias
-  std::vector<int32_t> tensors = {0, 1, op.input_count()};
-  if (has_addend) tensors.push_back(2);
-  if (has_bias) tensors.push_back(3);
-  std::vector<std::vector<int64_t>> strides;
-  for (const int32_t i : tensors) strides.push_back(strides_of(op.tensor(i)));
-  const std::vector<int64_t> batch(c.shape, c.shape + rank - 2);
-  const LoopNest nest = collapse_operands(batch, strides, 2);
-  const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
-  std::vector<int32_t> sizes(tensors.size(), size);
-  const auto reach = [&](size_t i, int64_t rows, int64_t columns) {
-    return (std::llabs(strides[i][static_cast<size_t>(rank - 2)]) * rows +
-            std::llabs(strides[i][static_cast<size_t>(rank - 1)]) * columns) *
-               size >
-           INT32_MAX / 2;
-  };
-  builder.is_wide = needs_wide(nest, sizes, nest.points()) || reach(0, m, k) || reach(1, k, n);
-  for (size_t i = 2; i < tensors.size(); ++i) builder.is_wide = builder.is_wide || reach(i, m, n);
-  // Neighbouring items load what is next in memory.
-  const auto stride = [&](size_t i, int32_t axis) { return strides[i][static_cast<size_t>(rank - 2 + axis)]; };
-  const bool a_along_k = std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0)),
-             b_along_n = std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0));
-  builder.sign(dtype);
-  builder.sign(nest.rank);
-  builder.sign(!dialect.is_host && a_along_k);
-  builder.sign(!dialect.is_host && b_along_n);
-  builder.sign(is_scaled);
-  builder.sign(has_addend);
-  builder.sign(has_bias);
-  for (size_t i = 0; i < tensors.size(); ++i) builder.pointer(Pointer::kTensor, tensors[i], nest.offsets[i] * size);
-  std::string alpha, beta;
-  if (is_scaled) {
-    alpha = builder.scalar(0, op.scalar_dtype(0));
-    beta = builder.scalar(1, op.scalar_dtype(1));
-  }
-  const int tile = choose_tile(dialect, m, n, nest.points(), dtype_size(wide));
-  const bool b_in_rows = stride(1, 1) == 1;
-  builder.sign(dialect.is_host ? 0 : tile);
-  builder.sign(dialect.is_host && b_in_rows);
-  const int64_t tile_rows = divide_up(m, dialect.is_host ? kRows : tile),
-                tile_columns = divide_up(n, dialect.is_host ? kColumns : tile);
-  const int32_t m_word = builder.word(m), n_word = builder.word(n), k_word = builder.word(k),
-                rows_word = builder.word(tile_rows), columns_word = builder.word(tile_columns),
-                tiles_word = builder.word(nest.points() * tile_rows * tile_columns);
-  std::vector<std::array<int32_t, 2>> stride_words;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    stride_words.push_back({builder.word(stride(i, 0)), builder.word(stride(i, 1))});
-  Space space(nest);
-  space.add_words(builder, 1);
-  if (with_text) {
-    Functions& functions = builder.functions();
-    std::string& out = builder.body;
-    const std::string storage = type_text(dtype).storage, value = type_text(wide).value;
-    const int group = dialect.group_size, lines = group / 16, side_m = dialect.is_host ? kRows : tile / lines,
-              side_n = dialect.is_host ? kColumns : tile / 16;
-    for (size_t i = 0; i < tensors.size(); ++i)
-      out += builder.declare(static_cast<int32_t>(i), type_text(dtype).storage, i != 2);
-    const auto word = [&](int32_t number) { return KernelBuilder::index_word(number); };
-    out += cat("  const ix m = ", word(m_word), ", n = ", word(n_word), ", depth = ", word(k_word), ";\n");
-    const std::string tile_id = dialect.is_host ? cat("(ix)COMPUTE_GROUP_ID(0) * ", group, " + COMPUTE_LOCAL_ID(0)")
-                                                : std::string("(ix)COMPUTE_GROUP_ID(0)");
-    out += cat("  const ix tile = ", tile_id, ", over = tile / ", word(columns_word), ", place = over / ",
-               word(rows_word), ";\n");
-    if (dialect.is_host) out += cat("  if (tile >= ", word(tiles_word), ") return;\n");
-    out += cat("  const ix row0 = (over - place * ", word(rows_word), ") * ", dialect.is_host ? kRows : tile,
-               ", column0 = (tile - over * ", word(columns_word), ") * ", dialect.is_host ? kColumns : tile, ";\n");
-    space.decompose(builder, "  ", "c", "place");
-    for (size_t i = 0; i < tensors.size(); ++i)
-      out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
-    uint8_t zero_bits[16] = {};
-    const std::string zero = constant_text(wide, zero_bits);
-    out += cat("  ", value, " sum[", side_m, "][", side_n, "];\n");
-    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
-               side_n, "; ++j) sum[i][j] = ", zero, ";\n  }\n");
-    const auto element = [&](int operand, const std::string& row, const std::string& column, bool in_rows = false) {
-      const auto& words = stride_words[static_cast<size_t>(operand)];
-      const std::string text = cat("x", operand, "[b", operand, " + ", row, " * ", word(words[0]), " + ", column,
-                                   in_rows ? "" : " * " + word(words[1]), "]");
-      return convert_text(value_of_element(dtype, text), dtype, wide, functions);
-    };
-    // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
-    const int run_m = std::min(side_m, 4), run_n = std::min(side_n, 4);
-    const std::string row_of =
-        dialect.is_host ? "i" : cat("row_id * ", run_m, " + i % ", run_m, " + i / ", run_m, " * ", lines * run_m);
-    const std::string column_of =
-        dialect.is_host ? "j" : cat("column_id * ", run_n, " + j % ", run_n, " + j / ", run_n, " * ", 16 * run_n);
-    if (dialect.is_host) {
-      // Rows and columns beyond the edge repeat the last ones and are not stored.
-      out += cat("  ix rows[", kRows, "];\n  for (int i = 0; i < ", kRows,
-                 "; ++i) rows[i] = row0 + i < m ? row0 + i : m - 1;\n");
-      const auto terms = [&](bool whole) {
-        out += cat("    for (ix k = 0; k < depth; ++k) {\n      ", value, " p[", kRows, "], q[", kColumns, "];\n");
-        out += cat("#pragma unroll\n      for (int i = 0; i < ", kRows, "; ++i) p[i] = ", element(0, "rows[i]", "k"),
-                   ";\n");
-        if (!whole)
-          out += cat("      for (int j = 0; j < ", kColumns,
-                     "; ++j) {\n        const ix column = column0 + j < n ? column0 + j : n - 1;\n        q[j] = ",
-                     element(1, "k", "column"), ";\n      }\n");
-        if (whole)
-          out += cat("#pragma unroll\n      for (int j = 0; j < ", kColumns,
-                     "; ++j) q[j] = ", element(1, "k", "(column0 + j)", b_in_rows), ";\n");
-      };
-      out += cat("  if (column0 + ", kColumns, " <= n) {\n");
-      terms(true);
-      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m,
-                 "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n,
-                 "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  } else {\n");
-      terms(false);
-      out += cat("      for (int i = 0; i < ", side_m, "; ++i) {\n        for (int j = 0; j < ", side_n,
-                 "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
-    } else {
-      const int per_item = tile * kDepth / group;
-      out += cat("  COMPUTE_LOCAL ", value, " left[", kDepth, "][", tile + 4,
-                 "] __attribute__((aligned(16)));\n  COMPUTE_LOCAL ", value, " right[", kDepth, "][", tile + 4,
-                 "] __attribute__((aligned(16)));\n");
-      out += "  const int id = COMPUTE_LOCAL_ID(0), column_id = id % 16, row_id = id / 16;\n";
-      out += cat("  ", value, " next_left[", per_item, "], next_right[", per_item, "];\n");
-      const auto place = [&](bool depth_first) {
-        return depth_first ? cat("const int d = (id + e * ", group, ") % ", kDepth, ", t = (id + e * ", group, ") / ",
-                                 kDepth, ";\n")
-                           : cat("const int t = (id + e * ", group, ") % ", tile, ", d = (id + e * ", group, ") / ",
-                                 tile, ";\n");
-      };
-      const auto fetch = [&](const std::string& indent, const std::string& from) {
-        for (const bool is_left : {true, false}) {
-          const char* extent = is_left ? "m" : "n";
-          const char* origin = is_left ? "row0" : "column0";
-          out += cat("#pragma unroll\n", indent, "for (int e = 0; e < ", per_item, "; ++e) {\n", indent, "  ",
-                     place(is_left ? a_along_k : !b_along_n));
-          const std::string loaded = is_left ? element(0, "(row0 + t)", "(" + from + " + d)")
-                                             : element(1, "(" + from + " + d)", "(column0 + t)");
-          out += cat(indent, "  ", value, " loaded = ", zero, ";\n", indent, "  if (", origin, " + t < ", extent,
-                     " && ", from, " + d < depth) loaded = ", loaded, ";\n");
-          out += cat(indent, "  next_", is_left ? "left" : "right", "[e] = loaded;\n", indent, "}\n");
-        }
-      };
-      fetch("  ", "0");
-      out += cat("  for (ix k0 = 0; k0 < depth; k0 += ", kDepth, ") {\n    COMPUTE_BARRIER();\n");
-      for (const bool is_left : {true, false}) {
-        out += cat("#pragma unroll\n    for (int e = 0; e < ", per_item, "; ++e) {\n      ",
-                   place(is_left ? a_along_k : !b_along_n));
-        out += cat("      ", is_left ? "left" : "right", "[d][t] = next_", is_left ? "left" : "right", "[e];\n    }\n");
-      }
-      out += "    COMPUTE_BARRIER();\n";
-      out += cat("    if (k0 + ", kDepth, " < depth) {\n");
-      fetch("      ", cat("(k0 + ", kDepth, ")"));
-      out += "    }\n";
-      out += cat("#pragma unroll\n    for (int d = 0; d < ", kDepth, "; ++d) {\n      ", value, " p[", side_m, "], q[",
-                 side_n, "];\n");
-      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m, "; ++i) p[i] = left[d][", row_of, "];\n");
-      out += cat("#pragma unroll\n      for (int j = 0; j < ", side_n, "; ++j) q[j] = right[d][", column_of, "];\n");
-      out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m,
-                 "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n,
-                 "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
-    }
-    std::string step;
-    if (is_float(wide)) {
-      step = "fma(p[i], q[j], sum[i][j])";
-    } else if (is_complex(wide)) {
-      step = cat(is_complex(wide) && wide == COMPUTE_DTYPE_COMPLEX64 ? "COMPUTE_C64" : "COMPUTE_C128",
-                 "(fma(p[i].x, q[j].x, fma(-p[i].y, q[j].y, sum[i][j].x)), fma(p[i].x, q[j].y, fma(p[i].y, q[j].x, "
-                 "sum[i][j].y)))");
-    } else if (wide == COMPUTE_DTYPE_BOOL) {
-      step = "(bool)(sum[i][j] || (p[i] && q[j]))";
-    } else {
-      step = call_text(COMPUTE_INTRINSIC_ADD, wide,
-                       {"sum[i][j]", call_text(COMPUTE_INTRINSIC_MUL, wide, {"p[i]", "q[j]"}, functions)}, functions);
-    }
-    builder.globals += "#define COMPUTE_STEP " + step + "\n";
-    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m, "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
-               side_n, "; ++j) {\n", "      const ix row = row0 + ", row_of, ", column = column0 + ", column_of,
-               ";\n      if (row < m && column < n) {\n");
-    out += cat("        ", value, " result = sum[i][j];\n");
-    const auto at = [&](int operand) {
-      const auto& words = stride_words[static_cast<size_t>(operand)];
-      return cat("x", operand, "[b", operand, " + row * ", word(words[0]), " + column * ", word(words[1]), "]");
-    };
-    const auto wide_value = [&](int operand) {
-      return convert_text(value_of_element(dtype, at(operand)), dtype, wide, functions);
-    };
-    const auto add = [&](const std::string& x, const std::string& y) {
-      return wide == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " || ", y, ")")
-                                        : call_text(COMPUTE_INTRINSIC_ADD, wide, {x, y}, functions);
-    };
-    const auto multiply = [&](const std::string& x, const std::string& y) {
-      return wide == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " && ", y, ")")
-                                        : call_text(COMPUTE_INTRINSIC_MUL, wide, {x, y}, functions);
-    };
-    if (is_scaled)
-      out += cat("        const ", value, " alpha = ", alpha, ", beta = ", beta,
-                 ";\n        result = ", multiply("alpha", "result"), ";\n");
-    if (has_addend) {
-      const std::string some = is_complex(wide) ? "(beta.x != 0 || beta.y != 0)" : "(beta != 0)";
-      out += cat("        if ", some, " {\n          const ", value, " addend = ", wide_value(3),
-                 ";\n          result = ", add("result", multiply("beta", "addend")), ";\n        }\n");
-    }
-    if (has_bias) {
-      out += cat("        const ", value, " bias = ", wide_value(has_addend ? 4 : 3),
-                 ";\n        result = ", add("result", "bias"), ";\n");
-    }
-    out += cat("        ", at(2), " = ", element_of_value(dtype, convert_text("result", wide, dtype, functions)),
-               ";\n      }\n    }\n  }\n");
-  }
-  const int64_t tiles = nest.points() * tile_rows * tile_columns;
-  recipe.add(builder, dialect.is_host ? divide_up(tiles, dialect.group_size) : tiles);
-  return recipe;
+  return ContractionBuilder(op, dialect, with_text).build();
 }
 
 }  // namespace compute::common

@@ -11,7 +11,13 @@
 namespace compute::common {
 namespace {
 
-constexpr int32_t kLastIntrinsic = COMPUTE_INTRINSIC_LOGADDEXP;
+// Ids grow from row to row.
+enum : int32_t {
+#define COMPUTE_INTRINSIC(id, name, ...) kId_##name = id,
+#include <compute/intrinsics.def>
+#undef COMPUTE_INTRINSIC
+  kIntrinsicLimit
+};
 
 std::string hex(uint64_t bits) {
   char text[24];
@@ -364,7 +370,7 @@ std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vect
 int32_t unknown_intrinsic(const compute_plugin_expression& expression) {
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
-    if (node.kind == COMPUTE_NODE_CALL && (node.value < 1 || node.value > kLastIntrinsic)) return node.value;
+    if (node.kind == COMPUTE_NODE_CALL && (node.value < 1 || node.value >= kIntrinsicLimit)) return node.value;
   }
   return 0;
 }

@@ -57,16 +57,352 @@ std::string identity_text(Kind kind, compute_dtype dtype) {
   }
 }
 
+// What is combined, and how.
+struct Reduction {
+  explicit Reduction(const Op& op)
+      : op(op),
+        kind(kind_of(op.text("kind"))),
+        before(op.expression(0)),
+        after(op.expression(1)),
+        accumulator(before.nodes[before.outputs[0]].dtype),
+        output_dtype(op.output(0).dtype) {}
+
+  bool is_compensated() const { return kind == Kind::sum && is_float(part_of(accumulator)); }
+  // bool accumulators are u8 in local memory
+  const char* stored() const { return type_text(accumulator).storage; }
+
+  std::string combine(const std::string& x, const std::string& y, Functions& functions) const {
+    switch (kind) {
+      case Kind::sum:
+        return call_text(COMPUTE_INTRINSIC_ADD, accumulator, {x, y}, functions);
+      case Kind::prod:
+        return call_text(COMPUTE_INTRINSIC_MUL, accumulator, {x, y}, functions);
+      case Kind::min:
+      case Kind::all:
+        if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " && ", y, ")");
+        return call_text(COMPUTE_INTRINSIC_MIN, accumulator, {x, y}, functions);
+      default:
+        if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " || ", y, ")");
+        return call_text(COMPUTE_INTRINSIC_MAX, accumulator, {x, y}, functions);
+    }
+  }
+
+  const Op& op;
+  const Kind kind;
+  const compute_plugin_expression& before;
+  const compute_plugin_expression& after;
+  const compute_dtype accumulator, output_dtype;
+};
+
+// A kernel and the words that it reads.
+struct ReduceKernel {
+  struct Words {
+    int32_t columns, groups, vectors, chunk, along, across, terms, outputs, inner_output;
+  };
+
+  ReduceKernel(const Reduction& reduction, const ReducePass& pass, const ReduceShape& shape)
+      : pass(pass), shape(shape), kept(pass.kept), combined(pass.combined) {
+    if (!pass.from_workspace) axes = index_axes(reduction.before);
+  }
+
+  int32_t sources() const { return static_cast<int32_t>(pass.sources.size()); }
+  // Whether neighbouring lanes read different elements, or positions.
+  bool moves(int32_t operand) const {
+    const LoopNest& fast = shape.along_first ? pass.combined : pass.kept;
+    return shape.lanes > 1 && fast.strides[static_cast<size_t>(operand)][fast.rank - 1] != 0;
+  }
+  int64_t offset(int32_t operand) const {
+    return pass.kept.offsets[static_cast<size_t>(operand)] + pass.combined.offsets[static_cast<size_t>(operand)];
+  }
+  // Outputs of a work item.
+  int held() const { return shape.along_first ? 1 : shape.lanes; }
+  int64_t vectors() const { return shape.along_first ? combined.points() / shape.lanes : combined.points(); }
+  int64_t columns() const { return divide_up(kept.points(), held()); }
+  int64_t column_groups() const { return divide_up(columns(), shape.across); }
+
+  const ReducePass& pass;
+  const ReduceShape& shape;
+  Space kept, combined;
+  std::vector<int32_t> axes;
+  std::vector<std::string> before_scalars, after_scalars;
+  std::vector<int32_t> index_words;
+  Words words{};
+};
+
+// A kernel's statements, after the declarations of its pointers.
+class ReduceText {
+ public:
+  ReduceText(const Reduction& reduction, const ReduceKernel& kernel, KernelBuilder& builder)
+      : reduction_(reduction),
+        kernel_(kernel),
+        pass_(kernel.pass),
+        words_(kernel.words),
+        builder_(builder),
+        out_(builder.body),
+        sources_(kernel.sources()),
+        group_(builder.dialect().group_size),
+        lanes_(kernel.shape.lanes),
+        held_(kernel.held()),
+        is_host_(builder.dialect().is_host),
+        along_first_(kernel.shape.along_first),
+        accumulator_(reduction.accumulator),
+        type_(type_text(accumulator_).value),
+        unroll_(is_host_ ? "" : "#pragma unroll\n"),
+        stride_(is_host_ ? "1" : "along") {
+    if (reduction.is_compensated()) {
+      two_sum_ = builder.functions().need("two_sum", accumulator_);
+      total_ = cat("total_", type_text(accumulator_).name);
+    }
+    for (int32_t i = 0; i < sources_; ++i) {
+      const compute_dtype dtype = pass_.sources[static_cast<size_t>(i)];
+      const char* storage = type_text(dtype).storage;
+      vectors_.push_back(kernel.moves(i) ? vector_type(builder, storage, dtype_size(dtype), lanes_)
+                                         : VectorText{storage, "", 0});
+    }
+  }
+
+  void print() {
+    print_place();
+    print_sums();
+    out_ += "  if (column < columns) {\n";
+    print_bases();
+    print_range();
+    print_steps();
+    print_rest();
+    if (along_first_ && lanes_ > 1 && kernel_.combined.rank() == 1) print_tail();
+    out_ += "  }\n";
+    print_group();
+    print_result();
+  }
+
+ private:
+  static std::string read(int32_t word) { return KernelBuilder::index_word(word); }
+  bool is_compensated() const { return !two_sum_.empty(); }
+  std::string combine(const std::string& x, const std::string& y) {
+    return reduction_.combine(x, y, builder_.functions());
+  }
+
+  // The place of a work item in its group's table, and of the group.
+  void print_place() {
+    out_ += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(words_.along),
+                ", across = (int)", read(words_.across), ";\n");
+    if (along_first_) {
+      out_ += "  const int item = id & (along - 1), line = id / along;\n";
+    } else {
+      out_ += "  const int line = id & (across - 1), item = id / across;\n";
+    }
+    out_ += cat("  const ix columns = ", read(words_.columns), ", column_groups = ", read(words_.groups),
+                ", chunk = ", read(words_.chunk), ";\n");
+    out_ += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
+    out_ += "  const ix column = (where - split * column_groups) * across + line;\n";
+    out_ += cat("  const ix end = (split + 1) * chunk < ", read(words_.vectors),
+                " ? (split + 1) * chunk : ", read(words_.vectors), ";\n");
+  }
+
+  void print_sums() {
+    const std::string identity = identity_text(reduction_.kind, accumulator_);
+    out_ += cat("  COMPUTE_LOCAL ", reduction_.stored(), " shared[", group_ * held_, "];\n");
+    out_ += cat("  ", type_, " sum[", held_, "];\n");
+    if (is_compensated()) out_ += cat("  ", type_, " lost[", held_, "];\n");
+    out_ += cat("  for (int v = 0; v < ", held_, "; ++v) {\n    sum[v] = ", identity, ";\n",
+                is_compensated() ? cat("    lost[v] = ", identity, ";\n") : "", "  }\n");
+  }
+
+  // Where an output's operands begin.
+  void print_bases() {
+    kernel_.kept.decompose(builder_, "    ", "k", "column");
+    for (int32_t i = 0; i < sources_ + static_cast<int32_t>(kernel_.axes.size()); ++i) {
+      out_ += cat("    const ix b", i, " = ", kernel_.kept.offset(i, "k"), ";\n");
+    }
+  }
+
+  // On a CPU core an item goes along memory by itself.
+  void print_range() {
+    if (is_host_) {
+      out_ += "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n";
+      out_ += "    const ix last = r + span < end ? r + span : end;\n";
+    } else {
+      out_ += "    const ix last = end;\n    ix r = split * chunk + item;\n";
+    }
+  }
+
+  void declare(const std::string& indent, const std::string& count) {
+    for (int32_t i = 0; i < sources_; ++i) {
+      out_ += cat(indent, vectors_[static_cast<size_t>(i)].type, " r", i, count, ";\n");
+    }
+  }
+
+  void load(const std::string& indent, const std::string& step) {
+    for (int32_t i = 0; i < sources_; ++i) {
+      const VectorText& vector = vectors_[static_cast<size_t>(i)];
+      const std::string at = cat("b", i, " + ", kernel_.combined.offset(i, "c"));
+      if (!kernel_.moves(i)) out_ += cat(indent, "r", i, step, " = x", i, "[", at, "];\n");
+      for (int w = 0; w < vector.words; ++w) {
+        out_ += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + ", at,
+                    "))[", w, "];\n");
+      }
+    }
+  }
+
+  // The position along `axis`, of lane v.
+  std::string index(int32_t axis) const {
+    const auto number = std::find(kernel_.axes.begin(), kernel_.axes.end(), axis) - kernel_.axes.begin();
+    const int32_t operand = sources_ + static_cast<int32_t>(number);
+    return cat("(", read(kernel_.index_words[static_cast<size_t>(number)]), " + b", operand, " + ",
+               kernel_.combined.offset(operand, "c"), kernel_.moves(operand) ? " + v" : "", ")");
+  }
+
+  // `before` of what was loaded: of lane v, or of single elements; its result is the name returned.
+  std::string evaluate(const std::string& indent, const std::string& step, bool by_lane) {
+    const auto element = [&](int32_t i) {
+      return value_of_element(pass_.sources[static_cast<size_t>(i)],
+                              cat("r", i, step, kernel_.moves(i) && by_lane ? ".e[v]" : ""));
+    };
+    if (pass_.from_workspace) return element(0);
+    Leaves leaves;
+    leaves.input = element;
+    leaves.index = [&](int32_t axis) { return index(axis); };
+    leaves.scalar = [&](int32_t i) { return kernel_.before_scalars[static_cast<size_t>(i)]; };
+    return print_expression(reduction_.before, leaves, indent, "w", builder_.functions(), out_)[0];
+  }
+
+  void accumulate(const std::string& indent, const std::string& place, const std::string& value) {
+    if (is_compensated()) {
+      out_ += cat(indent, two_sum_, "(&sum", place, ", &lost", place, ", ", value, ");\n");
+    } else {
+      out_ += cat(indent, "sum", place, " = ", combine("sum" + place, value), ";\n");
+    }
+  }
+
+  // A tree over values[0 .. count), in place; `count` is a power of two.
+  void print_tree(const std::string& indent, const std::string& place, int count) {
+    for (int step = count / 2; step > 0; step /= 2) {
+      for (int i = 0; i < step; ++i) {
+        const std::string x = cat("values", place, "[", i, "]");
+        out_ += cat(indent, x, " = ", combine(x, cat("values", place, "[", i + step, "]")), ";\n");
+      }
+    }
+  }
+
+  // Whole steps: several vectors at a time, all loaded before the first is used.
+  void print_steps() {
+    const int steps = is_host_ && lanes_ == 1 ? kReduceHostSteps : kReduceSteps;
+    const int gathered = along_first_ ? steps * lanes_ : steps;
+    out_ += cat("    for (; r + ", steps - 1, " * ", stride_, " < last; r += ", steps, " * ", stride_, ") {\n");
+    declare("      ", cat("[", steps, "]"));
+    out_ += cat("      ", type_, " values[", held_, "][", gathered, "];\n");
+    out_ += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride_,
+                ";\n");
+    kernel_.combined.decompose(builder_, "        ", "c", "i");
+    load("        ", "[s]");
+    out_ += "      }\n";
+    out_ += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n");
+    if (!kernel_.axes.empty()) {
+      out_ += cat("        const ix i = r + s * ", stride_, ";\n");
+      kernel_.combined.decompose(builder_, "        ", "c", "i");
+    }
+    out_ += cat(unroll_, "        for (int v = 0; v < ", lanes_, "; ++v) {\n");
+    const std::string value = evaluate("          ", "[s]", true);
+    out_ +=
+        cat("          values[", along_first_ ? "0" : "v", "][",
+            along_first_ ? cat("s * ", lanes_, " + v") : std::string("s"), "] = ", value, ";\n        }\n      }\n");
+    out_ += cat(unroll_, "      for (int v = 0; v < ", held_, "; ++v) {\n");
+    print_tree("        ", "[v]", gathered);
+    accumulate("        ", "[v]", "values[v][0]");
+    out_ += "      }\n    }\n";
+  }
+
+  // The vectors that are left, one at a time.
+  void print_rest() {
+    out_ += cat("    for (; r < last; r += ", stride_, ") {\n");
+    declare("      ", "");
+    kernel_.combined.decompose(builder_, "      ", "c", "r");
+    load("      ", "");
+    if (lanes_ > 1) out_ += cat(unroll_, "      for (int v = 0; v < ", lanes_, "; ++v) {\n");
+    accumulate("        ", along_first_ || lanes_ == 1 ? "[0]" : "[v]", evaluate("        ", "", true));
+    if (lanes_ > 1) out_ += "      }\n";
+    out_ += "    }\n";
+  }
+
+  // What is left after the last whole vector, element by element.
+  void print_tail() {
+    out_ += cat("    const ix whole = ", read(words_.vectors), " * ", lanes_, ";\n");
+    out_ += "    if (split == 0) {\n";
+    out_ += cat("      for (ix t = whole + item; t < ", read(words_.terms), "; t += along) {\n");
+    for (int32_t i = 0; i < sources_; ++i) {
+      out_ += cat("        const ", type_text(pass_.sources[static_cast<size_t>(i)]).storage, " r", i, " = x", i, "[b",
+                  i, kernel_.moves(i) ? " + t" : "", "];\n");
+    }
+    // Coordinates count vectors: the expression's INDEX nodes read c0 and v.
+    if (!kernel_.axes.empty()) out_ += cat("        const ix c0 = t / ", lanes_, ", v = t - c0 * ", lanes_, ";\n");
+    accumulate("        ", "[0]", evaluate("        ", "", false));
+    out_ += "      }\n    }\n";
+  }
+
+  std::string shared_value(const std::string& place) const {
+    return value_of_element(accumulator_, cat("shared[v * ", group_, " + ", place, "]"));
+  }
+
+  // The items of an output.
+  void print_group() {
+    const std::string partner = along_first_ ? "reach" : "reach * across";
+    out_ += cat("  for (int v = 0; v < ", held_, "; ++v) shared[v * ", group_, " + id] = ",
+                element_of_value(accumulator_, is_compensated() ? total_ + "(sum[v], lost[v])" : std::string("sum[v]")),
+                ";\n");
+    out_ += "  COMPUTE_BARRIER();\n";
+    out_ += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
+    out_ += cat("      for (int v = 0; v < ", held_, "; ++v) {\n");
+    out_ += cat("        const ", type_, " p = ", shared_value("id"), ", q = ", shared_value("id + " + partner), ";\n");
+    out_ += cat("        shared[v * ", group_, " + id] = ", element_of_value(accumulator_, combine("p", "q")), ";\n");
+    out_ += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
+  }
+
+  // An output's first item stores it.
+  void print_result() {
+    out_ += "  if (item == 0 && column < columns) {\n";
+    if (!pass_.to_workspace) kernel_.kept.decompose(builder_, "    ", "k", "column");
+    out_ += cat("    for (int v = 0; v < ", held_, "; ++v) {\n");
+    out_ += cat("      const ", type_, " result = ", shared_value("id"), ";\n");
+    if (pass_.to_workspace) {
+      out_ += cat("      x", sources_, "[split * ", read(words_.outputs), " + column * ", held_,
+                  " + v] = ", element_of_value(accumulator_, "result"), ";\n");
+    } else {
+      print_output();
+    }
+    out_ += "    }\n  }\n";
+  }
+
+  void print_output() {
+    Leaves leaves;
+    leaves.input = [](int32_t) { return std::string("result"); };
+    leaves.index = [](int32_t) { return std::string("0"); };
+    leaves.scalar = [&](int32_t i) { return kernel_.after_scalars[static_cast<size_t>(i)]; };
+    const std::string value = print_expression(reduction_.after, leaves, "      ", "z", builder_.functions(), out_)[0];
+    const auto operand = static_cast<int>(kernel_.kept.nest().strides.size()) - 1;
+    std::string at = kernel_.kept.offset(operand, "k");
+    if (held_ > 1) at += cat(" + v * ", read(words_.inner_output));
+    out_ += cat("      x", sources_, "[", at, "] = ", element_of_value(reduction_.output_dtype, value), ";\n");
+  }
+
+  const Reduction& reduction_;
+  const ReduceKernel& kernel_;
+  const ReducePass& pass_;
+  const ReduceKernel::Words& words_;
+  KernelBuilder& builder_;
+  std::string& out_;
+  const int32_t sources_;
+  const int group_, lanes_, held_;
+  const bool is_host_, along_first_;
+  const compute_dtype accumulator_;
+  const std::string type_, unroll_, stride_;
+  std::string two_sum_, total_;      // empty where sums are not compensated
+  std::vector<VectorText> vectors_;  // per source
+};
+
 class ReduceBuilder {
  public:
   ReduceBuilder(const Op& op, const Dialect& dialect, bool with_text)
-      : op_(op),
-        dialect_(dialect),
-        with_text_(with_text),
-        kind_(kind_of(op.text("kind"))),
-        before_(op.expression(0)),
-        after_(op.expression(1)),
-        accumulator_(before_.nodes[before_.outputs[0]].dtype) {}
+      : reduction_(op), dialect_(dialect), with_text_(with_text) {}
 
   BuiltRecipe build() {
     const ReducePass pass = first_pass();
@@ -80,7 +416,7 @@ class ReduceBuilder {
     partial.to_workspace = true;
     add(recipe, partial, shape);
     const int64_t outputs = pass.kept.points();
-    recipe.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(accumulator_), 256) * 256;
+    recipe.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(reduction_.accumulator), 256) * 256;
     const ReducePass last = second_pass(pass, shape.splits);
     add(recipe, last, choose_reduce_shape(last, dialect_, false));
     return recipe;
@@ -88,18 +424,19 @@ class ReduceBuilder {
 
  private:
   ReducePass first_pass() const {
-    const auto axes = op_.integers("axes");
-    const compute_plugin_tensor& output = op_.output(0);
+    const Op& op = reduction_.op;
+    const auto axes = op.integers("axes");
+    const compute_plugin_tensor& output = op.output(0);
     std::vector<int64_t> shape(static_cast<size_t>(output.rank), 1);
     std::vector<std::vector<int64_t>> strides;
     ReducePass pass;
-    for (int32_t i = 0; i < op_.input_count(); ++i) {
-      strides.push_back(strides_of(op_.input(i)));
-      pass.sources.push_back(op_.input(i).dtype);
-      pass.alignments.push_back(op_.input(i).alignment);
-      if (i == 0) shape.assign(op_.input(0).shape, op_.input(0).shape + op_.input(0).rank);
+    for (int32_t i = 0; i < op.input_count(); ++i) {
+      strides.push_back(strides_of(op.input(i)));
+      pass.sources.push_back(op.input(i).dtype);
+      pass.alignments.push_back(op.input(i).alignment);
+      if (i == 0) shape.assign(op.input(0).shape, op.input(0).shape + op.input(0).rank);
     }
-    for (const int32_t axis : index_axes(before_)) strides.push_back(index_strides(output.rank, axis));
+    for (const int32_t axis : index_axes(reduction_.before)) strides.push_back(index_strides(output.rank, axis));
     std::vector<int64_t> kept_shape = shape, combined_shape(shape.size(), 1);
     for (const int64_t axis : axes)
       std::swap(kept_shape[static_cast<size_t>(axis)], combined_shape[static_cast<size_t>(axis)]);
@@ -113,7 +450,7 @@ class ReduceBuilder {
   // Partial results lie as a table of splits × outputs.
   ReducePass second_pass(const ReducePass& first, int64_t splits) const {
     ReducePass pass;
-    pass.sources = {accumulator_};
+    pass.sources = {reduction_.accumulator};
     pass.alignments = {16};
     pass.from_workspace = true;
     const int64_t outputs = first.kept.points();
@@ -134,350 +471,101 @@ class ReduceBuilder {
     return pass;
   }
 
-  bool is_compensated() const { return kind_ == Kind::sum && is_float(part_of(accumulator_)); }
-  // bool accumulators are u8 in local memory
-  const char* stored() const { return type_text(accumulator_).storage; }
-
-  std::string combine(KernelBuilder& builder, const std::string& x, const std::string& y) const {
-    switch (kind_) {
-      case Kind::sum:
-        return call_text(COMPUTE_INTRINSIC_ADD, accumulator_, {x, y}, builder.functions());
-      case Kind::prod:
-        return call_text(COMPUTE_INTRINSIC_MUL, accumulator_, {x, y}, builder.functions());
-      case Kind::min:
-      case Kind::all:
-        if (accumulator_ == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " && ", y, ")");
-        return call_text(COMPUTE_INTRINSIC_MIN, accumulator_, {x, y}, builder.functions());
-      default:
-        if (accumulator_ == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " || ", y, ")");
-        return call_text(COMPUTE_INTRINSIC_MAX, accumulator_, {x, y}, builder.functions());
-    }
-  }
-
-  void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) {
+  void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) const {
     KernelBuilder builder(dialect_,
                           pass.from_workspace ? "reduce_end"
                           : pass.to_workspace ? "reduce_begin"
                                               : "reduce",
                           with_text_);
-    const auto sources = static_cast<int32_t>(pass.sources.size());
-    const LoopNest &kept = pass.kept, &combined = pass.combined;
     std::vector<int32_t> sizes;
     for (const compute_dtype dtype : pass.sources) sizes.push_back(dtype_size(dtype));
-    const int64_t outputs = kept.points(), terms = combined.points();
-    builder.is_wide = needs_wide(pass, sizes, dtype_size(op_.output(0).dtype), shape.splits);
-    builder.sign(static_cast<int64_t>(kind_));
-    builder.sign(accumulator_);
-    builder.sign(shape.along_first);
-    builder.sign(shape.lanes);
-    builder.sign(kept.rank);
-    builder.sign(combined.rank);
-    const std::vector<int32_t> axes = pass.from_workspace ? std::vector<int32_t>() : index_axes(before_);
-    if (!pass.from_workspace) builder.sign(before_);
-    if (!pass.to_workspace) builder.sign(after_);
-    const LoopNest& fast = shape.along_first ? combined : kept;
-    std::vector<bool> vector(static_cast<size_t>(sources), false);
-    for (int32_t i = 0; i < sources; ++i) {
-      vector[static_cast<size_t>(i)] = shape.lanes > 1 && fast.strides[static_cast<size_t>(i)][fast.rank - 1] != 0;
-      builder.sign(vector[static_cast<size_t>(i)]);
+    builder.is_wide = needs_wide(pass, sizes, dtype_size(reduction_.output_dtype), shape.splits);
+    ReduceKernel kernel(reduction_, pass, shape);
+    sign(builder, kernel);
+    take_pointers(builder, kernel);
+    take_scalars(builder, kernel);
+    take_words(builder, kernel);
+    if (with_text_) ReduceText(reduction_, kernel, builder).print();
+    recipe.add(builder, kernel.column_groups() * shape.splits);
+  }
+
+  void sign(KernelBuilder& builder, const ReduceKernel& kernel) const {
+    const ReducePass& pass = kernel.pass;
+    builder.sign(static_cast<int64_t>(reduction_.kind));
+    builder.sign(reduction_.accumulator);
+    builder.sign(kernel.shape.along_first);
+    builder.sign(kernel.shape.lanes);
+    builder.sign(kernel.kept.rank());
+    builder.sign(kernel.combined.rank());
+    if (!pass.from_workspace) builder.sign(reduction_.before);
+    if (!pass.to_workspace) builder.sign(reduction_.after);
+    for (int32_t i = 0; i < kernel.sources(); ++i) {
+      builder.sign(kernel.moves(i));
       builder.sign(pass.sources[static_cast<size_t>(i)]);
     }
-    for (size_t i = 0; i < axes.size(); ++i) {
-      builder.sign(axes[i]);
-      builder.sign(shape.lanes > 1 && fast.strides[static_cast<size_t>(sources) + i][fast.rank - 1] != 0);
+    for (size_t i = 0; i < kernel.axes.size(); ++i) {
+      builder.sign(kernel.axes[i]);
+      builder.sign(kernel.moves(kernel.sources() + static_cast<int32_t>(i)));
     }
+    builder.sign(reduction_.output_dtype);
+  }
 
-    // ---- parameters
-    std::string& out = builder.body;
-    for (int32_t i = 0; i < sources; ++i) {
-      const auto place = static_cast<size_t>(i);
-      const int64_t offset = (kept.offsets[place] + combined.offsets[place]) * sizes[place];
+  // The sources, then what is written.
+  void take_pointers(KernelBuilder& builder, const ReduceKernel& kernel) const {
+    const ReducePass& pass = kernel.pass;
+    for (int32_t i = 0; i < kernel.sources(); ++i) {
+      const compute_dtype dtype = pass.sources[static_cast<size_t>(i)];
       if (pass.from_workspace) {
         builder.pointer(Pointer::kWorkspace, 0, 0);
       } else {
-        builder.pointer(Pointer::kTensor, i, offset);
+        builder.pointer(Pointer::kTensor, i, kernel.offset(i) * dtype_size(dtype));
       }
-      if (with_text_) out += builder.declare(i, type_text(pass.sources[place]).storage, true);
+      if (with_text_) builder.body += builder.declare(i, type_text(dtype).storage, true);
     }
-    const compute_dtype output_dtype = op_.output(0).dtype;
-    builder.sign(output_dtype);
+    const compute_dtype dtype = reduction_.output_dtype;
     if (pass.to_workspace) {
       builder.pointer(Pointer::kWorkspace, 0, 0);
     } else {
-      builder.pointer(Pointer::kTensor, op_.input_count(), kept.offsets.back() * dtype_size(output_dtype));
+      builder.pointer(Pointer::kTensor, reduction_.op.input_count(), pass.kept.offsets.back() * dtype_size(dtype));
     }
-    if (with_text_)
-      out += builder.declare(sources, pass.to_workspace ? stored() : type_text(output_dtype).storage, false);
-    std::vector<std::string> before_scalars, after_scalars;
-    if (!pass.from_workspace) {
-      for (int32_t i = 0; i < before_.scalar_count; ++i)
-        before_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
-    }
-    if (!pass.to_workspace) {
-      for (int32_t i = before_.scalar_count; i < op_.scalar_count(); ++i)
-        after_scalars.push_back(builder.scalar(i, op_.scalar_dtype(i)));
-    }
-    std::vector<int32_t> index_words;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const size_t operand = static_cast<size_t>(sources) + i;
-      index_words.push_back(builder.word(kept.offsets[operand] + combined.offsets[operand]));
-    }
-    const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;
-    const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
-    const int64_t column_groups = divide_up(columns, shape.across);
-    const int32_t columns_word = builder.word(columns), groups_word = builder.word(column_groups),
-                  vectors_word = builder.word(vectors), chunk_word = builder.word(divide_up(vectors, shape.splits)),
-                  along_word = builder.word(shape.along), across_word = builder.word(shape.across),
-                  terms_word = builder.word(terms), outputs_word = builder.word(outputs);
-    inner_output_word_ = builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1]);
-    Space kept_space(kept), combined_space(combined);
-    kept_space.add_words(builder, shape.along_first ? 1 : shape.lanes);
-    combined_space.add_words(builder, shape.along_first ? shape.lanes : 1);
-
-    if (with_text_) {
-      print(builder, pass, shape, kept_space, combined_space, vector, axes, before_scalars, after_scalars, index_words,
-            {columns_word, groups_word, vectors_word, chunk_word, along_word, across_word, terms_word, outputs_word});
-    }
-    recipe.add(builder, column_groups * shape.splits);
+    const char* storage = pass.to_workspace ? reduction_.stored() : type_text(dtype).storage;
+    if (with_text_) builder.body += builder.declare(kernel.sources(), storage, false);
   }
 
-  struct Words {
-    int32_t columns, groups, vectors, chunk, along, across, terms, outputs;
-  };
-
-  void print(KernelBuilder& builder, const ReducePass& pass, const ReduceShape& shape, const Space& kept_space,
-             const Space& combined_space, const std::vector<bool>& vector, const std::vector<int32_t>& axes,
-             const std::vector<std::string>& before_scalars, const std::vector<std::string>& after_scalars,
-             const std::vector<int32_t>& index_words, const Words& words) {
-    std::string& out = builder.body;
-    const auto sources = static_cast<int32_t>(pass.sources.size());
-    const int group = dialect_.group_size, lanes = shape.lanes;
-    const int held = shape.along_first ? 1 : lanes;  // outputs of a work item
-    const bool compensated = is_compensated();
-    const std::string type = type_text(accumulator_).value, identity = identity_text(kind_, accumulator_);
-    const auto read = [&](int32_t word) { return KernelBuilder::index_word(word); };
-    std::string two_sum, total;
-    if (compensated) {
-      two_sum = builder.functions().need("two_sum", accumulator_);
-      total = cat("total_", type_text(accumulator_).name);
+  void take_scalars(KernelBuilder& builder, ReduceKernel& kernel) const {
+    const Op& op = reduction_.op;
+    const int32_t before = reduction_.before.scalar_count;
+    if (!kernel.pass.from_workspace) {
+      for (int32_t i = 0; i < before; ++i) kernel.before_scalars.push_back(builder.scalar(i, op.scalar_dtype(i)));
     }
-
-    out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(words.along),
-               ", across = (int)", read(words.across), ";\n");
-    if (shape.along_first) {
-      out += "  const int item = id & (along - 1), line = id / along;\n";
-    } else {
-      out += "  const int line = id & (across - 1), item = id / across;\n";
+    if (!kernel.pass.to_workspace) {
+      for (int32_t i = before; i < op.scalar_count(); ++i)
+        kernel.after_scalars.push_back(builder.scalar(i, op.scalar_dtype(i)));
     }
-    out += cat("  const ix columns = ", read(words.columns), ", column_groups = ", read(words.groups),
-               ", chunk = ", read(words.chunk), ";\n");
-    out += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
-    out += "  const ix column = (where - split * column_groups) * across + line;\n";
-    out += cat("  const ix end = (split + 1) * chunk < ", read(words.vectors),
-               " ? (split + 1) * chunk : ", read(words.vectors), ";\n");
-    out += cat("  COMPUTE_LOCAL ", stored(), " shared[", group * held, "];\n");
-    out += cat("  ", type, " sum[", held, "];\n");
-    if (compensated) out += cat("  ", type, " lost[", held, "];\n");
-    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    sum[v] = ", identity, ";\n",
-               compensated ? cat("    lost[v] = ", identity, ";\n") : "", "  }\n");
-    out += "  if (column < columns) {\n";
-    kept_space.decompose(builder, "    ", "k", "column");
-    const auto index_operand = [&](int32_t axis) {
-      return sources + static_cast<int32_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
-    };
-    for (int32_t i = 0; i < sources + static_cast<int32_t>(axes.size()); ++i) {
-      out += cat("    const ix b", i, " = ", kept_space.offset(i, "k"), ";\n");
-    }
-    const LoopNest& fast = shape.along_first ? combined_space.nest() : kept_space.nest();
-    const auto index_moves = [&](int32_t operand) {
-      return lanes > 1 && fast.strides[static_cast<size_t>(operand)][fast.rank - 1] != 0;
-    };
-
-    std::vector<VectorText> vectors(static_cast<size_t>(sources));
-    for (int32_t i = 0; i < sources; ++i) {
-      const auto place = static_cast<size_t>(i);
-      if (vector[place]) {
-        vectors[place] =
-            vector_type(builder, type_text(pass.sources[place]).storage, dtype_size(pass.sources[place]), lanes);
-      }
-    }
-    const auto load = [&](const std::string& indent, int32_t i, const std::string& step) {
-      const auto place = static_cast<size_t>(i);
-      const std::string at = cat("b", i, " + ", combined_space.offset(i, "c"));
-      if (!vector[place]) {
-        out += cat(indent, "r", i, step, " = x", i, "[", at, "];\n");
-        return;
-      }
-      for (int w = 0; w < vectors[place].words; ++w) {
-        out += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vectors[place].word, "*)(x", i, " + ",
-                   at, "))[", w, "];\n");
-      }
-    };
-    const auto declare = [&](const std::string& indent, const std::string& count) {
-      for (int32_t i = 0; i < sources; ++i) {
-        const auto place = static_cast<size_t>(i);
-        out += cat(indent, vector[place] ? vectors[place].type : std::string(type_text(pass.sources[place]).storage),
-                   " r", i, count, ";\n");
-      }
-    };
-    // `before` of lane v; its result is the name returned.
-    const auto evaluate = [&](const std::string& indent, const std::string& step, bool by_lane) {
-      const auto element = [&](int32_t i) {
-        const auto place = static_cast<size_t>(i);
-        return value_of_element(pass.sources[place], cat("r", i, step, vector[place] && by_lane ? ".e[v]" : ""));
-      };
-      if (pass.from_workspace) return element(0);
-      Leaves leaves;
-      leaves.input = element;
-      leaves.index = [&](int32_t axis) {
-        const int32_t operand = index_operand(axis);
-        return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ",
-                   combined_space.offset(operand, "c"), by_lane && index_moves(operand) ? " + v" : "", ")");
-      };
-      leaves.scalar = [&](int32_t i) { return before_scalars[static_cast<size_t>(i)]; };
-      return print_expression(before_, leaves, indent, "w", builder.functions(), out)[0];
-    };
-    const auto accumulate = [&](const std::string& indent, const std::string& place, const std::string& value) {
-      if (compensated) {
-        out += cat(indent, two_sum, "(&sum", place, ", &lost", place, ", ", value, ");\n");
-      } else {
-        out += cat(indent, "sum", place, " = ", combine(builder, "sum" + place, value), ";\n");
-      }
-    };
-    // A tree over values[0 .. count), in place; `count` is a power of two.
-    const auto tree = [&](const std::string& indent, const std::string& place, int count) {
-      for (int step = count / 2; step > 0; step /= 2) {
-        for (int i = 0; i < step; ++i) {
-          const std::string x = cat("values", place, "[", i, "]");
-          out += cat(indent, x, " = ", combine(builder, x, cat("values", place, "[", i + step, "]")), ";\n");
-        }
-      }
-    };
-
-    // Whole steps: several vectors at a time, all loaded before the first is used. On a CPU core an item goes along
-    // memory by itself.
-    const int steps = dialect_.is_host && lanes == 1 ? kReduceHostSteps : kReduceSteps;
-    const char* unroll = dialect_.is_host ? "" : "#pragma unroll\n";
-    const char* stride = dialect_.is_host ? "1" : "along";
-    if (dialect_.is_host) {
-      out += "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n";
-      out += "    const ix last = r + span < end ? r + span : end;\n";
-    } else {
-      out += "    const ix last = end;\n    ix r = split * chunk + item;\n";
-    }
-    {
-      const int gathered = shape.along_first ? steps * lanes : steps;
-      out += cat("    for (; r + ", steps - 1, " * ", stride, " < last; r += ", steps, " * ", stride, ") {\n");
-      declare("      ", cat("[", steps, "]"));
-      out += cat("      ", type, " values[", held, "][", gathered, "];\n");
-      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride,
-                 ";\n");
-      combined_space.decompose(builder, "        ", "c", "i");
-      for (int32_t i = 0; i < sources; ++i) load("        ", i, "[s]");
-      out += "      }\n";
-      out += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n");
-      if (!axes.empty()) {
-        out += cat("        const ix i = r + s * ", stride, ";\n");
-        combined_space.decompose(builder, "        ", "c", "i");
-      }
-      out += cat(unroll, "        for (int v = 0; v < ", lanes, "; ++v) {\n");
-      const std::string value = evaluate("          ", "[s]", true);
-      out += cat("          values[", shape.along_first ? "0" : "v", "][",
-                 shape.along_first ? cat("s * ", lanes, " + v") : std::string("s"), "] = ", value,
-                 ";\n        }\n      }\n");
-      out += cat(unroll, "      for (int v = 0; v < ", held, "; ++v) {\n");
-      tree("        ", "[v]", gathered);
-      accumulate("        ", "[v]", "values[v][0]");
-      out += "      }\n    }\n";
-    }
-    out += cat("    for (; r < last; r += ", stride, ") {\n");
-    declare("      ", "");
-    combined_space.decompose(builder, "      ", "c", "r");
-    for (int32_t i = 0; i < sources; ++i) load("      ", i, "");
-    if (lanes > 1) out += cat(unroll, "      for (int v = 0; v < ", lanes, "; ++v) {\n");
-    {
-      const std::string value = evaluate("        ", "", true);
-      accumulate("        ", shape.along_first || lanes == 1 ? "[0]" : "[v]", value);
-    }
-    if (lanes > 1) out += "      }\n";
-    out += "    }\n";
-    if (shape.along_first && lanes > 1 && combined_space.rank() == 1) {
-      // What is left after the last whole vector, element by element.
-      out += cat("    const ix whole = ", read(words.vectors), " * ", lanes, ";\n");
-      out += "    if (split == 0) {\n";
-      out += cat("      for (ix t = whole + item; t < ", read(words.terms), "; t += along) {\n");
-      for (int32_t i = 0; i < sources; ++i) {
-        const auto place = static_cast<size_t>(i);
-        out += cat("        const ", type_text(pass.sources[place]).storage, " r", i, " = x", i, "[b", i,
-                   vector[place] ? " + t" : "", "];\n");
-      }
-      // Coordinates count vectors: the expression's INDEX nodes read c0 and v.
-      if (!axes.empty()) out += cat("        const ix c0 = t / ", lanes, ", v = t - c0 * ", lanes, ";\n");
-      const auto element = [&](int32_t i) {
-        return value_of_element(pass.sources[static_cast<size_t>(i)], cat("r", i));
-      };
-      std::string value;
-      if (pass.from_workspace) {
-        value = element(0);
-      } else {
-        Leaves leaves;
-        leaves.input = element;
-        leaves.index = [&](int32_t axis) {
-          const int32_t operand = index_operand(axis);
-          return cat("(", read(index_words[static_cast<size_t>(operand - sources)]), " + b", operand, " + ",
-                     combined_space.offset(operand, "c"), index_moves(operand) ? " + v" : "", ")");
-        };
-        leaves.scalar = [&](int32_t i) { return before_scalars[static_cast<size_t>(i)]; };
-        value = print_expression(before_, leaves, "        ", "w", builder.functions(), out)[0];
-      }
-      accumulate("        ", "[0]", value);
-      out += "      }\n    }\n";
-    }
-    out += "  }\n";
-
-    // The items of an output.
-    const std::string partner = shape.along_first ? "reach" : "reach * across";
-    out +=
-        cat("  for (int v = 0; v < ", held, "; ++v) shared[v * ", group, " + id] = ",
-            element_of_value(accumulator_, compensated ? total + "(sum[v], lost[v])" : std::string("sum[v]")), ";\n");
-    out += "  COMPUTE_BARRIER();\n";
-    out += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
-    out += cat("      for (int v = 0; v < ", held, "; ++v) {\n");
-    out += cat("        const ", type, " p = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")),
-               ", q = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id + ", partner, "]")), ";\n");
-    out += cat("        shared[v * ", group, " + id] = ", element_of_value(accumulator_, combine(builder, "p", "q")),
-               ";\n");
-    out += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
-    out += "  if (item == 0 && column < columns) {\n";
-    if (!pass.to_workspace) kept_space.decompose(builder, "    ", "k", "column");
-    out += cat("    for (int v = 0; v < ", held, "; ++v) {\n");
-    out += cat("      const ", type, " result = ", value_of_element(accumulator_, cat("shared[v * ", group, " + id]")),
-               ";\n");
-    if (pass.to_workspace) {
-      out += cat("      x", sources, "[split * ", read(words.outputs), " + column * ", held,
-                 " + v] = ", element_of_value(accumulator_, "result"), ";\n");
-    } else {
-      Leaves leaves;
-      leaves.input = [](int32_t) { return std::string("result"); };
-      leaves.index = [](int32_t) { return std::string("0"); };
-      leaves.scalar = [&](int32_t i) { return after_scalars[static_cast<size_t>(i)]; };
-      const std::string value = print_expression(after_, leaves, "      ", "z", builder.functions(), out)[0];
-      const auto operand = static_cast<int>(kept_space.nest().strides.size()) - 1;
-      std::string at = kept_space.offset(operand, "k");
-      if (held > 1) at += cat(" + v * ", read(inner_output_word_));
-      out += cat("      x", sources, "[", at, "] = ", element_of_value(op_.output(0).dtype, value), ";\n");
-    }
-    out += "    }\n  }\n";
   }
 
-  const Op& op_;
+  static void take_words(KernelBuilder& builder, ReduceKernel& kernel) {
+    const ReduceShape& shape = kernel.shape;
+    const LoopNest& kept = kernel.pass.kept;
+    for (size_t i = 0; i < kernel.axes.size(); ++i) {
+      kernel.index_words.push_back(builder.word(kernel.offset(kernel.sources() + static_cast<int32_t>(i))));
+    }
+    kernel.words = {builder.word(kernel.columns()),
+                    builder.word(kernel.column_groups()),
+                    builder.word(kernel.vectors()),
+                    builder.word(divide_up(kernel.vectors(), shape.splits)),
+                    builder.word(shape.along),
+                    builder.word(shape.across),
+                    builder.word(kernel.combined.points()),
+                    builder.word(kept.points()),
+                    builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1])};
+    kernel.kept.add_words(builder, kernel.held());
+    kernel.combined.add_words(builder, shape.along_first ? shape.lanes : 1);
+  }
+
+  const Reduction reduction_;
   const Dialect& dialect_;
   const bool with_text_;
-  const Kind kind_;
-  const compute_plugin_expression& before_;
-  const compute_plugin_expression& after_;
-  const compute_dtype accumulator_;
-  int32_t inner_output_word_ = 0;
 };
 
 }  // namespace

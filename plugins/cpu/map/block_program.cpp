@@ -48,6 +48,125 @@ BlockFunction copy_function(int64_t size) {
   }
 }
 
+// What is known of an expression's nodes before their values have places.
+class NodeUses {
+ public:
+  struct Use {
+    int32_t origin = -1;         // a bitcast is its operand under another dtype
+    bool fixed = false;          // the same for all elements
+    int32_t last_use = -1;       // node that reads it last; node_count for outputs that are copied at the end
+    bool copied_first = false;   // an input whose memory outputs may overwrite
+    int32_t direct_output = -1;  // the output that it is computed in
+  };
+
+  explicit NodeUses(const compute_plugin_expression& expression)
+      : expression_(expression), uses_(expression.node_count) {
+    for (int32_t i = 0; i < expression.node_count; ++i) find_operands(i);
+    find_copied_inputs();
+    find_outputs();
+  }
+
+  const Use& operator[](int32_t node) const { return uses_[node]; }
+  int32_t origin(int32_t node) const { return uses_[node].origin; }
+
+ private:
+  bool is_alias(const compute_plugin_node& node) const {
+    if (node.value == COMPUTE_INTRINSIC_BITCAST) return true;
+    return node.value == COMPUTE_INTRINSIC_CONVERT &&
+           expression_.nodes[expression_.operands[node.first_operand]].dtype == node.dtype;
+  }
+
+  void find_operands(int32_t i) {
+    const compute_plugin_node& node = expression_.nodes[i];
+    const int32_t* operands = expression_.operands + node.first_operand;
+    uses_[i].origin = i;
+    uses_[i].fixed = node.kind == COMPUTE_NODE_SCALAR || node.kind == COMPUTE_NODE_CONSTANT;
+    if (node.kind != COMPUTE_NODE_CALL) return;
+    if (is_alias(node)) {
+      uses_[i].origin = origin(operands[0]);
+      return;
+    }
+    uses_[i].fixed = true;
+    for (int32_t k = 0; k < node.operand_count; ++k) {
+      Use& operand = uses_[origin(operands[k])];
+      operand.last_use = i;
+      uses_[i].fixed &= operand.fixed;
+      if (expression_.nodes[operand.origin].kind == COMPUTE_NODE_INPUT) last_input_use_ = i;
+    }
+  }
+
+  // Several outputs that swap inputs are copied by way of temporaries.
+  void find_copied_inputs() {
+    for (int32_t k = 0; k < expression_.output_count && expression_.output_count > 1; ++k) {
+      const int32_t node = origin(expression_.outputs[k]);
+      if (expression_.nodes[node].kind != COMPUTE_NODE_INPUT) continue;
+      uses_[node].copied_first = true;
+      if (node > last_input_use_) last_input_use_ = node;
+    }
+  }
+
+  // The first output of a node may be computed where it belongs, unless an input is still to be read then: the output
+  // may be that input's memory. It then serves as the operand of later nodes, too.
+  void find_outputs() {
+    for (int32_t k = 0; k < expression_.output_count; ++k) {
+      const int32_t node = origin(expression_.outputs[k]);
+      Use& use = uses_[node];
+      if (expression_.nodes[node].kind == COMPUTE_NODE_CALL && node >= last_input_use_ && use.direct_output < 0)
+        use.direct_output = k;
+      else
+        use.last_use = expression_.node_count;
+    }
+  }
+
+  const compute_plugin_expression& expression_;
+  std::vector<Use> uses_;
+  int32_t last_input_use_ = -1;
+};
+
+// Temporaries are reused once their last reader is done; equal sizes also by that reader's own result.
+class TemporarySlots {
+ public:
+  // The offset of a slot, in bytes per element of a block.
+  int64_t take(int64_t size) {
+    for (Slot& slot : slots_) {
+      if (slot.size == size && !slot.busy) {
+        slot.busy = true;
+        return slot.offset;
+      }
+    }
+    slots_.push_back({bytes_, size, true});
+    bytes_ += size;
+    return slots_.back().offset;
+  }
+
+  void release(int64_t offset) {
+    for (Slot& slot : slots_) {
+      // A result of another size must not overlap its operands: a slot serves one size alone, so it does not.
+      if (slot.offset == offset) slot.busy = false;
+    }
+  }
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Slot {
+    int64_t offset, size;
+    bool busy;
+  };
+  std::vector<Slot> slots_;
+  int64_t bytes_ = 0;
+};
+
+BlockFunction call_function(const compute_plugin_expression& expression, const compute_plugin_node& node,
+                            const BlockKernels& table) {
+  const int32_t last = expression.operands[node.first_operand + node.operand_count - 1];
+  const int32_t last_dtype = expression.nodes[last].dtype;
+  const BlockFunction run = node.value == COMPUTE_INTRINSIC_CONVERT ? table.converts[last_dtype][node.dtype]
+                                                                    : table.calls[node.value][last_dtype];
+  assert(run != nullptr);
+  return run;
+}
+
 }  // namespace
 
 int64_t dtype_size(int32_t dtype) { return kSizes[dtype]; }
@@ -95,145 +214,69 @@ bool BlockProgram::use_row(const compute_plugin_expression& expression, const Bl
 }
 
 void BlockProgram::build(const compute_plugin_expression& expression, const BlockKernels& table) {
-  const int32_t count = expression.node_count;
-  struct Value {
-    Location location;
-    bool fixed = false;     // the same for all elements
-    int32_t last_use = -1;  // node that reads it last; `count` for outputs that are copied at the end
-    bool released = false;
-  };
-  std::vector<Value> values(count);
-  // A bitcast is its operand under another dtype.
-  std::vector<int32_t> origin(count);
-  int32_t last_input_use = -1;
-  for (int32_t i = 0; i < count; ++i) {
-    const compute_plugin_node& node = expression.nodes[i];
-    const int32_t* operands = expression.operands + node.first_operand;
-    origin[i] = i;
-    if (node.kind != COMPUTE_NODE_CALL) continue;
-    const bool alias = node.value == COMPUTE_INTRINSIC_BITCAST ||
-                       (node.value == COMPUTE_INTRINSIC_CONVERT && expression.nodes[operands[0]].dtype == node.dtype);
-    if (alias) {
-      origin[i] = origin[operands[0]];
-      continue;
-    }
-    for (int32_t k = 0; k < node.operand_count; ++k) {
-      Value& value = values[origin[operands[k]]];
-      value.last_use = i;
-      if (expression.nodes[origin[operands[k]]].kind == COMPUTE_NODE_INPUT) last_input_use = i;
-    }
-  }
-  // Several outputs that swap inputs are copied by way of temporaries.
-  std::vector<bool> copied_first(count, false);
-  for (int32_t k = 0; k < expression.output_count && expression.output_count > 1; ++k) {
-    const int32_t node = origin[expression.outputs[k]];
-    if (expression.nodes[node].kind != COMPUTE_NODE_INPUT) continue;
-    copied_first[node] = true;
-    if (node > last_input_use) last_input_use = node;
-  }
-  // The first output of a node may be computed where it belongs, unless an input is still to be read then: the output
-  // may be that input's memory. It then serves as the operand of later nodes, too.
-  std::vector<int32_t> direct_output(count, -1);
-  for (int32_t k = 0; k < expression.output_count; ++k) {
-    const int32_t node = origin[expression.outputs[k]];
-    if (expression.nodes[node].kind == COMPUTE_NODE_CALL && node >= last_input_use && direct_output[node] < 0)
-      direct_output[node] = k;
-    else
-      values[node].last_use = count;
-  }
-
-  // Temporaries are reused once their last reader is done; equal sizes also by that reader's own result.
-  struct Slot {
-    int64_t offset, size;
-    bool busy;
-  };
-  std::vector<Slot> slots;
-  const auto take_slot = [&](int64_t size) {
-    for (Slot& slot : slots) {
-      if (slot.size == size && !slot.busy) {
-        slot.busy = true;
-        return slot.offset;
-      }
-    }
-    slots.push_back({temporary_bytes_, size, true});
-    temporary_bytes_ += size;
-    return slots.back().offset;
-  };
+  const NodeUses uses(expression);
+  TemporarySlots temporaries;
+  std::vector<Location> locations(expression.node_count);
   const auto take_fixed = [&] {
     const int64_t offset = fixed_bytes_;
     fixed_bytes_ += kSplatBytes;
     return offset;
   };
-
-  for (int32_t i = 0; i < count; ++i) {
+  const auto add_call = [&](int32_t i) {
     const compute_plugin_node& node = expression.nodes[i];
-    Value& value = values[i];
+    const int32_t* operands = expression.operands + node.first_operand;
+    const int64_t size = dtype_size(node.dtype);
+    Instruction instruction{call_function(expression, node, table), node.operand_count, {}, {}};
+    for (int32_t k = 0; k < node.operand_count; ++k) instruction.operands[k] = locations[uses.origin(operands[k])];
+    cost_ += node_cost(expression, i);
+    if (uses[i].fixed) {
+      locations[i] = instruction.result = {Place::kFixed, take_fixed()};
+      fixed_instructions_.push_back({instruction, size});
+      return;
+    }
+    for (int32_t k = 0; k < node.operand_count; ++k) {
+      const Location& operand = instruction.operands[k];
+      if (operand.place == Place::kTemporary && uses[uses.origin(operands[k])].last_use == i)
+        temporaries.release(operand.index);
+    }
+    locations[i] = instruction.result = uses[i].direct_output >= 0
+                                            ? Location{Place::kOutput, uses[i].direct_output}
+                                            : Location{Place::kTemporary, temporaries.take(size)};
+    instructions_.push_back(instruction);
+  };
+
+  for (int32_t i = 0; i < expression.node_count; ++i) {
+    const compute_plugin_node& node = expression.nodes[i];
     const int64_t size = dtype_size(node.dtype);
     switch (node.kind) {
       case COMPUTE_NODE_INPUT:
-        value.location = {Place::kOperand, node.value};
-        if (copied_first[i]) {
-          const Location copy{Place::kTemporary, take_slot(size)};
-          instructions_.push_back({copy_function(size), 1, {value.location}, copy});
-          value.location = copy;
+        locations[i] = {Place::kOperand, node.value};
+        if (uses[i].copied_first) {
+          const Location copy{Place::kTemporary, temporaries.take(size)};
+          instructions_.push_back({copy_function(size), 1, {locations[i]}, copy});
+          locations[i] = copy;
         }
         break;
       case COMPUTE_NODE_INDEX:
-        value.location = {Place::kOperand, input_count_ + static_cast<int64_t>(indices_.size())};
+        locations[i] = {Place::kOperand, input_count_ + static_cast<int64_t>(indices_.size())};
         indices_.push_back({node.value, node.dtype});
         break;
       case COMPUTE_NODE_SCALAR:
       case COMPUTE_NODE_CONSTANT: {
-        value.location = {Place::kFixed, take_fixed()};
-        value.fixed = true;
-        FixedValue fixed{value.location.index, size, node.kind == COMPUTE_NODE_SCALAR ? node.value : -1, {}};
+        locations[i] = {Place::kFixed, take_fixed()};
+        FixedValue fixed{locations[i].index, size, node.kind == COMPUTE_NODE_SCALAR ? node.value : -1, {}};
         std::memcpy(fixed.bits, node.bits, sizeof fixed.bits);
         fixed_values_.push_back(fixed);
         break;
       }
-      default: {
-        if (origin[i] != i) break;
-        const int32_t* operands = expression.operands + node.first_operand;
-        const int32_t last_dtype = expression.nodes[operands[node.operand_count - 1]].dtype;
-        Instruction instruction{};
-        instruction.run = node.value == COMPUTE_INTRINSIC_CONVERT ? table.converts[last_dtype][node.dtype]
-                                                                  : table.calls[node.value][last_dtype];
-        assert(instruction.run != nullptr);
-        instruction.operand_count = node.operand_count;
-        bool fixed = true;
-        for (int32_t k = 0; k < node.operand_count; ++k) {
-          const Value& operand = values[origin[operands[k]]];
-          instruction.operands[k] = operand.location;
-          fixed &= operand.fixed;
-        }
-        cost_ += node_cost(expression, i);
-        value.fixed = fixed;
-        if (fixed) {
-          value.location = instruction.result = {Place::kFixed, take_fixed()};
-          fixed_instructions_.push_back({instruction, size});
-          break;
-        }
-        for (int32_t k = 0; k < node.operand_count; ++k) {
-          Value& operand = values[origin[operands[k]]];
-          if (operand.location.place != Place::kTemporary || operand.last_use != i || operand.released) continue;
-          operand.released = true;
-          for (Slot& slot : slots) {
-            // A result of another size must not overlap its operands: a slot serves one size alone, so it does not.
-            if (slot.offset == operand.location.index) slot.busy = false;
-          }
-        }
-        value.location = direct_output[i] >= 0 ? Location{Place::kOutput, direct_output[i]}
-                                               : Location{Place::kTemporary, take_slot(size)};
-        instruction.result = value.location;
-        instructions_.push_back(instruction);
-        break;
-      }
+      default:
+        if (uses.origin(i) == i) add_call(i);
     }
   }
+  temporary_bytes_ = temporaries.bytes();
   for (int32_t k = 0; k < expression.output_count; ++k) {
-    const int32_t node = origin[expression.outputs[k]];
     const int32_t dtype = expression.nodes[expression.outputs[k]].dtype;
-    const Location& location = values[node].location;
+    const Location& location = locations[uses.origin(expression.outputs[k])];
     const bool in_place = location.place == Place::kOutput && location.index == k;
     outputs_.push_back({dtype, dtype_size(dtype), in_place, location});
     if (!in_place) cost_ += 0.02 * static_cast<double>(dtype_size(dtype));

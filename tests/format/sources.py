@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: columns.py SOURCE_DIR [--format CLANG_FORMAT]
+"""Usage: sources.py SOURCE_DIR [--format CLANG_FORMAT]
 
 Finds lines of C and C++ that are longer than 120 columns (those of raw strings are text, and may be), and with --format files
 that clang-format would change.
