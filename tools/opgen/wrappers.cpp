@@ -152,11 +152,25 @@ std::vector<Field> option_fields(const OpSchema& op) {
   return fields;
 }
 
+// Comments of fields that follow one another stand in one column.
 std::string options_struct(const OpSchema& op) {
+  const std::vector<Field> fields = option_fields(op);
+  const auto text_of = [](const Field& field) { return "  " + field.type + " " + field.name + ";"; };
   std::string text = "typedef struct " + options_name(op) + " {\n";
-  for (const Field& field : option_fields(op)) {
-    text += "  " + field.type + " " + field.name + ";" + (field.comment.empty() ? "" : " /* " + field.comment + " */") +
-            "\n";
+  for (size_t i = 0; i < fields.size(); ++i) {
+    text += text_of(fields[i]);
+    if (!fields[i].comment.empty()) {
+      size_t column = 0;
+      const auto take = [&](size_t at) {
+        if (fields[at].comment.empty()) return false;
+        column = std::max(column, text_of(fields[at]).size());
+        return true;
+      };
+      for (size_t at = i; at < fields.size() && take(at); ++at) continue;
+      for (size_t at = i; at-- > 0 && take(at);) continue;
+      text += std::string(column - text_of(fields[i]).size(), ' ') + " /* " + fields[i].comment + " */";
+    }
+    text += "\n";
   }
   return text + "} " + options_name(op) + ";\n";
 }
@@ -265,12 +279,12 @@ std::string ops_header() {
  *
  * Rules that hold for every function:
  *
- * - `compute_exp(stream, x, &out_y)` makes its result, which is the caller's to release. `compute_exp_into(stream, x, y)`
- *   writes into `y`, which has exactly the result's shape and dtype and any strides that do not make elements share
- *   memory. `y` may be the identical view of an input of an elementwise op (and of scatter's x); any other overlap is an
- *   error.
- * - Inputs of elementwise ops broadcast, and promote to a common dtype; scalars of compute_tensor_scalar are inputs like
- *   others.
+ * - `compute_exp(stream, x, &out_y)` makes its result, which is the caller's to release. `compute_exp_into(stream, x,
+ *   y)` writes into `y`, which has exactly the result's shape and dtype and any strides that do not make elements share
+ *   memory. `y` may be the identical view of an input of an elementwise op (and of scatter's x); any other overlap is
+ *   an error.
+ * - Inputs of elementwise ops broadcast, and promote to a common dtype; scalars of compute_tensor_scalar are inputs
+ *   like others.
  * - Attributes that have a default are in an options struct, NULL for all defaults. Set its struct_size to its sizeof
  *   and the rest to zero: a field that is zero has its default, which stands beside it.
  * - A run-time attribute that is a graph's slot (compute_scalar_create) is given through compute_op_run.
@@ -296,7 +310,7 @@ extern "C" {
 )";
   std::string others =
       "\n/* ---- Other ops "
-      "------------------------------------------------------------------------------------------------------ */\n";
+      "--------------------------------------------------------------------------------------------------- */\n";
   for (const OpSchema* op : op_schemas()) {
     check_supported(*op);
     (op->is_elementwise ? text : others) += "\n" + declarations(*op);
