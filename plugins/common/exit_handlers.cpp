@@ -18,10 +18,6 @@
 #include <string_view>
 #include <vector>
 
-// The C library's. Its type is the one of the Itanium C++ ABI, section 3.3.6.
-extern "C" int __cxa_atexit(void (*function)(void*), void* argument,
-                            void* library);  // NOLINT(bugprone-reserved-identifier)
-
 namespace compute::common {
 namespace {
 
@@ -36,22 +32,29 @@ constexpr std::span<const uint32_t> kSlotTypes;
 #endif
 
 std::atomic<void (*)()> run_before{nullptr};
+// The C library's __cxa_atexit, of the type that the Itanium C++ ABI gives it (3.3.6.3). Looked up, since a plugin of
+// ours registers no destructor.
+std::atomic<Register> register_it{nullptr};
 
 struct Handler {
   void (*function)(void*);
   void* argument;
+  Handler* before;
 };
+// All of them, which are never freed: they are needed until the process ends.
+std::atomic<Handler*> handlers{nullptr};
 
 // Stands for __cxa_atexit in the libraries.
 int register_behind(void (*function)(void*), void* argument, void* library) {
-  Handler* handler = new (std::nothrow) Handler{function, argument};
-  if (handler == nullptr) return __cxa_atexit(function, argument, library);
+  Handler* handler = new (std::nothrow) Handler{function, argument, handlers.load()};
+  if (handler == nullptr) return register_it.load()(function, argument, library);
+  while (!handlers.compare_exchange_weak(handler->before, handler)) continue;
   const auto run = [](void* given) {
     const Handler& own = *static_cast<const Handler*>(given);
     run_before.load()();
     own.function(own.argument);
   };
-  return __cxa_atexit(run, handler, library);  // the handler is never freed: it is reachable until the process ends
+  return register_it.load()(run, handler, library);
 }
 
 // A loaded library, as its dynamic section describes it.
@@ -184,6 +187,9 @@ void run_before_exit_handlers_of(const void* address, void (*before)()) {
   static std::mutex& mutex = *new std::mutex;
   static std::set<ElfW(Addr)>& done = *new std::set<ElfW(Addr)>;
   const std::lock_guard guard(mutex);
+  const auto found_register = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, "__cxa_atexit"));
+  if (found_register == nullptr) return;
+  register_it.store(found_register);
   run_before.store(before);
   const std::vector<Library> loaded = loaded_libraries(address);
   std::vector<const Library*> wanted;

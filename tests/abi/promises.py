@@ -93,7 +93,7 @@ class Check:
             self.promise("setting", variable, reader, variable in words(self.tests) or key and f'"{key}"' in self.tests)
             if kind in ("kChoice", "kWords"):
                 for value in values.split():
-                    tested = re.search(rf"\b{variable}\b[^\n]*\b{value}\b", self.tests)
+                    tested = re.search(rf"\b{variable}\b[^;]*\b{value}\b", self.tests)  # in one statement
                     self.promise("choice", f"{variable}={value}", value == default or value in strings, value == default or tested)
         return {row[1] for row in rows}
 
@@ -183,7 +183,7 @@ class Check:
     def programs(self):
         text = without_comments(self.tree.read("tools/compute/main.cpp"))
         test = self.tree.read("tests/abi/commands.cmake")
-        commands = re.findall(r'(\w+)->add_subcommand\("([\w-]+)"|auto\* \w+ = app\.add_subcommand\("([\w-]+)"', text)
+        commands = re.findall(r'(\w+)->add_subcommand\("([\w-]+)"|auto\* \w+ =\s+app\.add_subcommand\("([\w-]+)"', text)
         for parent, inner, outer in commands:
             name = f"{parent} {inner}" if inner else outer
             self.promise("command", name, True, re.search(rf"\bexpect\([^)]*\b{name}\b", test))
