@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <set>
@@ -152,13 +153,20 @@ std::vector<Library> loaded_libraries(const void* address) {
   struct Search {
     const void* address;
     std::vector<Library> found;
-  } search{address, {}};
+    std::exception_ptr failure;
+  } search{address, {}, nullptr};
   const auto add = [](dl_phdr_info* object, size_t, void* given) {
     Search& own = *static_cast<Search*>(given);
-    own.found.push_back(read(*object, own.address));
-    return 0;
+    try {
+      own.found.push_back(read(*object, own.address));
+      return 0;
+    } catch (...) {  // the loader's locks are held here
+      own.failure = std::current_exception();
+      return 1;
+    }
   };
   dl_iterate_phdr(add, &search);
+  if (search.failure) std::rethrow_exception(search.failure);
   return search.found;
 }
 
