@@ -168,9 +168,22 @@ bool hold_calls_for_fork(int64_t timeout_ns) noexcept {
     forking.lock();
   }
   attention.fetch_or(kForking);
-  return wait_for_others(timeout_ns, [](const ThreadUse& use) {
-    return calls_above_parked(use.depth.load(std::memory_order_acquire)) == 0;
+  bool is_whole = true;
+  const bool have_ended = wait_for_others(timeout_ns, [&](const ThreadUse& use) {
+    if (calls_above_parked(use.depth.load(std::memory_order_acquire)) == 0) return true;
+    if (!use.lets_fork_pass.load(std::memory_order_acquire)) return false;
+    is_whole = false;
+    return true;
   });
+  return have_ended && is_whole;
+}
+
+void let_fork_pass() noexcept {
+  if ((attention.load(std::memory_order_acquire) & kForking) == 0) return;
+  ThreadUse& use = this_thread_use();
+  use.lets_fork_pass.store(true, std::memory_order_release);
+  wait_while_forking();
+  use.lets_fork_pass.store(false, std::memory_order_release);
 }
 
 void go_on_after_fork() noexcept {
@@ -183,6 +196,7 @@ void go_on_in_forked_child(bool all_were_outside) noexcept {
     if (use == own_use) continue;
     use->depth.store(0);
     use->pinned = 0;
+    use->lets_fork_pass.store(false);
     use->taken.store(false);
   }
   if (!all_were_outside) attention.fetch_or(kForkedInCall);

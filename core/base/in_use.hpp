@@ -14,6 +14,7 @@ struct ThreadUse {
   static constexpr int32_t kBelowParked = 1 << 16;
 
   std::atomic<bool> taken{true};
+  std::atomic<bool> lets_fork_pass{false};
   int32_t pinned = 0;  // NotParked objects
   ThreadUse* next = nullptr;
 };
@@ -109,6 +110,10 @@ void refuse_calls() noexcept;
 // The same, then waits at most `timeout_ns` (COMPUTE_TIMEOUT_NONE: without limit) until no other thread is inside;
 // false if one still is.
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept;
+
+// For a call in which plugins may register handlers of forks: those are not run by a fork that has begun already, on
+// another thread. It goes on at once, as beside a call that does not end in time, and this returns when it is over.
+void let_fork_pass() noexcept;
 
 // How many calls the calling thread is in.
 int32_t own_depth() noexcept;

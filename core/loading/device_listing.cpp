@@ -11,6 +11,7 @@
 #include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
 #include "core/base/host_limits.hpp"
+#include "core/base/in_use.hpp"
 #include "core/base/pci_address.hpp"
 #include "core/base/sized.hpp"
 #include "core/expressions/dtype.hpp"
@@ -151,6 +152,7 @@ Listing list_devices(Plugin& plugin) {
   Delivery delivery;
   const compute_plugin_sink sink = {sizeof(compute_plugin_sink), &delivery, Delivery::device, Delivery::requirement};
   std::string failure;
+  let_fork_pass();
   try {
     throw_if(plugin.table.enumerate(sink));
   } catch (const Error& error) {

@@ -147,6 +147,8 @@ class Gate {
 Compiling::Compiling() { Gate::instance().enter(); }
 Compiling::~Compiling() { Gate::instance().leave(); }
 
+void prepare_for_forks() { static_cast<void>(Gate::instance()); }
+
 void exit_waits_for_compilers_of(const void* address) {
   run_before_exit_handlers_of(address, [] { Gate::instance().close(); });
 }

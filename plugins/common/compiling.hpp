@@ -15,6 +15,9 @@ class Compiling {
   ~Compiling();
 };
 
+// Registers what forks need, before the first compilation: a fork that has begun by then does not know of it.
+void prepare_for_forks();
+
 // Of a compiler's library that stays loaded: the one that holds `address`, with those that it needs. No handler that
 // these register from now on runs while a thread compiles, whatever else the process has registered.
 void exit_waits_for_compilers_of(const void* address);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
 #include "plugins/common/host.hpp"
@@ -317,7 +318,8 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("cuda", interface_version, host, compute::cuda::kPluginTable, out_table, [] {});
+  return compute::common::open_plugin("cuda", interface_version, host, compute::cuda::kPluginTable, out_table,
+                                      [] { compute::common::prepare_for_forks(); });
 }
 
 }  // extern "C"

@@ -363,7 +363,7 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
                                                          const compute_plugin_table** out_table) {
   return compute::common::open_plugin("opencl", interface_version, host, compute::opencl::kPluginTable, out_table,
-                                      [] {});
+                                      [] { compute::common::prepare_for_forks(); });
 }
 
 }  // extern "C"
