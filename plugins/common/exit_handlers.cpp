@@ -194,7 +194,9 @@ void change(const Library& library, std::span<const ElfW(Rela)> relocations) {
 void run_before_exit_handlers_of(const void* address, void (*before)()) {
   static std::mutex& mutex = *new std::mutex;
   static std::set<ElfW(Addr)>& done = *new std::set<ElfW(Addr)>;
+  static std::set<const void*>& known = *new std::set<const void*>;
   const std::lock_guard guard(mutex);
+  if (known.contains(address)) return;
   const auto found_register = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, "__cxa_atexit"));
   if (found_register == nullptr) return;
   register_it.store(found_register);
@@ -217,6 +219,7 @@ void run_before_exit_handlers_of(const void* address, void (*before)()) {
     change(*library, library->bindings);
     change(*library, library->relocations);
   }
+  known.insert(address);
 }
 
 }  // namespace compute::common

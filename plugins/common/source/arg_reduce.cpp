@@ -102,7 +102,7 @@ class ArgReduceText {
     print_place(out_, shape_.along_first, words_.along, words_.across);
     print_part();
     print_first();
-    print_range();
+    out_ += item_range_text(is_host_);
     print_steps();
     if (shape_.along_first && lanes_ > 1) print_tail();
     out_ += "  }\n";
@@ -131,16 +131,6 @@ class ArgReduceText {
     out_ += cat("    const ix base = ", space_.offset(0, "k"), ";\n");
     out_ += cat("    for (int v = 0; v < ", lanes_,
                 "; ++v) best[v] = ", value_of(lanes_ > 1 ? "x0[base + v]" : "x0[base]"), ";\n");
-  }
-
-  // On a CPU core an item goes along memory by itself.
-  void print_range() {
-    if (is_host_) {
-      out_ += "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n";
-      out_ += "    const ix last = r + span < end ? r + span : end;\n";
-    } else {
-      out_ += "    const ix last = end;\n    ix r = split * chunk + item;\n";
-    }
   }
 
   void load(const std::string& indent, const std::string& into, const std::string& i) {

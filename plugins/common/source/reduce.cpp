@@ -166,7 +166,7 @@ class ReduceText {
     print_sums();
     out_ += "  if (column < columns) {\n";
     print_bases();
-    print_range();
+    out_ += item_range_text(is_host_);
     print_steps();
     print_rest();
     if (along_first_ && lanes_ > 1 && kernel_.combined.rank() == 1) print_tail();
@@ -213,16 +213,6 @@ class ReduceText {
     kernel_.kept.decompose(builder_, "    ", "k", "column");
     for (int32_t i = 0; i < sources_ + static_cast<int32_t>(kernel_.axes.size()); ++i) {
       out_ += cat("    const ix b", i, " = ", kernel_.kept.offset(i, "k"), ";\n");
-    }
-  }
-
-  // On a CPU core an item goes along memory by itself.
-  void print_range() {
-    if (is_host_) {
-      out_ += "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n";
-      out_ += "    const ix last = r + span < end ? r + span : end;\n";
-    } else {
-      out_ += "    const ix last = end;\n    ix r = split * chunk + item;\n";
     }
   }
 
