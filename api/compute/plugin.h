@@ -180,7 +180,7 @@ typedef struct compute_attribute {
  * draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
-#define COMPUTE_PLUGIN_DRAFT 2u
+#define COMPUTE_PLUGIN_DRAFT 3u
 
 /* The greatest rank of a tensor in an op: a client's 32 and what decompositions add. Core gives no more. */
 #define COMPUTE_PLUGIN_MAX_RANK 40
@@ -564,6 +564,7 @@ typedef struct compute_plugin_op {
 /*
  * The primitives. Required: map, copy, reduce, gather, scatter; the others are optional, core decomposes them.
  * "Index space" is a shape that all named tensors have, with stride 0 where one repeats. u8[], … are element types.
+ * Core gives every attribute that is named here, also where its value is a default.
  *
  * map       expressions[0] over inputs 0…n-1 (n may be 0) at every point of the index space, which is the outputs'
  *           common shape. Output i holds node outputs[i] of its dtype. Outputs may be the identical view of an input.
@@ -651,12 +652,12 @@ typedef struct compute_plugin_query_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t supported;       /* 1: op_prepare would succeed */
+  int32_t supported;       /* 1: op_prepare would make a plan */
   uint32_t flags;          /* none yet */
   int64_t workspace_bytes; /* as in compute_plugin_plan_info; -1: known to op_prepare alone */
 } compute_plugin_query_info;
 
-/* Called at most once by op_query, with a refusal that is copied. */
+/* Called at most once by op_query or op_prepare, before that returns. The refusal is copied. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
 enum { COMPUTE_PLAN_NOT_CAPTURABLE = 1 /* its op_run allocates, waits or calls back: no graphs */ };
@@ -882,14 +883,16 @@ typedef struct compute_plugin_device_table {
   compute_error* (*copy_peer)(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
                               const compute_plugin_operand* dst, int64_t size_bytes);
 
-  /* Whether op_prepare would succeed; compiles nothing. out_info->supported 0 goes with one call of `refuse`. */
+  /* Whether op_prepare would make a plan; compiles nothing. Core asks it for compute_op_query alone, never on the way
+   * to a run. out_info->supported 0 goes with one call of `refuse`. */
   compute_error* (*op_query)(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                              compute_plugin_refuse refuse, void* context);
-  /* Makes an immutable plan that may run on several threads and streams at once. Under 10 µs where the kernel is
-   * known. Plans are many, kernels few: kernels are keyed by expression digest or op, dtypes, layout class,
+  /* Makes an immutable plan that may run on several threads and streams at once. An op that the plugin does not take
+   * goes with one call of `refuse`, *out_plan 0 and no error; nothing was compiled for it. Under 10 µs where the kernel
+   * is known. Plans are many, kernels few: kernels are keyed by expression digest or op, dtypes, layout class,
    * collapsed rank, alignment and index width, never by a size. */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
-                               compute_plugin_plan_info* out_info);
+                               compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
   compute_error* (*op_run)(uint64_t plan, const compute_plugin_run* run);
   /* No queued or running work uses it any more. */
   void (*op_release)(uint64_t device, uint64_t plan);

@@ -329,9 +329,10 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   std::vector<compute_dtype> wanted;
   std::optional<OpCall> op_call;
   std::optional<MapCall> map_call;
+  Inference inference;
   if (callee_.op != nullptr) {
     op_call.emplace(OpCall{*callee_.op, *callee_.attributes, operands});
-    plan->outputs = infer(*op_call);
+    inference = infer(*op_call);
   } else {
     plan->expression = *callee_.expression;
     bool any = false;
@@ -346,8 +347,9 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
         if (tensor != nullptr) map_call->wanted_shape = tensor->shape_span();
       }
     }
-    plan->outputs = infer(*map_call);
+    inference = infer(*map_call);
   }
+  plan->outputs = inference.outputs;
   if (plan->outputs.size() != out_.size()) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} outputs were given room for, there are {}",
                                                             callee_.name, out_.size(), plan->outputs.size()));
@@ -369,11 +371,10 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
     }
   }
 
-  PlanRequest request{*device_};
+  PlanRequest request{*device_, inference};
   request.call = op_call ? &*op_call : nullptr;
   request.map = map_call ? &*map_call : nullptr;
   request.name = callee_.name;
-  request.outputs = plan->outputs;
   request.output_layouts = layouts;
   request.in_place = in_place_;
   request.input_alignment = input_alignment;

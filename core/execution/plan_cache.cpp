@@ -44,6 +44,13 @@ bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash
 
 }  // namespace
 
+void CallPlan::drop_steps() noexcept {
+  for (const PreparedStep& step : steps) device.table.op_release(step.plan);
+  steps.clear();
+  capturable = true;
+  checks_faults = false;
+}
+
 void CallPlan::destroy() noexcept {
   std::vector<uint64_t> plans;
   try {

@@ -65,6 +65,8 @@ struct CallPlan {
   bool checks_faults = false;
   std::atomic<int64_t> runs{0};
 
+  // Releases the steps prepared so far; only before the plan is shared.
+  void drop_steps() noexcept;
   // What it counts as in the cache.
   int64_t plugin_plans() const { return static_cast<int64_t>(steps.empty() ? 1 : steps.size()); }
 

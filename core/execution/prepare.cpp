@@ -9,7 +9,7 @@
 #include "core/base/per_thread.hpp"
 #include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_table.hpp"
 #include "core/ops/decompose.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/selection/device.hpp"
@@ -18,28 +18,6 @@
 namespace compute {
 
 namespace {
-
-struct Refusal {
-  int32_t reason = 0;
-  int32_t argument = -1;
-  std::string text;
-  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{
-      nullptr, compute_error_free};  // how it broke the interface
-};
-
-void take_refusal(void* context, const compute_plugin_refusal* given) {
-  auto& refusal = *static_cast<Refusal*>(context);
-  compute_error* fault = guard([&] {
-    const compute_plugin_refusal value = read_plugin_struct(given, "its refusal");
-    refusal.reason = value.reason;
-    refusal.argument = value.argument;
-    refusal.text = plugin_text(value.text, "a refusal's text");
-    if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty())
-      refusal.text += "; " + hint;
-  });
-  if (fault == nullptr) return;
-  refusal.fault.reset(fault);
-}
 
 // A step in the form that plugins take. Points into the step.
 struct PluginOp {
@@ -145,18 +123,6 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   return result;
 }
 
-bool ask(compute_device& device, const PluginOp& op, Refusal& refusal, int64_t* out_workspace_bytes) {
-  compute_plugin_query_info info{};
-  refusal = {};
-  device.check(device.table.op_query(op.op, &info, take_refusal, &refusal));
-  if (refusal.fault && refusal.fault->code == COMPUTE_ERROR_PLUGIN_REJECTED) {
-    device.check(contract_error(device.table.place(), "op_query", "broke its contract: " + refusal.fault->message));
-  }
-  device.check(refusal.fault.release());
-  *out_workspace_bytes = info.workspace_bytes;
-  return info.supported != 0;
-}
-
 // Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or
 // the step is itself a copy, which every plugin must take.
 bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
@@ -189,128 +155,138 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   return true;
 }
 
-// Adapts a lowering until the plugin takes every step; the last refusal otherwise. *out_workspace_bytes is what the
-// greediest step needs beside the temporaries, -1 if that is known at prepare alone.
-bool accept(compute_device& device, const PlanRequest& request, Lowering& lowering, Refusal& refusal,
-            int64_t* out_workspace_bytes) {
-  *out_workspace_bytes = 0;
-  for (size_t i = 0; i < lowering.steps.size();) {
-    int64_t workspace_bytes = 0;
-    if (ask(device, to_plugin_op(lowering.steps[i], request), refusal, &workspace_bytes)) {
-      if (workspace_bytes < 0 || *out_workspace_bytes < 0) {
-        *out_workspace_bytes = -1;
-      } else {
-        *out_workspace_bytes = std::max(*out_workspace_bytes, workspace_bytes);
-      }
-      ++i;
-      continue;
+// Changes step `index` so that the reason of its refusal is gone. False if that cannot be done.
+bool adapt(Lowering& lowering, size_t index, const PluginRefusal& refusal) {
+  if (refusal.reason == COMPUTE_REFUSE_LAYOUT) return pack_operand(lowering, index, refusal.argument);
+  if (refusal.reason != COMPUTE_REFUSE_INTRINSIC) return false;
+  bool replaced = false;
+  for (TypedExpression& expression : lowering.steps[index].expressions) {
+    if (auto other = replace_intrinsic(expression, refusal.argument)) {
+      replaced = replaced || other->digest() != expression.digest();
+      expression = *std::move(other);
     }
-    if (refusal.reason == COMPUTE_REFUSE_LAYOUT && pack_operand(lowering, i, refusal.argument)) continue;
-    if (refusal.reason == COMPUTE_REFUSE_INTRINSIC) {
-      bool replaced = false;
-      for (TypedExpression& expression : lowering.steps[i].expressions) {
-        if (auto other = replace_intrinsic(expression, refusal.argument)) {
-          replaced = replaced || other->digest() != expression.digest();
-          expression = *std::move(other);
-        }
-      }
-      if (replaced) continue;
-    }
-    return false;
   }
-  return true;
+  return replaced;
 }
 
-// The first way to run the call that the plugin takes. `take` is called with it, whether it is the op itself or the
-// best of core's own ways, and its workspace.
+// Gives `take(step)` the steps of a lowering in order, each again once it is adapted to what take refused it for. Empty
+// if all were taken, else the refusal that nothing helps against.
 template <class F>
-bool choose_lowering(const PlanRequest& request, Refusal& refusal, F&& take) {
-  compute_device& device = request.device;
-  int64_t workspace_bytes = 0;
+std::optional<PluginRefusal> offer(Lowering& lowering, F&& take) {
+  for (size_t i = 0; i < lowering.steps.size();) {
+    std::optional<PluginRefusal> refusal = take(lowering.steps[i]);
+    if (!refusal) {
+      ++i;
+    } else if (!adapt(lowering, i, *refusal)) {
+      return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
+// Gives `take(lowering)` the ways to run the call, best first, until one is not refused. The last refusal otherwise.
+template <class F>
+std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& take) {
   LoweringTarget target;
   target.outputs = request.output_layouts;
   target.in_place = request.in_place;
-  target.has_float64 = device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
+  target.has_float64 = request.device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
   if (request.map != nullptr) {
-    Lowering lowering = lower(*request.map, target);
-    if (!accept(device, request, lowering, refusal, &workspace_bytes)) return false;
-    take(lowering, true, workspace_bytes);
-    return true;
+    Lowering lowering = lower(*request.map, request.inference, target);
+    return take(lowering);
   }
-  bool is_first = true;  // no refused one was a decomposition
+  std::optional<PluginRefusal> refusal;
   for (int32_t alternative = 0;; ++alternative) {
-    std::optional<Lowering> lowering = lower(*request.call, target, alternative);
-    if (!lowering) return false;
-    if (!accept(device, request, *lowering, refusal, &workspace_bytes)) {
-      is_first = is_first && lowering->is_composite;
-      continue;
-    }
-    take(*lowering, is_first, workspace_bytes);
-    return true;
+    std::optional<Lowering> lowering = lower(*request.call, request.inference, target, alternative);
+    if (!lowering) return refusal;
+    refusal = take(*lowering);
+    if (!refusal) return std::nullopt;
   }
+}
+
+std::string refused_text(const PlanRequest& request, const std::string& reason) {
+  return fmt::format("{} on {}: {}", request.name, request.device.name, reason.empty() ? "not supported" : reason);
+}
+
+// Prepares one step as the next of the plan, unless it is refused.
+std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step& step, CallPlan& plan) {
+  compute_device& device = request.device;
+  const PluginOp op = to_plugin_op(step, request);
+  PreparedStep prepared;
+  prepared.name = step.name;
+  const auto add_operand = [&](const StepOperand& operand) {
+    prepared.operands.push_back({operand.kind, operand.index, operand.offset * dtype_size(operand.dtype)});
+  };
+  for (const StepOperand& operand : step.inputs) add_operand(operand);
+  for (const StepOperand& operand : step.outputs) add_operand(operand);
+  prepared.scalars = step.scalars;
+  plan.steps.reserve(plan.steps.size() + 1);  // nothing fails once there is a plan
+  compute_plugin_plan_info info{};
+  std::optional<PluginRefusal> refusal;
+  device.check(device.table.op_prepare(op.op, &prepared.plan, &info, &refusal));
+  if (refusal) return refusal;
+  prepared.reports_faults = info.reports_faults != 0;
+  prepared.workspace_bytes = info.workspace_bytes;
+  plan.checks_faults = plan.checks_faults || prepared.reports_faults;
+  plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
+  device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
+  device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
+  plan.steps.push_back(std::move(prepared));
+  return std::nullopt;
 }
 
 }  // namespace
 
 void prepare_call(const PlanRequest& request, CallPlan& plan) {
-  compute_device& device = request.device;
-  Refusal refusal;
-  if (device.plugin == nullptr) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason));
-  }
-  const bool found = choose_lowering(request, refusal, [&](Lowering& lowering, bool, int64_t) {
+  if (request.device.plugin == nullptr)
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, refused_text(request, request.device.no_ops_reason));
+  const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
+    plan.drop_steps();
+    std::optional<PluginRefusal> refused =
+        offer(lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
+    if (refused) return refused;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
-    for (const Step& step : lowering.steps) {
-      PluginOp op = to_plugin_op(step, request);
-      PreparedStep prepared;
-      prepared.name = step.name;
-      const auto add_operand = [&](const StepOperand& operand) {
-        prepared.operands.push_back({operand.kind, operand.index, operand.offset * dtype_size(operand.dtype)});
-      };
-      for (const StepOperand& operand : step.inputs) add_operand(operand);
-      for (const StepOperand& operand : step.outputs) add_operand(operand);
-      prepared.scalars = step.scalars;
-      compute_plugin_plan_info info{};
-      plan.steps.reserve(plan.steps.size() + 1);
-      device.check(device.table.op_prepare(op.op, &prepared.plan, &info));
-      prepared.reports_faults = info.reports_faults != 0;
-      plan.checks_faults = plan.checks_faults || prepared.reports_faults;
-      plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
-      workspace = std::max(workspace, info.workspace_bytes);
-      prepared.workspace_bytes = info.workspace_bytes;
-      device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
-      device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
-      plan.steps.push_back(std::move(prepared));
-    }
+    for (const PreparedStep& step : plan.steps) workspace = std::max(workspace, step.workspace_bytes);
     plan.workspace_offset = (lowering.temporary_bytes + 255) / 256 * 256;
     plan.block_bytes = workspace > 0 ? plan.workspace_offset + workspace : lowering.temporary_bytes;
+    return refused;
   });
-  if (!found) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} on {}: {}", request.name, device.name,
-                                                       refusal.text.empty() ? "not supported" : refusal.text))
-        .with_argument(refusal.argument);
+  if (refusal) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, refused_text(request, refusal->text)).with_argument(refusal->argument);
   }
 }
 
 int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes) {
   compute_device& device = request.device;
   if (device.plugin == nullptr) {
-    *out_reason = fmt::format("{} on {}: {}", request.name, device.name, device.no_ops_reason);
+    *out_reason = refused_text(request, device.no_ops_reason);
     return COMPUTE_SUPPORT_NONE;
   }
-  Refusal refusal;
-  int32_t support = COMPUTE_SUPPORT_NONE;
-  const bool found =
-      choose_lowering(request, refusal, [&](const Lowering& lowering, bool is_first, int64_t workspace_bytes) {
-        *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
-        support = lowering.steps.size() <= 1 && is_first ? COMPUTE_SUPPORT_NATIVE : COMPUTE_SUPPORT_DECOMPOSED;
-      });
-  if (!found) {
-    *out_reason =
-        fmt::format("{} on {}: {}", request.name, device.name, refusal.text.empty() ? "not supported" : refusal.text);
+  int32_t support = COMPUTE_SUPPORT_NATIVE;
+  std::string first_reason;
+  const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
+    int64_t workspace_bytes = 0;
+    std::optional<PluginRefusal> refused = offer(lowering, [&](const Step& step) {
+      compute_plugin_query_info info{};
+      std::optional<PluginRefusal> of_step;
+      device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
+      if (of_step && first_reason.empty()) first_reason = of_step->text;
+      workspace_bytes =
+          info.workspace_bytes < 0 || workspace_bytes < 0 ? -1 : std::max(workspace_bytes, info.workspace_bytes);
+      return of_step;
+    });
+    // Native is one step: of the op itself, or of the primitive that core makes of it first.
+    const bool is_native = refused ? lowering.is_composite : lowering.steps.size() <= 1;
+    if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
+    if (!refused) *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
+    return refused;
+  });
+  if (refusal) {
+    *out_reason = refused_text(request, refusal->text);
+    return COMPUTE_SUPPORT_NONE;
   }
+  if (support == COMPUTE_SUPPORT_DECOMPOSED && !first_reason.empty()) *out_reason = refused_text(request, first_reason);
   return support;
 }
 

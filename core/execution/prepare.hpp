@@ -12,14 +12,15 @@
 
 namespace compute {
 
-// Prepares a call: lowers it, asks the plugin, packs operands whose layout it refuses, replaces intrinsics that it does
-// not know, and prepares every step. Throws UNSUPPORTED with the plugin's reason.
+// Prepares a call: lowers it and has the plugin prepare every step; packs operands whose layout the plugin refuses,
+// replaces intrinsics that it does not know, and tries the next lowering where a step is refused. Throws UNSUPPORTED
+// with the plugin's last reason.
 struct PlanRequest {
   compute_device& device;
+  const Inference& inference;    // of the call
   const OpCall* call = nullptr;  // an op, or …
   const MapCall* map = nullptr;  // … an expression
   const char* name = "";
-  std::span<const OutputDesc> outputs{};
   std::span<const LoweringTarget::Output> output_layouts{};
   bool in_place = false;
   std::span<const int32_t> input_alignment{};  // bytes

@@ -183,8 +183,9 @@ class Answer {
 
   // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the
   // output.
-  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map,
-           const std::vector<OutputDesc>& outputs, std::span<const OperandDesc> given) const {
+  void ask(Device& device, const char* name, const OpCall* call, const MapCall* map, const Inference& inference,
+           std::span<const OperandDesc> given) const {
+    const std::vector<OutputDesc>& outputs = inference.outputs;
     std::vector<std::vector<int64_t>> strides;
     std::vector<LoweringTarget::Output> layouts;
     for (const OutputDesc& output : outputs) strides.push_back(row_major_strides(output.shape));
@@ -204,11 +205,10 @@ class Answer {
     const std::vector<int32_t> output_alignment(outputs.size(), 64);
     int64_t workspace = 0;
     const auto ask_of = [&](Device& asked, std::string* out_reason) {
-      PlanRequest request{asked};
+      PlanRequest request{asked, inference};
       request.call = call;
       request.map = map;
       request.name = name;
-      request.outputs = outputs;
       request.output_layouts = layouts;
       request.input_alignment = input_alignment;
       request.output_alignment = output_alignment;

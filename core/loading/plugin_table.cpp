@@ -4,6 +4,7 @@
 #include <compute/compute.h>
 #include <fmt/format.h>
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -312,33 +313,75 @@ compute_error* DeviceTable::gave_up(uint64_t number, uint64_t* out_reached) cons
   });
 }
 
+namespace {
+
+// What a plugin is given to refuse an op with.
+struct Refusing {
+  std::optional<PluginRefusal> given;
+  int times = 0;
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
+
+  static void take(void* context, const compute_plugin_refusal* refusal) {
+    auto& self = *static_cast<Refusing*>(context);
+    ++self.times;
+    self.fault.reset(guard([&] {
+      const compute_plugin_refusal value = read_plugin_struct(refusal, "its refusal");
+      PluginRefusal taken{value.reason, value.argument, plugin_text(value.text, "a refusal's text")};
+      if (const std::string hint = plugin_text(value.hint, "a refusal's hint"); !hint.empty())
+        taken.text += "; " + hint;
+      self.given = std::move(taken);
+    }));
+  }
+
+  // Called by check_answer.
+  void require_good() {
+    if (times > 1) reject("the op was refused twice");
+    if (fault) throw Error::adopt(fault.release());
+  }
+};
+
+}  // namespace
+
 compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
-                                     compute_plugin_refuse refuse, void* context) const {
+                                     std::optional<PluginRefusal>* out_refusal) const {
+  out_refusal->reset();
   *out_info = {};
   out_info->struct_size = sizeof *out_info;
   out_info->struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
-  if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, refuse, context)) return error;
+  Refusing refusing;
+  if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, Refusing::take, &refusing))
+    return error;
   return check_answer(place(), slot_name<&Table::op_query>, [&] {
+    refusing.require_good();
     require_filled_struct(*out_info, "the answer");
     if (out_info->supported != 0 && out_info->supported != 1)
       reject(fmt::format("`supported` is {}", out_info->supported));
+    if (out_info->supported == 1 && refusing.given) reject("`supported` is 1 for an op that it refused");
     if (out_info->workspace_bytes < -1) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
+    if (out_info->supported == 0) *out_refusal = std::move(refusing.given).value_or(PluginRefusal{});
   });
 }
 
 compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* out_plan,
-                                       compute_plugin_plan_info* out_info) const {
+                                       compute_plugin_plan_info* out_info,
+                                       std::optional<PluginRefusal>* out_refusal) const {
+  out_refusal->reset();
   *out_plan = 0;
   *out_info = {};
   out_info->struct_size = sizeof *out_info;
   out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
-  if (compute_error* error = or_nothing(call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info), out_plan))
+  Refusing refusing;
+  if (compute_error* error = or_nothing(
+          call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info, Refusing::take, &refusing), out_plan))
     return error;
   compute_error* error = check_answer(place(), slot_name<&Table::op_prepare>, [&] {
-    if (*out_plan == 0) reject("the plan is 0");
+    refusing.require_good();
+    if (refusing.given && *out_plan != 0) reject("it gave a plan for an op that it refused");
+    if (!refusing.given && *out_plan == 0) reject("it gave neither a plan nor a refusal");
     require_filled_struct(*out_info, "the answer");
     if (out_info->workspace_bytes < 0) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
     if (out_info->kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", out_info->kernels_compiled));
+    *out_refusal = std::move(refusing.given);
   });
   if (error != nullptr && *out_plan != 0) op_release(std::exchange(*out_plan, 0));
   return error;

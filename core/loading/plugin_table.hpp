@@ -7,6 +7,7 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct PluginPlace {
 // One line in the log, for whoever has to know where a process ended.
 void note_entry(const PluginPlace& place, const char* function) noexcept;
 void log_thrown(const PluginPlace& place, const char* function) noexcept;
+
+// Why a plugin does not take an op.
+struct PluginRefusal {
+  int32_t reason = 0;  // COMPUTE_REFUSE_, or a number that this library does not know
+  int32_t argument = -1;
+  std::string text;  // with the hint; may be empty
+};
 
 template <auto kSlot>
 inline constexpr const char* slot_name = nullptr;
@@ -308,9 +316,12 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return call<&Table::copy_peer>(stream, src_device.device_, &src, &dst, size_bytes);
   }
 
+  // *out_refusal is set where the op is not supported.
   compute_error* op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
-                          compute_plugin_refuse refuse, void* context) const;
-  compute_error* op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info) const;
+                          std::optional<PluginRefusal>* out_refusal) const;
+  // Without an error either *out_plan is not 0 or *out_refusal is set.
+  compute_error* op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info,
+                            std::optional<PluginRefusal>* out_refusal) const;
   compute_error* op_run(uint64_t plan, const compute_plugin_run& run) const noexcept {
     return call<&Table::op_run>(plan, &run);
   }

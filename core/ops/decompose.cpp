@@ -5,7 +5,6 @@
 #include <cassert>
 
 #include "core/base/error.hpp"
-#include "core/ops/rows.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
 
@@ -117,12 +116,12 @@ bool may_be_composite(const OpCall& call) {
 
 }  // namespace
 
-std::optional<Lowering> lower(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
+                              int32_t alternative) {
   if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
   if (call.schema.is_elementwise) {
     if (alternative > 0) return std::nullopt;
-    const RowTypes types = row_types(call.schema, call.inputs);
-    return map_lowering(type_row(call.schema, call.inputs, types), call.inputs, target);
+    return map_lowering(inference.map, call.inputs, target);
   }
   if (may_be_composite(call)) {
     if (alternative == 0) return composite_lowering(call, target);
@@ -133,10 +132,8 @@ std::optional<Lowering> lower(const OpCall& call, const LoweringTarget& target, 
   return lowering;
 }
 
-Lowering lower(const MapCall& call, const LoweringTarget& target) {
-  std::vector<compute_dtype> wanted;
-  for (const LoweringTarget::Output& output : target.outputs) wanted.push_back(output.dtype);
-  return map_lowering(type_expression(call.expression, map_leaves(call), wanted), call.operands, target);
+Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target) {
+  return map_lowering(inference.map, call.operands, target);
 }
 
 void layout_temporaries(Lowering& lowering, int64_t alignment) {

@@ -16,10 +16,11 @@ namespace compute {
 //
 // For an op that plugins may take over, alternative 0 is one step under the op's own name, with the call's own tensors
 // and attributes and its run-time attributes as scalars (is_composite).
-std::optional<Lowering> lower(const OpCall& call, const LoweringTarget& target, int32_t alternative);
+std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
+                              int32_t alternative);
 
 // One map step. Scalar sources of kind kOperand number MapCall::operands.
-Lowering lower(const MapCall& call, const LoweringTarget& target);
+Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 
 // Places temporaries into one block so that only those whose lives overlap have memory of their own: from the first
 // step that names one to the last. Offsets are multiples of `alignment`.

@@ -25,19 +25,20 @@ void check_output(std::string_view op, const OutputDesc& output) {
 
 }  // namespace
 
-std::vector<OutputDesc> infer(const OpCall& call) {
-  std::vector<OutputDesc> outputs;
+Inference infer(const OpCall& call) {
+  Inference result;
   if (call.schema.is_elementwise) {
     const RowTypes types = row_types(call.schema, call.inputs);
-    outputs.push_back({types.output, broadcast_shapes(call.schema.name, call.inputs)});
+    result.outputs.push_back({types.output, broadcast_shapes(call.schema.name, call.inputs)});
+    result.map = type_row(call.schema, call.inputs, types);
   } else {
-    outputs = op_rules(call.schema.id).infer(call);
+    result.outputs = op_rules(call.schema.id).infer(call);
   }
-  for (const OutputDesc& output : outputs) check_output(call.schema.name, output);
-  return outputs;
+  for (const OutputDesc& output : result.outputs) check_output(call.schema.name, output);
+  return result;
 }
 
-std::vector<OutputDesc> infer(const MapCall& call) {
+Inference infer(const MapCall& call) {
   const ExpressionTemplate& expression = call.expression;
   const auto expected = static_cast<size_t>(expression.input_count() + expression.scalar_count());
   if (call.operands.size() != expected) {
@@ -53,13 +54,13 @@ std::vector<OutputDesc> infer(const MapCall& call) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: index(" + std::to_string(expression.max_index_axis()) +
                                                     ") in an index space of shape " + shape_text(shape));
   }
-  const TypedExpression typed = type_expression(expression, map_leaves(call), call.wanted);
-  std::vector<OutputDesc> outputs;
-  for (int32_t i = 0; i < typed.output_count(); ++i) {
-    outputs.push_back({typed.output_dtype(i), shape});
-    check_output("expression", outputs.back());
+  Inference result;
+  result.map = type_expression(expression, map_leaves(call), call.wanted);
+  for (int32_t i = 0; i < result.map.output_count(); ++i) {
+    result.outputs.push_back({result.map.output_dtype(i), shape});
+    check_output("expression", result.outputs.back());
   }
-  return outputs;
+  return result;
 }
 
 }  // namespace compute

@@ -10,7 +10,7 @@ namespace compute {
 
 // Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that do not fit) as in "add: shapes [2,3] and [4,3] do not
 // broadcast".
-std::vector<OutputDesc> infer(const OpCall& call);
-std::vector<OutputDesc> infer(const MapCall& call);
+Inference infer(const OpCall& call);
+Inference infer(const MapCall& call);
 
 }  // namespace compute

@@ -79,7 +79,10 @@ std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& t
   if (alternative == 0) {
     a = broadcast_to(steps.as_dtype(a, output.dtype), joined(product.batch, {product.m, product.k}));
     b = broadcast_to(steps.as_dtype(b, output.dtype), joined(product.batch, {product.k, product.n}));
-    steps.add("contraction", {std::move(a), std::move(b)}, std::move(output));
+    Step& step = steps.add("contraction", {std::move(a), std::move(b)}, std::move(output));
+    step.attributes.resize(1);
+    step.attributes[0].name = "scaled";
+    step.attributes[0].integers = {0};
     return steps.take();
   }
   // Index space [batch…, m, n, k], summed over k.

@@ -44,4 +44,10 @@ struct OutputDesc {
   std::vector<int64_t> shape;
 };
 
+// What follows from a call's operands, found once per plan.
+struct Inference {
+  std::vector<OutputDesc> outputs;
+  TypedExpression map;  // what an elementwise op or an expression computes for each element; empty for other ops
+};
+
 }  // namespace compute

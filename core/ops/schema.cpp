@@ -124,6 +124,26 @@ OpSchema elementwise(OpId id, const char* name, int32_t version, int32_t arity, 
   return op;
 }
 
+// Whether op_rules.def has a rule.
+consteval bool is_dtype_rule(std::string_view given) {
+#define COMPUTE_DTYPE_RULE(name, text) \
+  if (given == #name) return true;
+#define COMPUTE_SHAPE_RULE(name, text)
+#include "core/ops/op_rules.def"
+#undef COMPUTE_DTYPE_RULE
+#undef COMPUTE_SHAPE_RULE
+  return false;
+}
+consteval bool is_shape_rule(std::string_view given) {
+#define COMPUTE_DTYPE_RULE(name, text)
+#define COMPUTE_SHAPE_RULE(name, text) \
+  if (given == #name) return true;
+#include "core/ops/op_rules.def"
+#undef COMPUTE_DTYPE_RULE
+#undef COMPUTE_SHAPE_RULE
+  return false;
+}
+
 OpSchema other(OpId id, const char* name, int32_t version, const char* inputs, const char* attributes,
                const char* dtype_rule, const char* shape_rule, const char* bound, int32_t flags, const char* summary) {
   OpSchema op{};
@@ -180,6 +200,7 @@ struct Tables {
 #define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)                   \
   {                                                                                                                    \
     using namespace flag;                                                                                              \
+    static_assert(is_dtype_rule(dtype_rule) && is_shape_rule(shape_rule), "op_rules.def lacks a rule of " #name);      \
     ops.push_back(other(OpId::k_##name##_##version, #name, version, inputs, attributes, dtype_rule, shape_rule, bound, \
                         flags, summary));                                                                              \
   }

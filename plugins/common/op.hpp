@@ -5,10 +5,12 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace compute::common {
 
@@ -57,6 +59,10 @@ struct Refusal {
   std::string text;
   std::string hint;
 };
+
+// A plan, or why there is none.
+template <class Plan>
+using PlanOrRefusal = std::variant<std::unique_ptr<Plan>, Refusal>;
 
 // ---- Dtypes ---------------------------------------------------------------------------------------------------------
 

@@ -50,28 +50,44 @@ T whole(const T& given) {
   return full;
 }
 
+// Where op_query and op_prepare say why an op is not taken.
+struct RefuseTo {
+  compute_plugin_refuse call;
+  void* context;
+
+  void operator()(const Refusal& refusal) const {
+    compute_plugin_refusal shown{};
+    shown.struct_size = sizeof shown;
+    shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+    shown.reason = refusal.reason;
+    shown.argument = refusal.argument;
+    shown.text = borrow(refusal.text);
+    shown.hint = borrow(refusal.hint);
+    call(context, &shown);
+  }
+};
+
 // op_query's answer.
 inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_query_info* out_info,
-                         compute_plugin_refuse refuse_to, void* context) {
+                         const RefuseTo& refuse_to) {
   out_info->supported = refusal ? 0 : 1;
-  if (!refusal || refuse_to == nullptr) return;
-  compute_plugin_refusal shown{};
-  shown.struct_size = sizeof shown;
-  shown.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-  shown.reason = refusal->reason;
-  shown.argument = refusal->argument;
-  shown.text = borrow(refusal->text);
-  shown.hint = borrow(refusal->hint);
-  refuse_to(context, &shown);
+  if (refusal) refuse_to(*refusal);
 }
 
-// op_prepare's answer.
-inline void answer_prepare(const PlanAnswer& plan, compute_plugin_plan_info* out_info) {
-  if (out_info == nullptr) return;
+// op_prepare's answer: the plan, which core owns from then on, or NULL where it was refused.
+template <class Plan>
+Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out_info, const RefuseTo& refuse_to) {
+  if (const Refusal* refusal = std::get_if<Refusal>(&prepared)) {
+    refuse_to(*refusal);
+    return nullptr;
+  }
+  Plan* made = std::get<std::unique_ptr<Plan>>(prepared).release();
+  const PlanAnswer& plan = *made;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = plan.workspace_bytes;
   if (COMPUTE_PLUGIN_HAS(out_info, kernels_compiled)) out_info->kernels_compiled = plan.kernels_compiled;
   if (COMPUTE_PLUGIN_HAS(out_info, flags)) out_info->flags = plan.flags;
   if (COMPUTE_PLUGIN_HAS(out_info, reports_faults)) out_info->reports_faults = plan.reports_faults ? 1 : 0;
+  return made;
 }
 
 // `Of` names what is the plugin's own:
@@ -80,7 +96,7 @@ inline void answer_prepare(const PlanAnswer& plan, compute_plugin_plan_info* out
 //   auto entering(Device&)               exists while the device's driver is called
 //   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
 //   refuse(Device&, const Op&)           why an op cannot run, or nothing
-//   prepare(Device&, const Op&)          its plan
+//   prepare(Device&, const Op&)          its PlanOrRefusal<Plan>
 //   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
 //   compute_plugin_launch&)
 template <class Of>
@@ -154,20 +170,18 @@ class Slots {
       require_understood(out_info, "the answer");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
-      answer_query(Of::refuse(self, Op(op)), out_info, refuse_to, context);
+      answer_query(Of::refuse(self, Op(op)), out_info, {refuse_to, context});
     });
   }
 
   static compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
-                                   compute_plugin_plan_info* out_info) {
+                                   compute_plugin_plan_info* out_info, compute_plugin_refuse refuse_to, void* context) {
     *out_plan = 0;
     return guard([&] {
       require_understood(out_info, "the plan's answer");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
-      std::unique_ptr<Plan> plan = Of::prepare(self, Op(op));
-      answer_prepare(*plan, out_info);
-      *out_plan = handle_of(plan.release());
+      *out_plan = handle_of(answer_prepare<Plan>(Of::prepare(self, Op(op)), out_info, {refuse_to, context}));
     });
   }
 

@@ -52,25 +52,28 @@ constexpr Primitive kPrimitives[] = {
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
 };
 
-}  // namespace
-
-const Primitive* find_primitive(const Op& op, Refusal* out_refusal) {
+// NULL if there is none of this name and version.
+const Primitive* find_primitive(const Op& op) {
   for (const Primitive& primitive : kPrimitives) {
-    if (primitive.name != op.name() || op.version() != 1) continue;
-    std::optional<Refusal> refusal = refuse_dtypes(op);
-    if (!refusal) refusal = primitive.refuse(op);
-    if (!refusal) return &primitive;
-    *out_refusal = std::move(*refusal);
-    return nullptr;
+    if (primitive.name == op.name() && op.version() == 1) return &primitive;
   }
-  *out_refusal = {COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " is not an op of the cpu plugin", ""};
   return nullptr;
 }
 
-std::unique_ptr<Plan> prepare(const Op& op) {
-  Refusal refusal{};
-  const Primitive* primitive = find_primitive(op, &refusal);
-  if (primitive == nullptr) throw Error(COMPUTE_ERROR_UNSUPPORTED, refusal.text, refusal.argument);
+std::optional<Refusal> refuse(const Primitive* primitive, const Op& op) {
+  if (primitive == nullptr)
+    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " is not an op of the cpu plugin", ""};
+  if (std::optional<Refusal> refusal = refuse_dtypes(op)) return refusal;
+  return primitive->refuse(op);
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse(const Op& op) { return refuse(find_primitive(op), op); }
+
+common::PlanOrRefusal<Plan> prepare(const Op& op) {
+  const Primitive* primitive = find_primitive(op);
+  if (std::optional<Refusal> refusal = refuse(primitive, op)) return *std::move(refusal);
   std::unique_ptr<Plan> plan = primitive->prepare(op);
   plan->tensor_count = op.tensor_count();
   plan->scalar_count = op.scalar_count();

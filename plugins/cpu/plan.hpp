@@ -51,10 +51,9 @@ struct Primitive {
   std::unique_ptr<Plan> (*prepare)(const Op& op);
 };
 
-// Nothing if there is no such primitive or it refuses `op`; then *out_refusal says why.
-const Primitive* find_primitive(const Op& op, Refusal* out_refusal);
-
-std::unique_ptr<Plan> prepare(const Op& op);
+// Why `op` is not taken; nothing if prepare() makes a plan.
+std::optional<Refusal> refuse(const Op& op);
+common::PlanOrRefusal<Plan> prepare(const Op& op);
 
 // ---- For the primitives ---------------------------------------------------------------------------------------------
 

@@ -133,20 +133,16 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
     require_understood(out_info, "the answer");
-    Refusal refusal{};
-    const bool is_supported = find_primitive(Op(op), &refusal) != nullptr;
-    common::answer_query(is_supported ? std::nullopt : std::optional(std::move(refusal)), out_info, refuse, context);
+    common::answer_query(cpu::refuse(Op(op)), out_info, {refuse, context});
   });
 }
 
-compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan,
-                          compute_plugin_plan_info* out_info) {
+compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info,
+                          compute_plugin_refuse refuse, void* context) {
   *out_plan = 0;
   return guard([&] {
     require_understood(out_info, "the plan's answer");
-    std::unique_ptr<Plan> plan = prepare(Op(op));
-    common::answer_prepare(*plan, out_info);
-    *out_plan = handle_of(plan.release());
+    *out_plan = handle_of(common::answer_prepare<Plan>(prepare(Op(op)), out_info, {refuse, context}));
   });
 }
 

@@ -302,7 +302,6 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
 }
 
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
-  if (!judge_matmul(device, op).is_taken) return nullptr;
   MatrixProduct problem = common::read_product(op);
   common::place_operands(problem);
   const Types types = *types_of(op.output(0).dtype, op.fast_math() ? Math::kFast : device.math());

@@ -19,7 +19,7 @@ struct MatmulVerdict {
 /// Whether cuBLASLt takes a contraction.
 MatmulVerdict judge_matmul(Device& device, const common::Op& op);
 
-/// NULL if it does not take it after all: it may know no algorithm for the layouts.
+/// For an op that judge_matmul takes. NULL if cuBLASLt knows no algorithm for its layouts.
 std::unique_ptr<Plan> prepare_matmul(Device& device, const common::Op& op);
 
 }  // namespace compute::cuda

@@ -16,6 +16,15 @@ using common::Pointer;
 using common::Recipe;
 using common::Refusal;
 
+// Why generated kernels cannot run `op`.
+std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
+  if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
+  if (nvrtc() != nullptr) return std::nullopt;
+  const LibraryReport report = nvrtc_report();
+  return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1,
+                 "no NVRTC to compile kernels with: tried " + tried_in_short(report), report.remedy};
+}
+
 }  // namespace
 
 std::optional<Refusal> refuse(Device& device, const Op& op) {
@@ -25,23 +34,20 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
     if (verdict.is_taken) return std::nullopt;
     if (verdict.packing) return verdict.packing;
   }
-  if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
-  if (nvrtc() == nullptr) {
-    const LibraryReport report = nvrtc_report();
-    return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1,
-                   "no NVRTC to compile kernels with: tried " + tried_in_short(report), report.remedy};
-  }
-  return std::nullopt;
+  return refuse_kernels(device, op);
 }
 
-std::unique_ptr<Plan> prepare(Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = refuse(device, op)) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
-  }
+common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
+  if (std::optional<Refusal> refusal = common::refuse_dtypes(op)) return *std::move(refusal);
   if (op.name() == "contraction") {
-    if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
+    MatmulVerdict verdict = judge_matmul(device, op);
+    if (verdict.packing) return *std::move(verdict.packing);
+    if (verdict.is_taken) {
+      if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
+    }
   }
-  return std::make_unique<KernelPlan>(device, op);
+  if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
+  return std::unique_ptr<Plan>(std::make_unique<KernelPlan>(device, op));
 }
 
 KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {

@@ -33,11 +33,11 @@ class Plan : public common::PlanAnswer {
   virtual void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const = 0;
 };
 
-/// Why `op` is not taken; nothing if prepare() succeeds.
+/// Why `op` is not taken; nothing if prepare() makes a plan.
 std::optional<common::Refusal> refuse(Device& device, const common::Op& op);
 
 /// The device's context is current.
-std::unique_ptr<Plan> prepare(Device& device, const common::Op& op);
+common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op);
 
 // ---- Generated kernels ----------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ struct Cuda {
   static std::optional<common::Refusal> refuse(Device& device, const common::Op& op) {
     return cuda::refuse(device, op);
   }
-  static std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) { return cuda::prepare(device, op); }
+  static common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) { return cuda::prepare(device, op); }
   static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
     return std::make_unique<UserKernel>(device, source);
   }

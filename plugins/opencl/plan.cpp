@@ -109,13 +109,12 @@ std::optional<common::Refusal> refuse(const Device& device, const common::Op& op
   return common::refuse_op(op, device.dialect());
 }
 
-std::unique_ptr<Plan> prepare(Device& device, const common::Op& op) {
-  if (const auto refusal = refuse(device, op))
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, refusal->text, refusal->argument);
+common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) {
+  if (std::optional<common::Refusal> refusal = refuse(device, op)) return *std::move(refusal);
   if (op.name() == "contraction") {
     if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
   }
-  return std::make_unique<GeneratedPlan>(device, op);
+  return std::unique_ptr<Plan>(std::make_unique<GeneratedPlan>(device, op));
 }
 
 }  // namespace compute::opencl

@@ -22,7 +22,6 @@ class Plan : public common::PlanAnswer {
 
 std::optional<common::Refusal> refuse(const Device& device, const common::Op& op);
 
-// For an op that is not refused.
-std::unique_ptr<Plan> prepare(Device& device, const common::Op& op);
+common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op);
 
 }  // namespace compute::opencl

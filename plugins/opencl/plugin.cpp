@@ -50,7 +50,7 @@ struct OpenCl {
   static Nothing entering(const Device&) { return {}; }
   static Stream::Submitting submitting(Stream& stream) { return Stream::Submitting(stream); }
   static std::optional<Refusal> refuse(const Device& device, const Op& op) { return opencl::refuse(device, op); }
-  static std::unique_ptr<Plan> prepare(Device& device, const Op& op) { return opencl::prepare(device, op); }
+  static common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) { return opencl::prepare(device, op); }
   static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
     return compile_user_kernel(device, source);
   }

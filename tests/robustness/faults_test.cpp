@@ -60,6 +60,22 @@ compute_error* square(compute_device*, compute_tensor* x) {
   Tensor y;
   return run_op("square", nullptr, {x}, y.out());
 }
+compute_error* query_square(compute_device* device, int32_t* out_support = nullptr, std::string* out_why = nullptr) {
+  const compute_op* op = nullptr;
+  EXPECT_OK(compute_op_find("square", 0, &op));
+  const int64_t shape[] = {5};
+  const compute_tensor_spec spec = {
+      sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
+  int32_t support = -1;
+  int64_t workspace = -1;
+  compute_text* reason = nullptr;
+  compute_error* error = compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace);
+  const std::string why = reason != nullptr ? take_text(reason) : "";
+  if (out_support != nullptr) *out_support = support;
+  if (out_why != nullptr) *out_why = why;
+  return error;
+}
+compute_error* ask(compute_device* device, compute_tensor*) { return query_square(device); }
 compute_error* fill(compute_device* device, compute_tensor*) {
   const int64_t shape[] = {4};
   const float value = 1;
@@ -96,7 +112,7 @@ TEST_P(FailingSlots, GiveAnErrorThatDoesNotStick) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, FailingSlots,
                          testing::Values(SlotFault{"memory_allocate", allocate},
-                                         SlotFault{"stream_create", create_stream}, SlotFault{"op_query", square},
+                                         SlotFault{"stream_create", create_stream}, SlotFault{"op_query", ask},
                                          SlotFault{"op_prepare", square}, SlotFault{"op_run", square},
                                          SlotFault{"fill", fill}, SlotFault{"copy_from_host", write},
                                          SlotFault{"copy_to_host", read_back}),
@@ -197,26 +213,21 @@ TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
   const Outcome outcome = run_in_child([] {
     const Faulty faulty;
     const Tensor x = make_full(faulty.device, {3}, 1.0f);
-    set_faults("op_query=refuse:" + std::to_string(GetParam()));
+    const std::string reason = std::to_string(GetParam());
+    set_faults("op_query=refuse:" + reason + ";op_prepare=refuse:" + reason);
     Tensor y;
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_UNSUPPORTED, "square", "faulty0",
                  "faulty refuses as asked", "ask another device");
-    const compute_op* op = nullptr;
-    ASSERT_OK(compute_op_find("square", 0, &op));
-    const int64_t shape[] = {5};
-    compute_tensor_spec spec = {
-        sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
     int32_t support = -1;
-    int64_t workspace = -1;
-    compute_text* reason = nullptr;
-    EXPECT_OK(compute_op_query(faulty.device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace));
+    std::string why;
+    EXPECT_OK(query_square(faulty.device, &support, &why));
     EXPECT_EQ(support, COMPUTE_SUPPORT_NONE);
-    EXPECT_NE(take_text(reason).find("faulty refuses as asked"), std::string::npos);
+    EXPECT_NE(why.find("faulty refuses as asked"), std::string::npos);
 #if defined(COMPUTE_HAS_CPU_PLUGIN)
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", "allow"));
-    EXPECT_OK(compute_op_query(faulty.device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace));
+    EXPECT_OK(query_square(faulty.device, &support, &why));
     EXPECT_EQ(support, COMPUTE_SUPPORT_HOST);
-    EXPECT_NE(take_text(reason).find("faulty refuses as asked"), std::string::npos);
+    EXPECT_NE(why.find("faulty refuses as asked"), std::string::npos);
     EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", nullptr));
 #endif
@@ -249,7 +260,7 @@ TEST_P(Fallbacks, AreWhatTheSettingSays) {
         },
         nullptr));
     const Tensor x = make_full(faulty.device, {3}, 3.0f);
-    set_faults("op_query=refuse:1");
+    set_faults("op_query=refuse:1;op_prepare=refuse:1");
     for (int call = 0; call < 2; ++call) {
       Tensor y;
       if (GetParam().runs) {
@@ -277,12 +288,30 @@ INSTANTIATE_TEST_SUITE_P(Faults, Fallbacks,
 // Every reason of plugin.h, and numbers that are none.
 INSTANTIATE_TEST_SUITE_P(Faults, Refusals, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 0, -1, 1000));
 
-ISOLATED_TEST(Faults, ARefusalWithoutAReasonIsARefusal) {
+// A run is not preceded by a query: what op_query answers has no part in it.
+ISOLATED_TEST(Faults, ARunAsksNothingBeforehand) {
   const Faulty faulty;
-  const Tensor x = make_full(faulty.device, {3}, 1.0f);
-  set_faults("op_query=silent");
+  const Tensor x = make_full(faulty.device, {3}, 2.0f);
+  set_faults("op_query=error:INTERNAL");
   Tensor y;
-  EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_UNSUPPORTED, "square", "faulty0");
+  EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
+  EXPECT_EQ(read<float>(y), std::vector<float>(3, 4.0f));
+}
+
+// The steps before one that is refused are prepared; they are released, and the next way to run the op is taken.
+ISOLATED_TEST(Faults, ARefusedStepReleasesThoseBeforeIt) {
+  const Faulty faulty;
+  const Tensor x = make_tensor<float>(faulty.device, {1, 2, 6});
+  for (const char* nth : {"@1", "@2", "@3"}) {
+    EXPECT_OK(compute_device_trim(faulty.device, 0));
+    set_faults(std::string("op_prepare") + nth + "=refuse:1");
+    Tensor y;
+    if (compute_error* error = run_op("var", nullptr, {x}, y.out())) {
+      EXPECT_FAILS(error, COMPUTE_ERROR_UNSUPPORTED, "var", "faulty refuses as asked");
+    } else {
+      EXPECT_NEAR(read<float>(y)[0], 14.0f / 3, 1e-5f);
+    }
+  }
   expect_works(faulty.device);
 }
 
@@ -290,14 +319,22 @@ ISOLATED_TEST(Faults, APreparedLieIsFound) {
   const Faulty faulty;
   const Tensor x = make_full(faulty.device, {7}, 1.0f);
   Tensor y;
-  for (const char* plan : {"plan=zero", "plan=workspace:-1", "plan=flags:65536", "plan=next", "op_prepare=lie"}) {
+  for (const char* plan : {"plan=zero", "plan=workspace:-1", "plan=flags:65536", "plan=next", "op_prepare=lie",
+                           "op_prepare=silent", "op_prepare=refuse_twice:1", "op_prepare=contradict:1"}) {
     set_faults(plan);
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0");
   }
-  for (const char* answer : {"op_query=refuse_next:1", "op_query=answer_next", "op_query=answer_flags:65536"}) {
+  set_faults("op_prepare=refuse_next:1");
+  EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "must not");
+  for (const char* answer :
+       {"op_query=refuse_next:1", "op_query=answer_next", "op_query=answer_flags:65536", "op_query=refuse_twice:1"}) {
     set_faults(answer);
-    EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "must not");
+    EXPECT_FAILS(query_square(faulty.device), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "op_query");
   }
+  set_faults("op_query=silent");
+  int32_t support = -1;
+  EXPECT_OK(query_square(faulty.device, &support));
+  EXPECT_EQ(support, COMPUTE_SUPPORT_NONE);
   set_faults("plan=workspace:4611686018427387904");
   EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   expect_works(faulty.device);

@@ -276,12 +276,18 @@ TEST_F(Understood, Imports) {
   EXPECT_NE(message.find("must"), std::string::npos) << message;
 }
 
+constexpr compute_plugin_refuse kNoRefusal = [](void*, const compute_plugin_refusal* refusal) {
+  ADD_FAILURE() << std::string(refusal->text.data, static_cast<size_t>(refusal->text.size));
+};
+
 compute_error* query(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op,
                      compute_plugin_query_info& info) {
-  static const compute_plugin_refuse no = [](void*, const compute_plugin_refusal* refusal) {
-    ADD_FAILURE() << std::string(refusal->text.data, static_cast<size_t>(refusal->text.size));
-  };
-  return table.op_query(device, &op, &info, no, nullptr);
+  return table.op_query(device, &op, &info, kNoRefusal, nullptr);
+}
+
+compute_error* prepare(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op,
+                       uint64_t* out_plan, compute_plugin_plan_info& info) {
+  return table.op_prepare(device, &op, out_plan, &info, kNoRefusal, nullptr);
 }
 
 TEST_F(Understood, QueriesAndPlans) {
@@ -293,7 +299,7 @@ TEST_F(Understood, QueriesAndPlans) {
     expect_understood(value, [&] { return query(*table, device, op, query_info); });
     expect_understood(value, [&] {
       uint64_t plan = 0;
-      compute_error* error = table->op_prepare(device, &op, &plan, &plan_info);
+      compute_error* error = prepare(*table, device, op, &plan, plan_info);
       if (error == nullptr) table->op_release(device, plan);
       return error;
     });
@@ -308,7 +314,7 @@ TEST_F(Understood, QueriesAndPlans) {
     query_info.next = plan_info.next = next;
     EXPECT_EQ(code_of(query(*table, device, map.op, query_info)), code);
     uint64_t plan = 0;
-    EXPECT_EQ(code_of(table->op_prepare(device, &map.op, &plan, &plan_info)), code);
+    EXPECT_EQ(code_of(prepare(*table, device, map.op, &plan, plan_info)), code);
     if (plan != 0) table->op_release(device, plan);
   }
 }
@@ -317,7 +323,7 @@ TEST_F(Understood, RunsAndGraphs) {
   Map map;
   auto info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
   uint64_t plan = 0;
-  EXPECT_GOOD(table->op_prepare(device, &map.op, &plan, &info));
+  EXPECT_GOOD(prepare(*table, device, map.op, &plan, info));
   auto run = sized<compute_plugin_run>(COMPUTE_PLUGIN_STRUCT_RUN);
   const compute_plugin_operand tensors[] = {operands[0], operands[2]};
   run.stream = stream;

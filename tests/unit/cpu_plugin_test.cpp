@@ -147,7 +147,14 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     op.expression_count = expression != nullptr;
     uint64_t plan = 0;
     compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
-    if (const auto code = code_of(table_->op_prepare(device_, &op, &plan, &info)); code != COMPUTE_OK) return code;
+    bool is_refused = false;
+    const compute_plugin_refuse refuse = [](void* context, const compute_plugin_refusal*) {
+      *static_cast<bool*>(context) = true;
+    };
+    if (const auto code = code_of(table_->op_prepare(device_, &op, &plan, &info, refuse, &is_refused));
+        code != COMPUTE_OK)
+      return code;
+    if (is_refused) return COMPUTE_ERROR_UNSUPPORTED;
     workspaces_.push_back(std::make_unique<char[]>(static_cast<size_t>(info.workspace_bytes) + 64));
     const uint64_t workspace = (buffer_of(workspaces_.back().get()) + 63) / 64 * 64;
     const compute_plugin_run run = {

@@ -312,7 +312,7 @@ TEST(Decompose, CreationWithoutFloat64) {
     const TestCall test(op, {}, attributes);
     const std::vector<int64_t> shape{5}, strides{1};
     const LoweringTarget::Output output{kFloat, shape, strides};
-    const std::optional<Lowering> lowering = lower(test.call(), {{&output, 1}, false, false}, 0);
+    const std::optional<Lowering> lowering = lower(test.call(), infer(test.call()), {{&output, 1}, false, false}, 0);
     for (const compute_plugin_node& node : lowering->steps[0].expressions[0].nodes()) EXPECT_NE(node.dtype, kDouble);
   }
 }
@@ -453,7 +453,11 @@ TEST(Decompose, Matmul) {
   EXPECT_EQ(run_op("matmul", {tensor(kFloat, {0, 3}, {}), b}).shape, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(values(run_op("matmul", {tensor(kComplex, {1, 1}, {{0, 1}}), tensor(kComplex, {1, 1}, {{0, 1}})})),
             (Values{-1}));
-  EXPECT_STREQ(TestCall("matmul", {a, b}).lower(0)->steps[0].name, "contraction");
+  const std::optional<Lowering> product = TestCall("matmul", {a, b}).lower(0);
+  EXPECT_STREQ(product->steps[0].name, "contraction");
+  ASSERT_EQ(product->steps[0].attributes.size(), 1u);  // every attribute is given
+  EXPECT_STREQ(product->steps[0].attributes[0].name, "scaled");
+  EXPECT_EQ(product->steps[0].attributes[0].integers, std::vector<int64_t>{0});
   EXPECT_STREQ(TestCall("matmul", {a, b}).lower(1)->steps[0].name, "reduce");
   EXPECT_FALSE(TestCall("matmul", {a, b}).lower(2));
   // Repeated operands are converted before they are repeated.
@@ -565,14 +569,15 @@ TEST(Decompose, MapOfAnExpression) {
   std::vector<OperandDesc> descs;
   for (const TestTensor& x : operands) descs.push_back(x.desc());
   const MapCall call{expression, descs};
-  const std::vector<OutputDesc> made = infer(call);
+  const Inference inference = infer(call);
+  const std::vector<OutputDesc>& made = inference.outputs;
   ASSERT_EQ(made.size(), 2u);
   EXPECT_EQ(made[0].dtype, kFloat);
   EXPECT_EQ(made[1].dtype, kLong);
   std::vector<TestTensor> outputs{empty_tensor(kFloat, {2, 2}), empty_tensor(kLong, {2, 2})};
   const LoweringTarget::Output targets[] = {{kFloat, outputs[0].shape, outputs[0].strides},
                                             {kLong, outputs[1].shape, outputs[1].strides}};
-  const Lowering lowering = lower(call, {targets});
+  const Lowering lowering = lower(call, inference, {targets});
   LoweringEvaluator(nullptr, operands, outputs, {}).run(lowering);
   EXPECT_EQ(reals(outputs[0]), (Reals{13, 23, 16, 26}));
   EXPECT_EQ(reals(outputs[1]), (Reals{10, 21, 10, 21}));
@@ -583,8 +588,8 @@ TEST(Decompose, MapWithoutInputs) {
   const std::vector<int64_t> shape{2, 3};
   const compute_dtype wanted[] = {kInt};
   MapCall call{expression, {}, wanted, shape};
-  EXPECT_EQ(infer(call)[0].shape, shape);
-  EXPECT_EQ(infer(call)[0].dtype, kInt);
+  EXPECT_EQ(infer(call).outputs[0].shape, shape);
+  EXPECT_EQ(infer(call).outputs[0].dtype, kInt);
   call.wanted_shape = {};
   EXPECT_EQ(error_of([&] { infer(call); }), "expression: index(1) in an index space of shape []");
 }

@@ -219,7 +219,7 @@ TEST(Infer, Map) {
   constexpr std::string_view kNames[] = {"a", "b"};
   const ExpressionTemplate expression = parse("a + b; index(1)", kNames);
   const TestTensor a = like(kFloat, {2, 1}), b = like(kFloat, {3}), c = like(kFloat, {4, 2});
-  const auto run = [&](std::vector<OperandDesc> operands) { return infer(MapCall{expression, operands}); };
+  const auto run = [&](std::vector<OperandDesc> operands) { return infer(MapCall{expression, operands}).outputs; };
   EXPECT_EQ(run({a.desc(), b.desc()})[1].shape, (Shape{2, 3}));
   EXPECT_EQ(error_of([&] { run({a.desc()}); }), "expression: it takes 2 inputs and scalars, not 1");
   EXPECT_EQ(error_of([&] { run({b.desc(), c.desc()}); }), "expression: shapes [3] and [4,2] do not broadcast");

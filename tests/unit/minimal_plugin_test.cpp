@@ -289,19 +289,25 @@ class MinimalPlugin : public testing::Test {
     use(described);
   }
 
-  // The reason of the refusal; 0 if the op is taken.
+  // A compute_plugin_refuse that keeps the reason.
+  static void keep_reason(void* context, const compute_plugin_refusal* refused) {
+    *static_cast<int32_t*>(context) = refused->reason;
+  }
+
+  // The reason of the refusal, which op_query and op_prepare give alike; 0 if the op is taken.
   int32_t refusal(const Op& op) {
     compute_plugin_query_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, nullptr, -1, 0, 0};
-    int32_t reason = 0;
+    compute_plugin_plan_info plan_info = {sizeof plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    int32_t reason = 0, of_prepare = 0;
+    uint64_t plan = 0;
     with_op(op, [&](const compute_plugin_op& described) {
-      EXPECT_OK(table_->op_query(
-          device_, &described, &info,
-          [](void* context, const compute_plugin_refusal* refused) {
-            *static_cast<int32_t*>(context) = refused->reason;
-          },
-          &reason));
+      EXPECT_OK(table_->op_query(device_, &described, &info, keep_reason, &reason));
+      EXPECT_OK(table_->op_prepare(device_, &described, &plan, &plan_info, keep_reason, &of_prepare));
     });
     EXPECT_EQ(info.supported, reason == 0);
+    EXPECT_EQ(of_prepare, reason);
+    EXPECT_EQ(plan != 0, reason == 0);
+    if (plan != 0) table_->op_release(device_, plan);
     return reason;
   }
 
@@ -309,7 +315,9 @@ class MinimalPlugin : public testing::Test {
     uint64_t plan = 0;
     compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
     with_op(op, [&](const compute_plugin_op& described) {
-      EXPECT_OK(table_->op_prepare(device_, &described, &plan, &info));
+      int32_t reason = 0;
+      EXPECT_OK(table_->op_prepare(device_, &described, &plan, &info, keep_reason, &reason));
+      EXPECT_EQ(reason, 0);
     });
     ASSERT_NE(plan, 0u);
     EXPECT_EQ(info.workspace_bytes, 0);
@@ -855,9 +863,12 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
   }
   uint64_t plan = 0;
   compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
-  with_op(
-      {.name = "map", .inputs = {input}, .outputs = {outputs[0]}, .expressions = {expression.get()}},
-      [&](const compute_plugin_op& described) { ASSERT_OK(table_->op_prepare(device_, &described, &plan, &info)); });
+  with_op({.name = "map", .inputs = {input}, .outputs = {outputs[0]}, .expressions = {expression.get()}},
+          [&](const compute_plugin_op& described) {
+            int32_t reason = 0;
+            ASSERT_OK(table_->op_prepare(device_, &described, &plan, &info, keep_reason, &reason));
+            EXPECT_EQ(reason, 0);
+          });
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};

@@ -82,13 +82,14 @@ struct TestCall {
     for (const TestTensor& input : inputs) descs.push_back(input.desc());
   }
   OpCall call() const { return {schema, attributes, descs}; }
-  std::vector<OutputDesc> infer() const { return compute::infer(call()); }
+  std::vector<OutputDesc> infer() const { return compute::infer(call()).outputs; }
 
   std::optional<Lowering> lower(int32_t alternative, bool in_place = false) const {
-    const std::vector<OutputDesc> outputs = infer();
+    const Inference inference = compute::infer(call());
+    const std::vector<OutputDesc>& outputs = inference.outputs;
     std::vector<int64_t> strides = row_major_strides(outputs[0].shape);
     const LoweringTarget::Output output{outputs[0].dtype, outputs[0].shape, strides};
-    return compute::lower(call(), {{&output, 1}, in_place, true}, alternative);
+    return compute::lower(call(), inference, {{&output, 1}, in_place, true}, alternative);
   }
 };
 
@@ -96,7 +97,8 @@ struct TestCall {
 // own.
 inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
   TestCall test(op, std::move(inputs), attributes);
-  const OutputDesc desc = test.infer()[0];
+  const Inference inference = infer(test.call());
+  const OutputDesc& desc = inference.outputs[0];
   std::optional<TestTensor> result;
   for (const bool strided : {false, true}) {
     for (int32_t alternative = 0;; ++alternative) {
@@ -113,7 +115,7 @@ inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, co
         output.start = (2 * output.count() - 2) * size;
       }
       const LoweringTarget::Output target{desc.dtype, desc.shape, output.strides};
-      const std::optional<Lowering> lowering = lower(test.call(), {{&target, 1}, false, true}, alternative);
+      const std::optional<Lowering> lowering = lower(test.call(), inference, {{&target, 1}, false, true}, alternative);
       if (!lowering) {
         EXPECT_GT(alternative, 0);
         break;

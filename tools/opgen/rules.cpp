@@ -12,39 +12,27 @@ struct Rule {
   std::string_view name, text;
 };
 
+#define COMPUTE_DTYPE_RULE(name, text) {#name, text},
+#define COMPUTE_SHAPE_RULE(name, text)
 constexpr Rule kDtypeRules[] = {
-    {"attribute", "the attribute dtype"},
-    {"bool", "bool, of inputs of any dtype"},
-    {"first", "that of x; indices are integers"},
-    {"inexact", "that of x, which is floating-point or complex; var and std of complex numbers are real"},
-    {"int64", "int64, of integers and floating-point numbers"},
-    {"promote", "the common dtype of the inputs"},
-    {"same", "that of x"},
-    {"scatter", "that of x and updates; indices are integers"},
-    {"widen",
-     "the attribute dtype; without it int64 for bool and signed integers, uint64 for unsigned ones, else that of x"},
+#include "core/ops/op_rules.def"
 };
+#undef COMPUTE_DTYPE_RULE
+#undef COMPUTE_SHAPE_RULE
 
+#define COMPUTE_DTYPE_RULE(name, text)
+#define COMPUTE_SHAPE_RULE(name, text) {#name, text},
 constexpr Rule kShapeRules[] = {
-    {"along", "that of indices; outside of axis both broadcast"},
-    {"arg", "that of x without axis, or with extent 1 there if keepdims is 1"},
-    {"attribute", "what the attributes say"},
-    {"concat", "that of the inputs, which differ along axis alone; the extents there add up"},
-    {"matmul",
-     "[…, m, n] of […, m, k] and […, k, n], … broadcast; a vector is one row of a or one column of b, and gone in the "
-     "result"},
-    {"reduce", "that of x without axes, or with extent 1 there if keepdims is 1"},
-    {"same", "that of x"},
-    {"scatter", "that of x; updates are shaped like indices, which reach beyond x along axis alone"},
-    {"stack", "that of the inputs, all the same, with a new axis in front of axis of the result"},
-    {"take", "that of x with axis replaced by the axes of indices"},
+#include "core/ops/op_rules.def"
 };
+#undef COMPUTE_DTYPE_RULE
+#undef COMPUTE_SHAPE_RULE
 
 std::string_view find(std::span<const Rule> rules, std::string_view name, const OpSchema& op) {
   for (const Rule& rule : rules) {
     if (rule.name == name) return rule.text;
   }
-  throw std::runtime_error(op.name + ": the rule \"" + std::string(name) + "\" has no words in tools/opgen/rules.cpp");
+  throw std::runtime_error(op.name + ": the rule \"" + std::string(name) + "\" is none of core/ops/op_rules.def");
 }
 
 }  // namespace

@@ -178,8 +178,8 @@ compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation*
   return find_device(device)->is_lost ? lost_error() : real.memory_allocate(device, request, out_buffer);
 }
 compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
-                          compute_plugin_plan_info* out_info) {
-  return find_device(device)->is_lost ? lost_error() : real.op_prepare(device, op, out_plan, out_info);
+                          compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context) {
+  return find_device(device)->is_lost ? lost_error() : real.op_prepare(device, op, out_plan, out_info, refuse, context);
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {

@@ -141,6 +141,21 @@ const compute_plugin_caps* caps(uint64_t device) {
   return resized(caps, &compute_plugin_caps::struct_size, fault, offsetof(compute_plugin_caps, heap_count));
 }
 
+bool refuses(const Fault& fault) { return fault.is("refuse") || fault.is("refuse_next") || fault.is("refuse_twice"); }
+
+void refuse_as_asked(const Fault& fault, compute_plugin_refuse refuse, void* context) {
+  static constexpr std::string_view kText = "faulty refuses as asked", kHint = "ask another device";
+  compute_plugin_refusal refusal = {};
+  refusal.struct_size = sizeof refusal;
+  refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+  refusal.next = fault.is("refuse_next") ? &must_be_understood : nullptr;
+  refusal.reason = static_cast<int32_t>(fault.number());
+  refusal.text = {kText.data(), static_cast<int64_t>(kText.size())};
+  refusal.hint = {kHint.data(), static_cast<int64_t>(kHint.size())};
+  refuse(context, &refusal);
+  if (fault.is("refuse_twice")) refuse(context, &refusal);
+}
+
 compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                         compute_plugin_refuse refuse, void* context) {
   const std::optional<Fault> fault = next_fault("op_query");
@@ -150,26 +165,20 @@ compute_error* op_query(uint64_t device, const compute_plugin_op* op, compute_pl
   if (act(*fault, "op_query", &error)) return error;
   if (fault->is("answer_next")) out_info->next = &must_be_understood;
   if (fault->is("answer_flags")) out_info->flags = static_cast<uint32_t>(fault->number());
-  if (fault->is("refuse") || fault->is("refuse_next")) {
-    static constexpr std::string_view kText = "faulty refuses as asked", kHint = "ask another device";
-    compute_plugin_refusal refusal = {};
-    refusal.struct_size = sizeof refusal;
-    refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-    refusal.next = fault->is("refuse_next") ? &must_be_understood : nullptr;
-    refusal.reason = static_cast<int32_t>(fault->number());
-    refusal.text = {kText.data(), static_cast<int64_t>(kText.size())};
-    refusal.hint = {kHint.data(), static_cast<int64_t>(kHint.size())};
-    refuse(context, &refusal);
-  }
+  if (refuses(*fault)) refuse_as_asked(*fault, refuse, context);
   return nullptr;
 }
 
 compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
-                          compute_plugin_plan_info* out_info) {
+                          compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context) {
+  const std::optional<Fault> struck = next_fault("op_prepare");
   compute_error* error = nullptr;
-  if (strike("op_prepare", &error)) return error;
-  error = real_device_table.op_prepare(device, op, out_plan, out_info);
-  const std::optional<Fault> fault = error ? std::nullopt : next_fault("plan");
+  if (struck && act(*struck, "op_prepare", &error)) return error;
+  if (struck && struck->is("silent")) return nullptr;
+  if (struck && (refuses(*struck) || struck->is("contradict"))) refuse_as_asked(*struck, refuse, context);
+  if (struck && refuses(*struck)) return nullptr;
+  error = real_device_table.op_prepare(device, op, out_plan, out_info, refuse, context);
+  const std::optional<Fault> fault = error != nullptr || *out_plan == 0 ? std::nullopt : next_fault("plan");
   if (fault && fault->is("workspace")) out_info->workspace_bytes = fault->number();
   if (fault && fault->is("flags")) out_info->flags |= static_cast<uint32_t>(fault->number());
   if (fault && fault->is("next")) out_info->next = &must_be_understood;

@@ -83,7 +83,6 @@ namespace {
 // A handle stands for one of these, so that queued runs keep a plan that core has released.
 using SharedPlan = std::shared_ptr<const Plan>;
 
-// Preparing costs so little that asking whether it would succeed is the same as trying.
 // The op and all that it points to.
 void understand_all(const compute_plugin_op& op) {
   understand(op, "the op");
@@ -93,40 +92,43 @@ void understand_all(const compute_plugin_op& op) {
   for (int32_t i = 0; i < op.expression_count; ++i) understand(*op.expressions[i], "an expression of the op");
 }
 
+// The op's plan; NULL once `refuse` was told why there is none.
+SharedPlan make_plan(const compute_plugin_op& op, compute_plugin_refuse refuse, void* context) {
+  try {
+    return std::make_shared<const Plan>(op);
+  } catch (const Refused& refused) {
+    compute_plugin_refusal refusal = {};
+    refusal.struct_size = sizeof refusal;
+    refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
+    refusal.reason = refused.reason;
+    refusal.argument = refused.argument;
+    refusal.text = text(refused.text);
+    refuse(context, &refusal);
+    return nullptr;
+  }
+}
+
+// Preparing costs so little that asking whether it would succeed is the same as trying.
 compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                         compute_plugin_refuse refuse, void* context) {
   out_info->supported = 0;
   return guard([&] {
     understand_all(*op);
     understand(*out_info, "the answer");
-    try {
-      Plan plan(*op);
-      out_info->supported = 1;
-    } catch (const Refused& refused) {
-      compute_plugin_refusal refusal = {};
-      refusal.struct_size = sizeof refusal;
-      refusal.struct_type = COMPUTE_PLUGIN_STRUCT_REFUSAL;
-      refusal.reason = refused.reason;
-      refusal.argument = refused.argument;
-      refusal.text = text(refused.text);
-      refuse(context, &refusal);
-    }
+    out_info->supported = make_plan(*op, refuse, context) != nullptr ? 1 : 0;
   });
 }
 
-compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan,
-                          compute_plugin_plan_info* out_info) {
+compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_plan, compute_plugin_plan_info* out_info,
+                          compute_plugin_refuse refuse, void* context) {
   *out_plan = 0;
   return guard([&] {
     understand_all(*op);
     understand(*out_info, "the plan's answer");
-    try {
-      auto plan = std::make_unique<SharedPlan>(std::make_shared<const Plan>(*op));
-      out_info->reports_faults = (*plan)->primitive->reports_faults;
-      *out_plan = to_handle(plan.release());
-    } catch (const Refused& refused) {
-      throw Failure(COMPUTE_ERROR_UNSUPPORTED, refused.text);
-    }
+    SharedPlan plan = make_plan(*op, refuse, context);
+    if (plan == nullptr) return;
+    out_info->reports_faults = plan->primitive->reports_faults;
+    *out_plan = to_handle(new SharedPlan(std::move(plan)));
   });
 }
 

@@ -58,7 +58,8 @@ compute_error* op_query(uint64_t, const compute_plugin_op*, compute_plugin_query
   out_info->supported = 1;
   return nullptr;
 }
-compute_error* op_prepare(uint64_t, const compute_plugin_op*, uint64_t* out_plan, compute_plugin_plan_info*) {
+compute_error* op_prepare(uint64_t, const compute_plugin_op*, uint64_t* out_plan, compute_plugin_plan_info*,
+                          compute_plugin_refuse, void*) {
   *out_plan = new_handle();
   return nullptr;
 }
