@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "plugins/common/source/template.hpp"
 #include "plugins/common/source/types.hpp"
 
 namespace compute::common {
@@ -47,7 +48,7 @@ const Definition* find(std::string_view base, char dtype_class) {
 }
 
 // The words of a template: those of one dtype.
-std::string_view word_of(std::string_view word, compute_dtype dtype) {
+std::optional<std::string_view> word_of(std::string_view word, compute_dtype dtype) {
   const compute_dtype real = part_of(dtype);
   const bool wide = real == COMPUTE_DTYPE_FLOAT64;
   struct Limits {
@@ -123,43 +124,22 @@ std::string_view word_of(std::string_view word, compute_dtype dtype) {
   for (const auto& [name, texts] : floats) {
     if (name == word) return wide ? texts.second : texts.first;
   }
-  assert(false);
-  return "";
-}
-
-// Names of one small letter stand alone ("exp_$t(z)"), the others are as long as capitals, digits and '_' go.
-std::string instantiate(std::string_view text, compute_dtype dtype, std::string_view divide) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '$') {
-      out += text[i];
-      continue;
-    }
-    size_t end = i + 1;
-    if (text[end] >= 'a' && text[end] <= 'z') {
-      ++end;
-    } else {
-      while (end < text.size() &&
-             ((text[end] >= 'A' && text[end] <= 'Z') || (text[end] >= '0' && text[end] <= '9') || text[end] == '_'))
-        ++end;
-    }
-    const std::string_view word = text.substr(i + 1, end - i - 1);
-    out += word == "DIV" ? divide : word_of(word, dtype);
-    i = end - 1;
-  }
-  return out;
+  return std::nullopt;
 }
 
 // complex64 by way of complex128
+constexpr std::string_view kByWider = R"(
+COMPUTE_FUNCTION c64 ${base}_c64($parameters) {
+  const c128 r = ${base}_c128($arguments);
+  return COMPUTE_C64((f32)r.x, (f32)r.y);
+}
+)";
+
 std::string by_wider(std::string_view base, int operands) {
-  std::string name(base);
-  std::string parameters = "c64 a", arguments = "COMPUTE_C128(a.x, a.y)";
-  if (operands == 2) {
-    parameters += ", c64 b";
-    arguments += ", COMPUTE_C128(b.x, b.y)";
-  }
-  return cat("COMPUTE_FUNCTION c64 ", name, "_c64(", parameters, ") {\n  const c128 r = ", name, "_c128(", arguments,
-             ");\n  return COMPUTE_C64((f32)r.x, (f32)r.y);\n}\n");
+  return fill(kByWider, {{"base", base},
+                         {"parameters", operands == 1 ? "c64 a" : "c64 a, c64 b"},
+                         {"arguments", operands == 1 ? "COMPUTE_C128(a.x, a.y)"
+                                                     : "COMPUTE_C128(a.x, a.y), COMPUTE_C128(b.x, b.y)"}});
 }
 
 }  // namespace
@@ -199,7 +179,8 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
     if (!emulated && defined_.insert(divide).second) text_ += "#define COMPUTE_DIVIDE(x, y) ((x) / (y))\n";
     if (emulated) divide = "div_f32";
   }
-  text_ += instantiate(definition->text.substr(1), dtype, divide);
+  text_ += fill(definition->text,
+                [&](std::string_view word) { return word == "DIV" ? std::string_view(divide) : word_of(word, dtype); });
   return name;
 }
 
