@@ -256,15 +256,15 @@ class ArgReduceBuilder {
 
   void take_input(KernelBuilder& builder) const {
     builder.pointer(Pointer::kTensor, 0, pass_.kept.offsets[0] * dtype_size(reduction_.dtype));
-    if (with_text_) builder.body += builder.declare(0, type_text(reduction_.dtype).storage, true);
+    builder.declare(0, type_text(reduction_.dtype).storage, true);
   }
   void take_output(KernelBuilder& builder, int32_t number) const {
     builder.pointer(Pointer::kTensor, 1, pass_.kept.offsets[1] * dtype_size(reduction_.output_dtype));
-    if (with_text_) builder.body += builder.declare(number, type_text(reduction_.output_dtype).storage, false);
+    builder.declare(number, type_text(reduction_.output_dtype).storage, false);
   }
-  static void take_workspace(KernelBuilder& builder, int32_t number, bool is_const, bool with_text) {
+  static void take_workspace(KernelBuilder& builder, int32_t number, bool is_const) {
     builder.pointer(Pointer::kWorkspace, 0, 0);
-    if (with_text) builder.body += builder.declare(number, "ix", is_const);
+    builder.declare(number, "ix", is_const);
   }
 
   void add(BuiltRecipe& recipe, const ReduceShape& shape) const {
@@ -273,7 +273,7 @@ class ArgReduceBuilder {
     KernelBuilder builder = begin(to_workspace ? "arg_reduce_begin" : "arg_reduce", shape.along_first, shape.lanes);
     take_input(builder);
     if (to_workspace) {
-      take_workspace(builder, 1, false, with_text_);
+      take_workspace(builder, 1, false);
     } else {
       take_output(builder, 1);
     }
@@ -300,7 +300,7 @@ class ArgReduceBuilder {
     while (along < group && along < splits) along *= 2;
     KernelBuilder builder = begin("arg_reduce_end", false, 1);
     take_input(builder);
-    take_workspace(builder, 1, true, with_text_);
+    take_workspace(builder, 1, true);
     take_output(builder, 2);
     const int32_t columns_word = builder.word(outputs), splits_word = builder.word(splits),
                   along_word = builder.word(along), across_word = builder.word(group / along),

@@ -191,7 +191,7 @@ class ContractionBuilder {
   void print_place() {
     std::string& out = builder_.body;
     for (size_t i = 0; i < tensors_.size(); ++i)
-      out += builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
+      builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
     out += cat("  const ix m = ", word(m_word_), ", n = ", word(n_word_), ", depth = ", word(k_word_), ";\n");
     const std::string tile_id = dialect_.is_host
                                     ? cat("(ix)COMPUTE_GROUP_ID(0) * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)")

@@ -111,8 +111,9 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   if (with_text) {
     builder.globals += kFaultText;
     std::string& out = builder.body;
-    out += builder.declare(0, storage, true) + builder.declare(1, index_size == 4 ? "i32" : "i64", true) +
-           builder.declare(2, storage, false);
+    builder.declare(0, storage, true);
+    builder.declare(1, index_size == 4 ? "i32" : "i64", true);
+    builder.declare(2, storage, false);
     out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
     out += cat("  if (i >= ", builder.index_word(vectors_word), ") return;\n");
     space.decompose(builder, "  ", "c", "i");
@@ -253,8 +254,9 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
     builder.globals += kFaultText;
     const char* storage = combine == Combine::set ? bits_storage(size) : type_text(dtype).storage;
     std::string& out = builder.body;
-    out += builder.declare(0, index_size == 4 ? "i32" : "i64", true) + builder.declare(1, storage, true) +
-           builder.declare(2, storage, false);
+    builder.declare(0, index_size == 4 ? "i32" : "i64", true);
+    builder.declare(1, storage, true);
+    builder.declare(2, storage, false);
     out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
     out += cat("  if (i >= ", builder.index_word(points_word), ") return;\n");
     space.decompose(builder, "  ", "c", "i");

@@ -12,17 +12,7 @@
 namespace compute::common {
 namespace {
 
-constexpr const char* kKernelText = R"(
-#ifdef COMPUTE_CUDA
-#define COMPUTE_KERNEL_OF(size) extern "C" __global__ void __launch_bounds__(size)
-#else
-#define COMPUTE_KERNEL_OF(size) __kernel __attribute__((reqd_work_group_size(size, 1, 1))) void
-#endif
-// x / d for 0 <= x < 2^31, from a multiplier and a shift
-COMPUTE_FUNCTION i32 compute_divide(i32 x, i64 d) {
-  return (i32)((COMPUTE_MUL_HIGH_U32((u32)x, (u32)d) + (u32)x) >> (i32)(d >> 32));
-}
-)";
+#include "plugins/common/source/kernel.inc"
 
 // For compute_divide: m = floor(2^32 (2^s - d) / d) + 1 with s = ceil(log2(d)).
 int64_t divisor_word(int64_t divisor) {
@@ -57,9 +47,10 @@ std::string KernelBuilder::scalar(int32_t scalar, compute_dtype dtype) {
   return scalar_text(dtype, cat("COMPUTE_SCALAR(", 2 * place, ")"), cat("COMPUTE_SCALAR(", 2 * place + 1, ")"));
 }
 
-std::string KernelBuilder::declare(int32_t number, const char* storage, bool is_const) {
+void KernelBuilder::declare(int32_t number, const char* storage, bool is_const) {
+  if (!with_text_) return;
   const std::string type = cat("COMPUTE_GLOBAL ", is_const ? "const " : "", storage, "*");
-  return cat("  ", type, " x", number, " = (", type, ")(p", number, " + a.w[", number, "]);\n");
+  declarations_ += cat(type, " x", number, " = (", type, ")(p", number, " + a.w[", number, "]);\n");
 }
 
 void KernelBuilder::sign(int64_t value) {
@@ -108,26 +99,22 @@ Launch KernelBuilder::finish(int64_t groups) {
 
 KernelSource KernelBuilder::source(const Launch& launch) const {
   const size_t fixed = launch.pointers.size(), first_word = fixed + 2 * launch.scalars.size();
-  const bool has_table = !launch.table.empty();
-  std::string text = portable_prelude(functions_.dialect());
-  text += kKernelText;
-  text += cat("typedef ", is_wide ? "i64" : "i32", " ix;\n");
-  text += cat("typedef struct {\n  i64 w[", launch.block.size(), "];\n} compute_block;\n");
-  text += cat("#define COMPUTE_SCALAR(k) a.w[", fixed, " + (k)]\n");
-  if (has_table) {
-    text += cat("#define COMPUTE_WORD(k) ((COMPUTE_GLOBAL const i64*)p", fixed - 1, ")[k]\n");
-  } else {
-    text += cat("#define COMPUTE_WORD(k) a.w[", first_word, " + (k)]\n");
-  }
-  text += functions_.text();
-  text += globals;
-  text += cat("COMPUTE_KERNEL_OF(", launch.group_size, ") ", launch.name, "(");
-  for (size_t i = 0; i < fixed; ++i) text += cat("COMPUTE_GLOBAL u8* p", i, ", ");
-  // The device may start a kernel's groups before the kernels that it depends on have ended.
-  text += "const compute_block a) {\n  COMPUTE_WAIT_FOR_KERNELS();\n";
-  text += body;
-  text += "}\n";
-  return {launch.name, std::move(text)};
+  std::string parameters;
+  for (size_t i = 0; i < fixed; ++i) parameters += cat("COMPUTE_GLOBAL u8* p", i, ", ");
+  return {launch.name, fill(kKernel, {{"prelude", portable_prelude(dialect())},
+                                      {"index_type", is_wide ? "i64" : "i32"},
+                                      {"block_words", launch.block.size()},
+                                      {"first_scalar", fixed},
+                                      {"has_table", !launch.table.empty()},
+                                      {"table", fixed - 1},
+                                      {"first_word", first_word},
+                                      {"functions", functions_.text()},
+                                      {"globals", globals},
+                                      {"group_size", launch.group_size},
+                                      {"name", launch.name},
+                                      {"parameters", parameters},
+                                      {"declarations", declarations_},
+                                      {"body", body}})};
 }
 
 void Space::add_words(KernelBuilder& builder, int lanes) {
@@ -142,6 +129,23 @@ void Space::add_words(KernelBuilder& builder, int lanes) {
     for (int axis = 0; axis < rank; ++axis)
       words.push_back(builder.word(axis == rank - 1 ? strides[axis] * lanes : strides[axis]));
   }
+}
+
+std::string Space::coordinates(const KernelBuilder& builder, std::string_view prefix, std::string_view linear) const {
+  std::string out, rest(linear);
+  for (int axis = nest_.rank - 1; axis > 0; --axis) {
+    const int32_t word = divisor_words_[static_cast<size_t>(axis - 1)];
+    // The extent's word stands before its divisor's.
+    const std::string extent = KernelBuilder::index_word(builder.is_wide ? word : word - 1);
+    const std::string quotient = cat(prefix, "q", axis);
+    out += builder.is_wide
+               ? cat("const ix ", quotient, " = ", rest, " / ", extent, ";\n")
+               : cat("const ix ", quotient, " = compute_divide(", rest, ", ", KernelBuilder::word_text(word), ");\n");
+    out += cat("const ix ", prefix, axis, " = ", rest, " - ", quotient, " * ", extent, ";\n");
+    rest = quotient;
+  }
+  if (nest_.rank > 0) out += cat("const ix ", prefix, "0 = ", rest, ";\n");
+  return out;
 }
 
 void Space::decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
@@ -207,8 +211,9 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
   vector.word = bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : bytes == 8 ? "compute_w8" : "compute_w16";
   vector.words = size * lanes / bytes;
   vector.type = cat("vector_", storage, "_", lanes);
-  const std::string definition = cat("typedef union {\n  ", vector.word, " v[", vector.words, "];\n  ", storage, " e[",
-                                     lanes, "];\n} ", vector.type, ";\n");
+  const std::string definition = fill(
+      kVectorType,
+      {{"word", vector.word}, {"words", vector.words}, {"storage", storage}, {"lanes", lanes}, {"type", vector.type}});
   if (builder.globals.find(definition) == std::string::npos) builder.globals += definition;
   return vector;
 }

@@ -11,6 +11,7 @@
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/functions.hpp"
 #include "plugins/common/source/generator.hpp"
+#include "plugins/common/source/template.hpp"
 #include "plugins/common/source/types.hpp"
 
 namespace compute::common {
@@ -35,14 +36,14 @@ class KernelBuilder {
 
   static std::string word_text(int32_t number) { return cat("COMPUTE_WORD(", number, ")"); }
   static std::string index_word(int32_t number) { return cat("((ix)COMPUTE_WORD(", number, "))"); }
-  /// The typed pointer for parameter `number`, declared in the body as "x" and the number.
-  std::string declare(int32_t number, const char* storage, bool is_const);
+  /// Declares the typed pointer for parameter `number` as "x" and the number.
+  void declare(int32_t number, const char* storage, bool is_const);
 
   /// Adds to the signature: whatever the text depends on other than by its words.
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
-  std::string body;      // statements of the kernel
+  std::string body;      // statements of the kernel, after the declarations of pointers
   std::string globals;   // definitions before it
   bool is_wide = false;  // 64-bit indices; set before the first use of an index
 
@@ -56,6 +57,7 @@ class KernelBuilder {
   Functions functions_;
   std::string name_;
   std::string signature_;
+  std::string declarations_;
   std::vector<Pointer> pointers_;
   std::vector<int64_t> offsets_;
   std::vector<ScalarSlot> scalars_;
@@ -92,7 +94,8 @@ class Space {
 
   /// Adds the words. Coordinates count vectors of `lanes` elements along the innermost loop.
   void add_words(KernelBuilder& builder, int lanes);
-  /// Declares prefix0, prefix1, … from the text of a linear index of vectors.
+  /// Declarations of prefix0, prefix1, … from the text of a linear index of vectors.
+  std::string coordinates(const KernelBuilder& builder, std::string_view prefix, std::string_view linear) const;
   void decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
                  const std::string& linear) const;
   /// The element offset of an operand at the coordinates.

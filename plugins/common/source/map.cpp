@@ -153,7 +153,7 @@ class MapBuilder {
       const compute_dtype dtype = dtype_of(i);
       builder_.sign(dtype);
       builder_.pointer(Pointer::kTensor, i, shape_.nest.offsets[i] * shape_.sizes[static_cast<size_t>(i)]);
-      if (builder_.with_text()) builder_.body += builder_.declare(i, type_text(dtype).storage, is_input);
+      builder_.declare(i, type_text(dtype).storage, is_input);
     }
     for (int32_t i = 0; i < expression_.scalar_count; ++i) {
       scalars_.push_back(builder_.scalar(i, op_.scalar_dtype(i)));

@@ -510,7 +510,7 @@ class ReduceBuilder {
       } else {
         builder.pointer(Pointer::kTensor, i, kernel.offset(i) * dtype_size(dtype));
       }
-      if (with_text_) builder.body += builder.declare(i, type_text(dtype).storage, true);
+      builder.declare(i, type_text(dtype).storage, true);
     }
     const compute_dtype dtype = reduction_.output_dtype;
     if (pass.to_workspace) {
@@ -519,7 +519,7 @@ class ReduceBuilder {
       builder.pointer(Pointer::kTensor, reduction_.op.input_count(), pass.kept.offsets.back() * dtype_size(dtype));
     }
     const char* storage = pass.to_workspace ? reduction_.stored() : type_text(dtype).storage;
-    if (with_text_) builder.body += builder.declare(kernel.sources(), storage, false);
+    builder.declare(kernel.sources(), storage, false);
   }
 
   void take_scalars(KernelBuilder& builder, ReduceKernel& kernel) const {
