@@ -334,16 +334,24 @@ class Nvrtc {
 
 class GeneratedText : public testing::Test {
  protected:
-  void SetUp() override {
+  void TearDown() override {
     if (!nvrtc.is_there()) GTEST_SKIP() << "NVRTC is not there; tried " << nvrtc.tried;
   }
+  // Every kind of device has a text; those in CUDA C compile.
   void expect_compiles(TestOp& op) {
     const Op view = op.view();
-    ASSERT_FALSE(refuse_op(view, gpu()));
-    for (const Launch& launch : make_recipe(view, gpu()).launches) {
-      const KernelSource source = kernel_source(view, gpu(), launch);
-      const std::string errors = nvrtc.errors_of(source);
-      EXPECT_EQ(errors, "") << source.text;
+    Dialect opencl = gpu(), cores = gpu();
+    opencl.language = cores.language = Language::kOpenclC;
+    cores.is_host = true;
+    for (const Dialect& dialect : {gpu(), opencl, cores}) {
+      ASSERT_FALSE(refuse_op(view, dialect));
+      for (const Launch& launch : make_recipe(view, dialect).launches) {
+        const KernelSource source = kernel_source(view, dialect, launch);
+        EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+        if (dialect.language != Language::kCudaC || !nvrtc.is_there()) continue;
+        const std::string errors = nvrtc.errors_of(source);
+        EXPECT_EQ(errors, "") << source.text;
+      }
     }
   }
   Nvrtc nvrtc;

@@ -14,18 +14,7 @@
 namespace compute::common {
 namespace {
 
-// The first fault wins; code is written last.
-constexpr const char* kFaultText = R"(
-COMPUTE_FUNCTION void compute_report_index(COMPUTE_GLOBAL u8* p, i32 argument, i64 value, i64 limit, i64 position) {
-  if (COMPUTE_ATOMIC_CAS_U32((volatile COMPUTE_GLOBAL u32*)p + 8, 0u, 1u) != 0u) return;
-  ((COMPUTE_GLOBAL i32*)p)[1] = argument;
-  ((COMPUTE_GLOBAL i64*)p)[1] = value;
-  ((COMPUTE_GLOBAL i64*)p)[2] = limit;
-  ((COMPUTE_GLOBAL i64*)p)[3] = position;
-  COMPUTE_FENCE();
-  *(volatile COMPUTE_GLOBAL i32*)p = 1;
-}
-)";
+#include "plugins/common/source/gather.inc"
 
 // An element's type where only its bits count.
 const char* bits_storage(int32_t size) {
@@ -51,14 +40,6 @@ std::vector<int64_t> row_major(std::span<const int64_t> shape) {
     stride *= shape[i];
   }
   return strides;
-}
-
-// Statements that check `index` and count it from the front; what follows runs only for a good one.
-std::string check_text(std::string_view indent, int32_t fault, int32_t argument, const std::string& limit,
-                       const std::string& position) {
-  return cat(indent, "const i64 given = index;\n", indent, "if (index < 0) index += ", limit, ";\n", indent,
-             "if (index < 0 || index >= ", limit, ") {\n", indent, "  compute_report_index(p", fault, " + a.w[", fault,
-             "], ", argument, ", given, ", limit, ", ", position, ");\n", indent, "} else {\n");
 }
 
 }  // namespace
@@ -108,27 +89,21 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
                 axis_word = builder.word(axis_stride), position_word = builder.word(nest.offsets[3]);
   Space space(nest);
   space.add_words(builder, lanes);
+  builder.declare(0, storage, true);
+  builder.declare(1, index_size == 4 ? "i32" : "i64", true);
+  builder.declare(2, storage, false);
   if (with_text) {
-    builder.globals += kFaultText;
-    std::string& out = builder.body;
-    builder.declare(0, storage, true);
-    builder.declare(1, index_size == 4 ? "i32" : "i64", true);
-    builder.declare(2, storage, false);
-    out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
-    out += cat("  if (i >= ", builder.index_word(vectors_word), ") return;\n");
-    space.decompose(builder, "  ", "c", "i");
-    out += cat("  i64 index = x1[", space.offset(1, "c"), "];\n");
-    out += check_text("  ", 3, 1, builder.word_text(limit_word),
-                      cat("(i64)(", builder.index_word(position_word), " + ", space.offset(3, "c"), ")"));
-    const std::string from = cat(space.offset(0, "c"), " + (ix)index * ", builder.index_word(axis_word));
-    if (lanes > 1) {
-      const VectorText vector = vector_type(builder, storage, size, lanes);
-      out += cat("    *(COMPUTE_GLOBAL ", vector.word, "*)(x2 + ", space.offset(2, "c"), ") = *(COMPUTE_GLOBAL const ",
-                 vector.word, "*)(x0 + ", from, ");\n");
-    } else {
-      out += cat("    x2[", space.offset(2, "c"), "] = x0[", from, "];\n");
-    }
-    out += "  }\n";
+    builder.globals += kReportIndex;
+    builder.body = fill(kGather, {{"group", dialect.group_size},
+                                  {"vectors", builder.index_word(vectors_word)},
+                                  {"coordinates", space.coordinates(builder, "c", "i")},
+                                  {"index_at", space.offset(1, "c")},
+                                  {"limit", builder.word_text(limit_word)},
+                                  {"position", builder.index_word(position_word), " + ", space.offset(3, "c")},
+                                  {"word", lanes > 1 ? vector_type(builder, storage, size, lanes).word : ""},
+                                  {"to", space.offset(2, "c")},
+                                  {"from", space.offset(0, "c")},
+                                  {"axis_stride", builder.index_word(axis_word)}});
   }
   recipe.add(builder, divide_up(vectors, dialect.group_size));
   return recipe;
@@ -171,42 +146,36 @@ bool has_atomic(Combine combine, compute_dtype dtype, const Dialect& dialect) {
 std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder,
                         const std::string& name = "compute_combine") {
   Functions& functions = builder.functions();
-  const std::string storage = type_text(dtype).storage;
-  const std::string head =
-      cat("COMPUTE_FUNCTION void ", name, "(COMPUTE_GLOBAL ", storage, "* p, ", storage, " y) {\n");
+  const char* storage = type_text(dtype).storage;
+  const auto by_device = [&](std::string_view operation, std::string_view pointer) {
+    return fill(kCombineByDevice,
+                {{"name", name}, {"storage", storage}, {"operation", operation}, {"pointer", pointer}});
+  };
   if (is_complex(dtype) && combine == Combine::add) {
     const compute_dtype part = part_of(dtype);
-    const std::string real = type_text(part).storage;
-    const std::string one = atomic_text(combine, part, builder, "compute_combine_part");
-    return cat(one, head, "  compute_combine_part((COMPUTE_GLOBAL ", real,
-               "*)p, y.x);\n  compute_combine_part((COMPUTE_GLOBAL ", real, "*)p + 1, y.y);\n}\n");
+    return atomic_text(combine, part, builder, "compute_combine_part") +
+           fill(kCombineParts, {{"name", name}, {"storage", storage}, {"part", type_text(part).storage}});
   }
   if (dtype == COMPUTE_DTYPE_INT32 && (combine == Combine::add || combine == Combine::min || combine == Combine::max)) {
-    const char* name = combine == Combine::add ? "ADD" : combine == Combine::min ? "MIN" : "MAX";
-    return cat(head, "  COMPUTE_ATOMIC_", name, "_I32((volatile COMPUTE_GLOBAL i32*)p, y);\n}\n");
+    const char* operation = combine == Combine::add ? "ADD" : combine == Combine::min ? "MIN" : "MAX";
+    return by_device(cat("COMPUTE_ATOMIC_", operation, "_I32"), "(volatile COMPUTE_GLOBAL i32*)");
   }
   if (dtype == COMPUTE_DTYPE_FLOAT32 && combine == Combine::add && builder.dialect().language == Language::kCudaC) {
-    return head + "  COMPUTE_ATOMIC_ADD_F32(p, y);\n}\n";
+    return by_device("COMPUTE_ATOMIC_ADD_F32", "");
   }
   const int32_t size = dtype_size(dtype);
-  const char* word = size == 8 ? "u64" : "u32";
-  std::string text = head;
   if (size >= 4) {
-    text += cat("  volatile COMPUTE_GLOBAL ", word, "* w = (volatile COMPUTE_GLOBAL ", word, "*)p;\n  union {\n    ",
-                word, " w;\n    ", storage, " e;\n  } old, made;\n  ", word, " seen = COMPUTE_ATOMIC_LOAD_U", size * 8,
-                "(w);\n  do {\n    old.w = seen;\n    made.e = ", combine_text(combine, dtype, "old.e", "y", functions),
-                ";\n    seen = COMPUTE_ATOMIC_CAS_U", size * 8, "(w, old.w, made.w);\n  } while (seen != old.w);\n}\n");
-    return text;
+    return fill(kCombineWords, {{"name", name},
+                                {"storage", storage},
+                                {"bits", size * 8},
+                                {"combined", combine_text(combine, dtype, "old.e", "y", functions)}});
   }
-  // Small elements are exchanged with the aligned word around them.
-  text += cat("  const u64 address = (u64)p;\n  const u32 shift = (u32)(address & 3) * 8;\n",
-              "  volatile COMPUTE_GLOBAL u32* w = (volatile COMPUTE_GLOBAL u32*)(p - (address & 3) / ", size,
-              ");\n  u32 old, seen = COMPUTE_ATOMIC_LOAD_U32(w);\n  do {\n    old = seen;\n", "    const ", storage,
-              " x = (", storage, ")(old >> shift);\n    const ", storage,
-              " z = ", combine_text(combine, dtype, "x", "y", functions), ";\n    const u32 made = (old & ~(",
-              size == 1 ? "0xffu" : "0xffffu", " << shift)) | ((u32)(u", size * 8, ")z << shift);\n",
-              "    seen = COMPUTE_ATOMIC_CAS_U32(w, old, made);\n  } while (seen != old);\n}\n");
-  return text;
+  return fill(kCombineInWords, {{"name", name},
+                                {"storage", storage},
+                                {"size", size},
+                                {"combined", combine_text(combine, dtype, "x", "y", functions)},
+                                {"mask", size == 1 ? "0xffu" : "0xffffu"},
+                                {"bits", size * 8}});
 }
 
 }  // namespace
@@ -250,38 +219,37 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   for (size_t i = 0; i < 4; ++i) line_words[i] = builder.word(line_strides[i]);
   Space space(nest);
   space.add_words(builder, 1);
+  const char* storage = combine == Combine::set ? bits_storage(size) : type_text(dtype).storage;
+  builder.declare(0, index_size == 4 ? "i32" : "i64", true);
+  builder.declare(1, storage, true);
+  builder.declare(2, storage, false);
   if (with_text) {
-    builder.globals += kFaultText;
-    const char* storage = combine == Combine::set ? bits_storage(size) : type_text(dtype).storage;
-    std::string& out = builder.body;
-    builder.declare(0, index_size == 4 ? "i32" : "i64", true);
-    builder.declare(1, storage, true);
-    builder.declare(2, storage, false);
-    out += cat("  const ix i = (ix)COMPUTE_GROUP_ID(0) * ", dialect.group_size, " + COMPUTE_LOCAL_ID(0);\n");
-    out += cat("  if (i >= ", builder.index_word(points_word), ") return;\n");
-    space.decompose(builder, "  ", "c", "i");
-    std::string along[4];
-    if (by_lines) {
-      out += cat("  for (ix t = 0; t < ", builder.index_word(line_word), "; ++t) {\n");
-      for (int i = 0; i < 4; ++i) along[i] = cat(" + t * ", builder.index_word(line_words[i]));
-    }
-    const std::string indent = by_lines ? "    " : "  ";
-    out += cat(indent, "i64 index = x0[", space.offset(0, "c"), along[0], "];\n");
-    out += check_text(indent, 3, 0, builder.word_text(limit_word),
-                      cat("(i64)(", builder.index_word(position_word), " + ", space.offset(3, "c"), along[3], ")"));
-    const std::string to = cat(space.offset(2, "c"), " + (ix)index * ", builder.index_word(axis_word));
-    const std::string update = cat("x1[", space.offset(1, "c"), along[1], "]");
-    if (combine == Combine::set) {
-      out += cat(indent, "  x2[", to, "] = ", update, ";\n");
-    } else if (by_lines) {
-      out += cat(indent, "  const ", storage, " x = x2[", to, "], y = ", update, ";\n");
-      out += cat(indent, "  x2[", to, "] = ", combine_text(combine, dtype, "x", "y", builder.functions()), ";\n");
-    } else {
-      builder.globals += atomic_text(combine, dtype, builder);
-      out += cat(indent, "  compute_combine(x2 + ", to, ", ", update, ");\n");
-    }
-    out += indent + "}\n";
-    if (by_lines) out += "  }\n";
+    builder.globals += kReportIndex;
+    // An operand's offset at the point.
+    const auto at = [&](int operand) {
+      const std::string along = cat(" + t * ", builder.index_word(line_words[operand]));
+      return space.offset(operand, "c") + (by_lines ? along : "");
+    };
+    const bool in_order = by_lines && combine != Combine::set, atomically = !by_lines && combine != Combine::set;
+    const std::string point = fill(
+        kScatterPoint, {{"index_at", at(0)},
+                        {"limit", builder.word_text(limit_word)},
+                        {"position", builder.index_word(position_word), " + ", at(3)},
+                        {"sets", combine == Combine::set},
+                        {"in_order", in_order},
+                        {"atomically", atomically},
+                        {"to", space.offset(2, "c")},
+                        {"axis_stride", builder.index_word(axis_word)},
+                        {"update", "x1[", at(1), "]"},
+                        {"storage", storage},
+                        {"combined", in_order ? combine_text(combine, dtype, "x", "y", builder.functions()) : ""}});
+    if (atomically) builder.globals += atomic_text(combine, dtype, builder);
+    builder.body = fill(kScatter, {{"group", dialect.group_size},
+                                   {"points", builder.index_word(points_word)},
+                                   {"coordinates", space.coordinates(builder, "c", "i")},
+                                   {"by_lines", by_lines},
+                                   {"line", builder.index_word(line_word)},
+                                   {"point", point}});
   }
   recipe.add(builder, divide_up(nest.points(), dialect.group_size));
   return recipe;
