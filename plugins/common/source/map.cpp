@@ -17,6 +17,8 @@
 namespace compute::common {
 namespace {
 
+#include "plugins/common/source/map.inc"
+
 constexpr int64_t kTileBytes = 32 << 10;  // of local memory
 constexpr int64_t kLeastTiled = 16;       // extents from which on tiles pay
 constexpr int64_t kPassesCaches =
@@ -177,6 +179,10 @@ class MapBuilder {
                offset(shape_.tensors + place), ")");
   }
 
+  struct RunWords {
+    int32_t extent, parts, items, run, has_unit_strides;
+  };
+
   // On a CPU core: a work item goes along part of the innermost loop.
   void build_runs(BuiltRecipe& recipe) {
     constexpr int64_t kShortest = 64, kLongest = 512;
@@ -212,70 +218,54 @@ class MapBuilder {
     const int64_t share = points / (int64_t{4} * builder_.dialect().compute_units * builder_.dialect().group_size);
     const int64_t run = std::clamp(share / kShortest * kShortest, kShortest, kLongest);
     const int64_t parts = divide_up(extent, run), items = parts * outer.points();
-    const int32_t extent_word = builder_.word(extent), parts_word = builder_.word(parts),
-                  items_word = builder_.word(items), run_word = builder_.word(run),
-                  unit_word = builder_.word(has_unit_strides);
+    const RunWords words = {builder_.word(extent), builder_.word(parts), builder_.word(items), builder_.word(run),
+                            builder_.word(has_unit_strides)};
     space.add_words(builder_, 1);
     std::vector<int32_t> stride_words;
     for (size_t i = 0; i < nest.strides.size(); ++i) stride_words.push_back(builder_.word(stride(i)));
-    if (builder_.with_text()) {
-      std::string& out = builder_.body;
-      const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
-      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size,
-                 " + COMPUTE_LOCAL_ID(0);\n");
-      out +=
-          cat("  if (item >= ", word(items_word), ") return;\n  const ix row = item / ", word(parts_word),
-              ", first = (item - row * ", word(parts_word), ") * ", word(run_word), ";\n  const ix last = first + ",
-              word(run_word), " < ", word(extent_word), " ? first + ", word(run_word), " : ", word(extent_word), ";\n");
-      space.decompose(builder_, "  ", "c", "row");
-      for (size_t i = 0; i < nest.strides.size(); ++i) {
-        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), ";\n");
-        if (stride(i) != 0) out += cat("  const ix d", i, " = ", word(stride_words[i]), ";\n");
-      }
-      // One kernel for both: a loop along memory, which becomes vector code, and one for any strides.
-      for (const bool is_unit : {true, false}) {
-        out += is_unit ? cat("  if (", word(unit_word), ") {\n") : std::string("  } else {\n");
-        out += "    ix i = first;\n";
-        if (is_unit && is_streaming) print_streaming();
-        out += "    for (; i < last; ++i) {\n";
-        const auto offset = [&](int32_t operand) {
-          if (stride(static_cast<size_t>(operand)) == 0) return cat("b", operand);
-          return is_unit ? cat("(b", operand, " + i)") : cat("(b", operand, " + i * d", operand, ")");
-        };
-        print_point(
-            "      ", offset, [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); },
-            [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
-        out += "    }\n";
-      }
-      out += "  }\n";
-    }
+    if (builder_.with_text()) builder_.body = runs_text(space, words, stride_words, is_streaming);
     recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
   }
 
-  // Blocks of kBlock elements that begin where cache lines do, written a line at a time.
-  void print_streaming() {
-    constexpr int kBlock = 64;
-    std::string& out = builder_.body;
-    out += "#if defined(__has_builtin) && __has_builtin(__builtin_nontemporal_store)\n    if ((0";
-    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) out += cat(" | (u64)(x", k, " + b", k, " + first)");
-    out += cat(") % 64 == 0) {\n      for (; i + ", kBlock, " <= last; i += ", kBlock, ") {\n");
-    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
-      out += cat("        ", type_text(dtype_of(k)).storage, " r", k, "[", kBlock, "] __attribute__((aligned(64)));\n");
+  std::string runs_text(const Space& space, const RunWords& words, const std::vector<int32_t>& stride_words,
+                        bool is_streaming) {
+    const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
+    std::string bases;
+    for (int32_t i = 0; i < static_cast<int32_t>(stride_words.size()); ++i) {
+      bases += cat("const ix b", i, " = ", space.offset(i, "c"), ";\n");
+      if (moves(i)) bases += cat("const ix d", i, " = ", word(stride_words[static_cast<size_t>(i)]), ";\n");
     }
-    out += cat("        for (int v = 0; v < ", kBlock, "; ++v) {\n");
-    const auto offset = [&](int32_t operand) {
-      return moves(operand) ? cat("(b", operand, " + i + v)") : cat("b", operand);
-    };
-    print_point(
-        "          ", offset, [&](int32_t k) { return cat("x", k, "[", offset(k), "]"); },
-        [&](int32_t k, const std::string& element) { return cat("r", k, "[v] = ", element, ";\n"); });
-    out += "        }\n";
-    for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
-      out += cat("        for (int v = 0; v < ", shape_.sizes[static_cast<size_t>(k)],
-                 "; ++v) __builtin_nontemporal_store(((const uint16*)r", k, ")[v], (COMPUTE_GLOBAL uint16*)(x", k,
-                 " + b", k, " + i) + v);\n");
+    std::vector<Value> values = {{"group", builder_.dialect().group_size},
+                                 {"items", word(words.items)},
+                                 {"parts", word(words.parts)},
+                                 {"run", word(words.run)},
+                                 {"extent", word(words.extent)},
+                                 {"coordinates", space.coordinates(builder_, "c", "row")},
+                                 {"bases", bases},
+                                 {"has_unit_strides", word(words.has_unit_strides)},
+                                 {"streams", is_streaming}};
+    if (is_streaming) {
+      std::string addresses = "0", blocks, stores;
+      for (int32_t k = shape_.inputs; k < shape_.tensors; ++k) {
+        addresses += cat(" | (u64)(x", k, " + b", k, " + first)");
+        blocks += cat(type_text(dtype_of(k)).storage, " r", k, "[64] __attribute__((aligned(64)));\n");
+        stores += fill(kMapBlockStore, {{"lines", shape_.sizes[static_cast<size_t>(k)]}, {"k", k}});
+      }
+      values.insert(values.end(), {{"first_addresses", addresses},
+                                   {"blocks", blocks},
+                                   {"block_point", run_point([](int32_t) { return std::string("i + v"); }, true)},
+                                   {"block_stores", stores}});
     }
-    out += "      }\n    }\n#endif\n";
+    values.emplace_back("unit_point", run_point([](int32_t) { return std::string("i"); }));
+    values.emplace_back("strided_point", run_point([](int32_t k) { return cat("i * d", k); }));
+    return fill(kMapRuns, values);
+  }
+
+  // A point of a run; a moving operand is `step` after its base.
+  std::string run_point(const std::function<std::string(int32_t)>& step, bool to_block = false) {
+    const auto offset = [&](int32_t k) { return moves(k) ? cat("(b", k, " + ", step(k), ")") : cat("b", k); };
+    const auto element = [&](int32_t k) { return cat("x", k, "[", offset(k), "]"); };
+    return point(offset, element, [&](int32_t k) { return to_block ? cat("r", k, "[v]") : element(k); });
   }
 
   void build_loop(BuiltRecipe& recipe) {
@@ -294,103 +284,71 @@ class MapBuilder {
     const int64_t vectors = divide_up(points, lanes);
     const int32_t vectors_word = builder_.word(vectors), points_word = builder_.word(points);
     space.add_words(builder_, lanes);
-    if (builder_.with_text()) print_steps(space, vectors_word, points_word, steps);
+    if (builder_.with_text()) builder_.body = loop_text(space, vectors_word, points_word, steps);
     recipe.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps));
   }
 
-  // One point: loads, the expression, stores.
-  void print_point(std::string_view indent, const std::function<std::string(int32_t)>& offset,
-                   const std::function<std::string(int32_t)>& load,
-                   const std::function<std::string(int32_t, const std::string&)>& store) {
+  // One point: loads, the expression, and what is assigned to the elements that `stored` names.
+  std::string point(const std::function<std::string(int32_t)>& offset,
+                    const std::function<std::string(int32_t)>& loaded,
+                    const std::function<std::string(int32_t)>& stored) {
     Leaves leaves;
-    leaves.input = [&](int32_t i) { return value_of(i, load(i)); };
+    leaves.input = [&](int32_t i) { return value_of(i, loaded(i)); };
     leaves.index = [&](int32_t axis) { return index_text(axis, offset); };
     leaves.scalar = [&](int32_t i) { return scalars_[static_cast<size_t>(i)]; };
-    const auto values = print_expression(expression_, leaves, indent, "v", builder_.functions(), builder_.body);
+    std::string out;
+    const auto values = print_expression(expression_, leaves, "v", builder_.functions(), out);
     for (int32_t k = 0; k < op_.output_count(); ++k) {
-      builder_.body +=
-          cat(indent,
-              store(shape_.inputs + k, element_of_value(dtype_of(shape_.inputs + k), values[static_cast<size_t>(k)])));
+      const int32_t i = shape_.inputs + k;
+      out += cat(stored(i), " = ", element_of_value(dtype_of(i), values[static_cast<size_t>(k)]), ";\n");
     }
+    return out;
   }
 
-  void print_steps(const Space& space, int32_t vectors_word, int32_t points_word, int steps) {
-    std::string& out = builder_.body;
+  std::string loop_text(const Space& space, int32_t vectors_word, int32_t points_word, int steps) {
     const int lanes = shape_.lanes, group = builder_.dialect().group_size;
-    std::vector<VectorText> vectors(static_cast<size_t>(shape_.tensors));
+    const bool ends_inside = lanes > 1 && shape_.nest.rank == 1;
     const auto is_vector = [&](int32_t i) { return lanes > 1 && moves(i); };
-    const auto register_of = [&](int32_t i, const std::string& step) { return cat("r", i, "[", step, "]"); };
-    const bool may_end_inside = lanes > 1 && shape_.nest.rank == 1;
-    out += cat("  const ix n = ", builder_.index_word(vectors_word), ", points = ", builder_.index_word(points_word),
-               ";\n");
-    out += cat("  const ix first = (ix)COMPUTE_GROUP_ID(0) * ", group * steps, " + COMPUTE_LOCAL_ID(0);\n");
+    const auto offset = [&](int32_t i) { return space.offset(i, "c"); };
+    std::string registers, loads, stores;
     for (int32_t i = 0; i < shape_.tensors; ++i) {
       const char* storage = type_text(dtype_of(i)).storage;
-      if (is_vector(i)) {
-        vectors[static_cast<size_t>(i)] = vector_type(builder_, storage, shape_.sizes[static_cast<size_t>(i)], lanes);
-        out += cat("  ", vectors[static_cast<size_t>(i)].type, " r", i, "[", steps, "];\n");
-      } else {
-        out += cat("  ", storage, " r", i, "[", steps, "];\n");
-      }
-    }
-    const auto open_step = [&] {
-      out += cat("#pragma unroll\n  for (int s = 0; s < ", steps, "; ++s) {\n    const ix i = first + s * ", group,
-                 ";\n", "    if (i < n) {\n");
-      space.decompose(builder_, "      ", "c", "i");
-      if (may_end_inside) out += cat("      const ix left = points - i * ", lanes, ";\n");
-    };
-    const auto offset = [&](int32_t operand) { return space.offset(operand, "c"); };
-    // Loads of all steps come before the first store, which the compiler could not know to be elsewhere.
-    open_step();
-    for (int32_t i = 0; i < shape_.inputs; ++i) {
+      const bool is_input = i < shape_.inputs;
+      std::string& accesses = is_input ? loads : stores;
       if (!is_vector(i)) {
-        out += cat("      ", register_of(i, "s"), " = x", i, "[", offset(i), "];\n");
+        registers += cat(storage, " r", i, "[", steps, "];\n");
+        accesses += is_input ? cat("r", i, "[s] = x", i, "[", offset(i), "];\n")
+                             : cat("x", i, "[", offset(i), "] = r", i, "[s];\n");
         continue;
       }
-      const VectorText& vector = vectors[static_cast<size_t>(i)];
-      out += cat("      const ix o", i, " = ", offset(i), ";\n");
-      const char* indent = may_end_inside ? "        " : "      ";
-      if (may_end_inside) out += cat("      if (left >= ", lanes, ") {\n");
+      const VectorText vector = vector_type(builder_, storage, shape_.sizes[static_cast<size_t>(i)], lanes);
+      registers += cat(vector.type, " r", i, "[", steps, "];\n");
+      std::string words;
       for (int w = 0; w < vector.words; ++w) {
-        out += cat(indent, register_of(i, "s"), ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + o",
-                   i, "))[", w, "];\n");
+        const std::string in_register = cat("r", i, "[s].v[", w, "]");
+        const std::string in_memory =
+            cat("((COMPUTE_GLOBAL ", is_input ? "const " : "", vector.word, "*)(x", i, " + o", i, "))[", w, "]");
+        words += is_input ? cat(in_register, " = ", in_memory, ";\n") : cat(in_memory, " = ", in_register, ";\n");
       }
-      if (may_end_inside) {
-        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) ", register_of(i, "s"),
-                   ".e[v] = v < left ? x", i, "[o", i, " + v] : x", i, "[o", i, "];\n      }\n");
-      }
+      accesses +=
+          fill(is_input ? kMapLoad : kMapStore,
+               {{"k", i}, {"offset", offset(i)}, {"ends_inside", ends_inside}, {"lanes", lanes}, {"words", words}});
     }
-    out += "    }\n  }\n";
-    open_step();
-    const auto lane_offset = [&](int32_t operand) {
-      return lanes > 1 && moves(operand) ? cat("(", offset(operand), " + v)") : offset(operand);
-    };
-    if (lanes > 1) out += cat("#pragma unroll\n      for (int v = 0; v < ", lanes, "; ++v) {\n");
-    print_point(
-        "        ", lane_offset, [&](int32_t i) { return register_of(i, "s") + (is_vector(i) ? ".e[v]" : ""); },
-        [&](int32_t i, const std::string& element) {
-          return cat(register_of(i, "s"), is_vector(i) ? ".e[v]" : "", " = ", element, ";\n");
-        });
-    if (lanes > 1) out += "      }\n";
-    for (int32_t i = shape_.inputs; i < shape_.tensors; ++i) {
-      if (!is_vector(i)) {
-        out += cat("      x", i, "[", offset(i), "] = ", register_of(i, "s"), ";\n");
-        continue;
-      }
-      const VectorText& vector = vectors[static_cast<size_t>(i)];
-      out += cat("      const ix o", i, " = ", offset(i), ";\n");
-      const char* indent = may_end_inside ? "        " : "      ";
-      if (may_end_inside) out += cat("      if (left >= ", lanes, ") {\n");
-      for (int w = 0; w < vector.words; ++w) {
-        out += cat(indent, "((COMPUTE_GLOBAL ", vector.word, "*)(x", i, " + o", i, "))[", w,
-                   "] = ", register_of(i, "s"), ".v[", w, "];\n");
-      }
-      if (may_end_inside) {
-        out += cat("      } else {\n        for (int v = 0; v < ", lanes, "; ++v) {\n          if (v < left) x", i,
-                   "[o", i, " + v] = ", register_of(i, "s"), ".e[v];\n        }\n      }\n");
-      }
-    }
-    out += "    }\n  }\n";
+    const auto lane_offset = [&](int32_t i) { return is_vector(i) ? cat("(", offset(i), " + v)") : offset(i); };
+    const auto in_register = [&](int32_t i) { return cat("r", i, "[s]", is_vector(i) ? ".e[v]" : ""); };
+    return fill(kMapLoop, {{"vectors", builder_.index_word(vectors_word)},
+                           {"points", builder_.index_word(points_word)},
+                           {"group_vectors", group * steps},
+                           {"registers", registers},
+                           {"steps", steps},
+                           {"group", group},
+                           {"coordinates", space.coordinates(builder_, "c", "i")},
+                           {"ends_inside", ends_inside},
+                           {"lanes", lanes},
+                           {"loads", loads},
+                           {"has_lanes", lanes > 1},
+                           {"point", point(lane_offset, in_register, in_register)},
+                           {"stores", stores}});
   }
 
   // The loops but for the innermost and one other.
@@ -427,10 +385,15 @@ class MapBuilder {
     return words;
   }
 
-  // On a CPU core, for inputs that move fastest along `loop`: a work item takes a few blocks of a side that is a cache
-  // line of float32. Each line of an input is read, and each of the output written, at once.
+  static constexpr int kSide = 16, kBlocks = 4;  // blocks of a work item
+
+  struct BlockWords {
+    int32_t rows, columns, across, along, items;
+    TileStrideWords strides;
+  };
+
+  // On a CPU core, for inputs that move fastest along `loop`: a block's side is a cache line of float32.
   void build_blocks(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled) {
-    constexpr int kSide = 16, kBlocks = 4;
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
     sign_tiles(kSide, loop, tiled);
@@ -441,118 +404,116 @@ class MapBuilder {
     const int64_t across = divide_up(nest.extents[loop], kSide),
                   along = divide_up(nest.extents[inner], kSide * kBlocks);
     const int64_t items = outer.points() * across * along;
-    const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]),
-                  across_word = builder_.word(across), along_word = builder_.word(along),
-                  items_word = builder_.word(items);
+    BlockWords words = {builder_.word(nest.extents[loop]),
+                        builder_.word(nest.extents[inner]),
+                        builder_.word(across),
+                        builder_.word(along),
+                        builder_.word(items),
+                        {}};
     space.add_words(builder_, 1);
-    const TileStrideWords stride_words = tile_stride_words(loop);
-    if (builder_.with_text()) {
-      std::string& out = builder_.body;
-      const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
-      out += cat("  const ix item = (ix)COMPUTE_GROUP_ID(0) * ", builder_.dialect().group_size,
-                 " + COMPUTE_LOCAL_ID(0);\n");
-      out += cat("  if (item >= ", word(items_word), ") return;\n  const ix over = item / ", word(along_word),
-                 ", place = over / ", word(across_word), ";\n");
-      out += cat("  const ix row0 = (over - place * ", word(across_word), ") * ", kSide, ", first = (item - over * ",
-                 word(along_word), ") * ", kSide * kBlocks, ";\n");
-      out += cat("  const ix last = first + ", kSide * kBlocks, " < ", word(columns_word), " ? first + ",
-                 kSide * kBlocks, " : ", word(columns_word), ";\n");
-      out += cat("  const ix rows = row0 + ", kSide, " < ", word(rows_word), " ? ", kSide, " : ", word(rows_word),
-                 " - row0;\n");
-      space.decompose(builder_, "  ", "c", "place");
-      for (size_t i = 0; i < nest.strides.size(); ++i) {
-        out += cat("  const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ",
-                   word(stride_words.rows[i]), ", d", i, " = ", word(stride_words.rows[i]), ";\n");
-      }
-      const auto offset = [&](int32_t operand) {
-        const auto at = static_cast<size_t>(operand);
-        return cat("(b", operand, " + r * d", operand, " + (column0 + c)",
-                   nest.strides[at][inner] == 1 ? "" : " * " + word(stride_words.columns[at]), ")");
-      };
-      out += cat("  for (ix column0 = first; column0 < last; column0 += ", kSide,
-                 ") {\n    const ix columns = last - column0 < ", kSide, " ? last - column0 : ", kSide, ";\n");
-      for (const int32_t i : tiled) {
-        out += cat("    ", type_text(dtype_of(i)).storage, " t", i, "[", kSide, "][", kSide, "];\n");
-        out += cat("    for (ix c = 0; c < columns; ++c) {\n      for (ix r = 0; r < rows; ++r) t", i, "[r][c] = x", i,
-                   "[", offset(i), "];\n    }\n");
-      }
-      out += "    for (ix r = 0; r < rows; ++r) {\n      for (ix c = 0; c < columns; ++c) {\n";
-      print_point(
-          "        ", offset,
-          [&](int32_t i) {
-            const bool through_block = std::find(tiled.begin(), tiled.end(), i) != tiled.end();
-            return through_block ? cat("t", i, "[r][c]") : cat("x", i, "[", offset(i), "]");
-          },
-          [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
-      out += "      }\n    }\n  }\n";
-    }
+    words.strides = tile_stride_words(loop);
+    if (builder_.with_text()) builder_.body = blocks_text(space, words, tiled);
     recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
   }
 
-  // A group computes a tile of side × side: rows are the positions along `loop`, columns those along the innermost
-  // loop.
+  std::string blocks_text(const Space& space, const BlockWords& words, const std::vector<int32_t>& tiled) {
+    const LoopNest& nest = shape_.nest;
+    const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
+    std::string bases, loads;
+    for (size_t i = 0; i < nest.strides.size(); ++i) {
+      const std::string stride = word(words.strides.rows[i]);
+      bases += cat("const ix b", i, " = ", space.offset(static_cast<int>(i), "c"), " + row0 * ", stride, ", d", i,
+                   " = ", stride, ";\n");
+    }
+    const auto offset = [&](int32_t operand) {
+      const auto at = static_cast<size_t>(operand);
+      const bool has_unit_stride = nest.strides[at][nest.rank - 1] == 1;
+      return cat("(b", operand, " + r * d", operand, " + (column0 + c)",
+                 has_unit_stride ? "" : " * " + word(words.strides.columns[at]), ")");
+    };
+    const auto element = [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); };
+    for (const int32_t i : tiled) {
+      loads += fill(kMapBlockLoad,
+                    {{"storage", type_text(dtype_of(i)).storage}, {"k", i}, {"side", kSide}, {"element", element(i)}});
+    }
+    const auto loaded = [&](int32_t i) {
+      const bool through_block = std::find(tiled.begin(), tiled.end(), i) != tiled.end();
+      return through_block ? cat("t", i, "[r][c]") : element(i);
+    };
+    return fill(kMapBlocks, {{"group", builder_.dialect().group_size},
+                             {"items", word(words.items)},
+                             {"along", word(words.along)},
+                             {"across", word(words.across)},
+                             {"side", kSide},
+                             {"run", kSide * kBlocks},
+                             {"columns", word(words.columns)},
+                             {"rows", word(words.rows)},
+                             {"coordinates", space.coordinates(builder_, "c", "place")},
+                             {"bases", bases},
+                             {"block_loads", loads},
+                             {"point", point(offset, loaded, element)}});
+  }
+
+  struct TileWords {
+    int32_t rows, columns, tile_rows, tile_columns;
+    TileStrideWords strides;
+  };
+
   void build_tiles(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled, int32_t side) {
     const LoopNest& nest = shape_.nest;
-    const int inner = nest.rank - 1, group = builder_.dialect().group_size, columns_at_once = group / side;
+    const int inner = nest.rank - 1;
     sign_tiles(-side, loop, tiled);
     declare_operands(shape_.nest.rank);
     const LoopNest outer = other_loops(loop);
     Space space(outer);
     const int64_t tile_rows = divide_up(nest.extents[loop], side), tile_columns = divide_up(nest.extents[inner], side);
-    const int32_t rows_word = builder_.word(nest.extents[loop]), columns_word = builder_.word(nest.extents[inner]);
-    const int32_t tile_rows_word = builder_.word(tile_rows), tile_columns_word = builder_.word(tile_columns);
+    TileWords words = {builder_.word(nest.extents[loop]),
+                       builder_.word(nest.extents[inner]),
+                       builder_.word(tile_rows),
+                       builder_.word(tile_columns),
+                       {}};
     space.add_words(builder_, 1);
-    const TileStrideWords stride_words = tile_stride_words(loop);
-    if (builder_.with_text()) {
-      std::string& out = builder_.body;
-      out += cat("  const ix rows = ", builder_.index_word(rows_word),
-                 ", columns = ", builder_.index_word(columns_word), ";\n");
-      out += cat("  const ix tile_rows = ", builder_.index_word(tile_rows_word),
-                 ", tile_columns = ", builder_.index_word(tile_columns_word), ";\n");
-      out += "  const ix tile = (ix)COMPUTE_GROUP_ID(0), over = tile / tile_columns, place = over / tile_rows;\n";
-      out += cat("  const ix row0 = (over - place * tile_rows) * ", side, ", column0 = (tile - over * tile_columns) * ",
-                 side, ";\n");
-      out += cat("  const int lane = COMPUTE_LOCAL_ID(0) % ", side, ", line = COMPUTE_LOCAL_ID(0) / ", side, ";\n");
-      space.decompose(builder_, "  ", "c", "place");
-      for (const int32_t i : tiled) {
-        out += cat("  COMPUTE_LOCAL ", type_text(dtype_of(i)).storage, " t", i, "[", side, "][", side + 1, "];\n");
-      }
-      const auto at = [&](int32_t operand, const char* row, const char* column) {
-        return cat("(", space.offset(operand, "c"), " + ", row, " * ",
-                   builder_.index_word(stride_words.rows[static_cast<size_t>(operand)]), " + ", column, " * ",
-                   builder_.index_word(stride_words.columns[static_cast<size_t>(operand)]), ")");
-      };
-      out += cat(
-          "#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
-          "    const ix row = row0 + lane, column = column0 + k + line;\n    if (row < rows && column < columns) {\n");
-      for (const int32_t i : tiled)
-        out += cat("      t", i, "[k + line][lane] = x", i, "[", at(i, "row", "column"), "];\n");
-      out += "    }\n  }\n";
-      const auto is_tiled = [&](int32_t i) { return std::find(tiled.begin(), tiled.end(), i) != tiled.end(); };
-      const auto offset = [&](int32_t operand) { return at(operand, "row", "column"); };
-      const std::string rows_of_outputs = cat(
-          "#pragma unroll\n  for (int k = 0; k < ", side, "; k += ", columns_at_once, ") {\n",
-          "    const ix row = row0 + k + line, column = column0 + lane;\n    if (row < rows && column < columns) {\n");
-      // One other input is loaded meanwhile, ahead of the stores, which the compiler could not know to be elsewhere.
-      const bool loads_ahead = shape_.inputs == static_cast<int32_t>(tiled.size()) + 1;
-      if (loads_ahead) {
-        int32_t other = 0;
-        while (is_tiled(other)) ++other;
-        out +=
-            cat("  ", type_text(dtype_of(other)).storage, " ahead[", side / columns_at_once, "];\n", rows_of_outputs);
-        out += cat("      ahead[k / ", columns_at_once, "] = x", other, "[", offset(other), "];\n    }\n  }\n");
-      }
-      out += "  COMPUTE_BARRIER();\n" + rows_of_outputs;
-      print_point(
-          "      ", offset,
-          [&](int32_t i) {
-            if (is_tiled(i)) return cat("t", i, "[lane][k + line]");
-            return loads_ahead ? cat("ahead[k / ", columns_at_once, "]") : cat("x", i, "[", offset(i), "]");
-          },
-          [&](int32_t i, const std::string& element) { return cat("x", i, "[", offset(i), "] = ", element, ";\n"); });
-      out += "    }\n  }\n";
-    }
+    words.strides = tile_stride_words(loop);
+    if (builder_.with_text()) builder_.body = tiles_text(space, words, tiled, side);
     recipe.add(builder_, outer.points() * tile_rows * tile_columns);
+  }
+
+  std::string tiles_text(const Space& space, const TileWords& words, const std::vector<int32_t>& tiled, int32_t side) {
+    const int32_t lines = builder_.dialect().group_size / side;
+    const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
+    const auto is_tiled = [&](int32_t i) { return std::find(tiled.begin(), tiled.end(), i) != tiled.end(); };
+    const auto offset = [&](int32_t operand) {
+      const auto at = static_cast<size_t>(operand);
+      return cat("(", space.offset(operand, "c"), " + row * ", word(words.strides.rows[at]), " + column * ",
+                 word(words.strides.columns[at]), ")");
+    };
+    const auto element = [&](int32_t i) { return cat("x", i, "[", offset(i), "]"); };
+    std::string tiles, loads;
+    for (const int32_t i : tiled) {
+      tiles += cat("COMPUTE_LOCAL ", type_text(dtype_of(i)).storage, " t", i, "[", side, "][", side + 1, "];\n");
+      loads += cat("t", i, "[k + line][lane] = ", element(i), ";\n");
+    }
+    const bool loads_ahead = shape_.inputs == static_cast<int32_t>(tiled.size()) + 1;
+    int32_t other = 0;
+    while (loads_ahead && is_tiled(other)) ++other;
+    const auto loaded = [&](int32_t i) {
+      if (is_tiled(i)) return cat("t", i, "[lane][k + line]");
+      return loads_ahead ? cat("ahead[k / ", lines, "]") : element(i);
+    };
+    return fill(kMapTiles, {{"rows", word(words.rows)},
+                            {"columns", word(words.columns)},
+                            {"tile_rows", word(words.tile_rows)},
+                            {"tile_columns", word(words.tile_columns)},
+                            {"side", side},
+                            {"coordinates", space.coordinates(builder_, "c", "place")},
+                            {"tiles", tiles},
+                            {"lines", lines},
+                            {"tile_loads", loads},
+                            {"loads_ahead", loads_ahead},
+                            {"ahead_type", type_text(dtype_of(other)).storage},
+                            {"side_lines", side / lines},
+                            {"ahead_element", element(other)},
+                            {"point", point(offset, loaded, element)}});
   }
 
   const Op& op_;
