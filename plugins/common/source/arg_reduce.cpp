@@ -13,13 +13,7 @@ namespace {
 
 std::string read(int32_t word) { return KernelBuilder::index_word(word); }
 
-// The place of a work item in its group's table.
-void print_place(std::string& out, bool along_first, int32_t along_word, int32_t across_word) {
-  out += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(along_word), ", across = (int)",
-             read(across_word), ";\n");
-  out += along_first ? "  const int item = id & (along - 1), line = id / along;\n"
-                     : "  const int line = id & (across - 1), item = id / across;\n";
-}
+#include "plugins/common/source/arg_reduce.inc"
 
 // What is sought.
 struct ArgReduction {
@@ -33,39 +27,23 @@ struct ArgReduction {
     return convert_text(value_of_element(dtype, element), dtype, value_dtype, functions);
   }
 
-  void print_functions(KernelBuilder& builder) const {
-    const char* type = type_text(value_dtype).value;
-    const char* worse = finds_max ? "<=" : ">=";
-    // A NaN is no worse than anything.
-    const std::string better = is_float(value_dtype) ? cat("!(x ", worse, " y) && y == y") : cat("!(x ", worse, " y)");
-    builder.globals += cat("COMPUTE_FUNCTION bool is_better(", type, " x, ", type, " y) { return ", better, "; }\n");
-    builder.globals += cat("COMPUTE_FUNCTION bool goes_before(", type, " x, ix px, ", type,
-                           " y, ix py) {\n  return is_better(x, y) || (!is_better(y, x) && px < py);\n}\n");
+  std::string order_text() const {
+    return fill(kArgReduceOrder, {{"has_nan", is_float(value_dtype)},
+                                  {"type", type_text(value_dtype).value},
+                                  {"worse", finds_max ? "<=" : ">="}});
   }
 
-  // The items of an output choose; `store` prints what the first of them does with place `name`.
-  template <class Store>
-  void print_choice(KernelBuilder& builder, bool along_first, int held, const Store& store) const {
-    std::string& out = builder.body;
-    const int group = builder.dialect().group_size;
-    const std::string element = cat("v * ", group, " + id"), partner = along_first ? "reach" : "reach * across";
-    out += cat("  COMPUTE_LOCAL ", type_text(value_dtype).storage, " values[", group * held,
-               "];\n  COMPUTE_LOCAL ix places[", group * held, "];\n");
-    out += cat("  for (int v = 0; v < ", held, "; ++v) {\n    values[", element,
-               "] = ", element_of_value(value_dtype, "best[v]"), ";\n    places[", element,
-               "] = place[v];\n  }\n  COMPUTE_BARRIER();\n");
-    out += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
-    out += cat("      for (int v = 0; v < ", held, "; ++v) {\n        const int at = ", element, ", from = at + ",
-               partner, ";\n");
-    out += cat(
-        "        if (goes_before(", value_of_element(value_dtype, "values[from]"), ", places[from], ",
-        value_of_element(value_dtype, "values[at]"),
-        ", places[at])) {\n          values[at] = values[from];\n          places[at] = places[from];\n        }\n");
-    out += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
-    out += cat("  if (item == 0 && column < columns) {\n    for (int v = 0; v < ", held,
-               "; ++v) {\n      const ix found = places[", element, "];\n");
-    store();
-    out += "    }\n  }\n";
+  // The items of an output choose; `store` is what the first of them does with the place `found`.
+  std::string choice_text(int group, bool along_first, int held, std::string_view store) const {
+    return fill(kArgReduceChoice, {{"storage", type_text(value_dtype).storage},
+                                   {"group_held", group * held},
+                                   {"held", held},
+                                   {"group", group},
+                                   {"best", element_of_value(value_dtype, "best[v]")},
+                                   {"partner", along_first ? "reach" : "reach * across"},
+                                   {"value_from", value_of_element(value_dtype, "values[from]")},
+                                   {"value_at", value_of_element(value_dtype, "values[at]")},
+                                   {"store", store}});
   }
 
   const bool finds_max;
@@ -76,136 +54,56 @@ struct ArgReduceWords {
   int32_t columns, groups, vectors, chunk, along, across, terms, outputs, stride, inner_output;
 };
 
-// The statements of the kernel that goes over the input.
-class ArgReduceText {
- public:
-  ArgReduceText(const ArgReduction& reduction, const ReduceShape& shape, const Space& space,
-                const ArgReduceWords& words, KernelBuilder& builder)
-      : reduction_(reduction),
-        shape_(shape),
-        space_(space),
-        words_(words),
-        builder_(builder),
-        out_(builder.body),
-        lanes_(shape.lanes),
-        is_host_(builder.dialect().is_host),
-        type_(type_text(reduction.value_dtype).value),
-        unroll_(is_host_ ? "" : "#pragma unroll\n"),
-        along_(is_host_ ? "1" : "along") {
-    const char* storage = type_text(reduction.dtype).storage;
-    vector_ =
-        lanes_ > 1 ? vector_type(builder, storage, dtype_size(reduction.dtype), lanes_) : VectorText{storage, "", 0};
-  }
-
-  void print() {
-    reduction_.print_functions(builder_);
-    print_place(out_, shape_.along_first, words_.along, words_.across);
-    print_part();
-    print_first();
-    out_ += item_range_text(is_host_);
-    print_steps();
-    if (shape_.along_first && lanes_ > 1) print_tail();
-    out_ += "  }\n";
-    const int held = shape_.along_first ? 1 : lanes_;
-    reduction_.print_choice(builder_, shape_.along_first, held, [&] { print_store(held); });
-  }
-
- private:
-  std::string value_of(const std::string& element) { return reduction_.value_of(element, builder_.functions()); }
-
-  // The outputs of a work item, and the part of the input that its group goes over.
-  void print_part() {
-    out_ += cat("  const ix columns = ", read(words_.columns), ", column_groups = ", read(words_.groups),
-                ", chunk = ", read(words_.chunk), ", stride = ", read(words_.stride), ";\n");
-    out_ += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
-    out_ += "  const ix column = (where - split * column_groups) * across + line;\n";
-    out_ += cat("  const ix end = (split + 1) * chunk < ", read(words_.vectors),
-                " ? (split + 1) * chunk : ", read(words_.vectors), ";\n");
-  }
-
-  void print_first() {
-    out_ += cat("  ", type_, " best[", lanes_, "];\n  ix place[", lanes_, "];\n");
-    out_ += cat("  for (int v = 0; v < ", lanes_, "; ++v) {\n    best[v] = 0;\n    place[v] = 0;\n  }\n");
-    out_ += "  if (column < columns) {\n";
-    space_.decompose(builder_, "    ", "k", "column");
-    out_ += cat("    const ix base = ", space_.offset(0, "k"), ";\n");
-    out_ += cat("    for (int v = 0; v < ", lanes_,
-                "; ++v) best[v] = ", value_of(lanes_ > 1 ? "x0[base + v]" : "x0[base]"), ";\n");
-  }
-
-  void load(const std::string& indent, const std::string& into, const std::string& i) {
+std::string arg_reduce_text(const ArgReduction& reduction, const ReduceShape& shape, const Space& space,
+                            const ArgReduceWords& words, KernelBuilder& builder) {
+  const int lanes = shape.lanes, held = shape.along_first ? 1 : lanes, group = builder.dialect().group_size;
+  const bool is_host = builder.dialect().is_host, has_lanes = lanes > 1;
+  const int steps = is_host && !has_lanes ? kReduceHostSteps : kReduceSteps;
+  const char* storage = type_text(reduction.dtype).storage;
+  const VectorText vector =
+      has_lanes ? vector_type(builder, storage, dtype_size(reduction.dtype), lanes) : VectorText{storage, "", 0};
+  const auto value_of = [&](const std::string& element) { return reduction.value_of(element, builder.functions()); };
+  const auto load = [&](const char* row, const char* i) {
     const std::string at =
-        cat("base + ", i, shape_.along_first && lanes_ > 1 ? cat(" * ", lanes_) : std::string(" * stride"));
-    if (lanes_ == 1) out_ += cat(indent, into, " = x0[", at, "];\n");
-    for (int w = 0; w < vector_.words; ++w)
-      out_ +=
-          cat(indent, into, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector_.word, "*)(x0 + ", at, "))[", w, "];\n");
-  }
-
-  void take(const std::string& indent, const std::string& from, const std::string& i) {
-    out_ += cat(unroll_, indent, "for (int v = 0; v < ", lanes_, "; ++v) {\n");
-    out_ += cat(indent, "  const ", type_, " x = ", value_of(lanes_ > 1 ? from + ".e[v]" : from), ";\n");
-    out_ += cat(indent, "  const bool better = is_better(x, best[v]);\n");
-    out_ += cat(indent, "  best[v] = better ? x : best[v];\n", indent, "  place[v] = better ? ", i, " : place[v];\n",
-                indent, "}\n");
-  }
-
-  // Several vectors at a time, all loaded before the first is used; then one at a time.
-  void print_steps() {
-    const int steps = is_host_ && lanes_ == 1 ? kReduceHostSteps : kReduceSteps;
-    out_ += cat("    for (; r + ", steps - 1, " * ", along_, " < last; r += ", steps, " * ", along_, ") {\n      ",
-                vector_.type, " row[", steps, "];\n");
-    out_ += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", along_,
-                ";\n");
-    load("        ", "row[s]", "i");
-    out_ += cat("      }\n#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ",
-                along_, ";\n");
-    take("        ", "row[s]", "i");
-    out_ += cat("      }\n    }\n    for (; r < last; r += ", along_, ") {\n      ", vector_.type, " row;\n");
-    load("      ", "row", "r");
-    take("      ", "row", "r");
-    out_ += "    }\n";
-  }
-
-  void merge(const std::string& indent, const std::string& value, const std::string& position) {
-    out_ += cat(indent, "if (goes_before(", value, ", ", position, ", best[0], place[0])) {\n", indent,
-                "  best[0] = ", value, ";\n", indent, "  place[0] = ", position, ";\n", indent, "}\n");
-  }
-
-  // From vectors to elements; then what is left after the last whole vector, and the lanes among themselves.
-  void print_tail() {
-    out_ += cat("    for (int v = 0; v < ", lanes_, "; ++v) place[v] = place[v] * ", lanes_, " + v;\n");
-    out_ += cat("    if (split == 0) {\n      for (ix t = ", read(words_.vectors), " * ", lanes_, " + item; t < ",
-                read(words_.terms), "; t += along) {\n");
-    out_ += cat("        const ", type_, " x = ", value_of("x0[base + t]"), ";\n");
-    merge("        ", "x", "t");
-    out_ += cat("      }\n    }\n", unroll_, "    for (int v = 1; v < ", lanes_, "; ++v) {\n");
-    merge("      ", "best[v]", "place[v]");
-    out_ += "    }\n";
-  }
-
-  void print_store(int held) {
-    if (shape_.splits > 1) {
-      out_ += cat("      x1[split * ", read(words_.outputs), " + column * ", held, " + v] = found;\n");
-      return;
-    }
-    space_.decompose(builder_, "      ", "k", "column");
-    out_ +=
-        cat("      x1[", space_.offset(1, "k"), held > 1 ? cat(" + v * ", read(words_.inner_output)) : std::string(),
-            "] = (", type_text(reduction_.output_dtype).storage, ")found;\n");
-  }
-
-  const ArgReduction& reduction_;
-  const ReduceShape& shape_;
-  const Space& space_;
-  const ArgReduceWords& words_;
-  KernelBuilder& builder_;
-  std::string& out_;
-  const int lanes_;
-  const bool is_host_;
-  const std::string type_, unroll_, along_;
-  VectorText vector_;
-};
+        cat("base + ", i, shape.along_first && has_lanes ? cat(" * ", lanes) : std::string(" * stride"));
+    std::string out = has_lanes ? "" : cat(row, " = x0[", at, "];\n");
+    for (int w = 0; w < vector.words; ++w)
+      out += cat(row, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", at, "))[", w, "];\n");
+    return out;
+  };
+  const std::string store = shape.splits > 1
+                                ? cat("x1[split * ", read(words.outputs), " + column * ", held, " + v] = found;\n")
+                                : cat(space.coordinates(builder, "k", "column"), "x1[", space.offset(1, "k"),
+                                      held > 1 ? cat(" + v * ", read(words.inner_output)) : std::string(), "] = (",
+                                      type_text(reduction.output_dtype).storage, ")found;\n");
+  return fill(kArgReduce, {{"item_place", fill(kItemPlace, {{"along", read(words.along)},
+                                                            {"across", read(words.across)},
+                                                            {"along_first", shape.along_first}})},
+                           {"columns", read(words.columns)},
+                           {"column_groups", read(words.groups)},
+                           {"chunk", read(words.chunk)},
+                           {"stride", read(words.stride)},
+                           {"vectors", read(words.vectors)},
+                           {"type", type_text(reduction.value_dtype).value},
+                           {"lanes", lanes},
+                           {"coordinates", space.coordinates(builder, "k", "column")},
+                           {"base", space.offset(0, "k")},
+                           {"first", value_of(has_lanes ? "x0[base + v]" : "x0[base]")},
+                           {"item_range", fill(kItemRange, {{"is_host", is_host}})},
+                           {"steps", steps},
+                           {"last_step", steps - 1},
+                           {"pace", is_host ? "1" : "along"},
+                           {"vector", vector.type},
+                           {"load_step", load("row[s]", "i")},
+                           {"unroll", is_host ? "" : "#pragma unroll"},
+                           {"step_value", value_of(has_lanes ? "row[s].e[v]" : "row[s]")},
+                           {"load", load("row", "r")},
+                           {"value", value_of(has_lanes ? "row.e[v]" : "row")},
+                           {"ends_in_elements", shape.along_first && has_lanes},
+                           {"terms", read(words.terms)},
+                           {"element", value_of("x0[base + t]")},
+                           {"choice", reduction.choice_text(group, shape.along_first, held, store)}});
+}
 
 class ArgReduceBuilder {
  public:
@@ -289,7 +187,11 @@ class ArgReduceBuilder {
         builder.word(stride_),     builder.word(kept.rank == 0 ? 0 : kept.strides[1][kept.rank - 1])};
     Space space(kept);
     space.add_words(builder, shape.along_first ? 1 : shape.lanes);
-    if (with_text_) ArgReduceText(reduction_, shape, space, words, builder).print();
+    if (with_text_) {
+      // Vectors are defined before the functions that compare.
+      builder.body = arg_reduce_text(reduction_, shape, space, words, builder);
+      builder.globals += reduction_.order_text();
+    }
     recipe.add(builder, column_groups * shape.splits);
   }
 
@@ -308,27 +210,23 @@ class ArgReduceBuilder {
     Space space(pass_.kept);
     space.add_words(builder, 1);
     if (with_text_) {
-      std::string& out = builder.body;
       Functions& functions = builder.functions();
-      const std::string type = type_text(reduction_.value_dtype).value;
-      reduction_.print_functions(builder);
-      print_place(out, false, along_word, across_word);
-      out += cat("  const ix columns = ", read(columns_word), ", splits = ", read(splits_word),
-                 ", stride = ", read(stride_word), ";\n");
-      out += "  const ix column = (ix)COMPUTE_GROUP_ID(0) * across + line;\n";
-      out += cat("  ", type, " best[1];\n  ix place[1];\n  best[0] = 0;\n  place[0] = 0;\n  if (column < columns) {\n");
-      space.decompose(builder, "    ", "k", "column");
-      out += cat("    const ix base = ", space.offset(0, "k"), ";\n    place[0] = x1[column];\n");
-      out += cat("    best[0] = ", reduction_.value_of("x0[base + place[0] * stride]", functions), ";\n");
-      out += "    for (ix r = item; r < splits; r += along) {\n      const ix p = x1[r * columns + column];\n";
-      out += cat("      const ", type, " x = ", reduction_.value_of("x0[base + p * stride]", functions), ";\n");
-      out +=
-          "      if (goes_before(x, p, best[0], place[0])) {\n        best[0] = x;\n        place[0] = p;\n      }\n   "
-          " }\n  }\n";
-      reduction_.print_choice(builder, false, 1, [&] {
-        space.decompose(builder, "      ", "k", "column");
-        out += cat("      x2[", space.offset(1, "k"), "] = (", type_text(reduction_.output_dtype).storage, ")found;\n");
-      });
+      const std::string store = cat(space.coordinates(builder, "k", "column"), "x2[", space.offset(1, "k"), "] = (",
+                                    type_text(reduction_.output_dtype).storage, ")found;\n");
+      builder.globals += reduction_.order_text();
+      builder.body = fill(
+          kArgReduceEnd,
+          {{"item_place",
+            fill(kItemPlace, {{"along", read(along_word)}, {"across", read(across_word)}, {"along_first", false}})},
+           {"columns", read(columns_word)},
+           {"splits", read(splits_word)},
+           {"stride", read(stride_word)},
+           {"type", type_text(reduction_.value_dtype).value},
+           {"coordinates", space.coordinates(builder, "k", "column")},
+           {"base", space.offset(0, "k")},
+           {"first", reduction_.value_of("x0[base + place[0] * stride]", functions)},
+           {"value", reduction_.value_of("x0[base + p * stride]", functions)},
+           {"choice", reduction_.choice_text(dialect_.group_size, false, 1, store)}});
     }
     recipe.add(builder, divide_up(outputs, group / along));
   }

@@ -17,6 +17,8 @@
 namespace compute::common {
 namespace {
 
+#include "plugins/common/source/reduce.inc"
+
 enum class Kind { sum, prod, min, max, all, any };
 
 Kind kind_of(std::string_view name) {
@@ -129,7 +131,7 @@ struct ReduceKernel {
   Words words{};
 };
 
-// A kernel's statements, after the declarations of its pointers.
+// A kernel's statements.
 class ReduceText {
  public:
   ReduceText(const Reduction& reduction, const ReduceKernel& kernel, KernelBuilder& builder)
@@ -138,17 +140,13 @@ class ReduceText {
         pass_(kernel.pass),
         words_(kernel.words),
         builder_(builder),
-        out_(builder.body),
         sources_(kernel.sources()),
         group_(builder.dialect().group_size),
         lanes_(kernel.shape.lanes),
         held_(kernel.held()),
         is_host_(builder.dialect().is_host),
         along_first_(kernel.shape.along_first),
-        accumulator_(reduction.accumulator),
-        type_(type_text(accumulator_).value),
-        unroll_(is_host_ ? "" : "#pragma unroll\n"),
-        stride_(is_host_ ? "1" : "along") {
+        accumulator_(reduction.accumulator) {
     if (reduction.is_compensated()) {
       two_sum_ = builder.functions().need("two_sum", accumulator_);
       total_ = cat("total_", type_text(accumulator_).name);
@@ -161,77 +159,66 @@ class ReduceText {
     }
   }
 
-  void print() {
-    print_place();
-    print_sums();
-    out_ += "  if (column < columns) {\n";
-    print_bases();
-    out_ += item_range_text(is_host_);
-    print_steps();
-    print_rest();
-    if (along_first_ && lanes_ > 1 && kernel_.combined.rank() == 1) print_tail();
-    out_ += "  }\n";
-    print_group();
-    print_result();
+  std::string text() {
+    std::vector<Value> values = place_values();
+    for (auto part : {step_values(), rest_values(), group_values()})
+      values.insert(values.end(), part.begin(), part.end());
+    return fill(kReduce, values);
   }
 
  private:
   static std::string read(int32_t word) { return KernelBuilder::index_word(word); }
-  bool is_compensated() const { return !two_sum_.empty(); }
   std::string combine(const std::string& x, const std::string& y) {
     return reduction_.combine(x, y, builder_.functions());
   }
 
-  // The place of a work item in its group's table, and of the group.
-  void print_place() {
-    out_ += cat("  const int id = COMPUTE_LOCAL_ID(0);\n  const int along = (int)", read(words_.along),
-                ", across = (int)", read(words_.across), ";\n");
-    if (along_first_) {
-      out_ += "  const int item = id & (along - 1), line = id / along;\n";
-    } else {
-      out_ += "  const int line = id & (across - 1), item = id / across;\n";
-    }
-    out_ += cat("  const ix columns = ", read(words_.columns), ", column_groups = ", read(words_.groups),
-                ", chunk = ", read(words_.chunk), ";\n");
-    out_ += "  const ix where = (ix)COMPUTE_GROUP_ID(0), split = where / column_groups;\n";
-    out_ += "  const ix column = (where - split * column_groups) * across + line;\n";
-    out_ += cat("  const ix end = (split + 1) * chunk < ", read(words_.vectors),
-                " ? (split + 1) * chunk : ", read(words_.vectors), ";\n");
+  // The place of a work item and what it begins with.
+  std::vector<Value> place_values() const {
+    std::string bases;
+    for (int32_t i = 0; i < sources_ + static_cast<int32_t>(kernel_.axes.size()); ++i)
+      bases += cat("const ix b", i, " = ", kernel_.kept.offset(i, "k"), ";\n");
+    return {{"item_place",
+             fill(kItemPlace,
+                  {{"along", read(words_.along)}, {"across", read(words_.across)}, {"along_first", along_first_}})},
+            {"columns", read(words_.columns)},
+            {"column_groups", read(words_.groups)},
+            {"chunk", read(words_.chunk)},
+            {"vectors", read(words_.vectors)},
+            {"stored", reduction_.stored()},
+            {"group_held", group_ * held_},
+            {"type", type_text(accumulator_).value},
+            {"held", held_},
+            {"is_compensated", reduction_.is_compensated()},
+            {"identity", identity_text(reduction_.kind, accumulator_)},
+            {"kept_coordinates", kernel_.kept.coordinates(builder_, "k", "column")},
+            {"bases", bases},
+            {"item_range", fill(kItemRange, {{"is_host", is_host_}})},
+            {"pace", is_host_ ? "1" : "along"},
+            {"unroll", is_host_ ? "" : "#pragma unroll"},
+            {"lanes", lanes_},
+            {"has_lanes", lanes_ > 1},
+            {"has_positions", !kernel_.axes.empty()}};
   }
 
-  void print_sums() {
-    const std::string identity = identity_text(reduction_.kind, accumulator_);
-    out_ += cat("  COMPUTE_LOCAL ", reduction_.stored(), " shared[", group_ * held_, "];\n");
-    out_ += cat("  ", type_, " sum[", held_, "];\n");
-    if (is_compensated()) out_ += cat("  ", type_, " lost[", held_, "];\n");
-    out_ += cat("  for (int v = 0; v < ", held_, "; ++v) {\n    sum[v] = ", identity, ";\n",
-                is_compensated() ? cat("    lost[v] = ", identity, ";\n") : "", "  }\n");
+  // The sources' registers, `count` of each.
+  std::string registers(const std::string& count) const {
+    std::string out;
+    for (int32_t i = 0; i < sources_; ++i) out += cat(vectors_[static_cast<size_t>(i)].type, " r", i, count, ";\n");
+    return out;
   }
 
-  // Where an output's operands begin.
-  void print_bases() {
-    kernel_.kept.decompose(builder_, "    ", "k", "column");
-    for (int32_t i = 0; i < sources_ + static_cast<int32_t>(kernel_.axes.size()); ++i) {
-      out_ += cat("    const ix b", i, " = ", kernel_.kept.offset(i, "k"), ";\n");
-    }
-  }
-
-  void declare(const std::string& indent, const std::string& count) {
-    for (int32_t i = 0; i < sources_; ++i) {
-      out_ += cat(indent, vectors_[static_cast<size_t>(i)].type, " r", i, count, ";\n");
-    }
-  }
-
-  void load(const std::string& indent, const std::string& step) {
+  std::string loads(const std::string& step) const {
+    std::string out;
     for (int32_t i = 0; i < sources_; ++i) {
       const VectorText& vector = vectors_[static_cast<size_t>(i)];
       const std::string at = cat("b", i, " + ", kernel_.combined.offset(i, "c"));
-      if (!kernel_.moves(i)) out_ += cat(indent, "r", i, step, " = x", i, "[", at, "];\n");
+      if (!kernel_.moves(i)) out += cat("r", i, step, " = x", i, "[", at, "];\n");
       for (int w = 0; w < vector.words; ++w) {
-        out_ += cat(indent, "r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + ", at,
-                    "))[", w, "];\n");
+        out += cat("r", i, step, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x", i, " + ", at, "))[", w,
+                   "];\n");
       }
     }
+    return out;
   }
 
   // The position along `axis`, of lane v.
@@ -242,136 +229,116 @@ class ReduceText {
                kernel_.combined.offset(operand, "c"), kernel_.moves(operand) ? " + v" : "", ")");
   }
 
-  // `before` of what was loaded: of lane v, or of single elements; its result is the name returned.
-  std::string evaluate(const std::string& indent, const std::string& step, bool by_lane) {
+  // `before` of what was loaded: of lane v, or of single elements.
+  struct Term {
+    std::string statements, value;
+  };
+  Term term(const std::string& step, bool by_lane) {
     const auto element = [&](int32_t i) {
       return value_of_element(pass_.sources[static_cast<size_t>(i)],
                               cat("r", i, step, kernel_.moves(i) && by_lane ? ".e[v]" : ""));
     };
-    if (pass_.from_workspace) return element(0);
+    if (pass_.from_workspace) return {"", element(0)};
     Leaves leaves;
     leaves.input = element;
     leaves.index = [&](int32_t axis) { return index(axis); };
     leaves.scalar = [&](int32_t i) { return kernel_.before_scalars[static_cast<size_t>(i)]; };
-    return print_expression(reduction_.before, leaves, indent, "w", builder_.functions(), out_)[0];
+    Term term;
+    term.value = print_expression(reduction_.before, leaves, "w", builder_.functions(), term.statements)[0];
+    return term;
   }
 
-  void accumulate(const std::string& indent, const std::string& place, const std::string& value) {
-    if (is_compensated()) {
-      out_ += cat(indent, two_sum_, "(&sum", place, ", &lost", place, ", ", value, ");\n");
-    } else {
-      out_ += cat(indent, "sum", place, " = ", combine("sum" + place, value), ";\n");
-    }
+  std::string accumulate(const std::string& place, const std::string& value) {
+    if (reduction_.is_compensated()) return cat(two_sum_, "(&sum", place, ", &lost", place, ", ", value, ");");
+    return cat("sum", place, " = ", combine("sum" + place, value), ";");
   }
 
-  // A tree over values[0 .. count), in place; `count` is a power of two.
-  void print_tree(const std::string& indent, const std::string& place, int count) {
+  // A tree over values[v][0 .. count), in place; `count` is a power of two.
+  std::string tree(int count) {
+    std::string out;
     for (int step = count / 2; step > 0; step /= 2) {
       for (int i = 0; i < step; ++i) {
-        const std::string x = cat("values", place, "[", i, "]");
-        out_ += cat(indent, x, " = ", combine(x, cat("values", place, "[", i + step, "]")), ";\n");
+        const std::string x = cat("values[v][", i, "]");
+        out += cat(x, " = ", combine(x, cat("values[v][", i + step, "]")), ";\n");
       }
     }
+    return out;
   }
 
-  // Whole steps: several vectors at a time, all loaded before the first is used.
-  void print_steps() {
+  std::vector<Value> step_values() {
     const int steps = is_host_ && lanes_ == 1 ? kReduceHostSteps : kReduceSteps;
     const int gathered = along_first_ ? steps * lanes_ : steps;
-    out_ += cat("    for (; r + ", steps - 1, " * ", stride_, " < last; r += ", steps, " * ", stride_, ") {\n");
-    declare("      ", cat("[", steps, "]"));
-    out_ += cat("      ", type_, " values[", held_, "][", gathered, "];\n");
-    out_ += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n        const ix i = r + s * ", stride_,
-                ";\n");
-    kernel_.combined.decompose(builder_, "        ", "c", "i");
-    load("        ", "[s]");
-    out_ += "      }\n";
-    out_ += cat("#pragma unroll\n      for (int s = 0; s < ", steps, "; ++s) {\n");
-    if (!kernel_.axes.empty()) {
-      out_ += cat("        const ix i = r + s * ", stride_, ";\n");
-      kernel_.combined.decompose(builder_, "        ", "c", "i");
-    }
-    out_ += cat(unroll_, "        for (int v = 0; v < ", lanes_, "; ++v) {\n");
-    const std::string value = evaluate("          ", "[s]", true);
-    out_ +=
-        cat("          values[", along_first_ ? "0" : "v", "][",
-            along_first_ ? cat("s * ", lanes_, " + v") : std::string("s"), "] = ", value, ";\n        }\n      }\n");
-    out_ += cat(unroll_, "      for (int v = 0; v < ", held_, "; ++v) {\n");
-    print_tree("        ", "[v]", gathered);
-    accumulate("        ", "[v]", "values[v][0]");
-    out_ += "      }\n    }\n";
+    const Term step_term = term("[s]", true);
+    return {{"steps", steps},
+            {"last_step", steps - 1},
+            {"step_registers", registers(cat("[", steps, "]"))},
+            {"gathered", gathered},
+            {"step_coordinates", kernel_.combined.coordinates(builder_, "c", "i")},
+            {"step_loads", loads("[s]")},
+            {"step_term", step_term.statements},
+            {"gathered_row", along_first_ ? "0" : "v"},
+            {"gathered_column", along_first_ ? cat("s * ", lanes_, " + v") : std::string("s")},
+            {"step_value", step_term.value},
+            {"tree", tree(gathered)},
+            {"add_tree", accumulate("[v]", "values[v][0]")}};
   }
 
-  // The vectors that are left, one at a time.
-  void print_rest() {
-    out_ += cat("    for (; r < last; r += ", stride_, ") {\n");
-    declare("      ", "");
-    kernel_.combined.decompose(builder_, "      ", "c", "r");
-    load("      ", "");
-    if (lanes_ > 1) out_ += cat(unroll_, "      for (int v = 0; v < ", lanes_, "; ++v) {\n");
-    accumulate("        ", along_first_ || lanes_ == 1 ? "[0]" : "[v]", evaluate("        ", "", true));
-    if (lanes_ > 1) out_ += "      }\n";
-    out_ += "    }\n";
-  }
-
-  // What is left after the last whole vector, element by element.
-  void print_tail() {
-    out_ += cat("    const ix whole = ", read(words_.vectors), " * ", lanes_, ";\n");
-    out_ += "    if (split == 0) {\n";
-    out_ += cat("      for (ix t = whole + item; t < ", read(words_.terms), "; t += along) {\n");
+  std::vector<Value> rest_values() {
+    const Term vector_term = term("", true);
+    std::vector<Value> values = {
+        {"registers", registers("")},
+        {"coordinates", kernel_.combined.coordinates(builder_, "c", "r")},
+        {"loads", loads("")},
+        {"term", vector_term.statements},
+        {"add_term", accumulate(along_first_ || lanes_ == 1 ? "[0]" : "[v]", vector_term.value)}};
+    const bool ends_in_elements = along_first_ && lanes_ > 1 && kernel_.combined.rank() == 1;
+    values.emplace_back("ends_in_elements", ends_in_elements);
+    if (!ends_in_elements) return values;
+    std::string elements;
     for (int32_t i = 0; i < sources_; ++i) {
-      out_ += cat("        const ", type_text(pass_.sources[static_cast<size_t>(i)]).storage, " r", i, " = x", i, "[b",
-                  i, kernel_.moves(i) ? " + t" : "", "];\n");
+      elements += cat("const ", type_text(pass_.sources[static_cast<size_t>(i)]).storage, " r", i, " = x", i, "[b", i,
+                      kernel_.moves(i) ? " + t" : "", "];\n");
     }
-    // Coordinates count vectors: the expression's INDEX nodes read c0 and v.
-    if (!kernel_.axes.empty()) out_ += cat("        const ix c0 = t / ", lanes_, ", v = t - c0 * ", lanes_, ";\n");
-    accumulate("        ", "[0]", evaluate("        ", "", false));
-    out_ += "      }\n    }\n";
+    const Term element_term = term("", false);
+    values.insert(values.end(), {{"terms", read(words_.terms)},
+                                 {"elements", elements},
+                                 {"element_term", element_term.statements},
+                                 {"add_element", accumulate("[0]", element_term.value)}});
+    return values;
   }
 
   std::string shared_value(const std::string& place) const {
     return value_of_element(accumulator_, cat("shared[v * ", group_, " + ", place, "]"));
   }
 
-  // The items of an output.
-  void print_group() {
-    const std::string partner = along_first_ ? "reach" : "reach * across";
-    out_ += cat("  for (int v = 0; v < ", held_, "; ++v) shared[v * ", group_, " + id] = ",
-                element_of_value(accumulator_, is_compensated() ? total_ + "(sum[v], lost[v])" : std::string("sum[v]")),
-                ";\n");
-    out_ += "  COMPUTE_BARRIER();\n";
-    out_ += "  for (int reach = along / 2; reach > 0; reach /= 2) {\n    if (item < reach) {\n";
-    out_ += cat("      for (int v = 0; v < ", held_, "; ++v) {\n");
-    out_ += cat("        const ", type_, " p = ", shared_value("id"), ", q = ", shared_value("id + " + partner), ";\n");
-    out_ += cat("        shared[v * ", group_, " + id] = ", element_of_value(accumulator_, combine("p", "q")), ";\n");
-    out_ += "      }\n    }\n    COMPUTE_BARRIER();\n  }\n";
+  std::vector<Value> group_values() {
+    const std::string total = reduction_.is_compensated() ? total_ + "(sum[v], lost[v])" : std::string("sum[v]");
+    return {{"group", group_},
+            {"total", element_of_value(accumulator_, total)},
+            {"shared_own", shared_value("id")},
+            {"shared_partner", shared_value(along_first_ ? "id + reach" : "id + reach * across")},
+            {"combined", element_of_value(accumulator_, combine("p", "q"))},
+            {"output_coordinates", pass_.to_workspace ? "" : kernel_.kept.coordinates(builder_, "k", "column")},
+            {"store", pass_.to_workspace ? store_partial() : store_output()}};
   }
 
-  // An output's first item stores it.
-  void print_result() {
-    out_ += "  if (item == 0 && column < columns) {\n";
-    if (!pass_.to_workspace) kernel_.kept.decompose(builder_, "    ", "k", "column");
-    out_ += cat("    for (int v = 0; v < ", held_, "; ++v) {\n");
-    out_ += cat("      const ", type_, " result = ", shared_value("id"), ";\n");
-    if (pass_.to_workspace) {
-      out_ += cat("      x", sources_, "[split * ", read(words_.outputs), " + column * ", held_,
-                  " + v] = ", element_of_value(accumulator_, "result"), ";\n");
-    } else {
-      print_output();
-    }
-    out_ += "    }\n  }\n";
+  std::string store_partial() const {
+    return cat("x", sources_, "[split * ", read(words_.outputs), " + column * ", held_,
+               " + v] = ", element_of_value(accumulator_, "result"), ";\n");
   }
 
-  void print_output() {
+  // `after` of the result.
+  std::string store_output() {
     Leaves leaves;
     leaves.input = [](int32_t) { return std::string("result"); };
     leaves.index = [](int32_t) { return std::string("0"); };
     leaves.scalar = [&](int32_t i) { return kernel_.after_scalars[static_cast<size_t>(i)]; };
-    const std::string value = print_expression(reduction_.after, leaves, "      ", "z", builder_.functions(), out_)[0];
+    std::string out;
+    const std::string value = print_expression(reduction_.after, leaves, "z", builder_.functions(), out)[0];
     const auto operand = static_cast<int>(kernel_.kept.nest().strides.size()) - 1;
     std::string at = kernel_.kept.offset(operand, "k");
     if (held_ > 1) at += cat(" + v * ", read(words_.inner_output));
-    out_ += cat("      x", sources_, "[", at, "] = ", element_of_value(reduction_.output_dtype, value), ";\n");
+    return out + cat("x", sources_, "[", at, "] = ", element_of_value(reduction_.output_dtype, value), ";\n");
   }
 
   const Reduction& reduction_;
@@ -379,12 +346,10 @@ class ReduceText {
   const ReducePass& pass_;
   const ReduceKernel::Words& words_;
   KernelBuilder& builder_;
-  std::string& out_;
   const int32_t sources_;
   const int group_, lanes_, held_;
   const bool is_host_, along_first_;
   const compute_dtype accumulator_;
-  const std::string type_, unroll_, stride_;
   std::string two_sum_, total_;      // empty where sums are not compensated
   std::vector<VectorText> vectors_;  // per source
 };
@@ -475,7 +440,7 @@ class ReduceBuilder {
     take_pointers(builder, kernel);
     take_scalars(builder, kernel);
     take_words(builder, kernel);
-    if (with_text_) ReduceText(reduction_, kernel, builder).print();
+    if (with_text_) builder.body = ReduceText(reduction_, kernel, builder).text();
     recipe.add(builder, kernel.column_groups() * shape.splits);
   }
 
@@ -518,8 +483,7 @@ class ReduceBuilder {
     } else {
       builder.pointer(Pointer::kTensor, reduction_.op.input_count(), pass.kept.offsets.back() * dtype_size(dtype));
     }
-    const char* storage = pass.to_workspace ? reduction_.stored() : type_text(dtype).storage;
-    builder.declare(kernel.sources(), storage, false);
+    builder.declare(kernel.sources(), pass.to_workspace ? reduction_.stored() : type_text(dtype).storage, false);
   }
 
   void take_scalars(KernelBuilder& builder, ReduceKernel& kernel) const {

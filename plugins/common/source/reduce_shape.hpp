@@ -34,14 +34,6 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
 /// Whether offsets, positions and partial results need 64 bits. `sizes` are the sources' elements' bytes.
 bool needs_wide(const ReducePass& pass, std::span<const int32_t> sizes, int32_t output_size, int64_t splits);
 
-// Declares `r` and `last`, the part of a work-group's terms that an item begins with and its end.
-inline const char* item_range_text(bool is_host) {
-  // On a CPU core an item goes along memory by itself.
-  if (is_host) {
-    return "    const ix span = (chunk + along - 1) / along;\n    ix r = split * chunk + item * span;\n"
-           "    const ix last = r + span < end ? r + span : end;\n";
-  }
-  return "    const ix last = end;\n    ix r = split * chunk + item;\n";
-}
+#include "plugins/common/source/reduce_shape.inc"
 
 }  // namespace compute::common
