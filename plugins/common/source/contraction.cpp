@@ -14,6 +14,8 @@
 namespace compute::common {
 namespace {
 
+#include "plugins/common/source/contraction.inc"
+
 constexpr int kDepth = 16;
 constexpr int kRows = 4, kColumns = 16;
 
@@ -61,7 +63,10 @@ class ContractionBuilder {
     sign_operands();
     add_operands();
     add_words();
-    if (builder_.with_text()) print();
+    if (builder_.with_text()) {
+      builder_.body = text();
+      builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
+    }
     BuiltRecipe recipe;
     recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles());
     return recipe;
@@ -110,8 +115,10 @@ class ContractionBuilder {
   }
 
   void add_operands() {
-    for (size_t i = 0; i < tensors_.size(); ++i)
+    for (size_t i = 0; i < tensors_.size(); ++i) {
       builder_.pointer(Pointer::kTensor, tensors_[i], space_.nest().offsets[i] * size_);
+      builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
+    }
     if (is_scaled_) {
       alpha_ = builder_.scalar(0, op_.scalar_dtype(0));
       beta_ = builder_.scalar(1, op_.scalar_dtype(1));
@@ -176,72 +183,48 @@ class ContractionBuilder {
                                        : call_text(COMPUTE_INTRINSIC_MUL, wide_, {x, y}, builder_.functions());
   }
 
-  void print() {
-    print_place();
-    print_sums();
-    if (dialect_.is_host) {
-      print_blocks();
-    } else {
-      print_tiles();
-    }
-    builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
-    print_results();
+  std::string text() {
+    std::vector<Value> values = place_values();
+    const std::vector<Value> results = result_values();
+    values.insert(values.end(), results.begin(), results.end());
+    return fill(kContraction, values);
   }
 
-  void print_place() {
-    std::string& out = builder_.body;
-    for (size_t i = 0; i < tensors_.size(); ++i)
-      builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
-    out += cat("  const ix m = ", word(m_word_), ", n = ", word(n_word_), ", depth = ", word(k_word_), ";\n");
-    const std::string tile_id = dialect_.is_host
-                                    ? cat("(ix)COMPUTE_GROUP_ID(0) * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)")
-                                    : std::string("(ix)COMPUTE_GROUP_ID(0)");
-    out += cat("  const ix tile = ", tile_id, ", over = tile / ", word(columns_word_), ", place = over / ",
-               word(rows_word_), ";\n");
-    if (dialect_.is_host) out += cat("  if (tile >= ", word(tiles_word_), ") return;\n");
-    out += cat("  const ix row0 = (over - place * ", word(rows_word_), ") * ", rows_, ", column0 = (tile - over * ",
-               word(columns_word_), ") * ", columns_, ";\n");
-    space_.decompose(builder_, "  ", "c", "place");
-    for (size_t i = 0; i < tensors_.size(); ++i)
-      out += cat("  const ix b", i, " = ", space_.offset(static_cast<int>(i), "c"), ";\n");
-  }
-
-  void print_sums() {
-    std::string& out = builder_.body;
-    out += cat("  ", value(), " sum[", side_m(), "][", side_n(), "];\n");
-    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m(), "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
-               side_n(), "; ++j) sum[i][j] = ", zero(), ";\n  }\n");
+  std::vector<Value> place_values() {
+    std::string bases;
+    for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
+      bases += cat("const ix b", i, " = ", space_.offset(i, "c"), ";\n");
+    const std::string group = "(ix)COMPUTE_GROUP_ID(0)";
+    return {{"m", word(m_word_)},
+            {"n", word(n_word_)},
+            {"depth", word(k_word_)},
+            {"tile", dialect_.is_host ? cat(group, " * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)") : group},
+            {"tile_columns", word(columns_word_)},
+            {"tile_rows", word(rows_word_)},
+            {"is_host", dialect_.is_host},
+            {"tiles", word(tiles_word_)},
+            {"rows", rows_},
+            {"columns", columns_},
+            {"coordinates", space_.coordinates(builder_, "c", "place")},
+            {"bases", bases},
+            {"type", value()},
+            {"item_rows", side_m()},
+            {"item_columns", side_n()},
+            {"zero", zero()},
+            {"terms", dialect_.is_host ? block_text() : tile_text()},
+            {"row_of_i", row_of()},
+            {"column_of_j", column_of()}};
   }
 
   // ---- blocks
 
-  void print_blocks() {
-    std::string& out = builder_.body;
-    // Rows and columns beyond the edge repeat the last ones and are not stored.
-    out += cat("  ix rows[", kRows, "];\n  for (int i = 0; i < ", kRows,
-               "; ++i) rows[i] = row0 + i < m ? row0 + i : m - 1;\n");
-    out += cat("  if (column0 + ", kColumns, " <= n) {\n");
-    print_block_terms(true);
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(),
-               "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n(),
-               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  } else {\n");
-    print_block_terms(false);
-    out += cat("      for (int i = 0; i < ", side_m(), "; ++i) {\n        for (int j = 0; j < ", side_n(),
-               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
-  }
-
-  void print_block_terms(bool whole) {
-    std::string& out = builder_.body;
-    out += cat("    for (ix k = 0; k < depth; ++k) {\n      ", value(), " p[", kRows, "], q[", kColumns, "];\n");
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", kRows,
-               "; ++i) p[i] = ", wide_value(element(0, "rows[i]", "k")), ";\n");
-    if (!whole)
-      out += cat("      for (int j = 0; j < ", kColumns,
-                 "; ++j) {\n        const ix column = column0 + j < n ? column0 + j : n - 1;\n        q[j] = ",
-                 wide_value(element(1, "k", "column")), ";\n      }\n");
-    if (whole)
-      out += cat("#pragma unroll\n      for (int j = 0; j < ", kColumns,
-                 "; ++j) q[j] = ", wide_value(element(1, "k", "(column0 + j)", b_in_rows_)), ";\n");
+  std::string block_text() {
+    return fill(kContractionBlock, {{"rows", kRows},
+                                    {"columns", kColumns},
+                                    {"type", value()},
+                                    {"left", wide_value(element(0, "rows[i]", "k"))},
+                                    {"right_inside", wide_value(element(1, "k", "(column0 + j)", b_in_rows_))},
+                                    {"right", wide_value(element(1, "k", "column"))}});
   }
 
   // ---- tiles
@@ -249,67 +232,37 @@ class ContractionBuilder {
   // Elements of a tile of terms that a work item loads.
   int per_item() const { return tile_ * kDepth / dialect_.group_size; }
 
-  void print_tiles() {
-    std::string& out = builder_.body;
-    out += cat("  COMPUTE_LOCAL ", value(), " left[", kDepth, "][", tile_ + 4,
-               "] __attribute__((aligned(16)));\n  COMPUTE_LOCAL ", value(), " right[", kDepth, "][", tile_ + 4,
-               "] __attribute__((aligned(16)));\n");
-    out += "  const int id = COMPUTE_LOCAL_ID(0), column_id = id % 16, row_id = id / 16;\n";
-    out += cat("  ", value(), " next_left[", per_item(), "], next_right[", per_item(), "];\n");
-    print_fetch("  ", "0");
-    out += cat("  for (ix k0 = 0; k0 < depth; k0 += ", kDepth, ") {\n    COMPUTE_BARRIER();\n");
-    print_hand_over();
-    out += "    COMPUTE_BARRIER();\n";
-    out += cat("    if (k0 + ", kDepth, " < depth) {\n");
-    print_fetch("      ", cat("(k0 + ", kDepth, ")"));
-    out += "    }\n";
-    print_tile_terms();
+  std::string tile_text() {
+    return fill(kContractionTile, {{"type", value()},
+                                   {"depth", kDepth},
+                                   {"padded_side", tile_ + 4},
+                                   {"loads", per_item()},
+                                   {"fetch_first", fetch_text("0")},
+                                   {"left_place", element_place(a_along_k_)},
+                                   {"right_place", element_place(!b_along_n_)},
+                                   {"fetch_next", fetch_text(cat("(k0 + ", kDepth, ")"))},
+                                   {"item_rows", side_m()},
+                                   {"item_columns", side_n()},
+                                   {"row_of_i", row_of()},
+                                   {"column_of_j", column_of()}});
   }
 
   // Which element of a tile of terms the work item's element `e` is: neighbouring items load what is next in memory.
-  std::string element_place(bool is_left) const {
-    const int group = dialect_.group_size;
-    const bool depth_first = is_left ? a_along_k_ : !b_along_n_;
-    return depth_first
-               ? cat("const int d = (id + e * ", group, ") % ", kDepth, ", t = (id + e * ", group, ") / ", kDepth,
-                     ";\n")
-               : cat("const int t = (id + e * ", group, ") % ", tile_, ", d = (id + e * ", group, ") / ", tile_, ";\n");
+  std::string element_place(bool depth_first) const {
+    const std::string number = cat("(id + e * ", dialect_.group_size, ")");
+    return depth_first ? cat("const int d = ", number, " % ", kDepth, ", t = ", number, " / ", kDepth, ";")
+                       : cat("const int t = ", number, " % ", tile_, ", d = ", number, " / ", tile_, ";");
   }
 
-  // From global memory into registers.
-  void print_fetch(const std::string& indent, const std::string& from) {
-    std::string& out = builder_.body;
-    for (const bool is_left : {true, false}) {
-      const char* extent = is_left ? "m" : "n";
-      const char* origin = is_left ? "row0" : "column0";
-      out += cat("#pragma unroll\n", indent, "for (int e = 0; e < ", per_item(), "; ++e) {\n", indent, "  ",
-                 element_place(is_left));
-      const std::string loaded = is_left ? wide_value(element(0, "(row0 + t)", "(" + from + " + d)"))
-                                         : wide_value(element(1, "(" + from + " + d)", "(column0 + t)"));
-      out += cat(indent, "  ", value(), " loaded = ", zero(), ";\n", indent, "  if (", origin, " + t < ", extent,
-                 " && ", from, " + d < depth) loaded = ", loaded, ";\n");
-      out += cat(indent, "  next_", is_left ? "left" : "right", "[e] = loaded;\n", indent, "}\n");
-    }
-  }
-
-  // From registers into local memory.
-  void print_hand_over() {
-    std::string& out = builder_.body;
-    for (const bool is_left : {true, false}) {
-      out += cat("#pragma unroll\n    for (int e = 0; e < ", per_item(), "; ++e) {\n      ", element_place(is_left));
-      out += cat("      ", is_left ? "left" : "right", "[d][t] = next_", is_left ? "left" : "right", "[e];\n    }\n");
-    }
-  }
-
-  void print_tile_terms() {
-    std::string& out = builder_.body;
-    out += cat("#pragma unroll\n    for (int d = 0; d < ", kDepth, "; ++d) {\n      ", value(), " p[", side_m(),
-               "], q[", side_n(), "];\n");
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(), "; ++i) p[i] = left[d][", row_of(), "];\n");
-    out += cat("#pragma unroll\n      for (int j = 0; j < ", side_n(), "; ++j) q[j] = right[d][", column_of(), "];\n");
-    out += cat("#pragma unroll\n      for (int i = 0; i < ", side_m(),
-               "; ++i) {\n#pragma unroll\n        for (int j = 0; j < ", side_n(),
-               "; ++j) sum[i][j] = COMPUTE_STEP;\n      }\n    }\n  }\n");
+  std::string fetch_text(const std::string& from) {
+    return fill(kContractionFetch, {{"loads", per_item()},
+                                    {"left_place", element_place(a_along_k_)},
+                                    {"type", value()},
+                                    {"zero", zero()},
+                                    {"from", from},
+                                    {"left", wide_value(element(0, "(row0 + t)", "(" + from + " + d)"))},
+                                    {"right_place", element_place(!b_along_n_)},
+                                    {"right", wide_value(element(1, "(" + from + " + d)", "(column0 + t)"))}});
   }
 
   // ---- sums and results
@@ -325,28 +278,24 @@ class ContractionBuilder {
     return add("sum[i][j]", multiply("p[i]", "q[j]"));
   }
 
-  void print_results() {
-    std::string& out = builder_.body;
-    out += cat("#pragma unroll\n  for (int i = 0; i < ", side_m(), "; ++i) {\n#pragma unroll\n    for (int j = 0; j < ",
-               side_n(), "; ++j) {\n", "      const ix row = row0 + ", row_of(), ", column = column0 + ", column_of(),
-               ";\n      if (row < m && column < n) {\n");
-    out += cat("        ", value(), " result = sum[i][j];\n");
-    if (is_scaled_)
-      out += cat("        const ", value(), " alpha = ", alpha_, ", beta = ", beta_,
-                 ";\n        result = ", multiply("alpha", "result"), ";\n");
+  std::vector<Value> result_values() {
+    std::vector<Value> values = {{"is_scaled", is_scaled_}, {"has_addend", has_addend_}, {"has_bias", has_bias_}};
+    if (is_scaled_) {
+      values.insert(values.end(), {{"alpha", alpha_}, {"beta", beta_}, {"scaled_result", multiply("alpha", "result")}});
+    }
     if (has_addend_) {
-      const std::string some = is_complex(wide_) ? "(beta.x != 0 || beta.y != 0)" : "(beta != 0)";
-      out += cat("        if ", some, " {\n          const ", value(),
-                 " addend = ", wide_value(element(3, "row", "column")),
-                 ";\n          result = ", add("result", multiply("beta", "addend")), ";\n        }\n");
+      values.insert(values.end(), {{"is_beta_not_zero", is_complex(wide_) ? "beta.x != 0 || beta.y != 0" : "beta != 0"},
+                                   {"addend", wide_value(element(3, "row", "column"))},
+                                   {"result_with_addend", add("result", multiply("beta", "addend"))}});
     }
     if (has_bias_) {
-      out += cat("        const ", value(), " bias = ", wide_value(element(has_addend_ ? 4 : 3, "row", "column")),
-                 ";\n        result = ", add("result", "bias"), ";\n");
+      values.insert(values.end(), {{"bias", wide_value(element(has_addend_ ? 4 : 3, "row", "column"))},
+                                   {"result_with_bias", add("result", "bias")}});
     }
-    out += cat("        ", element(2, "row", "column"), " = ",
-               element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())),
-               ";\n      }\n    }\n  }\n");
+    values.emplace_back("output", element(2, "row", "column"));
+    values.emplace_back("result",
+                        element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())));
+    return values;
   }
 
   const Op& op_;

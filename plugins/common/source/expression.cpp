@@ -466,8 +466,7 @@ std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<
 }
 
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
-                                          std::string_view indent, std::string_view prefix, Functions& functions,
-                                          std::string& out) {
+                                          std::string_view prefix, Functions& functions, std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
@@ -501,7 +500,7 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
     }
     std::string& name = names[static_cast<size_t>(i)];
     name = cat(prefix, i);
-    out += cat(indent, "const ", value_type(node.dtype), " ", name, " = ", text, ";\n");
+    out += cat("const ", value_type(node.dtype), " ", name, " = ", text, ";\n");
   }
   std::vector<std::string> outputs;
   for (int32_t k = 0; k < expression.output_count; ++k)

@@ -26,12 +26,7 @@ bool uses_fp64(const compute_plugin_expression& expression);
 
 /// Appends one statement per node to `out`, each a constant called `prefix` and a number; the result names the outputs.
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
-                                          std::string_view indent, std::string_view prefix, Functions& functions,
-                                          std::string& out);
-inline std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
-                                                 std::string_view prefix, Functions& functions, std::string& out) {
-  return print_expression(expression, leaves, "", prefix, functions, out);
-}
+                                          std::string_view prefix, Functions& functions, std::string& out);
 
 /// The axes of the INDEX nodes, each once.
 std::vector<int32_t> index_axes(const compute_plugin_expression& expression);

@@ -148,27 +148,6 @@ std::string Space::coordinates(const KernelBuilder& builder, std::string_view pr
   return out;
 }
 
-void Space::decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
-                      const std::string& linear) const {
-  std::string& out = builder.body;
-  std::string rest = linear;
-  for (int axis = nest_.rank - 1; axis > 0; --axis) {
-    const int32_t word = divisor_words_[static_cast<size_t>(axis - 1)];
-    // The extent's word stands before its divisor's.
-    const std::string extent = KernelBuilder::index_word(builder.is_wide ? word : word - 1);
-    const std::string quotient = cat(prefix, "q", axis);
-    if (builder.is_wide) {
-      out += cat(indent, "const ix ", quotient, " = ", rest, " / ", extent, ";\n");
-    } else {
-      out +=
-          cat(indent, "const ix ", quotient, " = compute_divide(", rest, ", ", KernelBuilder::word_text(word), ");\n");
-    }
-    out += cat(indent, "const ix ", prefix, axis, " = ", rest, " - ", quotient, " * ", extent, ";\n");
-    rest = quotient;
-  }
-  if (nest_.rank > 0) out += cat(indent, "const ix ", prefix, "0 = ", rest, ";\n");
-}
-
 std::string Space::offset(int operand, std::string_view prefix) const {
   std::string text;
   for (int axis = 0; axis < nest_.rank; ++axis) {

@@ -96,8 +96,6 @@ class Space {
   void add_words(KernelBuilder& builder, int lanes);
   /// Declarations of prefix0, prefix1, … from the text of a linear index of vectors.
   std::string coordinates(const KernelBuilder& builder, std::string_view prefix, std::string_view linear) const;
-  void decompose(KernelBuilder& builder, std::string_view indent, std::string_view prefix,
-                 const std::string& linear) const;
   /// The element offset of an operand at the coordinates.
   std::string offset(int operand, std::string_view prefix) const;
 
