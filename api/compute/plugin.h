@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin.h: the interface between the compute core and a device plugin, in C11. It stands alone: a plugin includes
- * nothing else of this project and links no symbol of it.
+ * plugin.h: the interface between the compute core and a device plugin, in C11. The header stands alone: a plugin
+ * includes no other header of this project and links none of its symbols.
  *
  * A plugin is a shared library that exports exactly two functions,
  *
@@ -9,41 +9,43 @@
  *   compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
  *                                      const compute_plugin_table** out_table);
  *
- * and hides everything else. The smallest useful plugin fills the slots that are not marked optional, about twenty, and
- * runs five ops: map, copy, reduce, gather and scatter. Core brings everything else: handles and reference counts,
- * checking of arguments, dtype promotion, broadcasting, views, memory pools, hazards between streams, mirrors, graphs
- * by replay, and a decomposition of every other op into these five. `compute-cts --plugin FILE` tests a plugin.
+ * and hides everything else. The smallest useful plugin fills the slots that are not optional, about twenty, and
+ * implements five ops: map, copy, reduce, gather and scatter. Core does the rest: handles and reference counts,
+ * argument checks, dtype promotion, broadcasting, views, memory pools, hazards between streams, mirrors, graph replay,
+ * and a decomposition of every other op into these five. `compute-cts --plugin FILE` tests a plugin.
  *
  * Rules
- * - Numbers. Integers of fixed width, doubles and pointers. Objects of a plugin (devices, streams, buffers, plans,
- *   kernels) are uint64_t values of its choice, never 0 except for empty buffers, that core gives back untouched.
- * - Structs start with struct_size, struct_type and next. Both sides set struct_size to the size that they were
- *   compiled with and read at most the size that they were given; what is missing has its zero meaning. Tables begin
- *   with their size alone, are const and live until the plugin is closed; core copies them, extensions' too, into
- *   zero-filled tables of its own. Tables grow at the end only. An array of structs is stepped by the struct_size of
- *   its first element. Structs without a size of their own ("fixed layout") never change. No struct is passed by value.
- * - What a reader does not know. A `next` entry of an unknown struct_type is skipped, unless the type has the bit
- *   COMPUTE_STRUCT_MUST_UNDERSTAND: then the call is UNSUPPORTED, and a plugin that hands out such an entry is refused.
- *   In flags, unknown bits 0 to 15 are ignored, unknown bits 16 to 31 refused, in both directions. A plugin refuses an
- *   op that has more tensors, expressions, scalars or attributes than it knows of, or an attribute whose name or value
- *   it does not know; core treats unknown kinds of device as accelerators and unknown error codes as INTERNAL.
- * - A NULL slot means what its comment says. Slots without "optional" must be filled.
- * - Errors. A function returns NULL or an error made by host->error_new, which changes owner: the same error is never
- *   returned twice. Core presets out-parameters and ignores them where an error is returned, but for *out_reached.
- *   Nothing is thrown, printed, aborted or exited across the border, callbacks included; core reports what is thrown as
- *   PLUGIN_REJECTED. "Not supported" is an answer, not an error, where a slot has a way to say it.
- * - Memory never changes owner. What a plugin hands out is const and valid until close, or passed to an `emit` function
- *   and copied there. What core hands in is valid during the call only, unless stated.
- * - Threads. Core calls the functions of one stream from one thread at a time (stream_reached and stream_sync excepted,
- *   which may run beside anything), everything else from any number of threads at once.
- * - The floating-point environment. Core calls in the default one (round to nearest, no traps, subnormals kept), in
- *   which threads that a plugin starts are born, too. A plugin may leave exceptions raised and errno changed: core
- *   gives its caller both back as they were.
- * - The host table is immortal, callable from any thread including a vendor's callbacks, and never calls the plugin
- *   back.
- * - First use. compute_plugin_query makes no driver call. compute_plugin_open and enumerate create no context and
- *   allocate nothing on a device. op_run initialises, compiles, allocates and waits for nothing: that is op_prepare's
- *   work.
+ * - Numbers. The interface uses fixed-width integers, doubles and pointers. A plugin names its objects (devices,
+ *   streams, buffers, plans, kernels) by uint64_t handles of its choice. Core passes them back unchanged. A handle is
+ *   never 0; a buffer handle is 0 where there is no buffer.
+ * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills it sets struct_size to
+ *   the size it was compiled with. The side that reads it reads at most that many bytes; missing trailing fields read
+ *   as zero. Core refuses a struct smaller than COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized structs
+ *   every element has the struct_size of the first, which is the step. Structs marked "fixed layout" have no size and
+ *   never change. No struct is passed by value.
+ * - Tables. A table begins with its size, is const and lives until the plugin is closed. Core copies it, extensions'
+ *   tables too, into a zero-filled table of its own. New slots are added at the end only. A slot that is not marked
+ *   optional must be filled; the comment of an optional slot says what NULL means.
+ * - Unknown content. A reader skips a `next` entry whose struct_type it does not know, unless the type has the bit
+ *   COMPUTE_STRUCT_MUST_UNDERSTAND: a plugin then returns UNSUPPORTED, and core refuses the plugin. A reader ignores
+ *   unknown flags in bits 0 to 15 and refuses unknown flags in bits 16 to 31. A plugin refuses an op with more tensors,
+ *   expressions, scalars or attributes than it knows, and an attribute whose name or value it does not know. Core
+ *   treats an unknown kind of device as an accelerator and an unknown error code as INTERNAL.
+ * - Errors. A function returns NULL, or an error made by host->error_new. The error then belongs to core, which frees
+ *   it; a plugin returns each error once. Core presets every out-parameter and ignores it where an error is returned,
+ *   except *out_reached. A plugin throws, prints, aborts and exits nothing across the border, callbacks included; core
+ *   reports an exception as PLUGIN_REJECTED. Where a slot can say "not supported" in its answer, that is no error.
+ * - Ownership. Memory never changes owner. What a plugin hands out is const and valid until close, or is passed to a
+ *   callback that copies it. What core passes in is valid during the call only, unless stated otherwise.
+ * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached and stream_sync,
+ *   which may run beside any call. All other functions may be called from any number of threads at once.
+ * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
+ *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno; core restores
+ *   both for its caller.
+ * - Host table. It is immortal, may be called from any thread, also from a vendor's callbacks, and never calls the
+ *   plugin.
+ * - First use. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and allocate
+ *   no device memory. op_run does not initialise, compile, allocate or wait; op_prepare does.
  */
 #ifndef COMPUTE_PLUGIN_H_
 #define COMPUTE_PLUGIN_H_
@@ -54,7 +56,7 @@
 extern "C" {
 #endif
 
-/* What compute.h and plugin.h both define; written out in both, so that each stands alone. */
+/* Definitions that compute.h and plugin.h share. Both spell them out, so that each header stands alone. */
 #ifndef COMPUTE_SHARED_DEFINITIONS_
 #define COMPUTE_SHARED_DEFINITIONS_
 
@@ -62,26 +64,31 @@ extern "C" {
 typedef int32_t compute_error_code;
 enum {
   COMPUTE_OK = 0,
-  COMPUTE_ERROR_INVALID_ARGUMENT = 1,     /* the call is wrong, whatever the device */
+  COMPUTE_ERROR_INVALID_ARGUMENT = 1,     /* the call is wrong on any device */
   COMPUTE_ERROR_OUT_OF_RANGE = 2,         /* a size or an index does not fit */
-  COMPUTE_ERROR_UNSUPPORTED = 3,          /* the device cannot; the message says why */
-  COMPUTE_ERROR_OUT_OF_MEMORY = 4,        /* host memory */
-  COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY = 5, /* with a table of what holds it; nothing sticks */
-  COMPUTE_ERROR_NOT_FOUND = 6,            /* a device, op, plugin or library; with the load report for devices */
-  COMPUTE_ERROR_DEVICE_MISMATCH = 7,      /* operands on two devices */
-  COMPUTE_ERROR_COMPILE_FAILED = 8,       /* with the compiler's log */
-  COMPUTE_ERROR_KERNEL_FAILED = 9,        /* work failed by a checked fault, such as an index out of range */
-  COMPUTE_ERROR_STREAM_FAILED = 10,       /* queued work failed; a new stream heals */
-  COMPUTE_ERROR_CONTEXT_LOST = 11,        /* reopen the device; host data and other devices survive */
-  COMPUTE_ERROR_DEVICE_LOST = 12,         /* this device is gone, others are fine */
-  COMPUTE_ERROR_RESTART_REQUIRED = 13,    /* this plugin needs a new process */
+  COMPUTE_ERROR_UNSUPPORTED = 3,          /* the device does not support the call; the message says why */
+  COMPUTE_ERROR_OUT_OF_MEMORY = 4,        /* host memory is exhausted */
+  COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY = 5, /* device memory is exhausted; the message lists its holders */
+  COMPUTE_ERROR_NOT_FOUND = 6,            /* no such device, op, plugin or library */
+  COMPUTE_ERROR_DEVICE_MISMATCH = 7,      /* the operands are on different devices */
+  COMPUTE_ERROR_COMPILE_FAILED = 8,       /* the message contains the compiler's log */
+  COMPUTE_ERROR_KERNEL_FAILED = 9,        /* a kernel detected a fault, such as an index out of range */
+  COMPUTE_ERROR_STREAM_FAILED = 10,       /* queued work failed; continue on a new stream */
+  COMPUTE_ERROR_CONTEXT_LOST = 11,        /* reopen the device; host data and other devices are intact */
+  COMPUTE_ERROR_DEVICE_LOST = 12,         /* the device is gone; other devices are intact */
+  COMPUTE_ERROR_RESTART_REQUIRED = 13,    /* the plugin works again in a new process only */
   COMPUTE_ERROR_FORKED = 14,              /* the device was opened before fork(); use it in the parent only */
-  COMPUTE_ERROR_SHUT_DOWN = 15,           /* after compute_shutdown */
-  COMPUTE_ERROR_PLUGIN_REJECTED = 16,     /* a plugin broke its contract */
-  COMPUTE_ERROR_INTERNAL = 17             /* a defect of this library */
+  COMPUTE_ERROR_SHUT_DOWN = 15,           /* compute_shutdown was called */
+  COMPUTE_ERROR_PLUGIN_REJECTED = 16,     /* a plugin violated this interface */
+  COMPUTE_ERROR_INTERNAL = 17             /* a bug in this library */
 };
 
-/* Dtypes; their sizes and categories are in compute/dtypes.def. */
+/*
+ * Data types. compute/dtypes.def lists their sizes and categories.
+ *
+ * Reserved: 16 float8_e4m3fn, 17 float8_e5m2, 18 float8_e8m0fnu, 19 float4_e2m1fn, 20 int4 and 21 uint4 (packed along
+ * the last axis); 64 to 127 for dtypes of vendors.
+ */
 typedef int32_t compute_dtype;
 enum {
   COMPUTE_DTYPE_NONE = 0,
@@ -102,11 +109,11 @@ enum {
   COMPUTE_DTYPE_COMPLEX128 = 15
 };
 
-/* How far a device supports a dtype: bits. */
+/* Levels of support for a dtype on a device; bits. */
 enum {
-  COMPUTE_DTYPE_STORAGE = 1,    /* copied, sliced, moved */
-  COMPUTE_DTYPE_CONVERT = 2,    /* cast to and from */
-  COMPUTE_DTYPE_ARITHMETIC = 4, /* every elementwise op and reduction */
+  COMPUTE_DTYPE_STORAGE = 1,    /* copy, slice, move */
+  COMPUTE_DTYPE_CONVERT = 2,    /* convert from and to it */
+  COMPUTE_DTYPE_ARITHMETIC = 4, /* all elementwise ops and reductions */
   COMPUTE_DTYPE_MATMUL = 8      /* matrix products */
 };
 
@@ -117,14 +124,14 @@ enum {
   COMPUTE_DEVICE_KIND_ACCELERATOR = 4
 };
 
-/* Kinds of attribute values. */
+/* Types of attribute values. */
 enum {
   COMPUTE_KIND_INT64 = 1,      /* int64_t */
   COMPUTE_KIND_FLOAT64 = 2,    /* double */
   COMPUTE_KIND_COMPLEX128 = 3, /* double[2] */
   COMPUTE_KIND_STRING = 4,     /* compute_string */
   COMPUTE_KIND_DTYPE = 5,      /* compute_dtype */
-  COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph's slot; run-time attributes of compute.h alone */
+  COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
 };
 
 enum {
@@ -137,26 +144,26 @@ enum {
 
 typedef struct compute_error compute_error;
 
-/* What every sized struct begins with, and what `next` points to. */
+/* The first fields of every sized struct, and the type that `next` points to. */
 typedef struct compute_struct_header {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
 } compute_struct_header;
 
-/* A bit of struct_type in a `next` chain: a reader that does not know the type must refuse the call. */
+/* A bit of struct_type in a `next` chain. A reader that does not know the type refuses the call. */
 #define COMPUTE_STRUCT_MUST_UNDERSTAND 0x80000000u
 
 /* struct_type of compute_attribute. */
 enum { COMPUTE_STRUCT_ATTRIBUTE = 5 };
 
-/* A string that need not end with NUL. */
+/* A string, not necessarily NUL-terminated. */
 typedef struct compute_string {
   const char* data;
   int64_t size;
 } compute_string;
 
-/* An attribute of an op. Unknown names are refused. */
+/* An attribute of an op. Unknown names are an error. */
 typedef struct compute_attribute {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -165,8 +172,8 @@ typedef struct compute_attribute {
   int64_t name_size;
   int32_t kind; /* COMPUTE_KIND_ */
   int32_t reserved;
-  int64_t count;      /* of values */
-  const void* values; /* `count` values of `kind`; read during the call only */
+  int64_t count;      /* number of values */
+  const void* values; /* `count` values of type `kind`; read during the call only */
 } compute_attribute;
 
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
@@ -174,15 +181,15 @@ typedef struct compute_attribute {
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
 /*
- * The interface version of this header. A break takes a new number and a new entry point (compute_plugin_open2).
+ * The interface version of this header. An incompatible change gets a new number and a new entry point
+ * (compute_plugin_open2).
  *
- * While COMPUTE_PLUGIN_DRAFT is not 0 the interface is not declared: a plugin is accepted only by a core of the same
- * draft.
+ * COMPUTE_PLUGIN_DRAFT is not 0 while the interface may still change. Core then accepts only plugins of the same draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
 #define COMPUTE_PLUGIN_DRAFT 3u
 
-/* The greatest rank of a tensor in an op: a client's 32 and what decompositions add. Core gives no more. */
+/* The maximum rank of a tensor in an op. It exceeds a client's maximum of 32, because decompositions add axes. */
 #define COMPUTE_PLUGIN_MAX_RANK 40
 
 #if defined(_WIN32)
@@ -218,26 +225,37 @@ enum {
   COMPUTE_PLUGIN_STRUCT_GRAPH_NODE = 1023
 };
 
+/* Sizes in version 1 of the structs that core reads, in bytes. Core refuses smaller ones. */
+#define COMPUTE_PLUGIN_MANIFEST_SIZE_1 152u
+#define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
+#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 200u
+#define COMPUTE_PLUGIN_REQUIREMENT_SIZE_1 120u
+#define COMPUTE_PLUGIN_HEAP_SIZE_1 56u
+#define COMPUTE_PLUGIN_REFUSAL_SIZE_1 56u
+#define COMPUTE_PLUGIN_QUERY_INFO_SIZE_1 32u
+#define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 40u
+#define COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1 24u
+#define COMPUTE_PLUGIN_CAPS_SIZE_1 32u
+
 /* compute_plugin_manifest.flags: none yet. */
 
-/* What a plugin says of itself without touching a driver. Static data. */
+/* The description of a plugin, made without calling a driver. Static data. */
 typedef struct compute_plugin_manifest {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t interface_min; /* interface versions that it can speak */
+  uint32_t interface_min; /* range of supported interface versions */
   uint32_t interface_max;
-  uint32_t
-      draft; /* COMPUTE_PLUGIN_DRAFT, of interface_max: it counts only where interface_max is what was negotiated */
+  uint32_t draft; /* COMPUTE_PLUGIN_DRAFT; read only where interface_max is the negotiated version */
   uint32_t flags;
-  compute_string name;    /* prefix of its devices' names: letters and '_', not ending in a digit */
-  compute_string version; /* its own */
+  compute_string name;    /* prefix of its device names: letters and '_', no digit at the end */
+  compute_string version; /* of the plugin */
   compute_string vendor;
-  compute_string license; /* SPDX */
+  compute_string license; /* SPDX identifier */
   compute_string url;
-  compute_string build_id;  /* differs between any two builds that differ */
-  compute_string sanitizer; /* "", "address", "thread", "memory": must suit the process */
-  int32_t priority;         /* among devices of one kind for `auto`; greater first; 0 is normal */
+  compute_string build_id;  /* unique to each build */
+  compute_string sanitizer; /* "", "address", "thread" or "memory"; must match the process */
+  int32_t priority;         /* of its devices for `auto`, among devices of one kind; higher wins; 0 is normal */
   int32_t reserved;
 } compute_plugin_manifest;
 
@@ -248,33 +266,34 @@ typedef struct compute_plugin_error_info {
   uint32_t struct_type;
   const void* next;
   compute_error_code code;
-  int32_t argument;       /* index of the faulty operand, or -1 */
-  int64_t native_code;    /* the vendor's number */
-  compute_string message; /* one line that names values; a compiler's log may follow on further lines */
-  compute_error* cause;   /* consumed; may be NULL */
+  int32_t argument;       /* index of the operand at fault, or -1 */
+  int64_t native_code;    /* the vendor's error code */
+  compute_string message; /* one line that states the values; a compiler log may follow on further lines */
+  compute_error* cause;   /* ownership passes to the new error; may be NULL */
 } compute_plugin_error_info;
 
 typedef struct compute_plugin_host {
   int64_t table_size;
-  uint32_t interface_newest; /* that core speaks; the negotiated one is compute_plugin_open's argument */
+  uint32_t interface_newest; /* newest version core supports; compute_plugin_open gets the negotiated one */
   uint32_t core_version;     /* major << 16 | minor << 8 | patch */
-  /* Makes an error. Never fails, never returns NULL: for want of memory it returns the static out-of-memory object. */
+  /* Makes an error. Never returns NULL: without memory it returns a static out-of-memory error. */
   compute_error* (*error_new)(const compute_plugin_error_info* info);
   void (*error_free)(compute_error* error);
   compute_error_code (*error_code)(const compute_error* error);
-  /* One line to the log; category is load, select, place, copy, compile or error. */
+  /* Writes one line to the log. category: load, select, place, copy, compile or error. */
   void (*log)(int32_t level, const char* category, const char* text, int64_t text_size);
   /*
-   * The value in force of a setting, from flag, environment or config file, by its environment name (COMPUTE_CPU_ISA; a
-   * foreign plugin's own: ACME_MODE, environment only). Copies at most `capacity` bytes and returns the value's size,
-   * or -1 if unset.
+   * Reads a setting by the name of its environment variable (COMPUTE_CPU_ISA). The value comes from a flag, the
+   * environment or a config file; a setting that no manifest declares comes from the environment only. Copies at most
+   * `capacity` bytes. Returns the size of the value, or -1 if it is unset.
    */
   int64_t (*setting)(const char* name, int64_t name_size, char* buffer, int64_t capacity);
   /*
-   * Reports that work failed, from any thread, before whatever waits for it is woken. `host_stream` is the value given
-   * to stream_create, or 0 for all streams of `host_device`, which then tells no numbers. Numbers up to `last_good` are
-   * known to have succeeded; those in (last_good, seen] may have failed. Consumes `error`. What was queued may still be
-   * running: core asks stream_sync too, so a plugin without callbacks never calls this.
+   * Reports that queued work failed. May be called from any thread, before any thread that waits for the work is woken.
+   * `host_stream` is the value that stream_create was given; 0 means all streams of `host_device`, and the numbers are
+   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. Takes ownership of
+   * `error`. The queued work may still be running. Optional for a plugin: core learns of a failure from stream_reached
+   * and stream_sync too.
    */
   void (*report_async)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error);
@@ -282,7 +301,7 @@ typedef struct compute_plugin_host {
 
 /* ---- Enumeration ------------------------------------------------------------------------------------------------- */
 
-/* A further property of a device, shown by `compute info`: name in snake_case, value as text. */
+/* A further property of a device, shown by `compute info`. The name is in snake_case. */
 typedef struct compute_plugin_property {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -291,47 +310,47 @@ typedef struct compute_plugin_property {
   compute_string value;
 } compute_plugin_property;
 
-/* A device, as known without creating a context. */
+/* A device, described without creating a context. */
 typedef struct compute_plugin_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t id; /* given back to device_open */
+  uint64_t id; /* passed to device_open */
   compute_string description;
   compute_string vendor;
   compute_string driver_version;
-  compute_string pci_address; /* dddd:bb:dd.f, lower case; "" if unknown. Core numbers devices in its order */
+  compute_string pci_address; /* dddd:bb:dd.f in lower case, or "" if unknown; core numbers devices in this order */
   compute_string uuid;
-  compute_string libraries; /* vendor libraries in use, one a line: name, version, path */
+  compute_string libraries; /* vendor libraries in use, one per line: name, version, path */
   int64_t memory_bytes;     /* -1 if unknown */
   int32_t kind;             /* COMPUTE_DEVICE_KIND_ */
-  int32_t score;            /* among this plugin's devices for `auto`; greater first */
-  int32_t platform_index;   /* of plugins that number in two levels; else -1. Core counts those that have devices */
+  int32_t score;            /* for `auto`, among the devices of this plugin; higher wins */
+  int32_t platform_index; /* -1, unless devices are numbered per platform; platforms without devices are not counted */
   int32_t property_count;
   const compute_plugin_property* properties;
-  const uint32_t* dtypes; /* by dtype id: COMPUTE_DTYPE_STORAGE | …; what lies beyond dtype_count is not supported */
+  const uint32_t* dtypes; /* indexed by dtype: COMPUTE_DTYPE_STORAGE | …; dtypes from dtype_count on are unsupported */
   int32_t dtype_count;
   int32_t reserved;
-  compute_string unusable; /* "", or why the device can be shown but not opened */
-  compute_string platform; /* its platform's names, one a line, for selectors: opencl@platform~pocl; "": none */
+  compute_string unusable; /* "", or the reason why the device cannot be opened */
+  compute_string platform; /* names of its platform, one per line, for selectors (opencl@platform~pocl); may be "" */
 } compute_plugin_device_info;
 
-/* A library or driver that the plugin looks for at run time, for the load report. */
+/* A library or driver that the plugin loads at run time, for the load report. */
 typedef struct compute_plugin_requirement {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   compute_string name;   /* cuBLAS */
-  compute_string tried;  /* names and paths tried, one a line */
+  compute_string tried;  /* names and paths tried, one per line */
   compute_string found;  /* path and version; "" if not found */
-  compute_string error;  /* the system's word on it */
-  compute_string effect; /* what is lost without it */
-  compute_string remedy; /* what the user can do */
-  int32_t required;      /* 1: without it there are no devices */
+  compute_string error;  /* the system's message */
+  compute_string effect; /* what does not work without it */
+  compute_string remedy; /* how to install it */
+  int32_t required;      /* 1: there are no devices without it */
   int32_t state;         /* 0 not looked for yet, 1 found, 2 missing, 3 too old or unusable */
 } compute_plugin_requirement;
 
-/* Where enumerate delivers; everything is copied during the call. */
+/* Receives the results of enumerate. Both functions copy what they are given. */
 typedef struct compute_plugin_sink {
   int64_t table_size;
   void* context;
@@ -345,14 +364,14 @@ typedef struct compute_plugin_sink {
 enum {
   COMPUTE_HEAP_DEVICE_LOCAL = 1,
   COMPUTE_HEAP_HOST_VISIBLE = 2, /* memory_map works */
-  COMPUTE_HEAP_HOST_SPACE = 4,   /* buffer handles are host addresses; core reads and writes them without memory_map */
-  COMPUTE_HEAP_PINNED = 8,   /* the device reaches it directly; with HOST_SPACE it serves staging and fault records */
-  COMPUTE_HEAP_COHERENT = 16 /* mapped memory needs no unmap for writes to be seen */
+  COMPUTE_HEAP_HOST_SPACE = 4,   /* buffer handles are host addresses, which core reads and writes without memory_map */
+  COMPUTE_HEAP_PINNED = 8,       /* page-locked; with HOST_SPACE core uses it for staging and fault records */
+  COMPUTE_HEAP_COHERENT = 16     /* writes to mapped memory are visible without memory_unmap */
 };
 
 enum {
-  COMPUTE_SUBALLOCATE_NONE = 0,  /* a tensor is a whole allocation (its views use offsets) */
-  COMPUTE_SUBALLOCATE_OFFSET = 1 /* many tensors may share an allocation at multiples of offset_alignment */
+  COMPUTE_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; its views use offsets */
+  COMPUTE_SUBALLOCATE_OFFSET = 1 /* tensors may share an allocation, at multiples of offset_alignment */
 };
 
 typedef struct compute_plugin_heap {
@@ -361,10 +380,10 @@ typedef struct compute_plugin_heap {
   const void* next;
   uint32_t flags;
   int32_t suballocation;
-  int64_t size_bytes; /* -1 if unknown */
-  int64_t max_allocation_bytes;
-  int64_t offset_alignment; /* bytes, a power of two */
-  int64_t base_alignment; /* alignment of an allocation's first byte: at least 64 in the first heap; 0 is taken as 64 */
+  int64_t size_bytes;           /* -1 if unknown */
+  int64_t max_allocation_bytes; /* 0 or -1 if there is no known limit */
+  int64_t offset_alignment;     /* bytes, a power of two */
+  int64_t base_alignment; /* bytes, of the first byte of an allocation: at least 64 in the first heap; 0 means 64 */
 } compute_plugin_heap;
 
 /* compute_plugin_allocation.flags: none yet. */
@@ -377,21 +396,22 @@ typedef struct compute_plugin_allocation {
   int64_t size_bytes; /* > 0 */
 } compute_plugin_allocation;
 
-/* Foreign device memory, as DLPack describes it. */
+/* Device memory of another library, described as DLPack does. */
 typedef struct compute_plugin_import {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t dlpack_device_type;
   int32_t dlpack_device_id;
-  void* data;         /* of the byte with the lowest address */
-  int64_t size_bytes; /* span of all that may be used */
+  void* data;         /* lowest address of the range */
+  int64_t size_bytes; /* of the range */
 } compute_plugin_import;
 
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
-/* Intrinsics; compute/intrinsics.def has their meaning, NaN rules and bounds. A plugin that does not know an id
- * refuses the expression with the reason INTRINSIC and gets it again with the intrinsic's definition in its place. */
+/* Intrinsics. compute/intrinsics.def gives their meaning, NaN rules and error bounds. A plugin that does not know an
+ * id refuses the expression with COMPUTE_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition and asks
+ * again. */
 enum {
   COMPUTE_INTRINSIC_CONVERT = 1,
   COMPUTE_INTRINSIC_BITCAST = 2,
@@ -468,8 +488,8 @@ enum {
 enum {
   COMPUTE_NODE_INPUT = 1,    /* value: index of the input */
   COMPUTE_NODE_SCALAR = 2,   /* value: index of the run-time scalar */
-  COMPUTE_NODE_INDEX = 3,    /* value: axis of the index space; the position along it; dtype int32 or int64 */
-  COMPUTE_NODE_CONSTANT = 4, /* bits: little-endian bit pattern of the node's dtype, zero-filled */
+  COMPUTE_NODE_INDEX = 3,    /* value: axis; the position along this axis of the index space; int32 or int64 */
+  COMPUTE_NODE_CONSTANT = 4, /* bits: a value of the node's dtype, little-endian, zero-padded */
   COMPUTE_NODE_CALL = 5      /* value: intrinsic; operands: earlier nodes */
 };
 
@@ -480,17 +500,17 @@ typedef struct compute_plugin_node {
   int32_t operand_count;
   int64_t first_operand; /* into compute_plugin_expression.operands */
   uint8_t bits[16];
-} compute_plugin_node; /* 40 bytes; a fixed layout that never changes */
+} compute_plugin_node; /* fixed layout, 40 bytes */
 
 /*
- * A small DAG of intrinsics in topological order, single assignment, dead nodes removed, equal nodes merged, operands
- * of commutative intrinsics in node order. Conversions are explicit `convert` nodes. float16 and bfloat16 appear only
- * as inputs, scalars, outputs and operands or results of convert and bitcast.
+ * An expression: a DAG of intrinsics in topological order. It has no dead nodes and no two equal nodes. The operands of
+ * commutative intrinsics are in node order. Conversions are explicit `convert` nodes. float16 and bfloat16 occur only
+ * as inputs, scalars, outputs, and operands or results of convert and bitcast.
  *
- * digest: XXH3-128 (big-endian canonical form) over the int32 values node_count, input_count, scalar_count and
- * output_count; for every node the int32 values kind, dtype, value, operand_count and the operands, then for CONSTANT
- * nodes the 16 bytes of bits; then the int32 output nodes; all little-endian. Core computes it, plugins only compare
- * it: equal digests mean equal expressions.
+ * digest: XXH3-128 in big-endian canonical form over these values, all little-endian: the int32 values node_count,
+ * input_count, scalar_count and output_count; for every node the int32 values kind, dtype, value, operand_count and the
+ * operands, followed by the 16 bytes of bits for a CONSTANT node; the int32 output nodes. Core computes it. Expressions
+ * with equal digests are equal.
  */
 typedef struct compute_plugin_expression {
   uint32_t struct_size;
@@ -498,7 +518,7 @@ typedef struct compute_plugin_expression {
   const void* next;
   uint8_t digest[16];
   int32_t node_count;
-  int32_t input_count; /* INPUT nodes have value < input_count; an input may be unused */
+  int32_t input_count; /* INPUT nodes have value < input_count; inputs may be unused */
   int32_t scalar_count;
   int32_t output_count;
   const compute_plugin_node* nodes;
@@ -511,36 +531,42 @@ typedef struct compute_plugin_expression {
 
 enum {
   COMPUTE_TENSOR_INPUT = 1,
-  COMPUTE_TENSOR_OUTPUT = 2 /* with INPUT: read and written (scatter) */
+  COMPUTE_TENSOR_OUTPUT = 2 /* INPUT | OUTPUT: read and written (scatter) */
 };
 
-/* A tensor as a plan sees it. Layout belongs to the plan; buffer and offset come with the run. */
+/* How the elements of a tensor are stored. Block-scaled, tiled and padded storage will get further values. A plugin
+ * refuses a layout that it does not know with COMPUTE_REFUSE_LAYOUT. */
+enum { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* one element per index, at the strides */ };
+
+/* A tensor of an op: everything but its place in memory, which each run gives. */
 typedef struct compute_plugin_tensor {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t dtype;
   int32_t rank;           /* 0 to COMPUTE_PLUGIN_MAX_RANK; -1: absent (dtype 0, shape NULL, buffer 0 in the run) */
-  const int64_t* shape;   /* extents, all >= 1: core answers for tensors without elements */
-  const int64_t* strides; /* elements; any sign; 0 repeats. Those of outputs never make two elements share memory;
-                             extent times stride in bytes fits in int64_t */
+  const int64_t* shape;   /* extents, all >= 1; core handles tensors without elements */
+  const int64_t* strides; /* in elements; may be negative or 0. Elements of an output never share memory. The span in
+                             bytes fits in int64_t */
   int32_t access;         /* COMPUTE_TENSOR_ */
-  int32_t alignment; /* bytes: a power of two up to 64 that divides the address of the first element in every run */
+  int32_t alignment;      /* bytes: a power of two up to 64 that divides the address of element 0 in every run */
+  int32_t layout;         /* COMPUTE_PLUGIN_LAYOUT_ */
+  int32_t reserved;
 } compute_plugin_tensor;
 
 /* compute_plugin_op.flags */
 enum {
-  COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* same bits on every run on this device */
-  COMPUTE_PLUGIN_OP_FAST_MATH = 2, /* COMPUTE_MATH=fast: matrix engines of less precision are allowed, nothing else */
-  COMPUTE_PLUGIN_OP_TF32 = 4 /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round their inputs to 11 bits */
+  COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device gives the same bits */
+  COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use engines of lower precision */
+  COMPUTE_PLUGIN_OP_TF32 = 4 /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
 };
 
 /*
- * An op to be prepared. `name` and `version` identify it; primitives are described below, composites in docs/ops.md.
- * tensors are the inputs, then the outputs. A primitive's attributes are all present; of a composite's only those that
- * differ from its schema's default. Run-time attributes are not attributes here but scalars, in schema order.
- * Expressions that follow the required ones of a primitive are epilogues: a plugin that takes none refuses with
- * NOT_IMPLEMENTED, and core adds a map.
+ * An op to prepare. `name` and `version` identify it. Primitives are described below; docs/ops.md describes the ops
+ * that core offers by their own name first. `tensors` holds the inputs, then the outputs. A primitive has all its
+ * attributes; other ops have only those that differ from the default. Run-time attributes are passed as scalars, in the
+ * order of the op's attributes. Expressions beyond those that a primitive requires are epilogues. A plugin without
+ * epilogues refuses them with NOT_IMPLEMENTED, and core adds a map.
  */
 typedef struct compute_plugin_op {
   uint32_t struct_size;
@@ -562,73 +588,77 @@ typedef struct compute_plugin_op {
 } compute_plugin_op;
 
 /*
- * The primitives. Required: map, copy, reduce, gather, scatter; the others are optional, core decomposes them.
- * "Index space" is a shape that all named tensors have, with stride 0 where one repeats. u8[], … are element types.
- * Core gives every attribute that is named here, also where its value is a default.
+ * The primitives. map, copy, reduce, gather and scatter are required. The others are optional: core decomposes what a
+ * plugin refuses. The "index space" is the common shape of the tensors that are named; a stride is 0 where a tensor is
+ * broadcast. Core passes every attribute that is named here, also where it has its default value.
  *
- * map       expressions[0] over inputs 0…n-1 (n may be 0) at every point of the index space, which is the outputs'
- *           common shape. Output i holds node outputs[i] of its dtype. Outputs may be the identical view of an input.
- *           Every expression must be taken.
- * copy      input 0 to output 0, same shape, any strides, converted to the output's dtype as `convert` does.
- * reduce    expressions[0] (`before`, one output) over the inputs at every point of the index space = the inputs'
- *           common shape; combined over the axes in attribute `axes` (INT64, ascending; may be empty) by attribute
- *           `kind` (STRING: sum, prod, min, max, all, any); then expressions[1] (`after`) over the combined value as
- *           input 0. Outputs have the index space's rank with extent 1 at reduced axes. Attribute `accumulator` (DTYPE)
- *           is before's result dtype and that of the sum. min and max give NaN if there is one; integers wrap; all and
- *           any are over bool. Core answers for empty index spaces. A sum of -0 alone is -0. Sums of floats must meet
- *           |error| <= (log2(n) + 8) u sum|terms|: pairwise or in blocks. Scalars: the run-time scalars of before, then
- *           those of after. INDEX nodes in before are over the index space.
- * gather    out[p] = input 0[p with coordinate `axis` replaced by input 1[p]]; input 1 (int32 or int64) and the output
- *           have the index space's shape, input 0 the same but for its extent along attribute `axis` (INT64). An index
- *           i in [-extent, 0) means i + extent; others are a fault: the run reports it, the element's value is
- *           unspecified.
- * scatter   output 0 (INPUT | OUTPUT) at p with coordinate `axis` replaced by input 0[p] takes input 1[p]: attribute
- *           `reduction` (STRING) set, add, mul, min or max. Inputs have the index space's shape, the output differs
- *           along `axis`. Indices as in gather; one out of range writes nothing. With the flag DETERMINISTIC duplicates
- *           combine in row-major order of p (set: the last one stays); without it in any order (set: one of them
- *           stays). add and mul of float16 and bfloat16 are not asked for: core accumulates in float32 and converts
- *           once.
+ * map       Evaluates expressions[0] over inputs 0 to n-1 (n may be 0) at every point of the index space, which is the
+ *           shape of the outputs. Output i holds the node outputs[i] and has its dtype. An output may be the identical
+ *           view of an input. Every expression must be supported.
+ * copy      Copies input 0 to output 0, of the same shape and any strides. Converts to the output's dtype as `convert`
+ *           does.
+ * reduce    Evaluates expressions[0] (`before`, with one output) at every point of the index space, which is the shape
+ *           of the inputs. Combines the values over the axes in attribute `axes` (INT64, ascending, may be empty) by
+ *           attribute `kind` (STRING: sum, prod, min, max, all, any). Then evaluates expressions[1] (`after`) with the
+ *           combined value as input 0. Outputs have extent 1 along reduced axes. Attribute `accumulator` (DTYPE) is the
+ *           result dtype of `before` and the dtype of the combination. min and max of a NaN
+ *           give NaN. Integers wrap. all and any take bool. Core handles empty index spaces. A sum of values that are
+ *           all -0 is -0. A sum of floats meets |error| <= (log2(n) + 8) u sum|terms|: add pairwise or in blocks. The
+ *           scalars of `before` come first, then those of `after`. INDEX nodes of `before` refer to the index space.
+ * gather    out[p] = input 0[q], where q is p with coordinate `axis` replaced by input 1[p]. Input 1 (int32 or int64)
+ *           and the output have the shape of the index space. Input 0 differs from it along attribute `axis` (INT64)
+ *           only. An index i in [-extent, 0) means i + extent. Any other index outside [0, extent) is a fault: the run
+ *           reports it, and the element's value is unspecified.
+ * scatter   Combines input 1[p] into output 0[q], where q is p with coordinate `axis` replaced by input 0[p]. Attribute
+ *           `reduction` (STRING) is set, add, mul, min or max. Output 0 is INPUT | OUTPUT. The inputs have the shape of
+ *           the index space; the output differs from it along `axis`. Indices are as for gather; an index out of range
+ *           writes nothing. With the flag DETERMINISTIC, duplicates combine in row-major order of p, and for `set` the
+ *           last one wins. Without it they combine in any order, and any one of them wins. Core does not ask for add
+ *           and mul of float16 and bfloat16: it accumulates in float32 and converts once.
  *
  * contraction   output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n] + beta * input
- *           2 [batch…, m, n] + input 3; input 2 and 3 are optional (input_count 2, 3 or 4; an absent one has rank -1).
- *           Scalars alpha and beta of the accumulator's dtype if attribute `scaled` (INT64) is 1, else 1 and 0. beta 0
- *           ignores input 2's NaN. float16 and bfloat16 accumulate in float32 and round once.
- * arg_reduce    int64 position of the first max or min (attribute kind) along `axis`, whose extent is 1 in the output;
- *             the first NaN wins.
+ *           2 [batch…, m, n] + input 3. Inputs 2 and 3 are optional: input_count is 2, 3 or 4, and an absent input has
+ *           rank -1. If attribute `scaled` (INT64) is 1, alpha and beta are scalars of the accumulator's dtype; if it
+ *           is 0, they are 1 and 0. With beta 0 the values of input 2 do not matter, NaN included. float16 and bfloat16
+ *           accumulate in float32 and round once.
+ * arg_reduce    int64 position of the first maximum or minimum (attribute `kind`: max, min) along attribute `axis`,
+ *           whose extent is 1 in the output. The first NaN wins.
  *
- * The following are not asked for by this version of core; their contracts are fixed so that a plugin can offer them
- * ahead of it.
+ * This version of core does not ask for the following primitives. Their contracts are fixed, so that plugins can offer
+ * them early.
  *
  * convolution   output 0 [n, c_out, spatial…], input 0 [n, c_in, spatial…], input 1 [c_out, c_in / groups, kernel…];
- *           attributes strides, dilations, pads_begin, pads_end (INT64 lists), groups. ONNX Conv semantics; layouts are
- *           strides.
- * convolution_grad_input, convolution_grad_weight   its gradients: inputs (output gradient, weight) and (output
- *             gradient, input).
+ *           attributes strides, dilations, pads_begin, pads_end (INT64 lists), groups. Semantics of ONNX Conv; layouts
+ *           are expressed by strides.
+ * convolution_grad_input, convolution_grad_weight   the gradients of convolution, with inputs (output gradient, weight)
+ *           and (output gradient, input).
  * reduce_window     output 0 over windows of input 0; attributes kind (max, sum, mean), window, strides, dilations,
- *           pads_begin, pads_end (INT64 lists with an entry for every axis; 1, 1, 1, 0 and 0 where an axis has no
- *           window) and count_padding. Padding takes no part: a window of padding alone gives the identity of kind
- *           (max: the dtype's least value, sum and mean: 0). mean divides by the elements that took part, with
- *           count_padding by the window's size.
- * reduce_window_grad  gradient of input 0 from (output gradient, input 0, output 0), same attributes. max: it goes to
- *           the first element in row-major order that equals the output (or is NaN).
+ *           pads_begin, pads_end (INT64 lists with one entry per axis; 1, 1, 1, 0 and 0 for an axis without a window)
+ *           and count_padding. Padding is ignored. A window that is all padding gives the identity of kind (max: the
+ *           least value of the dtype; sum and mean: 0). mean divides by the number of elements that are not padding, or
+ *           by the window's size if count_padding is 1.
+ * reduce_window_grad  gradient of input 0 from (output gradient, input 0, output 0), with the same attributes. For max
+ *           it goes to the first element in row-major order that equals the output or is NaN.
  * scan      running combination along attribute `axis`; kind (sum, prod, min, max), `exclusive`, `reverse` (INT64),
- *           `accumulator` (DTYPE). Same shape. A NaN stays until the end; exclusive begins with the identity of kind.
- * sort      along `axis`, stable, `descending` (INT64; equal elements keep their order then too), NaN last in both
- *           directions, false before true; attribute outputs (STRING): values (output 0), indices (output 0, int64),
- *           both (output 0 values, output 1 int64). Real dtypes and bool.
- * segmented_reduce  input 0 along axis 0 combined by segment offsets input 1 (int64, ascending, count + 1, from 0 to
- *           the extent; core does not check them: offsets that are not so are a fault); kind and accumulator as reduce.
- *           An empty segment gives the identity of kind (min and max: the dtype's greatest and least value).
- * segmented_scan    as scan along axis 0, kind sum, prod, min or max, restarting at the offsets of input 1.
- * random_bits   uint32 output: word p of Philox 4x32-10 with scalars key (uint64: low word first) and offset (uint64),
- *           p row-major: the 128-bit counter is offset + p / 4, lane p % 4; its upper 64 bits are 0.
+ *           `accumulator` (DTYPE). The output has the shape of the input. A NaN makes all later values NaN. An
+ *           exclusive scan begins with the identity of kind.
+ * sort      sorts along `axis`. The sort is stable, also with `descending` (INT64) 1. NaN comes last in both
+ *           directions. false is less than true. Attribute outputs (STRING): values (output 0), indices (output 0,
+ *           int64), both (output 0 values, output 1 int64 indices). Real dtypes and bool.
+ * segmented_reduce  combines input 0 along axis 0 within segments. Input 1 holds the offsets (int64, ascending, one
+ *           more than there are segments, from 0 to the extent). Core does not check them; others are a fault. kind and
+ *           accumulator as for reduce. An empty segment gives the identity of kind (min: the greatest value of the
+ *           dtype, max: the least).
+ * segmented_scan    scan along axis 0 that restarts at the offsets of input 1; kind is sum, prod, min or max.
+ * random_bits   a uint32 output. Element p in row-major order is word p % 4 of Philox 4x32-10 with counter offset + p /
+ *           4, whose upper 64 bits are 0. Scalars: key (uint64, low word first) and offset (uint64).
  */
 
 /* Reasons of a refusal. */
 enum {
   COMPUTE_REFUSE_NOT_IMPLEMENTED = 1,
   COMPUTE_REFUSE_DTYPE = 2,
-  COMPUTE_REFUSE_LAYOUT = 3, /* core packs a row-major copy of `argument` and asks again */
+  COMPUTE_REFUSE_LAYOUT = 3, /* core passes a row-major copy of `argument` instead */
   COMPUTE_REFUSE_RANK = 4,
   COMPUTE_REFUSE_SHAPE = 5,
   COMPUTE_REFUSE_ATTRIBUTE = 6,
@@ -647,54 +677,55 @@ typedef struct compute_plugin_refusal {
   compute_string hint; /* "cast to float32"; may be empty */
 } compute_plugin_refusal;
 
-/* Filled by op_query; core sets struct_size. */
+/* The answer of op_query. Core sets struct_size. */
 typedef struct compute_plugin_query_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t supported;       /* 1: op_prepare would make a plan */
   uint32_t flags;          /* none yet */
-  int64_t workspace_bytes; /* as in compute_plugin_plan_info; -1: known to op_prepare alone */
+  int64_t workspace_bytes; /* as in compute_plugin_plan_info; -1 if only op_prepare knows it */
 } compute_plugin_query_info;
 
-/* Called at most once by op_query or op_prepare, before that returns. The refusal is copied. */
+/* Takes the reason why op_query or op_prepare refuses an op. Called at most once, before they return. Copies the
+ * refusal. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
-enum { COMPUTE_PLAN_NOT_CAPTURABLE = 1 /* its op_run allocates, waits or calls back: no graphs */ };
+enum { COMPUTE_PLAN_NOT_CAPTURABLE = 1 /* op_run allocates, waits or calls back: the plan cannot be used in graphs */ };
 
-/* Filled by op_prepare; core sets struct_size. */
+/* The answer of op_prepare. Core sets struct_size. */
 typedef struct compute_plugin_plan_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t workspace_bytes;  /* temporary memory of the first heap that each run needs; aligned to 256 bytes */
+  int64_t workspace_bytes;  /* temporary memory that each run needs, in the first heap, aligned to 256 bytes */
   int64_t kernels_compiled; /* by this call */
   uint32_t flags;           /* COMPUTE_PLAN_ */
-  int32_t reports_faults;   /* 1: runs need a fault record */
+  int32_t reports_faults;   /* 1: runs are given a fault record */
 } compute_plugin_plan_info;
 
-/* Where a tensor is: fixed layout. */
+/* The place of a tensor in memory. Fixed layout. */
 typedef struct compute_plugin_operand {
   uint64_t buffer;
-  int64_t offset_bytes; /* of the element with all indices 0 */
+  int64_t offset_bytes; /* of element 0, whose indices are all 0 */
 } compute_plugin_operand;
 
-/* A run-time scalar: the bit pattern of its dtype, little-endian, zero-filled. Fixed layout. */
+/* A run-time scalar: a value of its dtype, little-endian, zero-padded. Fixed layout. */
 typedef struct compute_plugin_scalar {
   uint8_t bits[16];
 } compute_plugin_scalar;
 
 /*
- * What a kernel reports of a checked fault: 64 bytes in memory that the host reads after the run. Core zeroes it before
- * the first of the runs that share it; the first fault sets code last, and a record whose code is not 0 is left alone.
- * The record is complete, and core's again, once stream_reached or stream_sync of the stream that the run was queued on
- * gives the run's number; that another stream which waited for this one has come further says nothing. Core does not
- * read it before, and keeps it until then. Aligned to 64 bytes. Fixed layout.
+ * A fault that a kernel detected. The record lies in memory that the host can read. Core zeroes it before the first of
+ * the runs that share it. The kernel that detects the first fault writes the record and sets `code` last; a record
+ * whose code is not 0 is left unchanged. The record is complete once stream_reached or stream_sync of the run's own
+ * stream gives the run's number; progress of another stream that waited for this one does not count. Core reads the
+ * record only then, and keeps it until then. Aligned to 64 bytes. Fixed layout.
  */
 enum { COMPUTE_FAULT_NONE = 0, COMPUTE_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
   int32_t code;
-  int32_t argument; /* operand that held the value */
+  int32_t argument; /* operand that holds the index */
   int64_t value;    /* the index */
   int64_t limit;    /* the extent */
   int64_t position; /* row-major position in the index space; -1 if unknown */
@@ -709,8 +740,8 @@ typedef struct compute_plugin_run {
   const compute_plugin_operand* tensors; /* inputs, then outputs, as in the op */
   const compute_plugin_scalar* scalars;
   compute_plugin_operand workspace;
-  compute_plugin_operand fault; /* a compute_plugin_fault in a PINNED or HOST_SPACE heap; buffer 0: none is given, and
-                                   the plugin reports the fault through stream_sync (immediate: by op_run's error) */
+  compute_plugin_operand fault; /* a compute_plugin_fault in a PINNED or HOST_SPACE heap; buffer 0: no record. Then
+                                   stream_sync reports the fault, or op_run on an immediate stream */
   int32_t tensor_count;
   int32_t scalar_count;
   int64_t workspace_bytes;
@@ -762,11 +793,11 @@ typedef struct compute_plugin_launch {
 
 typedef struct compute_plugin_kernel_table {
   int64_t table_size;
-  /* COMPILE_FAILED with the whole log in the message. UNSUPPORTED for a language that it does not take. */
+  /* Fails with COMPILE_FAILED and the complete log, or with UNSUPPORTED for an unknown language. */
   compute_error* (*compile)(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
                             compute_plugin_kernel_info* out_info);
   compute_error* (*launch)(uint64_t kernel, const compute_plugin_launch* launch);
-  /* No queued or running work uses it any more. */
+  /* No queued or running work uses the kernel any more. */
   void (*release)(uint64_t device, uint64_t kernel);
 } compute_plugin_kernel_table;
 
@@ -781,27 +812,27 @@ typedef struct compute_plugin_device_options {
 
 /* compute_plugin_caps.flags */
 enum {
-  /* A stream made with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs work on the calling thread inside op_run, the copies and
-   * fill; all is reached on return, an error does not stick, and of its other slots core calls stream_wait and
-   * stream_destroy alone. */
+  /* A stream with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs op_run, copies and fill on the calling thread before they
+   * return. A failure does not make the stream fail. Core calls no other slots of it than
+   * stream_wait and stream_destroy. */
   COMPUTE_DEVICE_IMMEDIATE = 1,
-  /* The host itself: any host address with offset 0 is a legal buffer, and core allocates. Of the plugin cpu alone. */
+  /* The device is the host. A buffer handle is any host address; core allocates. For the plugin `cpu` only. */
   COMPUTE_DEVICE_IS_HOST = 2
 };
 
-/* What an open device can do. */
+/* The capabilities of an open device. */
 typedef struct compute_plugin_caps {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t flags;
   int32_t heap_count;
-  const compute_plugin_heap* heaps; /* the first one holds tensors and workspaces */
+  const compute_plugin_heap* heaps; /* the first heap holds tensors and workspaces */
 } compute_plugin_caps;
 
 /* compute_plugin_stream_options.flags */
 enum {
-  COMPUTE_PLUGIN_STREAM_DEFAULT = 1, /* a NULL stream of the client; ordered by stream_wait alone */
+  COMPUTE_PLUGIN_STREAM_DEFAULT = 1, /* the stream that a client names NULL; ordered by stream_wait only */
   COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2
 };
 
@@ -812,115 +843,119 @@ typedef struct compute_plugin_stream_options {
   uint32_t struct_type;
   const void* next;
   uint32_t flags;
-  int32_t priority;     /* 0 normal, greater sooner */
+  int32_t priority;     /* 0 is normal; higher runs sooner */
   uint64_t host_stream; /* for host->report_async */
 } compute_plugin_stream_options;
 
 /*
- * Streams are timelines. Core numbers the submissions of a stream (op_run, the copies, fill and launch) 1, 2, 3, … and
- * may skip numbers. Only marks tell the plugin a number: stream_mark(stream, n, flags) says that everything submitted
- * so far carries numbers up to n. Marks ascend and are made only when something outside the stream needs one; the first
- * of a stream may be far above 1. Before the first, stream_reached gives 0. After a failure a stream takes no more
- * work; stream_reached and stream_sync return the error with *out_reached the last number known to be good, and from
- * then on nothing that was queued touches memory, fault records included: core gives it to others. While queued work
- * still does, they return no error yet. What a number depends on by stream_wait ends before it does, but only the
- * stream that it was queued on says how: core asks each one. An error that op_run, a copy, fill or launch returns means
- * that nothing was queued and that the stream is as good as before, unless stream_reached says otherwise. Buffer
- * handles are unique among all heaps of a device.
+ * Streams are timelines. Core numbers the submissions of a stream (op_run, copies, fill and launch) 1, 2, 3, … and may
+ * skip numbers. A plugin learns a number only by a mark: stream_mark(stream, n, flags) states that all work submitted
+ * so far has numbers up to n. Marks ascend; the first may be far above 1. Core marks a stream only when something
+ * outside the stream needs the number. Before the first mark stream_reached gives 0.
+ *
+ * A stream that failed takes no more work. stream_reached and stream_sync then return the error, with *out_reached the
+ * last number known to have succeeded. From that moment nothing that was queued touches memory or fault records, which
+ * core may reuse; while queued work still does, they do not return the error yet. Work that depends on a number by
+ * stream_wait starts after the number ended, whether it succeeded or not; core asks the stream of the number how it
+ * ended.
+ *
+ * An error of op_run, a copy, fill or launch means that nothing was queued. The stream stays usable, unless
+ * stream_reached returns an error. A buffer handle is unique among all heaps of a device.
  */
 typedef struct compute_plugin_device_table {
   int64_t table_size;
-  /* const data, valid until close. */
+  /* Const data, valid until close. */
   const compute_plugin_caps* (*caps)(uint64_t device);
-  /* Frees what is left of it: kernels, graphs and imports too. No work is queued any more, unless the device was
-   * lost. */
+  /* Closes the device and frees all that is left of it, also kernels, graphs and imports. No work is queued any more,
+   * unless the device was lost. */
   void (*close)(uint64_t device);
 
-  /* OUT_OF_DEVICE_MEMORY if there is not enough; nothing sticks. NULL if the device is the host. */
+  /* Fails with OUT_OF_DEVICE_MEMORY without further effect. NULL if the device is the host. */
   compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer);
   /* No queued work uses the buffer any more. */
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
-  /* Free and total bytes as the driver sees them. Optional: unknown. */
+  /* Free and total bytes, as reported by the driver. Optional; NULL: unknown. */
   compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
-  /* Host address of a range of HOST_VISIBLE memory, valid until it is unmapped. No queued work uses the range
-   * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_TENSOR_INPUT (the host reads), OUTPUT
-   * (writes) or both. Both optional: no such heap. */
+  /* Maps a range of HOST_VISIBLE memory into the host's address space until memory_unmap. No queued work uses the range
+   * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_TENSOR_INPUT (the host reads), OUTPUT (the
+   * host writes) or both. Both slots are optional; NULL: no heap is HOST_VISIBLE. */
   compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                                int32_t access, void** out_data);
   void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, void* data);
-  /* A buffer over foreign memory, freed by memory_free with heap -1. Optional: unsupported. */
+  /* Makes a buffer of memory that another library owns. memory_free with heap -1 releases it. Optional; NULL:
+   * unsupported. */
   compute_error* (*memory_import)(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer);
 
   compute_error* (*stream_create)(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream);
-  /* Work queued still runs; the handle is not used again, also not as `other`. */
+  /* Queued work still runs. Core does not use the handle again, also not as `other` of stream_wait. */
   void (*stream_destroy)(uint64_t stream);
   compute_error* (*stream_mark)(uint64_t stream, uint64_t number, uint32_t flags);
-  /* Work of `stream` from now on runs after `number` of `other`, a stream of the same plugin, perhaps of another of
-   * its devices, on which that number has been marked. Where `other` fails, the wait ends. Does not block the
-   * caller, except on an immediate stream. UNSUPPORTED, with nothing queued, where these two cannot wait for each
-   * other: then core waits on the host. */
+  /* Orders work that is submitted to `stream` later after mark `number` on `other`, a stream of any device of the same
+   * plugin. The wait ends also where `other` fails. Does not block the caller, except on an immediate stream. Returns
+   * UNSUPPORTED and queues nothing if the two streams cannot be ordered; core then waits on the host. */
   compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number);
-  /* Greatest marked number that has finished; never blocks. */
+  /* The greatest marked number that has finished. Never blocks. */
   compute_error* (*stream_reached)(uint64_t stream, uint64_t* out_reached);
-  /* Waits at most timeout_ns (INT64_MAX: without limit) for a marked number. *out_reached as above; a time-out is no
-   * error. */
+  /* Waits for a marked number, at most timeout_ns (INT64_MAX: no limit). *out_reached as for stream_reached. A timeout
+   * is not an error. */
   compute_error* (*stream_sync)(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached);
 
   /*
-   * In stream order. Host memory must stay valid until the stream has passed; a plugin may also have finished with it
-   * on return. `size_bytes` > 0. copy: both on this device, ranges do not overlap. copy_peer: from another device of
-   * the same plugin, on a stream of the one that dst is on.
+   * Copies, in stream order. size_bytes > 0. Host memory stays valid until the stream has passed the copy; a plugin may
+   * also finish with it before it returns. copy: both operands are on this device and do not overlap. copy_peer: src is
+   * on another device of the same plugin, and the stream is on the device of dst.
    */
   compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* dst,
                                    int64_t size_bytes);
   compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes);
   compute_error* (*copy)(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
                          int64_t size_bytes);
-  /* `pattern_size` is 1, 2, 4, 8 or 16 and divides offset and size. */
+  /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes, which divide offset and size. */
   compute_error* (*fill)(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                          int32_t pattern_size);
-  /* Optional, and UNSUPPORTED with nothing queued for a pair of devices: core goes through the host. */
+  /* Optional. With NULL, or UNSUPPORTED and nothing queued for a pair of devices, core copies through the host. */
   compute_error* (*copy_peer)(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
                               const compute_plugin_operand* dst, int64_t size_bytes);
 
-  /* Whether op_prepare would make a plan; compiles nothing. Core asks it for compute_op_query alone, never on the way
-   * to a run. out_info->supported 0 goes with one call of `refuse`. */
+  /* Tells whether op_prepare would make a plan. Compiles nothing. Core calls it for compute_op_query only, never before
+   * a run. A plugin that sets out_info->supported to 0 calls `refuse` once. */
   compute_error* (*op_query)(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                              compute_plugin_refuse refuse, void* context);
-  /* Makes an immutable plan that may run on several threads and streams at once. An op that the plugin does not take
-   * goes with one call of `refuse`, *out_plan 0 and no error; nothing was compiled for it. Under 10 µs where the kernel
-   * is known. Plans are many, kernels few: kernels are keyed by expression digest or op, dtypes, layout class,
+  /* Makes an immutable plan, which may run on several threads and streams at once. To refuse the op, a plugin calls
+   * `refuse` once, leaves *out_plan 0 and returns no error; it has compiled nothing then. Takes less than 10 µs where
+   * the kernel is known. Plans are many, kernels few: key kernels by expression digest or op, dtypes, layout class,
    * collapsed rank, alignment and index width, never by a size. */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
   compute_error* (*op_run)(uint64_t plan, const compute_plugin_run* run);
-  /* No queued or running work uses it any more. */
+  /* No queued or running work uses the plan any more. */
   void (*op_release)(uint64_t device, uint64_t plan);
 
-  /* Optional: user kernels are unsupported. */
+  /* Kernels that programs bring as source. Optional; NULL: unsupported. */
   const compute_plugin_kernel_table* (*kernels)(uint64_t device);
 } compute_plugin_device_table;
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
-enum { COMPUTE_EXIT_PROCESS = 1 /* the process is exiting: free nothing that the system frees */ };
+enum { COMPUTE_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */ };
 
 typedef struct compute_plugin_table {
   int64_t table_size;
-  /* Delivers all devices, also unusable ones, and every requirement. May be called again. No devices is a normal
-   * answer; an error is for what nobody expects. */
+  /* Delivers all devices, also unusable ones, and all requirements. May be called again. No device at all is a normal
+   * result. */
   compute_error* (*enumerate)(const compute_plugin_sink* sink);
-  /* May be called again for an id after CONTEXT_LOST and close, and for several open devices of one id. */
+  /* A device may be opened several times, and again after CONTEXT_LOST and close. */
   compute_error* (*device_open)(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                                 const compute_plugin_device_table** out_table);
-  /* In the child after fork(): forget threads and locks; touch no driver. Core reports FORKED for the plugin's
-   * devices unless this returns 1 (rebuilt). Optional: core reports FORKED. */
+  /* Called in the child after fork(): forget threads and locks, call no driver. Returns 1 if the plugin's devices work
+   * in the child; else they fail with FORKED there. Optional; NULL: they fail with FORKED. */
   int32_t (*on_fork_child)(void);
-  /* The process is exiting, all work has drained or was given up. Optional. */
+  /* The process exits. All work has ended or was given up; devices may still be open, and threads of the program may be
+   * inside other functions of the plugin. Optional. */
   void (*on_exit)(int32_t mode);
-  /* All devices are closed. Optional. */
+  /* Called last, after all devices are closed. Optional. */
   void (*close)(void);
-  /* A table of an extension, which begins with its int64_t table_size, or NULL; `device` 0 asks for one of the
+  /* The table of an extension, which begins with its int64_t table_size, or NULL. Device 0 asks for an extension of the
    * plugin as a whole. Optional. */
   const void* (*get_extension)(uint64_t device, const char* name);
 } compute_plugin_table;
@@ -931,31 +966,31 @@ typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_versio
 
 /* ---- Extensions -------------------------------------------------------------------------------------------------- */
 
-/* A recorded list of runs becomes one executable. Without it core replays by a loop of op_run. */
+/* Graphs: a recorded list of runs becomes one executable. Without this extension core replays a graph by op_run. */
 #define COMPUTE_EXT_GRAPH_V1 "compute.ext.graph.v1"
 
 typedef struct compute_plugin_graph_node {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t kind; /* 1: a run; nodes of unknown kinds make create UNSUPPORTED */
+  int32_t kind; /* 1: a run; create fails with UNSUPPORTED for an unknown kind */
   int32_t reserved;
   uint64_t plan;
-  const compute_plugin_run* run; /* its stream is ignored */
-  const int32_t* scalar_slots;   /* per scalar: the graph's slot that replaces it at each run, or -1; NULL: none */
+  const compute_plugin_run* run; /* `stream` is ignored */
+  const int32_t* scalar_slots;   /* per scalar: the graph slot that replaces it at each run, or -1; NULL: none */
 } compute_plugin_graph_node;
 
 typedef struct compute_plugin_graph_table {
   int64_t table_size;
-  /* Nodes run in order where they depend on one another through memory. Plans stay alive as long as the graph.
-   * UNSUPPORTED: core replays by op_run. */
+  /* Makes a graph. Nodes that use the same memory run in order. Core keeps the plans as long as the graph. UNSUPPORTED:
+   * core replays by op_run. */
   compute_error* (*create)(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count,
                            int32_t slot_count, uint64_t* out_graph);
   compute_error* (*run)(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots);
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
 
-/* Native handles, so that a program can mix its own CUDA or OpenCL code with tensors. */
+/* Native handles, for programs that mix their own CUDA or OpenCL code with tensors. */
 #define COMPUTE_EXT_NATIVE_V1 "compute.ext.native.v1"
 
 typedef struct compute_plugin_native_table {
@@ -964,8 +999,8 @@ typedef struct compute_plugin_native_table {
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle); /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
   const void* reserved;                                                                    /* NULL */
-  /* DLPack's type and number of the device (kDLCUDA, CUDA's ordinal). NULL: its memory is not exported. Handles of
-   * its buffers are addresses then. */
+  /* DLPack device type and id (kDLCUDA, the CUDA ordinal). Buffer handles are addresses then. NULL: memory is not
+   * exported. */
   compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
 } compute_plugin_native_table;
 

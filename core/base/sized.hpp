@@ -198,27 +198,29 @@ void write_list(T* array, int64_t capacity, int64_t count, const char* name, int
 
 // ---- What plugins hand out ------------------------------------------------------------------------------------------
 
-// The struct_type of a struct that a plugin hands out, and the least size of one that says anything.
+// The struct_type of a struct that a plugin hands out, and its least size.
 struct PluginStructRow {
   uint32_t type;
-  size_t least_size;
+  uint32_t least_size;
 };
 template <class T>
 inline constexpr PluginStructRow plugin_struct_row{0, 0};
-#define COMPUTE_PLUGIN_STRUCT_ROW(name, type, last_field)        \
-  template <>                                                    \
-  inline constexpr PluginStructRow plugin_struct_row<name>{type, \
-                                                           offsetof(name, last_field) + sizeof(name::last_field)};
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, name)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO, description)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, value)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_requirement, COMPUTE_PLUGIN_STRUCT_REQUIREMENT, name)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_caps, COMPUTE_PLUGIN_STRUCT_CAPS, heaps)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_heap, COMPUTE_PLUGIN_STRUCT_HEAP, suballocation)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_refusal, COMPUTE_PLUGIN_STRUCT_REFUSAL, reason)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_query_info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, supported)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, workspace_bytes)
-COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERNEL_INFO, argument_count)
+#define COMPUTE_PLUGIN_STRUCT_ROW(name, type, least_size) \
+  template <>                                             \
+  inline constexpr PluginStructRow plugin_struct_row<name>{type, least_size};
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, COMPUTE_PLUGIN_MANIFEST_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO,
+                          COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, COMPUTE_PLUGIN_PROPERTY_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_requirement, COMPUTE_PLUGIN_STRUCT_REQUIREMENT,
+                          COMPUTE_PLUGIN_REQUIREMENT_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_caps, COMPUTE_PLUGIN_STRUCT_CAPS, COMPUTE_PLUGIN_CAPS_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_heap, COMPUTE_PLUGIN_STRUCT_HEAP, COMPUTE_PLUGIN_HEAP_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_refusal, COMPUTE_PLUGIN_STRUCT_REFUSAL, COMPUTE_PLUGIN_REFUSAL_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_query_info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, COMPUTE_PLUGIN_QUERY_INFO_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, COMPUTE_PLUGIN_PLAN_INFO_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERNEL_INFO,
+                          COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1)
 #undef COMPUTE_PLUGIN_STRUCT_ROW
 
 [[noreturn]] inline void reject_plugin_struct(const char* what, const std::string& why) {

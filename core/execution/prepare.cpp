@@ -69,6 +69,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
     tensor.strides = operand.strides.data();
     tensor.access = operand.access;
     tensor.alignment = alignment_of(operand, request);
+    tensor.layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
     result.tensors.push_back(tensor);
   };
   for (const StepOperand& operand : step.inputs) add_tensor(operand);

@@ -77,12 +77,16 @@ compute_dtype Op::dtype(std::string_view name) const {
 
 const DtypeRow& dtype_row(compute_dtype dtype) { return kDtypes[dtype]; }
 
-std::optional<Refusal> refuse_dtypes(const Op& op) {
+std::optional<Refusal> refuse_tensors(const Op& op) {
   for (int32_t i = 0; i < op.tensor_count(); ++i) {
     const compute_plugin_tensor& tensor = op.tensor(i);
     const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
     if (!absent && !is_known(tensor.dtype)) {
       return Refusal{COMPUTE_REFUSE_DTYPE, i, "there is no dtype " + std::to_string(tensor.dtype), ""};
+    }
+    if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED) {
+      return Refusal{COMPUTE_REFUSE_LAYOUT, i, "layout " + std::to_string(tensor.layout) + " is newer than the plugin",
+                     ""};
     }
   }
   return std::nullopt;

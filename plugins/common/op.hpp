@@ -82,7 +82,7 @@ inline const char* dtype_name(compute_dtype dtype) { return dtype_row(dtype).nam
 inline int32_t dtype_size(compute_dtype dtype) { return dtype_row(dtype).size; }
 inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
 
-// A refusal for a tensor whose dtype dtypes.def does not have.
-std::optional<Refusal> refuse_dtypes(const Op& op);
+// A refusal for a tensor whose dtype dtypes.def does not have, or whose layout is not known.
+std::optional<Refusal> refuse_tensors(const Op& op);
 
 }  // namespace compute::common

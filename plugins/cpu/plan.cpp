@@ -63,7 +63,7 @@ const Primitive* find_primitive(const Op& op) {
 std::optional<Refusal> refuse(const Primitive* primitive, const Op& op) {
   if (primitive == nullptr)
     return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " is not an op of the cpu plugin", ""};
-  if (std::optional<Refusal> refusal = refuse_dtypes(op)) return refusal;
+  if (std::optional<Refusal> refusal = refuse_tensors(op)) return refusal;
   return primitive->refuse(op);
 }
 

@@ -28,7 +28,7 @@ std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
 }  // namespace
 
 std::optional<Refusal> refuse(Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = common::refuse_dtypes(op)) return refusal;
+  if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return refusal;
   if (op.name() == "contraction") {
     const MatmulVerdict verdict = judge_matmul(device, op);
     if (verdict.is_taken) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
 }
 
 common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = common::refuse_dtypes(op)) return *std::move(refusal);
+  if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return *std::move(refusal);
   if (op.name() == "contraction") {
     MatmulVerdict verdict = judge_matmul(device, op);
     if (verdict.packing) return *std::move(verdict.packing);

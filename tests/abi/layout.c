@@ -213,6 +213,19 @@ AT(compute_graph_info, reserved, 36);
 
 /* ---- plugin.h --------------------------------------------------------------------------------------------------- */
 
+/* Until the interface is declared, the least size is the size: there are no older plugins. */
+#define SIZE_1(type, constant) _Static_assert((constant) == sizeof(type), "the least size of " #type " is not its size")
+SIZE_1(compute_plugin_manifest, COMPUTE_PLUGIN_MANIFEST_SIZE_1);
+SIZE_1(compute_plugin_property, COMPUTE_PLUGIN_PROPERTY_SIZE_1);
+SIZE_1(compute_plugin_device_info, COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1);
+SIZE_1(compute_plugin_requirement, COMPUTE_PLUGIN_REQUIREMENT_SIZE_1);
+SIZE_1(compute_plugin_heap, COMPUTE_PLUGIN_HEAP_SIZE_1);
+SIZE_1(compute_plugin_refusal, COMPUTE_PLUGIN_REFUSAL_SIZE_1);
+SIZE_1(compute_plugin_query_info, COMPUTE_PLUGIN_QUERY_INFO_SIZE_1);
+SIZE_1(compute_plugin_plan_info, COMPUTE_PLUGIN_PLAN_INFO_SIZE_1);
+SIZE_1(compute_plugin_kernel_info, COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1);
+SIZE_1(compute_plugin_caps, COMPUTE_PLUGIN_CAPS_SIZE_1);
+
 SIZE(compute_plugin_manifest, 152);
 AT(compute_plugin_manifest, struct_size, 0);
 AT(compute_plugin_manifest, struct_type, 4);
@@ -343,7 +356,7 @@ AT(compute_plugin_expression, operands, 56);
 AT(compute_plugin_expression, operand_total, 64);
 AT(compute_plugin_expression, outputs, 72);
 
-SIZE(compute_plugin_tensor, 48);
+SIZE(compute_plugin_tensor, 56);
 AT(compute_plugin_tensor, struct_size, 0);
 AT(compute_plugin_tensor, struct_type, 4);
 AT(compute_plugin_tensor, next, 8);
@@ -353,6 +366,8 @@ AT(compute_plugin_tensor, shape, 24);
 AT(compute_plugin_tensor, strides, 32);
 AT(compute_plugin_tensor, access, 40);
 AT(compute_plugin_tensor, alignment, 44);
+AT(compute_plugin_tensor, layout, 48);
+AT(compute_plugin_tensor, reserved, 52);
 
 SIZE(compute_plugin_op, 96);
 AT(compute_plugin_op, struct_size, 0);

@@ -232,13 +232,6 @@ ISOLATED_TEST(Loader, StructsOfOtherSizesAreAccepted) {
   EXPECT_EQ(read<float>(x), std::vector<float>(4, 2.0f));
 }
 
-ISOLATED_TEST(Loader, SmallerStructsLackWhatIsNewer) {
-  use_plugins({"faulty"});
-  set_faults("manifest=small;devices=small");
-  const auto names = device_names();
-  EXPECT_TRUE(has(names, "faulty0"));
-}
-
 ISOLATED_TEST(Loader, RequirementsReachTheReport) {
   use_plugins({"faulty", "minimal"});
   set_faults("requirement=missing;devices=none");

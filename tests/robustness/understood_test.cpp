@@ -319,6 +319,30 @@ TEST_F(Understood, QueriesAndPlans) {
   }
 }
 
+// A layout that the plugin does not know is refused as one that core can help against by a copy.
+TEST_F(Understood, LayoutsOfTensors) {
+  const auto keep = [](void* context, const compute_plugin_refusal* refusal) {
+    *static_cast<compute_plugin_refusal*>(context) = *refusal;
+  };
+  Gather gather;
+  for (int32_t i = 0; i < 2; ++i) {
+    gather.tensors[static_cast<size_t>(i)].layout = 77;
+    auto query_info = sized<compute_plugin_query_info>(COMPUTE_PLUGIN_STRUCT_QUERY_INFO);
+    auto plan_info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
+    compute_plugin_refusal asked{}, prepared{};
+    uint64_t plan = 0;
+    EXPECT_GOOD(table->op_query(device, &gather.op, &query_info, keep, &asked));
+    EXPECT_GOOD(table->op_prepare(device, &gather.op, &plan, &plan_info, keep, &prepared));
+    EXPECT_EQ(query_info.supported, 0);
+    EXPECT_EQ(plan, 0u);
+    for (const compute_plugin_refusal& refusal : {asked, prepared}) {
+      EXPECT_EQ(refusal.reason, COMPUTE_REFUSE_LAYOUT);
+      EXPECT_EQ(refusal.argument, i);
+    }
+    gather.tensors[static_cast<size_t>(i)].layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
+  }
+}
+
 TEST_F(Understood, RunsAndGraphs) {
   Map map;
   auto info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);

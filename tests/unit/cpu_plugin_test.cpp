@@ -129,7 +129,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
       for (size_t i = steps.size(); i-- > 1;) steps[i - 1] = steps[i] * operand.shape[i];
       tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
                          static_cast<int32_t>(operand.shape.size()), operand.shape.data(), steps.data(),
-                         tensors.size() < inputs.size() ? COMPUTE_TENSOR_INPUT : COMPUTE_TENSOR_OUTPUT, 1});
+                         tensors.size() < inputs.size() ? COMPUTE_TENSOR_INPUT : COMPUTE_TENSOR_OUTPUT, 1,
+                         COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
       places.push_back({buffer_of(operand.data), 0});
     }
     const compute_attribute attribute = {sizeof attribute, 0, nullptr, "axis", 4, COMPUTE_KIND_INT64, 0, 1, &axis};

@@ -257,7 +257,7 @@ class MinimalPlugin : public testing::Test {
     auto add = [&](const Operand& operand, int32_t access) {
       tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
                          static_cast<int32_t>(operand.shape.size()), operand.shape.data(), operand.strides.data(),
-                         access, 1});
+                         access, 1, COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
     };
     for (const Operand& input : op.inputs) add(input, COMPUTE_TENSOR_INPUT);
     for (const Operand& output : op.outputs) add(output, COMPUTE_TENSOR_OUTPUT);

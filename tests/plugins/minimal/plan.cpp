@@ -68,7 +68,12 @@ Plan::Plan(const compute_plugin_op& op)
   if (primitive == nullptr || op.version != 1) {
     throw Refused{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
   }
-  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) tensors.emplace_back(element(op.tensors, i));
+  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
+    const compute_plugin_tensor& tensor = element(op.tensors, i);
+    if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED)
+      throw Refused{COMPUTE_REFUSE_LAYOUT, i, "a layout that is newer than the plugin"};
+    tensors.emplace_back(tensor);
+  }
   if (lacks("strides") && primitive->name != "copy") refuse_strides(*this);
   require_levels(*this);
   for (int32_t i = 0; i < op.expression_count; ++i) programs.emplace_back(*op.expressions[i]);
