@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(
-  TARGETS compute compute_headers
+  TARGETS compute compute_cxx compute_headers
   EXPORT ComputeTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   FILE_SET HEADERS
@@ -27,7 +27,7 @@ install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
 # Programs and a plugin to copy.
 set(examples_dir "${CMAKE_INSTALL_DATADIR}/compute/examples")
-install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c")
+install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp")
 install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
 install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
 install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)

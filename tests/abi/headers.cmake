@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp as C++20.
+# The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp and each of its parts
+# as C++20.
 file(MAKE_DIRECTORY "${WORK}")
 set(c ${CC} -std=c11)
 set(cpp ${CXX} -std=c++20)
@@ -21,8 +22,12 @@ foreach(headers "compute;plugin" "plugin;compute" compute plugin ops)
   endforeach()
 endforeach()
 
-file(WRITE "${WORK}/compute_hpp.cpp" "#include \"compute/compute.hpp\"\n")
-execute_process(COMMAND ${cpp} ${warnings} "-I${API}" -fsyntax-only "${WORK}/compute_hpp.cpp" RESULT_VARIABLE result)
-if(NOT result EQUAL 0)
-  message(SEND_ERROR "compute.hpp does not compile")
-endif()
+file(GLOB headers "${API}/compute/*.hpp")
+foreach(header IN LISTS headers)
+  cmake_path(GET header FILENAME name)
+  file(WRITE "${WORK}/${name}.cpp" "#include \"compute/${name}\"\n")
+  execute_process(COMMAND ${cpp} ${warnings} "-I${API}" -fsyntax-only "${WORK}/${name}.cpp" RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(SEND_ERROR "${name} does not compile")
+  endif()
+endforeach()

@@ -40,7 +40,7 @@ std::string missing_nvrtc() {
   try {
     const Device device = Device::open("cuda0");
     const Tensor x = device.from_host(std::vector<float>{1, 2});
-    compute::negative(x);
+    static_cast<void>(compute::negative(x));
     return "";
   } catch (const compute::Error& error) {
     return std::string(error.what()).find("NVRTC") != std::string::npos ? error.what() : "";
@@ -81,11 +81,7 @@ TEST(CudaDevice, GoesByItsAddressAndUuidToo) {
   EXPECT_STREQ(compute_device_name(Device::open("cuda@uuid=GPU-10111213-1415-1617-1819-1a1b1c1d1e1f").get()), "cuda0");
 }
 
-TEST(CudaDevice, StatesItsProperties) {
-  int64_t count = 0;
-  compute::check(compute_device_attributes("cuda0", nullptr, 0, &count));
-  EXPECT_GE(count, 10);
-}
+TEST(CudaDevice, StatesItsProperties) { EXPECT_GE(Device::attributes_of("cuda0").size(), 10u); }
 
 TEST(CudaMemory, HoldsWhatIsWritten) {
   const Device device = Device::open("cuda0");
@@ -103,7 +99,7 @@ TEST(CudaMemory, MovesBetweenDevices) {
 
 TEST(CudaMemory, RunsOutAndRecovers) {
   const Device device = Device::open("cuda0");
-  const auto [code, message] = thrown_by([&] { device.empty(COMPUTE_DTYPE_FLOAT32, {int64_t{1} << 30}); });
+  const auto [code, message] = thrown_by([&] { return device.empty(compute::float32, {int64_t{1} << 30}); });
   EXPECT_EQ(code, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY) << message;
   EXPECT_EQ(device.from_host(std::vector<float>{7}).to_vector<float>(), std::vector<float>{7});
 }
@@ -139,10 +135,10 @@ TEST(CudaKernel, IsLaunchedWithTheAddressesOfItsTensors) {
 TEST(CudaKernel, IsMadeOnceForAllSizes) {
   NEEDS_NVRTC();
   const Device device = Device::open("cuda0");
-  compute::tanh(device.from_host(std::vector<float>(1000, 1)));
+  static_cast<void>(compute::tanh(device.from_host(std::vector<float>(1000, 1))));
   const int64_t before = device.statistics().kernels_compiled;
   for (int64_t n = 1; n < 200; n += 7)
-    compute::tanh(device.from_host(std::vector<float>(static_cast<size_t>(n) * 4, 1)));
+    static_cast<void>(compute::tanh(device.from_host(std::vector<float>(static_cast<size_t>(n) * 4, 1))));
   EXPECT_LE(device.statistics().kernels_compiled - before, 3);
 }
 
@@ -301,8 +297,8 @@ TEST(CudaFault, IsFinalForCudaAlone) {
   for (const char* part : {"700", "ILLEGAL_ADDRESS", "scale", "process must be restarted to use CUDA again"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
   }
-  EXPECT_EQ(thrown_by([&] { device.from_host(std::vector<float>{1}); }).first, COMPUTE_ERROR_RESTART_REQUIRED);
-  EXPECT_EQ(thrown_by([&] { Device::open("cuda0"); }).first, COMPUTE_ERROR_RESTART_REQUIRED);
+  EXPECT_EQ(thrown_by([&] { return device.from_host({1.0f}); }).first, COMPUTE_ERROR_RESTART_REQUIRED);
+  EXPECT_EQ(thrown_by([&] { return Device::open("cuda0"); }).first, COMPUTE_ERROR_RESTART_REQUIRED);
   const Device cpu = Device::open("cpu");
   EXPECT_EQ(cpu.from_host(std::vector<float>{1}).to_vector<float>(), std::vector<float>{1});
 }
@@ -374,7 +370,7 @@ TEST(CudaCompile, TakesEveryElementwiseRow) {
     compute::check(compute_op_find(row.name, 1, &op));
     for (const compute_dtype dtype : kDtypes) {
       if (!takes(row.inputs, dtype)) continue;
-      const Tensor x = device.empty(dtype, {8, 33});
+      const Tensor x = device.empty(compute::DType(dtype), {8, 33});
       const Tensor condition = device.empty(COMPUTE_DTYPE_BOOL, {8, 33});
       const std::vector<compute_tensor*> inputs = std::string_view(row.name) == "where"
                                                       ? std::vector{condition.get(), x.get(), x.get()}
@@ -394,28 +390,29 @@ TEST(CudaCompile, TakesTheOtherPrimitives) {
   Sweep sweep;
   const Tensor indices = device.from_host(std::vector<int64_t>{0, 2, 1}, {3});
   for (const compute_dtype dtype : kDtypes) {
-    const Tensor x = device.empty(dtype, {6, 40});
+    const Tensor x = device.empty(compute::DType(dtype), {6, 40});
     const std::string suffix = " of dtype " + std::to_string(dtype);
-    sweep.run("transposed copy" + suffix, [&] { compute::copy(x.permute({1, 0})); });
-    sweep.run("copy" + suffix, [&] { compute::copy(x); });
-    sweep.run("all" + suffix, [&] { compute::all(x); });
-    sweep.run("take" + suffix, [&] { compute::take(x, indices, 1); });
+    sweep.run("transposed copy" + suffix, [&] { return compute::copy(x.permute({1, 0})); });
+    sweep.run("copy" + suffix, [&] { return compute::copy(x); });
+    sweep.run("all" + suffix, [&] { return compute::all(x); });
+    sweep.run("take" + suffix, [&] { return compute::take(x, indices, 1); });
     for (const compute_dtype other :
          {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_COMPLEX128}) {
       const bool loses =
           dtype == COMPUTE_DTYPE_COMPLEX64 && other != COMPUTE_DTYPE_COMPLEX128 && other != COMPUTE_DTYPE_BOOL;
-      if (!loses) sweep.run("cast to " + std::to_string(other) + suffix, [&] { compute::cast(x, other); });
+      if (!loses)
+        sweep.run("cast to " + std::to_string(other) + suffix, [&] { return compute::cast(x, compute::DType(other)); });
     }
     if (!takes("NUMERIC", dtype)) continue;
     for (const int64_t axis : {0, 1}) {
-      sweep.run("sum" + suffix, [&] { compute::sum(x, std::vector<int64_t>{axis}); });
-      sweep.run("prod" + suffix, [&] { compute::prod(x, std::vector<int64_t>{axis}); });
+      sweep.run("sum" + suffix, [&] { return compute::sum(x, axis); });
+      sweep.run("prod" + suffix, [&] { return compute::prod(x, axis); });
       if (!takes("REAL", dtype)) continue;
-      sweep.run("max" + suffix, [&] { compute::max(x, std::vector<int64_t>{axis}); });
+      sweep.run("max" + suffix, [&] { return compute::max(x, axis); });
     }
-    sweep.run("sum of all" + suffix, [&] { compute::sum(x); });
+    sweep.run("sum of all" + suffix, [&] { return compute::sum(x); });
     if (takes("INEXACT", dtype)) continue;  // cuBLASLt's, which asks the driver more than the fake one answers
-    sweep.run("matmul" + suffix, [&] { compute::matmul(x, x.permute({1, 0})); });
+    sweep.run("matmul" + suffix, [&] { return compute::matmul(x, x.permute({1, 0})); });
   }
 }
 

@@ -14,10 +14,6 @@ namespace compute::opencl_tests {
 /// Keeps the log's lines from its making on; one at a time.
 class Log {
  public:
-  Log() { check(compute_log_set_callback(&Log::take, this)); }
-  ~Log() { compute_error_free(compute_log_set_callback(nullptr, nullptr)); }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
   std::string text() const {
     const std::lock_guard lock(mutex_);
     return text_;
@@ -25,27 +21,18 @@ class Log {
   bool holds(const std::string& part) const { return text().find(part) != std::string::npos; }
 
  private:
-  static void take(int32_t, const char*, const char* text, void* self) {
-    auto* log = static_cast<Log*>(self);
-    const std::lock_guard lock(log->mutex_);
-    log->text_ += std::string(text) + "\n";
-  }
-
   mutable std::mutex mutex_;
   std::string text_;
+  LogSink sink_{[this](LogLevel, std::string_view, std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    text_ += std::string(text) + "\n";
+  }};
 };
 
-inline std::string load_report() {
-  detail::TextFree text;
-  check(compute_load_report(COMPUTE_FORMAT_TEXT, &text.text));
-  return text.str();
-}
-
 inline Tensor upload(const Device& device, const oracle::Array& array) {
-  compute_tensor* tensor = nullptr;
-  check(
-      compute_tensor_from_host(device.get(), array.dtype(), array.rank(), array.shape().data(), array.data(), &tensor));
-  return Tensor(tensor);
+  const auto bytes = static_cast<size_t>(array.size_bytes());
+  return device.from_host(DType(array.dtype()), std::span(static_cast<const std::byte*>(array.data()), bytes),
+                          array.shape());
 }
 
 inline oracle::Array download(const Tensor& tensor, const oracle::Array& like) {

@@ -39,7 +39,7 @@ TEST_F(OpenclDevices, AreSelectedByNumber) {
   EXPECT_EQ(Device::open("opencl:1").name(), second_.name());
   EXPECT_EQ(Device::open("opencl0:7,opencl0:1").name(), second_.name());
   try {
-    Device::open("opencl0:7");
+    static_cast<void>(Device::open("opencl0:7"));
     FAIL() << "opencl0:7 opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
@@ -125,7 +125,7 @@ TEST_F(OpenclDevices, CompilersAreSilent) {
   testing::internal::CaptureStderr();
   for (const char* text :
        {"where(x == x, x, ", "where(x < x, x, ", "max(x, x) + min(x, x) * (", "convert(x != x, int32) + ("}) {
-    Expression(text + number + ")", {"x"})(x).to_vector<int32_t>();
+    static_cast<void>(Expression(text + number + ")", {"x"})(x).to_vector<int32_t>());
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

@@ -101,7 +101,7 @@ TEST_F(OpenclLarge, SeveralOutputsInPlace) {
   const int64_t n = (3 << 20) + 13;
   const Tensor x = numbers<float>(n);
   const Tensor operands[] = {x};
-  const std::vector<Tensor> both = Expression("x + 1; x * 3", {"x"}).run(operands, {}, 2, stream_);
+  const std::vector<Tensor> both = Expression("x + 1; x * 3", {"x"}).run(operands, {}, stream_);
   expect<float>(both[0], n, [](int64_t i) { return number<float>(i) + 1; });
   expect<float>(both[1], n, [](int64_t i) { return number<float>(i) * 3; });
   check(compute_add_into(stream_.get(), x.get(), x.get(), x.get()));

@@ -8,14 +8,13 @@ namespace compute::opencl_tests {
 namespace {
 
 TEST(OpenclWithoutPlatform, ListsNoDeviceAndSaysTheRemedy) {
-  for (const compute_device_info& info : Device::list())
-    EXPECT_NE(std::string(info.name).rfind("opencl", 0), 0u) << info.name;
+  for (const DeviceInfo& info : Device::list()) EXPECT_NE(std::string(info.name).rfind("opencl", 0), 0u) << info.name;
   const std::string report = load_report();
   EXPECT_NE(report.find("no platform has a device"), std::string::npos) << report;
   EXPECT_NE(report.find("install an OpenCL driver, e.g. pocl-opencl-icd"), std::string::npos) << report;
   for (const char* selector : {"opencl", "opencl0:0"}) {
     try {
-      Device::open(selector);
+      static_cast<void>(Device::open(selector));
       FAIL() << selector << " opened";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
@@ -26,19 +25,18 @@ TEST(OpenclWithoutPlatform, ListsNoDeviceAndSaysTheRemedy) {
 }
 
 std::string which(const char* selector) {
-  detail::TextFree text;
-  check(compute_device_which(selector, COMPUTE_FORMAT_TEXT, &text.text));
-  return text.str().substr(0, text.str().find(':', text.str().find(':') + 1));
+  const std::string text = Device::which(selector);
+  return text.substr(0, text.find(':', text.find(':') + 1));
 }
 
 TEST(OpenclPlatforms, WithoutDevicesHaveNoNumber) {
   int count = 0;
-  for (const compute_device_info& info : Device::list()) {
+  for (const DeviceInfo& info : Device::list()) {
     if (std::string(info.plugin) != "opencl") continue;
     EXPECT_EQ(info.platform_index, 0) << info.name;
     EXPECT_EQ(info.name, "opencl0:" + std::to_string(count));
-    EXPECT_EQ(info.kind, COMPUTE_DEVICE_KIND_CPU);
-    EXPECT_STREQ(info.same_as, "cpu");
+    EXPECT_EQ(info.kind, DeviceKind::cpu);
+    EXPECT_EQ(info.same_as, "cpu");
     ++count;
   }
   EXPECT_EQ(count, 2);
@@ -52,7 +50,7 @@ TEST(OpenclPlatforms, AreSelectedByName) {
   EXPECT_EQ(which("opencl0@platform~pocl,cpu"), "opencl0:0");
   for (const char* selector : {"opencl@platform=EMPTY", "opencl@platform~without devices"}) {
     try {
-      Device::open(selector);
+      static_cast<void>(Device::open(selector));
       FAIL() << selector << " opened";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND) << error.what();

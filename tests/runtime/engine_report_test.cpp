@@ -9,11 +9,7 @@
 
 namespace {
 
-std::string load_report() {
-  compute::detail::TextFree text;
-  compute::check(compute_load_report(COMPUTE_FORMAT_TEXT, &text.text));
-  return text.str();
-}
+using compute::load_report;
 
 TEST(EngineReport, SaysWhyALibraryThatIsThereWasRefused) {
   const std::string why = "libdnnl.so.3: has no dnnl_sgemm";

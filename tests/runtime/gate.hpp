@@ -41,7 +41,7 @@ class Gate {
 
   // Queues work that ends when the gate is opened.
   void hold(const compute::Stream& stream, const compute::Device& device) {
-    if (!target_) target_ = device.empty(COMPUTE_DTYPE_UINT8, {static_cast<int64_t>(kBytes)});
+    if (!target_.defined()) target_ = device.empty(COMPUTE_DTYPE_UINT8, {static_cast<int64_t>(kBytes)});
     compute::check(compute_tensor_write_async(target_.get(), page_, kBytes, stream.get()));
   }
 

@@ -21,7 +21,7 @@ TEST_P(Graphs, AReleasedStreamTakesItsRecordingAlong) {
     {
       const compute::Stream abandoned(device);
       compute::check(compute_graph_begin(abandoned.get()));
-      compute::negative(x, abandoned);
+      static_cast<void>(compute::negative(x, abandoned));
     }
     const compute::Stream next(device);
     EXPECT_EQ(compute::negative(x, next).to_vector<float>()[3], -3);
@@ -67,7 +67,7 @@ TEST_P(Graphs, DecomposedOpsWithTemporariesReplay) {
   const Stream stream(device());
   Tensor x = device().from_host(iota(12), {3, 4});
   Tensor y;
-  const Graph graph = Graph::record(stream, [&] { y = compute::var(x, std::vector<int64_t>{1}, false, stream); });
+  const Graph graph = Graph::record(stream, [&] { y = compute::var(x, 1, 0, false, stream); });
   for (int i = 0; i < 3; ++i) {
     graph.run(stream);
     EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1.25f, 1.25f, 1.25f}));
@@ -150,9 +150,9 @@ TEST_P(Graphs, OutputsHoldNoValuesBeforeTheFirstRun) {
     expect_no_values("map", [&] { compute::check(compute_tensor_map(y.get(), COMPUTE_ACCESS_READ, &data, &is_copy)); });
     expect_no_values("synchronize", [&] { compute::check(compute_tensor_synchronize(y.get())); });
     expect_no_values("to_device", [&] { compute::check(compute_tensor_to_device(y.get(), elsewhere.get(), &made)); });
-    expect_no_values("op on the recorded stream", [&] { compute::negative(y, recorder); });
-    expect_no_values("op on another stream", [&] { compute::negative(y, other); });
-    expect_no_values("op on the default stream", [&] { compute::negative(y); });
+    expect_no_values("op on the recorded stream", [&] { return compute::negative(y, recorder); });
+    expect_no_values("op on another stream", [&] { return compute::negative(y, other); });
+    expect_no_values("op on the default stream", [&] { return compute::negative(y); });
     if (GetParam() == std::string("cpu")) {
       for (const int64_t consumer : {-1, 0}) {
         expect_no_values("export", [&] { compute::check(compute_tensor_to_dlpack(y.get(), consumer, &managed)); });
@@ -198,7 +198,7 @@ TEST(GraphsOfTheRemote, HostTensorsAreRefused) {
   const Stream stream(remote());
   const Tensor x = host().from_host(iota(10));
   compute::check(compute_graph_begin(stream.get()));
-  const Thrown thrown = thrown_by([&] { compute::negative(x, stream); });
+  const Thrown thrown = thrown_by([&] { return compute::negative(x, stream); });
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown.message, "negative: a host tensor cannot be used while a graph is recorded on minimal0");
   compute_graph* graph = nullptr;

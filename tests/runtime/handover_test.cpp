@@ -197,7 +197,7 @@ TEST_P(Handover, OfAnOutputWhoseOpFailed) {
   const Tensor worthless = take(indices, failing);
   ASSERT_EQ(thrown_by([&] { failing.synchronize(); }).code, COMPUTE_ERROR_KERNEL_FAILED);
   leave_old_work(*first_);
-  ASSERT_EQ(thrown_by([&] { compute::negative(worthless, *first_); }).code, COMPUTE_ERROR_KERNEL_FAILED);
+  ASSERT_EQ(thrown_by([&] { return compute::negative(worthless, *first_); }).code, COMPUTE_ERROR_KERNEL_FAILED);
   const Tensor y = compute::multiply(ones_, kNew, *second_);
   let_go(*second_);
   expect_new(y);

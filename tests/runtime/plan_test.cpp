@@ -82,11 +82,11 @@ TEST(Plan, IsNotLookedUp) {
   const compute::Tensor x = remote().from_host(iota(5));
   const Plan plan("negative", remote(), {}, {x});
   // The cache forgets it.
-  for (int64_t n = 1; n <= 4200; ++n) compute::abs(remote().empty(COMPUTE_DTYPE_INT32, {n + 8}));
+  for (int64_t n = 1; n <= 4200; ++n) static_cast<void>(compute::abs(remote().empty(COMPUTE_DTYPE_INT32, {n + 8})));
   const int64_t prepared = remote().statistics().plans_prepared;
   EXPECT_EQ(plan.run({x}).to_vector<float>()[4], -4);
   EXPECT_EQ(remote().statistics().plans_prepared, prepared);
-  compute::negative(x);
+  static_cast<void>(compute::negative(x));
   EXPECT_EQ(remote().statistics().plans_prepared, prepared + 1);
 }
 

@@ -9,14 +9,9 @@
 namespace {
 
 TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
-  const auto report = [](int32_t format) {
-    compute::detail::TextFree text;
-    compute::check(compute_placement_report(format, &text.text));
-    return text.str();
-  };
   const compute::Device device = compute::Device::open("minimal0");
   const auto find_device = [&] {
-    const nlohmann::json json = nlohmann::json::parse(report(COMPUTE_FORMAT_JSON));
+    const nlohmann::json json = nlohmann::json::parse(compute::placement_report(compute::Format::json));
     for (const auto& one : json["devices"]) {
       if (one["name"] == "minimal0") return one;
     }
@@ -24,14 +19,14 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   };
   const nlohmann::json before = find_device();
   const compute::Tensor x = device.full({3}, 2.f);
-  for (int call = 0; call < 4; ++call) compute::square(x);
+  for (int call = 0; call < 4; ++call) static_cast<void>(compute::square(x));
   EXPECT_EQ(compute::square(x).to_vector<float>(), std::vector<float>(3, 4.f));
   const nlohmann::json after = find_device();
   EXPECT_EQ(after["transfers_from_device"].get<int64_t>(), before["transfers_from_device"].get<int64_t>() + 1);
   EXPECT_EQ(after["transfers_from_device_bytes"].get<int64_t>(),
             before["transfers_from_device_bytes"].get<int64_t>() + 12);
   int64_t runs = 0;
-  const nlohmann::json json = nlohmann::json::parse(report(COMPUTE_FORMAT_JSON));
+  const nlohmann::json json = nlohmann::json::parse(compute::placement_report(compute::Format::json));
   for (const auto& row : json["ops"]) {
     if (row["device"] == "minimal0" && row["op"] == "square") {
       EXPECT_EQ(row["how"], "native");
@@ -39,7 +34,7 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
     }
   }
   EXPECT_EQ(runs, 5);
-  const std::string text = report(COMPUTE_FORMAT_TEXT);
+  const std::string text = compute::placement_report();
   EXPECT_NE(text.find("minimal0      square                  native                     5\n"), std::string::npos)
       << text;
 }

@@ -71,10 +71,10 @@ TEST(Residency, ViewsShareTheCopyOfTheirBuffer) {
 TEST(Residency, TheCopyGrowsToTheUnionOfWhatWasUsed) {
   const Stream stream(remote());
   const Tensor x = host().from_host(iota(10000));
-  compute::negative(x.slice(0, 0, 16), stream);
+  static_cast<void>(compute::negative(x.slice(0, 0, 16), stream));
   const auto before = now();
   const Tensor y = compute::negative(x, stream);
-  compute::negative(x.slice(0, 0, 16), stream);
+  static_cast<void>(compute::negative(x.slice(0, 0, 16), stream));
   EXPECT_EQ(now().transfers_to_device - before.transfers_to_device, 1);
   EXPECT_EQ(y.to_vector<float>()[9999], -9999.0f);
 }
@@ -118,9 +118,9 @@ TEST(Residency, MappedForWritingIsCopiedAtEachUse) {
   }
   EXPECT_EQ(now().transfers_to_device - before.transfers_to_device, 3);
   compute::check(compute_tensor_unmap(x.get(), data));
-  compute::negative(x, stream);
+  static_cast<void>(compute::negative(x, stream));
   const auto settled = now();
-  compute::negative(x, stream);
+  static_cast<void>(compute::negative(x, stream));
   EXPECT_EQ(now().transfers_to_device, settled.transfers_to_device);
 }
 
@@ -143,9 +143,9 @@ TEST(Residency, WrappedMemoryKeepsItsPromise) {
   std::vector<float> values = iota(100);
   {
     const Tensor x = wrap(values, COMPUTE_WRAP_TRACKED);
-    compute::negative(x, stream);
+    static_cast<void>(compute::negative(x, stream));
     const auto before = now();
-    compute::negative(x, stream);
+    static_cast<void>(compute::negative(x, stream));
     EXPECT_EQ(now().transfers_to_device, before.transfers_to_device);
     values[0] = 5;
     compute::check(compute_tensor_touch(x.get()));
@@ -155,8 +155,8 @@ TEST(Residency, WrappedMemoryKeepsItsPromise) {
   {
     const Tensor x = wrap(values, COMPUTE_WRAP_EXPOSED);
     const auto before = now();
-    compute::negative(x, stream);
-    compute::negative(x, stream);
+    static_cast<void>(compute::negative(x, stream));
+    static_cast<void>(compute::negative(x, stream));
     EXPECT_EQ(now().transfers_to_device - before.transfers_to_device, 2);
   }
   {
@@ -177,7 +177,7 @@ TEST(Residency, OverlappingWrapsShareOneRecord) {
                                           COMPUTE_WRAP_TRACKED, nullptr, nullptr, &part));
   const Tensor inner(part);
   EXPECT_EQ(compute_tensor_shares_buffer(whole.get(), part), 1);
-  compute::negative(whole, stream);
+  static_cast<void>(compute::negative(whole, stream));
   compute::check(compute_negative_into(nullptr, part, part));
   EXPECT_EQ(compute::negative(whole, stream).to_vector<float>()[50], 50.0f);
 }
@@ -210,7 +210,7 @@ TEST(Residency, TransfersCanBeForbidden) {
   const Stream stream(remote());
   const Tensor x = host().from_host(iota(10));
   compute::check(compute_config_set("COMPUTE_TRANSFERS", "error"));
-  const Thrown thrown = thrown_by([&] { compute::negative(x, stream); });
+  const Thrown thrown = thrown_by([&] { return compute::negative(x, stream); });
   const Tensor there = remote().from_host(iota(10)), home = host().from_host(iota(10));
   const Thrown thrown_back =
       thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); });
@@ -227,7 +227,7 @@ TEST(Residency, TransfersCanBeForbidden) {
 TEST(Residency, OperandsOnTwoDevicesAreRefused) {
   const Tensor a = remote().from_host(iota(4));
   const Tensor b = compute::Device::open("minimal1").from_host(iota(4));
-  const Thrown thrown = thrown_by([&] { compute::add(a, b); });
+  const Thrown thrown = thrown_by([&] { return compute::add(a, b); });
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_DEVICE_MISMATCH);
   EXPECT_NE(thrown.message.find("add: input 1 is on minimal1"), std::string::npos) << thrown.message;
 }

@@ -32,7 +32,7 @@ TEST_P(Streams, AReaderOnAnotherStreamSeesTheWrite) {
 TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
   compute_stream* handle = nullptr;
   if (std::string(GetParam()) == "cpu") {
-    const Thrown refused = thrown_by([&] { Stream::default_of(device()); });
+    const Thrown refused = thrown_by([&] { return Stream::default_of(device()); });
     EXPECT_EQ(refused.code, COMPUTE_ERROR_UNSUPPORTED) << refused.message;
     return;
   }
@@ -90,7 +90,7 @@ TEST_P(Streams, EventsOrderWhatTheyAreAskedTo) {
   const Tensor x = device().from_host(iota(10000));
   const Tensor y = compute::add(x, 1.0f, a);
   const compute::Event event(a);
-  event.hold(b);
+  b.wait(event);
   event.synchronize();
   int32_t finished = 0;
   compute::check(compute_event_query(event.get(), &finished));
@@ -193,7 +193,7 @@ TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
     for (int64_t b = 1; a * b <= 1200 && count < kCount; ++b) {
       for (int64_t c = 1; a * b * c <= 1200 && count < kCount; ++c) {
         for (int64_t d = 1; a * b * c * d <= 1200 && count < kCount; ++d) {
-          compute::negative(x.slice(0, 0, a * b * c * d).reshape({a, b, c, d}));
+          static_cast<void>(compute::negative(x.slice(0, 0, a * b * c * d).reshape({a, b, c, d})));
           if (++count != kWarm) continue;
           device().synchronize();
           before = device().statistics();

@@ -29,7 +29,7 @@ constexpr int kCalls = 256;  // core asks the plugin once in as many, so that ea
 constexpr double kBudgetNs = 300;
 
 // A launch of the plugin's, to be repeated without it.
-struct Launch {
+struct RecordedLaunch {
   CUlaunchConfig config{};
   std::vector<CUlaunchAttribute> attributes;
   CUfunction function = nullptr;
@@ -37,13 +37,13 @@ struct Launch {
   std::vector<uint64_t> words;
 };
 
-std::vector<Launch>* recorded = nullptr;
+std::vector<RecordedLaunch>* recorded = nullptr;
 
 }  // namespace
 
 CUresult compute::hooked_launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   if (recorded != nullptr) [[unlikely]] {
-    Launch& launch = recorded->emplace_back();
+    RecordedLaunch& launch = recorded->emplace_back();
     launch.config = *config;
     launch.attributes.assign(config->attrs, config->attrs + config->numAttrs);
     launch.function = function;
@@ -90,14 +90,14 @@ void measure(int rounds) {
   stream.synchronize();
   if (compute::driver_launch_kernel_ex == nullptr) throw std::runtime_error("COMPUTE_DEVICE names no CUDA device");
 
-  std::vector<Launch> launches;
+  std::vector<RecordedLaunch> launches;
   recorded = &launches;
   op();
   recorded = nullptr;
   stream.synchronize();
   if (launches.size() != 1 || launches[0].words.empty())
     throw std::runtime_error("an add is not one launch with one block of parameters");
-  Launch& launch = launches[0];
+  RecordedLaunch& launch = launches[0];
   launch.config.attrs = launch.attributes.data();
   size_t bytes = launch.words.size() * sizeof(uint64_t);
   // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END

@@ -14,17 +14,8 @@
 
 namespace {
 
-std::string setting(const char* name) {
-  compute_text* text = nullptr;
-  compute::check(compute_config_get(name, &text));
-  std::string value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
-  compute_text_free(text);
-  value.resize(std::min(value.size(), value.find('\t')));
-  return value;
-}
-
 std::optional<std::filesystem::path> directory() {
-  return compute::common::kernel_cache_directory(setting("COMPUTE_CACHE_DIR"));
+  return compute::common::kernel_cache_directory(compute::config_get("COMPUTE_CACHE_DIR").value);
 }
 
 }  // namespace
@@ -37,7 +28,7 @@ int show_cache() {
 
 int clear_cache() {
   compute::files::Trust trust = compute::files::Trust::of_process(false);
-  trust.everybody = setting("COMPUTE_TRUST_ALL") == "1";
+  trust.everybody = compute::config_get("COMPUTE_TRUST_ALL").value == "1";
   compute::common::KernelCache cache(directory(), 0, std::move(trust));
   if (const std::string problem = cache.problem(); !problem.empty()) {
     fmt::print(stderr, "nothing removed: {}\n", problem);

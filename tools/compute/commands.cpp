@@ -11,9 +11,12 @@
 
 namespace {
 
-using compute::check;
+using compute::DeviceInfo;
+using compute::DeviceKind;
+using compute::DType;
+using compute::DTypeSupport;
 
-constexpr compute_dtype kDtypes[] = {
+constexpr DType kDtypes[] = {
 #define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
@@ -25,13 +28,13 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-const char* kind_text(int32_t kind) {
+const char* kind_text(DeviceKind kind) {
   switch (kind) {
-    case COMPUTE_DEVICE_KIND_CPU:
+    case DeviceKind::cpu:
       return "CPU";
-    case COMPUTE_DEVICE_KIND_DISCRETE_GPU:
+    case DeviceKind::discrete_gpu:
       return "discrete GPU";
-    case COMPUTE_DEVICE_KIND_INTEGRATED_GPU:
+    case DeviceKind::integrated_gpu:
       return "integrated GPU";
     default:
       return "accelerator";
@@ -39,27 +42,26 @@ const char* kind_text(int32_t kind) {
 }
 
 // "all 15", or those with arithmetic and in brackets those that are stored only.
-std::string dtypes_text(const compute_device_info& info) {
+std::string dtypes_text(const DeviceInfo& info) {
   std::string all, arithmetic;
   size_t count = 0;
-  for (const compute_dtype dtype : kDtypes) {
-    const uint32_t levels = dtype < info.dtype_count ? info.dtypes[dtype] : 0;
-    if ((levels & COMPUTE_DTYPE_ARITHMETIC) != 0) {
+  for (const DType dtype : kDtypes) {
+    if (info.supports(dtype, DTypeSupport::arithmetic)) {
       ++count;
-      arithmetic += fmt::format("{}{}", arithmetic.empty() ? "" : " ", compute_dtype_name(dtype));
-    } else if ((levels & COMPUTE_DTYPE_STORAGE) != 0) {
-      arithmetic += fmt::format("{}({})", arithmetic.empty() ? "" : " ", compute_dtype_name(dtype));
+      arithmetic += fmt::format("{}{}", arithmetic.empty() ? "" : " ", dtype.name());
+    } else if (info.supports(dtype, DTypeSupport::storage)) {
+      arithmetic += fmt::format("{}({})", arithmetic.empty() ? "" : " ", dtype.name());
     }
   }
   return count == std::size(kDtypes) ? fmt::format("all {}", count) : arithmetic;
 }
 
-std::vector<std::string> lines_of(const char* text) {
+std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   std::string line;
-  for (const char* at = text; *at != 0; ++at) {
-    if (*at != '\n') {
-      line += *at;
+  for (const char c : text) {
+    if (c != '\n') {
+      line += c;
     } else if (!line.empty()) {
       lines.push_back(std::exchange(line, ""));
     }
@@ -68,27 +70,15 @@ std::vector<std::string> lines_of(const char* text) {
   return lines;
 }
 
-std::vector<compute_device_attribute> attributes_of(const std::string& name) {
-  int64_t count = 0;
-  check(compute_device_attributes(name.c_str(), nullptr, 0, &count));
-  std::vector<compute_device_attribute> attributes(static_cast<size_t>(count));
-  if (count > 0) {
-    attributes[0].struct_size = sizeof(compute_device_attribute);
-    check(compute_device_attributes(name.c_str(), attributes.data(), count, &count));
-  }
-  return attributes;
-}
-
-nlohmann::json device_json(const compute_device_info& info) {
+nlohmann::json device_json(const DeviceInfo& info) {
   nlohmann::json dtypes;
-  for (const compute_dtype dtype : kDtypes) {
-    const uint32_t levels = dtype < info.dtype_count ? info.dtypes[dtype] : 0;
+  for (const DType dtype : kDtypes) {
     nlohmann::json names = nlohmann::json::array();
-    if ((levels & COMPUTE_DTYPE_STORAGE) != 0) names.push_back("storage");
-    if ((levels & COMPUTE_DTYPE_CONVERT) != 0) names.push_back("convert");
-    if ((levels & COMPUTE_DTYPE_ARITHMETIC) != 0) names.push_back("arithmetic");
-    if ((levels & COMPUTE_DTYPE_MATMUL) != 0) names.push_back("matmul");
-    dtypes[compute_dtype_name(dtype)] = names;
+    if (info.supports(dtype, DTypeSupport::storage)) names.push_back("storage");
+    if (info.supports(dtype, DTypeSupport::convert)) names.push_back("convert");
+    if (info.supports(dtype, DTypeSupport::arithmetic)) names.push_back("arithmetic");
+    if (info.supports(dtype, DTypeSupport::matmul)) names.push_back("matmul");
+    dtypes[std::string(dtype.name())] = names;
   }
   return {{"name", info.name},
           {"plugin", info.plugin},
@@ -104,20 +94,10 @@ nlohmann::json device_json(const compute_device_info& info) {
           {"dtypes", dtypes}};
 }
 
-std::string text_of(compute_error* (*call)(int32_t, compute_text**), int32_t format) {
-  compute::detail::TextFree text;
-  check(call(format, &text.text));
-  return text.str();
-}
-
 std::string settings_text() {
-  compute::detail::TextFree text;
-  check(compute_config_get(nullptr, &text.text));
   std::string out;
-  for (const std::string& line : lines_of(text.str().c_str())) {
-    const size_t first = line.find('\t'), second = line.find('\t', first + 1);
-    out += fmt::format("{:<24} {:<24} {}\n", line.substr(0, first), line.substr(first + 1, second - first - 1),
-                       line.substr(second + 1));
+  for (const compute::Setting& one : compute::config_list()) {
+    out += fmt::format("{:<24} {:<24} {}\n", one.name, one.value, one.origin);
   }
   return out;
 }
@@ -125,7 +105,7 @@ std::string settings_text() {
 }  // namespace
 
 int show_devices(bool json, bool verbose) {
-  const std::vector<compute_device_info> infos = compute::Device::list();
+  const std::vector<DeviceInfo> infos = compute::Device::list();
   if (json) {
     nlohmann::json all = nlohmann::json::array();
     for (const auto& info : infos) all.push_back(device_json(info));
@@ -141,12 +121,12 @@ int show_devices(bool json, bool verbose) {
     for (const std::string& line : libraries)
       names += (names.empty() ? "" : ", ") + line.substr(0, line.find_first_of(" :,"));
     fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description,
-               kind_text(info.kind), info.pci_address[0] != 0 ? info.pci_address : "-", bytes_text(info.memory_bytes),
+               kind_text(info.kind), info.pci_address.empty() ? "-" : info.pci_address, bytes_text(info.memory_bytes),
                dtypes.size() <= 10 ? dtypes : "some", names.empty() ? "-" : names,
-               info.same_as[0] != 0 ? fmt::format("  (the same as {})", info.same_as) : "");
+               info.same_as.empty() ? "" : fmt::format("  (the same as {})", info.same_as));
     if (!verbose) continue;
     fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
-               info.driver_version[0] != 0 ? info.driver_version : "-", info.uuid[0] != 0 ? info.uuid : "-", dtypes);
+               info.driver_version.empty() ? "-" : info.driver_version, info.uuid.empty() ? "-" : info.uuid, dtypes);
     for (const std::string& line : libraries) fmt::print("    {}\n", line);
   }
   if (verbose) fmt::print("\n{}", compute::load_report());
@@ -154,18 +134,17 @@ int show_devices(bool json, bool verbose) {
 }
 
 int show_which(const std::string& selector, bool json) {
-  compute::detail::TextFree text;
-  check(compute_device_which(selector.empty() ? nullptr : selector.c_str(),
-                             json ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT, &text.text));
-  const std::string answer = text.str();
+  const auto format = json ? compute::Format::json : compute::Format::text;
+  const std::string answer =
+      selector.empty() ? compute::Device::which(format) : compute::Device::which(selector, format);
   fmt::print("{}{}", answer, !answer.empty() && answer.back() == '\n' ? "" : "\n");
   return 0;
 }
 
 int show_info(const std::string& selector) {
   const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
-  const compute_device_info info = device.info();
-  const auto row = [](const std::string& name, const std::string& value) {
+  const DeviceInfo info = device.info();
+  const auto row = [](std::string_view name, std::string_view value) {
     if (!value.empty()) fmt::print("  {:<44} {}\n", name, value);
   };
   fmt::print("Device {}: {}\n", info.name, info.description);
@@ -180,12 +159,12 @@ int show_info(const std::string& selector) {
       info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
   row("dtypes with arithmetic (stored only)", dtypes_text(info));
   for (const std::string& line : lines_of(info.libraries)) row("library", line);
-  for (const auto& attribute : attributes_of(info.name)) {
-    std::string name = attribute.name;
+  for (const compute::DeviceAttribute& attribute : device.attributes()) {
+    std::string name(attribute.name);
     for (char& c : name) c = c == '_' ? ' ' : c;
     row(name, attribute.value);
   }
-  const compute_device_statistics statistics = device.statistics();
+  const compute::DeviceStatistics statistics = device.statistics();
   row("memory available", statistics.memory_available >= 0 ? bytes_text(statistics.memory_available) : "");
   row("memory limit", statistics.memory_limit >= 0 ? bytes_text(statistics.memory_limit) : "none");
 
@@ -204,8 +183,8 @@ int show_info(const std::string& selector) {
 int show_doctor(bool environment) {
   // Each plugin is tried in a process of its own first, whatever was found before: one that crashes shows up as a line
   // of the report.
-  check(compute_config_set("COMPUTE_PROBE", "always"));
-  fmt::print("{}", text_of(compute_load_report, COMPUTE_FORMAT_TEXT));
+  compute::config_set("COMPUTE_PROBE", "always");
+  fmt::print("{}", compute::load_report());
   if (environment) fmt::print("\n{}", settings_text());
   return 0;
 }
@@ -216,9 +195,8 @@ int show_config() {
 }
 
 int show_version() {
-  int32_t major = 0, minor = 0, patch = 0;
-  compute_version(&major, &minor, &patch);
+  const compute::Version library = compute::version();
   fmt::print("compute {}.{}.{} (library {}.{}.{})\n", COMPUTE_VERSION_MAJOR, COMPUTE_VERSION_MINOR,
-             COMPUTE_VERSION_PATCH, major, minor, patch);
+             COMPUTE_VERSION_PATCH, library.major, library.minor, library.patch);
   return 0;
 }

@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
 
   try {
     // Flags of the backend (--compute-device=…) may stand anywhere.
-    compute::check(compute_config_arguments(&argc, argv));
+    compute::config_arguments(argc, argv);
     const auto commands = app.get_subcommands({});
     if (argc > 1 && *argv[1] != '-' &&
         std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {

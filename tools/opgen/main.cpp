@@ -37,6 +37,7 @@ int run(std::string_view command, const fs::path& root) {
   if (header.empty()) throw std::runtime_error(root.string() + " is no source tree: it has no api/compute/compute.h");
   check_names(header);
   const std::pair<const char*, std::string> files[] = {{"api/compute/ops.h", ops_header()},
+                                                       {"api/compute/ops.hpp", ops_cpp_header()},
                                                        {"core/interface/op_wrappers.inc", op_wrappers()},
                                                        {"docs/ops.md", ops_reference()},
                                                        {"plugins/cpu/map/rows.inc", compiled_rows()},

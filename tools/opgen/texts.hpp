@@ -12,11 +12,12 @@ namespace compute::opgen {
 
 inline constexpr std::string_view kSources = "api/compute/ops.def and api/compute/intrinsics.def";
 
-std::string ops_header();     // api/compute/ops.h
-std::string op_wrappers();    // core/interface/op_wrappers.inc
-std::string ops_layout();     // tests/abi/ops_layout.inc
-std::string ops_reference();  // docs/ops.md
-std::string compiled_rows();  // plugins/cpu/map/rows.inc
+std::string ops_header();      // api/compute/ops.h
+std::string ops_cpp_header();  // api/compute/ops.hpp
+std::string op_wrappers();     // core/interface/op_wrappers.inc
+std::string ops_layout();      // tests/abi/ops_layout.inc
+std::string ops_reference();   // docs/ops.md
+std::string compiled_rows();   // plugins/cpu/map/rows.inc
 
 // What docs/ops.md and ops.h say of a rule of ops.def; throws for a rule that nobody explained.
 std::string_view dtype_rule_text(const OpSchema& op);

@@ -7,13 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tools/opgen/names.hpp"
 #include "tools/opgen/texts.hpp"
 
 namespace compute::opgen {
 
-namespace {
-
-// A later version of an op is a function of its own: programs keep what they were compiled against.
 std::string function_name(const OpSchema& op) {
   return "compute_" + op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
 }
@@ -27,10 +25,25 @@ std::string output_name(const OpSchema& op) {
   return op.inputs.empty() || op.inputs[0] != "x" ? "result" : "y";
 }
 
-// A zero field means the default; where the default is another number, or none, the field is a pointer.
 bool is_pointer_field(const AttributeSchema& a) {
   return a.kind == AttributeKind::kInt64 && !a.is_list && !(a.has_default && a.default_int64 == 0);
 }
+
+std::string bound_text(const OpSchema& op) {
+  if (op.bound == "exact" || op.bound == "ulp:0") return "Exact or correctly rounded.";
+  if (op.bound == "n" || op.bound == "log2") return "Error bound: " + op.bound + ".";
+  return "Within " + op.bound.substr(4) + " ULP.";
+}
+
+std::string elementwise_text(const OpSchema& op) {
+  const bool condition = op.result == RowResult::kSecond;
+  return std::string(op.inputs.size() == 1 ? "x: "
+                     : condition           ? "y and z: "
+                                           : "Inputs: ") +
+         class_description(op.input_class) + "; result: " + std::string(result_text(op)) + ". " + bound_text(op);
+}
+
+namespace {
 
 std::string default_comment(const AttributeSchema& a) {
   const char* zero = is_pointer_field(a) || a.is_list || a.kind == AttributeKind::kString ? "NULL: " : "";
@@ -108,21 +121,10 @@ std::string signature(const std::string& head, std::vector<std::string> paramete
   return text;
 }
 
-std::string bound_text(const OpSchema& op) {
-  if (op.bound == "exact" || op.bound == "ulp:0") return "Exact or correctly rounded.";
-  if (op.bound == "n" || op.bound == "log2") return "Error bound: " + op.bound + ".";
-  return "Within " + op.bound.substr(4) + " ULP.";
-}
-
 std::string comment(const OpSchema& op) {
   std::string words = op.name + ": " + op.summary + ".";
   if (op.is_elementwise) {
-    const bool condition = op.result == RowResult::kSecond;
-    words += std::string(" ") +
-             (op.inputs.size() == 1 ? "x: "
-              : condition           ? "y and z: "
-                                    : "Inputs: ") +
-             class_description(op.input_class) + "; result: " + std::string(result_text(op)) + ". " + bound_text(op);
+    words += " " + elementwise_text(op);
   } else {
     words += " Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
              bound_text(op);

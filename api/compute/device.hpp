@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// device.hpp: devices, what is known of them, and the tensors that they make. Include compute.hpp.
+#ifndef COMPUTE_DEVICE_HPP_
+#define COMPUTE_DEVICE_HPP_
+
+#include "compute/tensor.hpp"
+
+namespace compute {
+
+/// A program takes an unknown kind as any other device.
+enum class DeviceKind : int32_t {
+  cpu = COMPUTE_DEVICE_KIND_CPU,
+  discrete_gpu = COMPUTE_DEVICE_KIND_DISCRETE_GPU,
+  integrated_gpu = COMPUTE_DEVICE_KIND_INTEGRATED_GPU,
+  accelerator = COMPUTE_DEVICE_KIND_ACCELERATOR
+};
+
+/// Whether a device works. A program takes an unknown value as unusable.
+enum class Health : int32_t {
+  good = COMPUTE_HEALTH_GOOD,
+  context_lost = COMPUTE_HEALTH_CONTEXT_LOST,
+  device_lost = COMPUTE_HEALTH_DEVICE_LOST,
+  restart_required = COMPUTE_HEALTH_RESTART_REQUIRED,
+  forked = COMPUTE_HEALTH_FORKED
+};
+
+/// How far a device supports a dtype: bits.
+enum class DTypeSupport : uint32_t {
+  storage = COMPUTE_DTYPE_STORAGE,
+  convert = COMPUTE_DTYPE_CONVERT,
+  arithmetic = COMPUTE_DTYPE_ARITHMETIC,
+  matmul = COMPUTE_DTYPE_MATMUL
+};
+
+/// What is known of a device without opening it. Strings live as long as the process.
+struct DeviceInfo {
+  std::string_view name;            ///< canonical: cpu, cuda0, opencl0:1
+  std::string_view plugin;          ///< cpu, cuda, opencl, …
+  std::string_view description;     ///< the model, as the vendor spells it
+  std::string_view vendor;          ///<
+  std::string_view driver_version;  ///<
+  std::string_view pci_address;     ///< 0000:65:00.0; "" if it has none
+  std::string_view uuid;            ///< "" if it has none
+  std::string_view same_as;         ///< the same card or processor under another plugin, or ""
+  std::string_view libraries;       ///< vendor libraries found, one a line: name, version, path
+  std::string_view unusable;        ///< why it cannot be opened; "" if it can
+  int64_t memory_bytes = -1;        ///< total; -1 if unknown
+  DeviceKind kind{};
+  int32_t platform_index = -1;  ///< of devices numbered in two levels; else -1
+  int32_t device_index = 0;
+  int32_t flat_index = 0;            ///< over the plugin's devices
+  std::span<const uint32_t> dtypes;  ///< bits of DTypeSupport by dtype id
+
+  [[nodiscard]] bool supports(DType dtype, DTypeSupport level) const noexcept {
+    const auto id = static_cast<size_t>(dtype.id());
+    return id < dtypes.size() && (dtypes[id] & static_cast<uint32_t>(level)) != 0;
+  }
+
+  DeviceInfo() = default;
+  explicit DeviceInfo(const compute_device_info& from)
+      : name(detail::string_of(from.name, from.name_size)),
+        plugin(detail::string_of(from.plugin, from.plugin_size)),
+        description(detail::string_of(from.description, from.description_size)),
+        vendor(detail::string_of(from.vendor, from.vendor_size)),
+        driver_version(detail::string_of(from.driver_version, from.driver_version_size)),
+        pci_address(detail::string_of(from.pci_address, from.pci_address_size)),
+        uuid(detail::string_of(from.uuid, from.uuid_size)),
+        same_as(detail::string_of(from.same_as, from.same_as_size)),
+        libraries(detail::string_of(from.libraries, from.libraries_size)),
+        unusable(detail::string_of(from.unusable, from.unusable_size)),
+        memory_bytes(from.memory_bytes),
+        kind(static_cast<DeviceKind>(from.kind)),
+        platform_index(from.platform_index),
+        device_index(from.device_index),
+        flat_index(from.flat_index),
+        dtypes(from.dtypes, from.dtypes != nullptr ? static_cast<size_t>(from.dtype_count) : 0) {}
+};
+
+/// A further property of a device, as text. Strings live as long as the process.
+struct DeviceAttribute {
+  std::string_view name;  ///< multiprocessors, l2_cache_bytes, …
+  std::string_view value;
+};
+
+/// Counters since a device was opened: memory, ops, plans, transfers. The fields are those of compute.h.
+using DeviceStatistics = compute_device_statistics;
+
+/// What ops run on. Threads: any.
+class Device : public detail::Reference<compute_device, compute_device_retain, compute_device_release> {
+ public:
+  using Reference::Reference;
+
+  /// The device that COMPUTE_DEVICE, the config file or `auto` names. The same device twice is the same handle.
+  [[nodiscard]] static Device open() { return open_text(nullptr); }
+  /// The device that `selector` names: "cpu", "cuda0", "opencl0:1", "cuda,cpu", "auto,-opencl". Throws INVALID_ARGUMENT
+  /// for a malformed one, NOT_FOUND with the load report.
+  [[nodiscard]] static Device open(const std::string& selector) { return open_text(selector.c_str()); }
+  /// Which device would be opened, who chose it, and why not the others; opens nothing.
+  [[nodiscard]] static std::string which(Format format = Format::text) { return which_text(nullptr, format); }
+  [[nodiscard]] static std::string which(const std::string& selector, Format format = Format::text) {
+    return which_text(selector.c_str(), format);
+  }
+  /// Every device of every plugin, `cpu` first; opens none.
+  [[nodiscard]] static std::vector<DeviceInfo> list() {
+    const auto infos = detail::list_of<compute_device_info>(compute_device_list);
+    return std::vector<DeviceInfo>(infos.begin(), infos.end());
+  }
+  /// The further properties of the device with that canonical name, opened or not.
+  [[nodiscard]] static std::vector<DeviceAttribute> attributes_of(const std::string& name) {
+    std::vector<DeviceAttribute> all;
+    for (const auto& one : detail::list_of<compute_device_attribute>([&](auto*list, int64_t capacity, int64_t*count) {
+           return compute_device_attributes(name.c_str(), list, capacity, count);
+         })) {
+      all.push_back({detail::string_of(one.name, one.name_size), detail::string_of(one.value, one.value_size)});
+    }
+    return all;
+  }
+
+  /// Canonical: cpu, cuda0, opencl0:1.
+  [[nodiscard]] std::string name() const { return compute_device_name(get()); }
+  [[nodiscard]] DeviceInfo info() const {
+    compute_device_info info{};
+    info.struct_size = sizeof info;
+    check(compute_device_get_info(get(), &info));
+    return DeviceInfo(info);
+  }
+  [[nodiscard]] std::vector<DeviceAttribute> attributes() const { return attributes_of(name()); }
+  [[nodiscard]] DeviceStatistics statistics() const {
+    DeviceStatistics statistics{};
+    statistics.struct_size = sizeof statistics;
+    check(compute_device_get_statistics(get(), &statistics));
+    return statistics;
+  }
+  [[nodiscard]] Health health() const {
+    int32_t health = 0;
+    check(compute_device_health(get(), &health));
+    return static_cast<Health>(health);
+  }
+  /// The vendor's CUcontext or cl_context, borrowed. UNSUPPORTED if the plugin hands out none.
+  [[nodiscard]] uint64_t native_handle() const {
+    uint64_t handle = 0;
+    check(compute_device_native_handle(get(), &handle));
+    return handle;
+  }
+  /// Waits for all work of all streams that was queued before. Throws a failure that no other call has reported yet.
+  void synchronize() const { check(compute_device_synchronize(get())); }
+  /// Gives cached memory and mirrors back until at most `keep_bytes` are cached.
+  void trim(int64_t keep_bytes = 0) const { check(compute_device_trim(get(), keep_bytes)); }
+
+  /// A row-major tensor with undefined contents.
+  [[nodiscard]] Tensor empty(DType dtype, List<int64_t> shape) const {
+    return Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_empty(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), out);
+    });
+  }
+  /// Every element is `value`, whose type is the dtype.
+  template <Element T>
+  [[nodiscard]] Tensor full(List<int64_t> shape, T value) const {
+    return Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_full(get(), dtype_of<T>.id(), static_cast<int32_t>(shape.size()), shape.data(), &value,
+                                 out);
+    });
+  }
+  [[nodiscard]] Tensor zeros(DType dtype, List<int64_t> shape) const {
+    static constexpr std::array<std::byte, 16> kZero{};  // of every dtype
+    return Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_full(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), kZero.data(),
+                                 out);
+    });
+  }
+  /// A copy of row-major values, whose type is the dtype.
+  template <Element T>
+  [[nodiscard]] Tensor from_host(std::span<const T> values, List<int64_t> shape) const {
+    Tensor::require_count("from_host", values.size(), shape);
+    return from_bytes(dtype_of<T>, shape, values.data());
+  }
+  template <Element T>
+  requires(!std::same_as<T, bool>)  //
+      [[nodiscard]] Tensor from_host(const std::vector<T>& values, List<int64_t> shape) const {
+    return from_host(std::span<const T>(values), shape);
+  }
+  /// Of rank 1.
+  template <Element T>
+  requires(!std::same_as<T, bool>)  //
+      [[nodiscard]] Tensor from_host(const std::vector<T>& values) const {
+    return from_host(std::span<const T>(values), {static_cast<int64_t>(values.size())});
+  }
+  /// Of rank 1: device.from_host({1.0f, 2.0f}).
+  template <Element T>
+  [[nodiscard]] Tensor from_host(std::initializer_list<T> values) const {
+    return from_host(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
+  }
+  template <Element T>
+  [[nodiscard]] Tensor from_host(std::initializer_list<T> values, List<int64_t> shape) const {
+    return from_host(std::span<const T>(values.begin(), values.size()), shape);
+  }
+  /// A copy of row-major elements of a dtype that C++ has no type for.
+  [[nodiscard]] Tensor from_host(DType dtype, std::span<const std::byte> bytes, List<int64_t> shape) const {
+    const auto size = static_cast<size_t>(dtype.size());
+    if (size == 0 || bytes.size() % size != 0) detail::throw_invalid("from_host: the bytes are no whole elements");
+    Tensor::require_count("from_host", bytes.size() / size, shape);
+    return from_bytes(dtype, shape, bytes.data());
+  }
+
+ private:
+  static Device open_text(const char* selector) {
+    return Device(
+        detail::made<compute_device>([&](compute_device** out) { return compute_device_open(selector, out); }));
+  }
+  static std::string which_text(const char* selector, Format format) {
+    return detail::text_of(
+        [&](compute_text** out) { return compute_device_which(selector, static_cast<int32_t>(format), out); });
+  }
+  Tensor from_bytes(DType dtype, List<int64_t> shape, const void* data) const {
+    return Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_from_host(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), data, out);
+    });
+  }
+};
+
+namespace detail {
+
+// A reference of its own to a device that something else owns.
+inline Device shared(compute_device* device) {
+  if (device != nullptr) compute_device_retain(device);
+  return Device(device);
+}
+
+}  // namespace detail
+
+inline Device Tensor::device() const { return detail::shared(compute_tensor_device(get())); }
+
+inline Tensor Tensor::to(const Device& device) const {
+  return make([&](compute_tensor** out) { return compute_tensor_to_device(get(), device.get(), out); });
+}
+
+inline Stream::Stream(const Device& device, const StreamOptions& options)
+    : Reference(detail::made<compute_stream>([&](compute_stream** out) {
+        compute_stream_options given{};
+        given.struct_size = sizeof given;
+        given.struct_type = COMPUTE_STRUCT_STREAM_OPTIONS;
+        given.flags = options.untracked ? COMPUTE_STREAM_UNTRACKED : 0;
+        given.priority = options.priority;
+        return compute_stream_create(device.get(), &given, out);
+      })) {}
+
+inline Stream Stream::default_of(const Device& device) {
+  return Stream(detail::made<compute_stream>(
+      [&](compute_stream** out) { return compute_device_default_stream(device.get(), out); }));
+}
+
+inline Device Stream::device() const { return detail::shared(compute_stream_device(get())); }
+
+}  // namespace compute
+
+#endif  // COMPUTE_DEVICE_HPP_

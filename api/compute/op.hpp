@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// op.hpp: ops by name, plans, and expressions. Include compute.hpp.
+//
+// The functions of ops.hpp are faster and keep their meaning; what is here serves ops that are known at run time alone:
+// a plugin's, a user's, or those of a binding.
+#ifndef COMPUTE_OP_HPP_
+#define COMPUTE_OP_HPP_
+
+#include <variant>
+
+#include "compute/ops.hpp"
+
+namespace compute {
+
+/// An attribute by name: Attribute("axes", {0, 1}), Attribute("dtype", float32). It owns its value.
+class Attribute {
+  // What a value that is no plain number is given as.
+  struct Place {
+    compute_string string{};
+    compute_tensor* tensor = nullptr;
+    compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  };
+
+ public:
+  template <IntegerType T>
+  Attribute(std::string name, T value) : name_(std::move(name)), value_(Integer(value).value()) {}
+  template <std::same_as<bool> T>
+  Attribute(std::string name, T value) : name_(std::move(name)), value_(int64_t{value}) {}
+  Attribute(std::string name, std::initializer_list<int64_t> values) : name_(std::move(name)), value_(Shape(values)) {}
+  Attribute(std::string name, Shape values) : name_(std::move(name)), value_(std::move(values)) {}
+  template <std::floating_point T>
+  Attribute(std::string name, T value) : name_(std::move(name)), value_(static_cast<double>(value)) {}
+  template <std::floating_point T>
+  Attribute(std::string name, std::complex<T> value) : name_(std::move(name)), value_(std::complex<double>(value)) {}
+  Attribute(std::string name, const char* value) : name_(std::move(name)), value_(std::string(value)) {}
+  Attribute(std::string name, std::string value) : name_(std::move(name)), value_(std::move(value)) {}
+  Attribute(std::string name, DType value) : name_(std::move(name)), value_(value) {}
+  /// A scalar or a graph's slot, for a run-time attribute.
+  Attribute(std::string name, Tensor value) : name_(std::move(name)), value_(std::move(value)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+  /// A list as compute.h takes it. Valid as long as the attributes.
+  class Array {
+   public:
+    explicit Array(List<Attribute> attributes) : handles_(attributes.size()), all_(attributes.size()) {
+      for (size_t i = 0; i < attributes.size(); ++i) all_[i] = attributes[i].raw(handles_[i]);
+    }
+    Array(const Array&) = delete;
+    Array& operator=(const Array&) = delete;
+    [[nodiscard]] const compute_attribute* data() const noexcept { return all_.data(); }
+    [[nodiscard]] int64_t size() const noexcept { return static_cast<int64_t>(all_.size()); }
+
+   private:
+    std::vector<Place> handles_;
+    std::vector<compute_attribute> all_;
+  };
+
+ private:
+  [[nodiscard]] compute_attribute raw(Place& place) const {
+    compute_attribute to{};
+    to.struct_size = sizeof to;
+    to.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
+    to.name = name_.data();
+    to.name_size = static_cast<int64_t>(name_.size());
+    to.count = 1;
+    const auto give = [&](int32_t kind, const void* values) {
+      to.kind = kind;
+      to.values = values;
+    };
+    if (const auto* integer = std::get_if<int64_t>(&value_)) {
+      give(COMPUTE_KIND_INT64, integer);
+    } else if (const auto* list = std::get_if<Shape>(&value_)) {
+      static constexpr int64_t kNothing = 0;
+      give(COMPUTE_KIND_INT64, list->empty() ? &kNothing : list->data());
+      to.count = static_cast<int64_t>(list->size());
+    } else if (const auto* real = std::get_if<double>(&value_)) {
+      give(COMPUTE_KIND_FLOAT64, real);
+    } else if (const auto* complex = std::get_if<std::complex<double>>(&value_)) {
+      give(COMPUTE_KIND_COMPLEX128, complex);
+    } else if (const auto* text = std::get_if<std::string>(&value_)) {
+      place.string = {text->data(), static_cast<int64_t>(text->size())};
+      give(COMPUTE_KIND_STRING, &place.string);
+    } else if (const auto* dtype = std::get_if<DType>(&value_)) {
+      place.dtype = dtype->id();
+      give(COMPUTE_KIND_DTYPE, &place.dtype);
+    } else {
+      place.tensor = std::get<Tensor>(value_).get();
+      give(COMPUTE_KIND_SCALAR, &place.tensor);
+    }
+    return to;
+  }
+
+  std::string name_;
+  std::variant<int64_t, Shape, double, std::complex<double>, std::string, DType, Tensor> value_;
+};
+
+/// An operand without memory, for queries.
+struct TensorSpec {
+  DType dtype;
+  Shape shape;
+  Shape strides = {};   ///< empty: row-major
+  bool scalar = false;  ///< a scalar: rank 0, given by value
+  bool weak = false;    ///< a weak one
+  bool absent = false;  ///< an optional operand that is left out; nothing else counts
+
+  [[nodiscard]] static TensorSpec left_out() { return {.dtype = {}, .shape = {}, .absent = true}; }
+  [[nodiscard]] static TensorSpec of(const Tensor& tensor) {
+    return {.dtype = tensor.dtype(),
+            .shape = Shape(tensor.shape().begin(), tensor.shape().end()),
+            .strides = Shape(tensor.strides().begin(), tensor.strides().end())};
+  }
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::vector<compute_tensor_spec> raw_specs(List<TensorSpec> specs) {
+  std::vector<compute_tensor_spec> all(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const TensorSpec& from = specs[i];
+    if (!from.strides.empty() && from.strides.size() != from.shape.size()) {
+      throw_invalid("TensorSpec: as many strides as extents are needed");
+    }
+    compute_tensor_spec& to = all[i];
+    to.struct_size = sizeof to;
+    to.struct_type = COMPUTE_STRUCT_TENSOR_SPEC;
+    to.dtype = from.dtype.id();
+    to.rank = static_cast<int32_t>(from.shape.size());
+    to.shape = from.shape.data();
+    to.strides = from.strides.empty() ? nullptr : from.strides.data();
+    to.flags = (from.scalar ? uint32_t{COMPUTE_SPEC_SCALAR} : 0u) | (from.weak ? uint32_t{COMPUTE_SPEC_WEAK} : 0u) |
+               (from.absent ? uint32_t{COMPUTE_SPEC_ABSENT} : 0u);
+  }
+  return all;
+}
+
+// Outputs that are written, not made.
+inline void require_defined(Handles& outputs) {
+  for (int64_t i = 0; i < outputs.size(); ++i) {
+    if (outputs.data()[i] == nullptr) throw_invalid("output " + std::to_string(i) + " is an empty tensor");
+  }
+}
+
+// The results of a call with in-out outputs that makes all of them.
+template <class F>
+[[nodiscard]] std::vector<Tensor> outputs_of(size_t count, F&& call) {
+  std::vector<compute_tensor*> handles(count, nullptr);
+  std::vector<Tensor> outputs(count);
+  check(call(handles.data(), static_cast<int64_t>(count)));
+  for (size_t i = 0; i < count; ++i) outputs[i] = Tensor(handles[i]);
+  return outputs;
+}
+
+}  // namespace detail
+
+/// How a device would run something.
+enum class SupportLevel : int32_t {
+  unsupported = COMPUTE_SUPPORT_NONE,       ///< not at all; the reason says why
+  native = COMPUTE_SUPPORT_NATIVE,          ///< in one step
+  decomposed = COMPUTE_SUPPORT_DECOMPOSED,  ///< in several steps
+  host = COMPUTE_SUPPORT_HOST               ///< on the host; the reason says why not on the device
+};
+
+struct Support {
+  SupportLevel level = SupportLevel::unsupported;
+  std::string reason;            ///< "" where the device runs it
+  int64_t workspace_bytes = -1;  ///< of temporary memory; -1: known when it is prepared
+};
+
+namespace detail {
+
+template <class F>
+[[nodiscard]] Support support_of(F&& query) {
+  Support support;
+  int32_t level = 0;
+  Text reason;
+  check(query(&level, &reason.text, &support.workspace_bytes));
+  support.level = static_cast<SupportLevel>(level);
+  support.reason = reason.str();
+  return support;
+}
+
+}  // namespace detail
+
+/// An op's schema. Strings live as long as the process; their grammar is in compute.h.
+struct OpInfo {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view inputs;
+  std::string_view attributes;
+  std::string_view expression;  ///< of an elementwise op; else ""
+  std::string_view dtypes;
+  std::string_view bound;
+  int32_t version = 0;
+  bool in_place = false;  ///< may write into the identical view of an input
+
+  OpInfo() = default;
+  explicit OpInfo(const compute_op_info& from)
+      : name(detail::string_of(from.name, from.name_size)),
+        summary(detail::string_of(from.summary, from.summary_size)),
+        inputs(detail::string_of(from.inputs, from.inputs_size)),
+        attributes(detail::string_of(from.attributes, from.attributes_size)),
+        expression(detail::string_of(from.expression, from.expression_size)),
+        dtypes(detail::string_of(from.dtypes, from.dtypes_size)),
+        bound(detail::string_of(from.bound, from.bound_size)),
+        version(from.version),
+        in_place((from.flags & COMPUTE_OP_IN_PLACE) != 0) {}
+};
+
+/// An op by name. Immortal: copies cost nothing.
+class Op {
+ public:
+  /// Version 0 is the newest, whose meaning may change with the library. NOT_FOUND has the nearest name.
+  explicit Op(const std::string& name, Integer version = 0) {
+    const int64_t number = version.value();
+    if (number < 0 || number > std::numeric_limits<int32_t>::max())
+      detail::throw_invalid("Op: no version has this number");
+    check(compute_op_find(name.c_str(), static_cast<int32_t>(number), &op_));
+  }
+  /// Every op in the order of names.
+  [[nodiscard]] static std::vector<OpInfo> list() {
+    const auto infos = detail::list_of<compute_op_info>(compute_op_list);
+    return std::vector<OpInfo>(infos.begin(), infos.end());
+  }
+  [[nodiscard]] OpInfo info() const {
+    compute_op_info info{};
+    info.struct_size = sizeof info;
+    check(compute_op_get_info(op_, &info));
+    return OpInfo(info);
+  }
+  [[nodiscard]] const compute_op* get() const noexcept { return op_; }
+
+  /// Makes the op's result. An optional input that is left out is Tensor().
+  [[nodiscard]] Tensor operator()(List<Tensor> inputs, List<Attribute> attributes = {},
+                                  const Stream& stream = {}) const {
+    detail::Handles in(inputs);
+    const Attribute::Array given(attributes);
+    compute_tensor* out = nullptr;
+    check(compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), &out, 1));
+    return Tensor(out);
+  }
+  /// Writes into `outputs`.
+  void into(List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes = {},
+            const Stream& stream = {}) const {
+    detail::Handles in(inputs), out(outputs);
+    detail::require_defined(out);
+    const Attribute::Array given(attributes);
+    check(compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), out.data(), out.size()));
+  }
+  /// How `device` would run the op. Throws INVALID_ARGUMENT for what no device runs.
+  [[nodiscard]] Support query(const Device& device, List<TensorSpec> inputs, List<Attribute> attributes = {}) const {
+    const auto specs = detail::raw_specs(inputs);
+    const Attribute::Array given(attributes);
+    return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
+      return compute_op_query(device.get(), op_, given.data(), given.size(), specs.data(),
+                              static_cast<int64_t>(specs.size()), level, reason, workspace);
+    });
+  }
+
+ private:
+  const compute_op* op_ = nullptr;
+};
+
+/// An op prepared on a device for the dtypes, shapes and strides of given operands and its static attributes.
+///
+/// Threads: any; several may run one plan.
+class Plan : public detail::Reference<compute_plan, compute_plan_retain, compute_plan_release> {
+ public:
+  using Reference::Reference;
+  /// For operands like `inputs`, and the row-major output that the op makes.
+  Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Attribute> attributes = {})
+      : Plan(op, device, inputs, {Tensor()}, attributes) {}
+  /// For outputs like `outputs`.
+  Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes)
+      : Reference(detail::made<compute_plan>([&](compute_plan** made) {
+          detail::Handles in(inputs), out(outputs);
+          const Attribute::Array given(attributes);
+          return compute_plan_create(op.get(), device.get(), given.data(), given.size(), in.data(), in.size(),
+                                     out.data(), out.size(), made);
+        })) {}
+
+  /// Runs the plan; the look-up is saved. `run_time` are values for run-time attributes, for this run only. Without
+  /// them it allocates nothing on the heap besides the result.
+  [[nodiscard]] Tensor operator()(List<Tensor> inputs, List<Attribute> run_time = {}, const Stream& stream = {}) const {
+    detail::Handles in(inputs);
+    const Attribute::Array given(run_time);
+    compute_tensor* out = nullptr;
+    check(compute_plan_run(get(), stream.get(), given.data(), given.size(), in.data(), in.size(), &out, 1));
+    return Tensor(out);
+  }
+  /// Writes into `outputs`.
+  void into(List<Tensor> inputs, List<Tensor> outputs, List<Attribute> run_time = {}, const Stream& stream = {}) const {
+    detail::Handles in(inputs), out(outputs);
+    detail::require_defined(out);
+    const Attribute::Array given(run_time);
+    check(compute_plan_run(get(), stream.get(), given.data(), given.size(), in.data(), in.size(), out.data(),
+                           out.size()));
+  }
+};
+
+/// An elementwise expression over named inputs, run in one pass: Expression("tanh(a*b + 1)", {"a", "b"})(x, y). Several
+/// outputs are separated by semicolons. The language is in docs/expressions.md.
+class Expression : public detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
+ public:
+  using Reference::Reference;
+  /// `scalars` are names of run-time numbers. A fault in `text` is INVALID_ARGUMENT with a caret.
+  explicit Expression(const std::string& text, List<const char*> inputs = {}, List<const char*> scalars = {})
+      : Reference(detail::made<compute_expression>([&](compute_expression** out) {
+          return compute_expression_parse(text.c_str(), inputs.data(), static_cast<int64_t>(inputs.size()),
+                                          scalars.data(), static_cast<int64_t>(scalars.size()), out);
+        })) {}
+
+  [[nodiscard]] int32_t input_count() const noexcept { return compute_expression_input_count(get()); }
+  [[nodiscard]] int32_t scalar_count() const noexcept { return compute_expression_scalar_count(get()); }
+  [[nodiscard]] int32_t output_count() const noexcept { return compute_expression_output_count(get()); }
+
+  /// All outputs; `inputs` and `scalars` in the order of the names. A scalar is a number, Tensor::scalar or
+  /// Tensor::slot.
+  [[nodiscard]] std::vector<Tensor> run(List<Tensor> inputs, List<Tensor> scalars = {},
+                                        const Stream& stream = {}) const {
+    detail::Handles in(inputs), values(scalars);
+    return detail::outputs_of(static_cast<size_t>(output_count()), [&](compute_tensor** out, int64_t count) {
+      return compute_map(stream.get(), get(), in.data(), in.size(), values.data(), values.size(), out, count);
+    });
+  }
+  /// Writes into `outputs`, which an expression without inputs needs.
+  void into(List<Tensor> inputs, List<Tensor> scalars, List<Tensor> outputs, const Stream& stream = {}) const {
+    detail::Handles in(inputs), values(scalars), out(outputs);
+    detail::require_defined(out);
+    check(compute_map(stream.get(), get(), in.data(), in.size(), values.data(), values.size(), out.data(), out.size()));
+  }
+  /// The only output of an expression without scalars.
+  template <std::convertible_to<Tensor>... Inputs>
+  [[nodiscard]] Tensor operator()(const Inputs&... inputs) const {
+    const std::array<Tensor, sizeof...(inputs)> all{Tensor(inputs)...};
+    detail::Handles in(all);
+    compute_tensor* out = nullptr;
+    check(compute_map(nullptr, get(), in.data(), in.size(), nullptr, 0, &out, 1));
+    return Tensor(out);
+  }
+  /// How `device` would run it. `outputs` are those that are given, TensorSpec::left_out() for the others.
+  [[nodiscard]] Support query(const Device& device, List<TensorSpec> inputs, List<TensorSpec> scalars = {},
+                              List<TensorSpec> outputs = {}) const {
+    const auto in = detail::raw_specs(inputs), values = detail::raw_specs(scalars), out = detail::raw_specs(outputs);
+    return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
+      return compute_map_query(device.get(), get(), in.data(), static_cast<int64_t>(in.size()), values.data(),
+                               static_cast<int64_t>(values.size()), out.empty() ? nullptr : out.data(),
+                               static_cast<int64_t>(out.size()), level, reason, workspace);
+    });
+  }
+};
+
+}  // namespace compute
+
+#endif  // COMPUTE_OP_HPP_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// process.hpp: versions, settings, the log, reports, scopes and the end. Include compute.hpp.
+#ifndef COMPUTE_PROCESS_HPP_
+#define COMPUTE_PROCESS_HPP_
+
+#include <functional>
+
+#include "compute/types.hpp"
+
+namespace compute {
+
+struct Version {
+  int32_t major = 0, minor = 0, patch = 0;
+};
+
+/// That of the library that runs; COMPUTE_VERSION_MAJOR and its like are that of the headers.
+[[nodiscard]] inline Version version() noexcept {
+  int32_t major = 0, minor = 0, patch = 0;
+  compute_version(&major, &minor, &patch);
+  return {major, minor, patch};
+}
+
+/// What became of every plugin that was looked at: found, opened with n devices, or rejected and why, with remedies.
+/// Opens every plugin, but no device.
+[[nodiscard]] inline std::string load_report(Format format = Format::text) {
+  return detail::text_of([&](compute_text** out) { return compute_load_report(static_cast<int32_t>(format), out); });
+}
+
+/// Which op ran on which device, how often, and whether in one step or in several; per device the transfers.
+[[nodiscard]] inline std::string placement_report(Format format = Format::text) {
+  return detail::text_of(
+      [&](compute_text** out) { return compute_placement_report(static_cast<int32_t>(format), out); });
+}
+
+/// A setting in force.
+struct Setting {
+  std::string name;    ///< COMPUTE_DEVICE
+  std::string value;   ///<
+  std::string origin;  ///< who set it
+};
+
+namespace detail {
+
+// The next part of `text` up to `end`, which goes with it.
+inline std::string take_until(std::string_view& text, char end) {
+  const size_t at = std::min(text.find(end), text.size());
+  std::string part(text.substr(0, at));
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return part;
+}
+
+}  // namespace detail
+
+/// Sets a setting with the strength of the API. `name` is that of the environment variable (COMPUTE_DEVICE) or of the
+/// config file (device). NOT_FOUND has the nearest name; INVALID_ARGUMENT: a value that it cannot have.
+inline void config_set(const std::string& name, const std::string& value) {
+  check(compute_config_set(name.c_str(), value.c_str()));
+}
+/// Takes a setting back.
+inline void config_unset(const std::string& name) { check(compute_config_set(name.c_str(), nullptr)); }
+[[nodiscard]] inline Setting config_get(const std::string& name) {
+  const std::string text = detail::text_of([&](compute_text** out) { return compute_config_get(name.c_str(), out); });
+  const size_t tab = std::min(text.rfind('\t'), text.size());
+  return {name, text.substr(0, tab), text.substr(std::min(tab + 1, text.size()))};
+}
+/// Every setting.
+[[nodiscard]] inline std::vector<Setting> config_list() {
+  const std::string text = detail::text_of([](compute_text** out) { return compute_config_get(nullptr, out); });
+  std::vector<Setting> all;
+  for (std::string_view left = text; !left.empty();) {
+    const std::string line = detail::take_until(left, '\n');
+    const size_t first = line.find('\t'), last = line.rfind('\t');
+    if (first == std::string::npos || first == last) continue;
+    all.push_back({line.substr(0, first), line.substr(first + 1, last - first - 1), line.substr(last + 1)});
+  }
+  return all;
+}
+/// Takes the --compute-NAME=VALUE flags out of the arguments of main.
+inline void config_arguments(int& argc, char** argv) {
+  int32_t count = argc;
+  check(compute_config_arguments(&count, argv));
+  argc = count;
+}
+
+enum class LogLevel : int32_t {
+  error = COMPUTE_LOG_ERROR,
+  warning = COMPUTE_LOG_WARNING,
+  info = COMPUTE_LOG_INFO,
+  debug = COMPUTE_LOG_DEBUG,
+  trace = COMPUTE_LOG_TRACE
+};
+
+/// Receives every log line in place of the default sink until it goes; one at a time in a process.
+///
+/// The callback gets a level, a category (load, select, place, copy, compile, error) and a line without its end. It is
+/// called from any thread, must not call the library, and an exception that leaves it is dropped.
+class LogSink {
+ public:
+  using Callback = std::function<void(LogLevel level, std::string_view category, std::string_view text)>;
+
+  explicit LogSink(Callback callback) : callback_(std::move(callback)) {
+    check(compute_log_set_callback(&LogSink::take, this));
+  }
+  LogSink(const LogSink&) = delete;
+  LogSink& operator=(const LogSink&) = delete;
+  ~LogSink() { compute_error_free(compute_log_set_callback(nullptr, nullptr)); }
+
+ private:
+  static void take(int32_t level, const char* category, const char* text, void* self) {
+    try {
+      static_cast<LogSink*>(self)->callback_(static_cast<LogLevel>(level), category, text);
+    } catch (...) {  // the thread may be the library's: nobody could catch it
+    }
+  }
+
+  Callback callback_;
+};
+
+/// Where in the program the calling thread is, until this object goes. Errors that calls on this thread report have the
+/// scopes in a further line. Scopes nest; the object stays on its thread.
+class Scope {
+ public:
+  /// `file` and `line` are those of the call.
+  explicit Scope(const std::string& label, const char* file = __builtin_FILE(), int32_t line = __builtin_LINE()) {
+    check(compute_scope_push(label.c_str(), file, line));
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() { compute_error_free(compute_scope_pop()); }
+};
+
+/// Refuses further calls, waits for those under way, for all work and for all callbacks, at most `timeout`, then closes
+/// all devices and plugins. False if the time was up before: then nothing is closed. INVALID_ARGUMENT in a callback.
+template <class Rep, class Period>
+[[nodiscard]] bool shutdown(std::chrono::duration<Rep, Period> timeout) {
+  int32_t drained = 0;
+  check(compute_shutdown(detail::timeout_ns(timeout), &drained));
+  return drained != 0;
+}
+
+}  // namespace compute
+
+#endif  // COMPUTE_PROCESS_HPP_

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// compute/ops.hpp: the functions of compute/ops.h in C++. Each calls the typed C function of its own version.
+#include <stdexcept>
+#include <utility>
+
+#include "tools/opgen/names.hpp"
+#include "tools/opgen/texts.hpp"
+
+namespace compute::opgen {
+
+namespace {
+
+constexpr size_t kColumns = 120;
+
+// Attributes of kind int64 whose value is 0 or 1.
+bool is_flag(const AttributeSchema& a) {
+  return a.name == "keepdims" || a.name == "deterministic" || a.name == "endpoint";
+}
+
+std::string cpp_name(const OpSchema& op) {
+  return op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
+}
+
+struct Parameter {
+  std::string type, name, value;  // value: the default, or ""
+
+  std::string text(bool with_default) const {
+    return type + " " + name + (with_default && !value.empty() ? " = " + value : "");
+  }
+};
+
+Parameter parameter(const OpSchema& op, const AttributeSchema& a) {
+  const bool has_value = !a.required;
+  const auto unknown = [&] {
+    return std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.hpp");
+  };
+  if (a.is_list) {
+    if (a.required) return {"List<int64_t>", a.name, ""};
+    if (a.default_text != "all") throw unknown();
+    return {"const Axes&", a.name, "all_axes"};
+  }
+  switch (a.kind) {
+    case AttributeKind::kInt64:
+      if (is_flag(a)) {
+        if (!has_value) return {"Flag", a.name, ""};
+        return {"Flag", a.name, a.default_int64 != 0 ? "true" : "false"};
+      }
+      if (has_value && !a.has_default) return {"std::optional<Integer>", a.name, "none"};
+      return {"Integer", a.name, has_value ? std::to_string(a.default_int64) : ""};
+    case AttributeKind::kFloat64:
+      return {"Real", a.name, has_value ? a.default_text : ""};
+    case AttributeKind::kString:
+      return {"std::string_view", a.name, has_value ? "\"" + a.default_text + "\"" : ""};
+    case AttributeKind::kDtype:
+      return {"DType", a.name, has_value ? "none" : ""};
+    case AttributeKind::kNumber:
+      return {"const Number&", a.name, has_value ? a.default_text : ""};
+  }
+  throw unknown();
+}
+
+// Required attributes come before those with defaults, as in ops.h.
+std::vector<Parameter> attribute_parameters(const OpSchema& op) {
+  std::vector<Parameter> list;
+  for (const bool required : {true, false}) {
+    for (const AttributeSchema& a : op.attributes) {
+      if (a.required == required) list.push_back(parameter(op, a));
+    }
+  }
+  return list;
+}
+
+std::vector<Parameter> input_parameters(const OpSchema& op) {
+  std::vector<Parameter> list;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const bool many = op.is_variadic && i + 1 == op.inputs.size();
+    list.push_back({many ? "List<Tensor>" : "const Tensor&", op.inputs[i], op.optional[i] ? "{}" : ""});
+  }
+  return list;
+}
+
+// A call or a signature broken behind commas where it does not fit, aligned with the parenthesis; where that does not
+// fit either, the arguments stand in a line of their own.
+std::string broken(const std::string& head, const std::vector<std::string>& parts, const std::string& tail,
+                   size_t indent) {
+  const auto lay_out = [&](std::string text, size_t column, size_t margin) {
+    bool fits = true;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string part = parts[i] + (i + 1 < parts.size() ? "," : tail);
+      if (i > 0 && column + 1 + part.size() > kColumns) {
+        text += "\n" + std::string(margin, ' ');
+        column = margin;
+      } else if (i > 0) {
+        text += ' ';
+        ++column;
+      }
+      text += part;
+      column += part.size();
+      fits = fits && column <= kColumns;
+    }
+    return std::pair(text, fits);
+  };
+  const std::string start = std::string(indent, ' ') + head + "(";
+  const auto [aligned, fits] = lay_out(start, start.size(), start.size());
+  if (fits) return aligned;
+  const size_t margin = indent + 4;
+  return lay_out(start + "\n" + std::string(margin, ' '), margin, margin).first;
+}
+
+// check(call(arguments)); in one line, else the call in a line of its own, else broken behind commas.
+std::string checked_call(const std::string& function, const std::vector<std::string>& parts) {
+  const std::string text = broken("check(" + function, parts, "));", 2);
+  if (text.find('\n') == std::string::npos) return text + "\n";
+  const std::string call = broken(function, parts, "));", 6);
+  return (call.find('\n') == std::string::npos ? "  check(\n" + call : text) + "\n";
+}
+
+std::string signature(const std::string& head, const std::vector<Parameter>& parameters) {
+  std::vector<std::string> parts;
+  for (const Parameter& one : parameters) parts.push_back(one.text(true));
+  return broken(head, parts, ") {", 0) + "\n";
+}
+
+std::string comment(const OpSchema& op) {
+  std::string words = op.name + ": " + op.summary + ".";
+  if (op.is_elementwise) {
+    words += " " + elementwise_text(op);
+  } else {
+    words += " Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
+             bound_text(op);
+  }
+  return wrapped(words, "/// ", "/// ", kColumns) + "\n";
+}
+
+// What fills the options, and whether there are any.
+std::string fill_options(const OpSchema& op) {
+  std::string text;
+  for (const AttributeSchema& a : op.attributes) {
+    if (a.required) continue;
+    const std::string to = "  options." + a.name;
+    if (a.is_list) {
+      text += to + " = " + a.name + ".data();\n" + to + "_count = " + a.name + ".count();\n";
+    } else if (a.kind == AttributeKind::kInt64 && is_pointer_field(a)) {
+      const std::string value = "given_" + a.name;
+      if (!a.has_default) {
+        text += "  const int64_t " + value + " = " + a.name + " ? " + a.name + "->value() : 0;\n" + to + " = " +
+                a.name + " ? &" + value + " : nullptr;\n";
+      } else {
+        text += "  const int64_t " + value + " = " + a.name + ".value();\n" + to + " = &" + value + ";\n";
+      }
+    } else if (a.kind == AttributeKind::kInt64) {
+      text += to + " = " + a.name + ".value();\n";
+    } else if (a.kind == AttributeKind::kFloat64) {
+      text += to + " = " + a.name + ".value();\n";
+    } else if (a.kind == AttributeKind::kString) {
+      text += to + " = " + a.name + ".data();\n" + to + "_size = static_cast<int64_t>(" + a.name + ".size());\n";
+    } else if (a.kind == AttributeKind::kDtype) {
+      text += to + " = " + a.name + ".id();\n";
+    } else {
+      text += to + " = " + a.name + ".get();\n";
+    }
+  }
+  if (text.empty()) return "";
+  return "  " + options_name(op) + " options{};\n  options.struct_size = sizeof options;\n" + text;
+}
+
+std::vector<std::string> arguments(const OpSchema& op, const std::string& out) {
+  std::vector<std::string> list{"stream.get()"};
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.is_variadic && i + 1 == op.inputs.size()) {
+      list.push_back("handles.data()");
+      list.push_back("handles.size()");
+    } else {
+      list.push_back(op.inputs[i] + ".get()");
+    }
+  }
+  for (const AttributeSchema& a : op.attributes) {
+    if (!a.required) continue;
+    if (a.is_list) {
+      list.push_back(a.name + ".data()");
+      list.push_back("static_cast<int64_t>(" + a.name + ".size())");
+    } else if (a.kind == AttributeKind::kInt64) {
+      list.push_back(a.name + ".value()");
+    } else if (a.kind == AttributeKind::kDtype) {
+      list.push_back(a.name + ".id()");
+    } else if (a.kind == AttributeKind::kNumber) {
+      list.push_back("&" + a.name + ".get()");
+    } else {
+      throw std::runtime_error(op.name + ": the required attribute " + a.name + " has no form in ops.hpp");
+    }
+  }
+  if (!op.is_elementwise) list.push_back(fill_options(op).empty() ? "nullptr" : "&options");
+  list.push_back(out);
+  return list;
+}
+
+std::string prepare(const OpSchema& op) {
+  std::string text;
+  if (op.is_variadic) text += "  detail::Handles handles(" + op.inputs.back() + ");\n";
+  return text + fill_options(op);
+}
+
+// The shape of what an op without inputs makes, from its attributes.
+std::string creation_shape(const OpSchema& op) {
+  const auto has = [&](const char* name) {
+    for (const AttributeSchema& a : op.attributes) {
+      if (a.required && a.name == name) return true;
+    }
+    return false;
+  };
+  if (has("shape")) return "shape";
+  if (has("size")) return "{size.value()}";
+  if (has("rows") && has("columns")) return "{rows.value(), columns.value()}";
+  throw std::runtime_error(op.name + ": the shape of its result has no form in ops.hpp");
+}
+
+// The result of an op without inputs is made on a device that is named, or on the stream's.
+std::string creation(const OpSchema& op) {
+  std::vector<Parameter> by_device{{"const Device&", "device", ""}}, by_stream{{"const Stream&", "stream", ""}};
+  std::vector<std::string> names;
+  for (const Parameter& one : attribute_parameters(op)) {
+    by_device.push_back(one);
+    by_stream.push_back(one);
+    names.push_back(one.name);
+  }
+  by_device.push_back({"const Stream&", "stream", "{}"});
+  names.insert(names.begin(), "result");
+  names.push_back("stream");
+  const std::string name = cpp_name(op);
+  std::string text = signature("[[nodiscard]] inline Tensor " + name, by_device);
+  text += "  const Tensor result = device.empty(dtype, " + creation_shape(op) + ");\n";
+  // Declared below: the parameters of _into are the result, then the attributes, then the stream.
+  text += broken(name + "_into", names, ");", 2) + "\n  return result;\n}\n";
+  text += signature("[[nodiscard]] inline Tensor " + name, by_stream) + prepare(op) +
+          "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, "&out")) +
+          "  return Tensor(out);\n}\n";
+  return text;
+}
+
+std::string functions(const OpSchema& op) {
+  const std::string name = cpp_name(op), output = output_name(op);
+  std::vector<Parameter> parameters = input_parameters(op), into = parameters;
+  into.push_back({"const Tensor&", output, ""});
+  for (const Parameter& one : attribute_parameters(op)) {
+    parameters.push_back(one);
+    into.push_back(one);
+  }
+  parameters.push_back({"const Stream&", "stream", "{}"});
+  into.push_back(parameters.back());
+  std::string written = signature("inline void " + name + "_into", into) + prepare(op) +
+                        checked_call(function_name(op) + "_into", arguments(op, output + ".get()")) + "}\n";
+  if (op.inputs.empty()) return comment(op) + written + creation(op);
+  return comment(op) + signature("[[nodiscard]] inline Tensor " + name, parameters) + prepare(op) +
+         "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, "&out")) +
+         "  return Tensor(out);\n}\n" + written;
+}
+
+constexpr std::string_view kHead = R"(//
+// ops.hpp: every op as a C++ function over the typed function of ops.h. Include compute.hpp. Meaning, dtypes and bounds
+// of each: docs/ops.md.
+//
+// Rules that hold for every function:
+//
+// - `exp(x)` makes its result; `exp_into(x, y)` writes into `y`, which has exactly the result's shape and dtype and any
+//   strides that do not make elements share memory. `y` may be the identical view of an input of an elementwise op (and
+//   of scatter's x); any other overlap is an error.
+// - Inputs of elementwise ops broadcast, and promote to a common dtype. A number is a weak scalar: add(x, 1.0f) keeps
+//   the dtype of x.
+// - Axes are a number, a list in braces, or all_axes: sum(x, 0), sum(x, {0, 2}), sum(x, all_axes, true). Negative ones
+//   count from the end.
+// - The last parameter is the stream; without it the default stream of the device that the op runs on.
+// - An op without inputs makes its result on a device that is named, arange(device, 5, int32), or on a stream's.
+// - A function keeps its meaning: another version of an op is another function, exp_v2. What is compiled against
+//   version 1 stays with it.
+//
+// Threads: any.
+// Errors:  compute::Error with INVALID_ARGUMENT for dtypes, shapes or attributes that the op does not take,
+//          OUT_OF_RANGE for a result whose size does not fit, UNSUPPORTED if the device cannot, DEVICE_MISMATCH for
+//          operands on two devices, OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu); and what earlier work on the operands
+//          failed with.
+#ifndef COMPUTE_OPS_HPP_
+#define COMPUTE_OPS_HPP_
+
+#include "compute/device.hpp"
+
+namespace compute {
+
+// ---- Elementwise ops ------------------------------------------------------------------------------------------------
+)";
+
+}  // namespace
+
+std::string ops_cpp_header() {
+  std::string text = "// SPDX-License-Identifier: Apache-2.0\n// Generated by opgen from " + std::string(kSources) +
+                     "; change those, then build opgen-update.\n" + std::string(kHead);
+  std::string others =
+      "\n// ---- Other ops "
+      "------------------------------------------------------------------------------------------------------\n";
+  for (const OpSchema* op : op_schemas()) (op->is_elementwise ? text : others) += "\n" + functions(*op);
+  return text + others + "\n}  // namespace compute\n\n#endif  // COMPUTE_OPS_HPP_\n";
+}
+
+}  // namespace compute::opgen

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C functions of ops.h and their parameters are called, for those who call them.
+#pragma once
+
+#include <string>
+
+#include "core/ops/schema.hpp"
+
+namespace compute::opgen {
+
+// A later version of an op is a function of its own: programs keep what they were compiled against.
+std::string function_name(const OpSchema& op);
+std::string options_name(const OpSchema& op);
+std::string output_name(const OpSchema& op);
+
+// A zero field means the default; where the default is another number, or none, the field is a pointer.
+bool is_pointer_field(const AttributeSchema& a);
+
+// What comments say: of an error bound, and of the dtypes of an elementwise op.
+std::string bound_text(const OpSchema& op);
+std::string elementwise_text(const OpSchema& op);
+
+}  // namespace compute::opgen
