@@ -73,6 +73,7 @@ run("exp_loop" COMMAND ${CMAKE_COMMAND} -E env COMPUTE_DEVICE=cpu "${prefix}/${B
 if(NOT output MATCHES "Used the cpu")
   message(FATAL_ERROR "exp_loop says: ${output}")
 endif()
+run("perceptron" COMMAND ${CMAKE_COMMAND} -E env COMPUTE_DEVICE=cpu "${prefix}/${BINDIR}/perceptron")
 run("compute-cts" COMMAND "${prefix}/${BINDIR}/compute-cts" --help)
 run("compute-cts, its lists" COMMAND "${prefix}/${BINDIR}/compute-cts" --device cpu --level smoke --jobs 2 OUTPUT output)
 if(NOT output MATCHES " passed, 0 failed, ")
@@ -98,6 +99,7 @@ foreach(
   share/compute/conformance/opencl.txt
   share/compute/examples/LICENSE
   share/compute/examples/exp_loop.c
+  share/compute/examples/perceptron.cpp
   share/compute/examples/plugin/CMakeLists.txt
   share/compute/examples/plugin/minimal.map
   share/compute/examples/plugin/plugin.cpp)
