@@ -87,7 +87,7 @@ struct DeviceAttribute {
 using DeviceStatistics = compute_device_statistics;
 
 /// What ops run on. Threads: any.
-class Device : public detail::Reference<compute_device, compute_device_retain, compute_device_release> {
+class Device : public Reference<compute_device, compute_device_retain, compute_device_release> {
  public:
   using Reference::Reference;
 
@@ -175,15 +175,13 @@ class Device : public detail::Reference<compute_device, compute_device_retain, c
     Tensor::require_count("from_host", values.size(), shape);
     return from_bytes(dtype_of<T>, shape, values.data());
   }
-  template <Element T>
-  requires(!std::same_as<T, bool>)  //
-      [[nodiscard]] Tensor from_host(const std::vector<T>& values, List<int64_t> shape) const {
+  template <ArrayElement T>
+  [[nodiscard]] Tensor from_host(const std::vector<T>& values, List<int64_t> shape) const {
     return from_host(std::span<const T>(values), shape);
   }
   /// Of rank 1.
-  template <Element T>
-  requires(!std::same_as<T, bool>)  //
-      [[nodiscard]] Tensor from_host(const std::vector<T>& values) const {
+  template <ArrayElement T>
+  [[nodiscard]] Tensor from_host(const std::vector<T>& values) const {
     return from_host(std::span<const T>(values), {static_cast<int64_t>(values.size())});
   }
   /// Of rank 1: device.from_host({1.0f, 2.0f}).

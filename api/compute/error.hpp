@@ -92,9 +92,7 @@ inline void check(compute_error* error) {
     detail::throw_error(error);
 }
 
-namespace detail {
-
-// A counted reference to a handle of compute.h: one pointer.
+/// A counted reference to a handle of compute.h, or none: what Tensor, Device, Stream and the others are.
 template <class T, void (*kRetain)(T*), void (*kRelease)(T*)>
 class Reference {
  public:
@@ -124,6 +122,8 @@ class Reference {
  private:
   T* handle_ = nullptr;
 };
+
+namespace detail {
 
 // What a call with one out-parameter of type Handle* made.
 template <class Handle, class F>

@@ -21,7 +21,7 @@ struct GraphInfo {
 /// reading, mapping or waiting on the stream, are errors meanwhile; other streams are unaffected.
 ///
 /// Threads: any. Runs of one graph are ordered.
-class Graph : public detail::Reference<compute_graph, compute_graph_retain, compute_graph_release> {
+class Graph : public Reference<compute_graph, compute_graph_retain, compute_graph_release> {
  public:
   using Reference::Reference;
 

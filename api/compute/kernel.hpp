@@ -17,14 +17,16 @@ struct Launch {
   int64_t local_memory_bytes = 0;
 };
 
+/// What a kernel takes by value.
+template <class T>
+concept KernelValue = std::is_trivially_copyable_v<T> && sizeof(T) <= 16;
+
 /// An argument of a kernel: reads(x), writes(y), updates(z), a number, local_memory(bytes).
 class KernelArgument {
  public:
   /// By value; its C++ type is the kernel's.
-  template <class T>
-  requires(std::is_trivially_copyable_v<T> && sizeof(T) <= 16 && !std::same_as<T, KernelArgument>)  //
-      KernelArgument(const T& value)
-      : kind_(COMPUTE_ARGUMENT_VALUE), size_(sizeof value) {  // NOLINT: implicit
+  template <KernelValue T>
+  KernelArgument(const T& value) : kind_(COMPUTE_ARGUMENT_VALUE), size_(sizeof value) {  // NOLINT: implicit on purpose
     std::memcpy(value_.data(), &value, sizeof value);
   }
 
@@ -75,7 +77,7 @@ class KernelArgument {
 }
 
 /// A compiled kernel. Threads: any.
-class Kernel : public detail::Reference<compute_kernel, compute_kernel_retain, compute_kernel_release> {
+class Kernel : public Reference<compute_kernel, compute_kernel_retain, compute_kernel_release> {
  public:
   using Reference::Reference;
   /// Compiles `name` of `source`. `language` is "cuda-c", "opencl-c" or "portable" (docs/kernels.md);

@@ -265,7 +265,7 @@ class Op {
 /// An op prepared on a device for the dtypes, shapes and strides of given operands and its static attributes.
 ///
 /// Threads: any; several may run one plan.
-class Plan : public detail::Reference<compute_plan, compute_plan_retain, compute_plan_release> {
+class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_release> {
  public:
   using Reference::Reference;
   /// For operands like `inputs`, and the row-major output that the op makes.
@@ -301,7 +301,7 @@ class Plan : public detail::Reference<compute_plan, compute_plan_retain, compute
 
 /// An elementwise expression over named inputs, run in one pass: Expression("tanh(a*b + 1)", {"a", "b"})(x, y). Several
 /// outputs are separated by semicolons. The language is in docs/expressions.md.
-class Expression : public detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
+class Expression : public Reference<compute_expression, compute_expression_retain, compute_expression_release> {
  public:
   using Reference::Reference;
   /// `scalars` are names of run-time numbers. A fault in `text` is INVALID_ARGUMENT with a caret.

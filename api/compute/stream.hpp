@@ -22,7 +22,7 @@ struct StreamOptions {
 /// An in-order queue of work. A default-constructed one stands for the default stream of the device that work runs on.
 ///
 /// Threads: any. Handles share one queue.
-class Stream : public detail::Reference<compute_stream, compute_stream_retain, compute_stream_release> {
+class Stream : public Reference<compute_stream, compute_stream_retain, compute_stream_release> {
  public:
   using Reference::Reference;
   explicit Stream(const Device& device, const StreamOptions& options = {});
@@ -91,7 +91,7 @@ struct EventOptions {
 };
 
 /// A point on a stream.
-class Event : public detail::Reference<compute_event, compute_event_retain, compute_event_release> {
+class Event : public Reference<compute_event, compute_event_retain, compute_event_release> {
  public:
   using Reference::Reference;
   explicit Event(const Stream& stream, const EventOptions& options = {})

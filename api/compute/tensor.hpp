@@ -11,7 +11,7 @@
 
 namespace compute {
 
-template <class T>
+template <MemoryElement T>
 class Mapped;
 
 // ---- Indices --------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ struct DlpackDeleter {
 /// Threads: any.
 /// Errors:  calls on a default-constructed or moved-from Tensor throw INVALID_ARGUMENT; its rank, size and shape are
 ///          those of no elements.
-class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, compute_tensor_release> {
+class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_tensor_release> {
  public:
   using Reference::Reference;
   Tensor() = default;
@@ -129,16 +129,14 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   /// need Wrap::immutable.
   ///
   /// Ownership: the memory stays the program's, and must outlive the tensor and the work that uses it.
-  template <class T>
-  requires Element<std::remove_const_t<T>>
+  template <MemoryElement T>
   [[nodiscard]] static Tensor wrap_host(T* data, List<int64_t> shape, Wrap promise,
                                         std::optional<List<int64_t>> strides = none) {
     return wrap(data, shape, promise, strides, nullptr, nullptr);
   }
   /// The same. `deleter` is called once with `data`, from any thread, when nothing uses the memory any more; it must
   /// not call this library, and an exception that leaves it is dropped. If this call throws, it is not called.
-  template <class T, std::invocable<T*> F>
-  requires Element<std::remove_const_t<T>>
+  template <MemoryElement T, std::invocable<T*> F>
   [[nodiscard]] static Tensor wrap_host(T* data, List<int64_t> shape, Wrap promise, F deleter,
                                         std::optional<List<int64_t>> strides = none) {
     auto kept = std::make_unique<F>(std::move(deleter));
@@ -154,10 +152,8 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
     return tensor;
   }
   /// A host tensor that owns `values`, without a copy.
-  template <Element T>
-  requires(!std::same_as<T, bool>)  //
-      [[nodiscard]] static Tensor
-      wrap_host(std::vector<T>&& values, List<int64_t> shape, Wrap promise = Wrap::immutable) {
+  template <ArrayElement T>
+  [[nodiscard]] static Tensor wrap_host(std::vector<T>&& values, List<int64_t> shape, Wrap promise = Wrap::immutable) {
     require_count("wrap_host", values.size(), shape);
     auto kept = std::make_unique<std::vector<T>>(std::move(values));
     T* const data = kept->data();
@@ -227,10 +223,8 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   /// Part of the tensor, as in NumPy: x(1, slice(2, none), newaxis). A position takes its axis away; axes behind the
   /// last index stay whole. OUT_OF_RANGE for a position that the axis does not have, INVALID_ARGUMENT for more indices
   /// than axes.
-  template <class... Indices>
-  requires(std::convertible_to<const Indices&, Index>&&...)  //
-      [[nodiscard]] Tensor
-      operator()(const Indices&... indices) const {
+  template <std::convertible_to<Index>... Indices>
+  [[nodiscard]] Tensor operator()(const Indices&... indices) const {
     const std::array<Index, sizeof...(indices)> all{Index(indices)...};
     return part(all);
   }
@@ -324,8 +318,10 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
     require_readable_as<T>();
     check(compute_tensor_write(get(), src.data(), static_cast<int64_t>(src.size_bytes())));
   }
-  template <Element T>
-  requires(!std::same_as<T, bool>) void write(const std::vector<T>& src) const { write(std::span<const T>(src)); }
+  template <ArrayElement T>
+  void write(const std::vector<T>& src) const {
+    write(std::span<const T>(src));
+  }
   void write(const void* src, int64_t size_bytes) const { check(compute_tensor_write(get(), src, size_bytes)); }
   /// The same in stream order. The memory must stay until the stream has passed this point.
   template <Element T>
@@ -349,8 +345,7 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
   /// Waits for exactly the work that writes the tensor. Throws what it failed with.
   void synchronize() const { check(compute_tensor_synchronize(get())); }
   /// The elements in host memory until the result goes: map<const float>() to read, map<float>() to read and write.
-  template <class T>
-  requires Element<std::remove_const_t<T>>
+  template <MemoryElement T>
   [[nodiscard]] Mapped<T> map(Access access = std::is_const_v<T> ? Access::read : Access::read_write) const;
 
   // -- Writing elements
@@ -368,11 +363,17 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
     options.value = value.get();
     check(compute_fill_into(stream.get(), shape().data(), rank(), dtype().id(), &options, get()));
   }
+  template <std::same_as<bool> T>
+  void fill(T value, const Stream& stream = {}) const {
+    require_dtype(bool_);
+    fill(Number(value ? 1 : 0), stream);
+  }
   /// Assignment to what an expression made writes elements, as in NumPy: x[0] = y, x(slice(), 1) = 0.0f.
   void operator=(const Tensor& src) && { assign(src); }
-  template <class T>
-  requires std::constructible_from<Number, T>
-  void operator=(T value) && { fill(value); }
+  template <Element T>
+  void operator=(T value) && {
+    fill(value);
+  }
 
   /// x += y and its like write into the memory of x: whatever shares it sees the result. The result has the shape and
   /// the dtype of x, else the call throws. % is remainder, with the sign of y.
@@ -395,7 +396,7 @@ class Tensor : public detail::Reference<compute_tensor, compute_tensor_retain, c
 #undef COMPUTE_ASSIGNMENT_
 
  private:
-  template <class T>
+  template <MemoryElement T>
   friend class Mapped;
   friend class Device;
   using Dims = std::array<int64_t, COMPUTE_MAX_RANK>;
@@ -474,14 +475,16 @@ inline Tensor Tensor::part(std::span<const Index> indices) const {
   Dims starts, stops, steps;
   whole(starts, stops, steps);
   size_t used = 0, ellipses = 0;
+  int32_t result_rank = rank();
   for (const Index& index : indices) {
     used += index.kind_ == Kind::kPosition || index.kind_ == Kind::kSlice;
     ellipses += index.kind_ == Kind::kEllipsis;
+    result_rank += (index.kind_ == Kind::kNewAxis) - (index.kind_ == Kind::kPosition);
   }
   const auto axes = static_cast<size_t>(rank());
-  if (used > axes || ellipses > 1 || indices.size() + axes > COMPUTE_MAX_RANK + used + ellipses) {
-    detail::throw_invalid("index: " + std::to_string(used) + " positions and slices, and " + std::to_string(ellipses) +
-                          " ellipses for a tensor of rank " + std::to_string(rank()));
+  if (used > axes || ellipses > 1 || result_rank > COMPUTE_MAX_RANK) {
+    detail::throw_invalid("index: " + std::to_string(indices.size()) + " indices do not fit a tensor of rank " +
+                          std::to_string(rank()));
   }
   // By axis of the result: the axis of the tensor, or kNew.
   constexpr size_t kNew = COMPUTE_MAX_RANK;
@@ -525,7 +528,7 @@ inline Tensor Tensor::part(std::span<const Index> indices) const {
 ///
 /// The memory is the tensor's own where the host can address it, else a copy, which is written back when the mapping
 /// ends. Meanwhile the buffer is exposed: work that conflicts is not synchronized.
-template <class T>
+template <MemoryElement T>
 class Mapped {
  public:
   Mapped() = default;
@@ -603,9 +606,8 @@ class Mapped {
   std::array<int64_t, COMPUTE_MAX_RANK> strides_{};
 };
 
-template <class T>
-requires Element<std::remove_const_t<T>> Mapped<T> Tensor::map(Access access)
-const {
+template <MemoryElement T>
+Mapped<T> Tensor::map(Access access) const {
   if (std::is_const_v<T> && access != Access::read) detail::throw_invalid("map: const elements are mapped to read");
   require_readable_as<std::remove_const_t<T>>();
   return Mapped<T>(*this, access);

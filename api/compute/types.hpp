@@ -124,6 +124,27 @@ concept Element = (dtype_of<T>.id() != compute_dtype{0});
 template <class T>
 concept IntegerType = detail::is_integer<T>;
 
+/// A real number, but no bool.
+template <class T>
+concept RealType = IntegerType<T> || std::floating_point<T>;
+
+/// What std::vector keeps as an array: every element type but bool.
+template <class T>
+concept ArrayElement = Element<T> && !std::same_as<T, bool>;
+
+/// An element type that may be const.
+template <class T>
+concept MemoryElement = Element<std::remove_const_t<T>>;
+
+namespace detail {
+
+// A container whose elements of type T lie one after another.
+template <class R, class T>
+concept ListOf =
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && std::same_as<std::ranges::range_value_t<R>, T>;
+
+}  // namespace detail
+
 /// An int64 as a parameter, from any integer. OUT_OF_RANGE for one that does not fit.
 class Integer {
  public:
@@ -153,10 +174,8 @@ class Flag {
 /// A double as a parameter, from any real number but a bool.
 class Real {
  public:
-  template <class T>
-  requires(IntegerType<T> || std::floating_point<T>)  //
-      constexpr Real(T value) noexcept
-      : value_(static_cast<double>(value)) {}  // NOLINT: implicit on purpose
+  template <RealType T>
+  constexpr Real(T value) noexcept : value_(static_cast<double>(value)) {}  // NOLINT: implicit on purpose
   [[nodiscard]] constexpr double value() const noexcept { return value_; }
 
  private:
@@ -196,9 +215,8 @@ class List {
   constexpr List() noexcept = default;
   constexpr List(std::initializer_list<T> values) noexcept  // NOLINT: implicit on purpose
       : values_(values.begin(), values.size()) {}
-  template <std::ranges::contiguous_range R>
-  requires(std::ranges::sized_range<R>&& std::same_as<std::ranges::range_value_t<R>, T>)  //
-      constexpr List(const R& values) noexcept                                            // NOLINT: implicit on purpose
+  template <detail::ListOf<T> R>
+  constexpr List(const R& values) noexcept  // NOLINT: implicit on purpose
       : values_(std::ranges::data(values), std::ranges::size(values)) {}
 
   [[nodiscard]] constexpr const T* data() const noexcept { return values_.data(); }
@@ -228,9 +246,8 @@ class Axes {
   constexpr Axes(T axis) : one_(Integer(axis).value()), kind_(Kind::kOne) {}  // NOLINT: implicit on purpose
   constexpr Axes(std::initializer_list<int64_t> axes) noexcept                // NOLINT: implicit on purpose
       : list_(axes.begin(), axes.size()), kind_(Kind::kList) {}
-  template <std::ranges::contiguous_range R>
-  requires(std::ranges::sized_range<R>&& std::same_as<std::ranges::range_value_t<R>, int64_t>)  //
-      constexpr Axes(const R& axes) noexcept                                                    // NOLINT: as above
+  template <detail::ListOf<int64_t> R>
+  constexpr Axes(const R& axes) noexcept  // NOLINT: implicit on purpose
       : list_(std::ranges::data(axes), std::ranges::size(axes)), kind_(Kind::kList) {}
 
   /// NULL for all axes; never NULL for a list.

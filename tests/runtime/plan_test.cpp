@@ -23,7 +23,7 @@ compute_attribute attribute(const char* name, int32_t kind, const void* value) {
           value};
 }
 
-struct Plan : compute::detail::Reference<compute_plan, compute_plan_retain, compute_plan_release> {
+struct Plan : compute::Reference<compute_plan, compute_plan_retain, compute_plan_release> {
   Plan(const char* op, const compute::Device& device, const std::vector<compute_attribute>& attributes,
        const std::vector<compute::Tensor>& inputs) {
     std::vector<compute_tensor*> handles;

@@ -42,8 +42,7 @@ Answer ask(const char* name, const Specs& inputs) {
   });
 }
 
-struct Expression
-    : compute::detail::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
+struct Expression : compute::Reference<compute_expression, compute_expression_retain, compute_expression_release> {
   Expression(const char* text, const std::vector<const char*>& inputs, const std::vector<const char*>& scalars) {
     compute_expression* expression = nullptr;
     compute::check(compute_expression_parse(text, inputs.data(), static_cast<int64_t>(inputs.size()), scalars.data(),
