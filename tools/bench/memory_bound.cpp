@@ -49,18 +49,15 @@ void add_elementwise(int64_t n) {
   });
   // Between the two floating-point dtypes.
   using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
-  add_op("cast", count * (sizeof(T) + sizeof(Other)), [n] {
-    return [x = values<T>({n}), y = values<Other>({n})] {
-      check(compute_cast_into(nullptr, x.get(), dtype_of<Other>, nullptr, y.get()));
-    };
-  });
+  add_op("cast", count * (sizeof(T) + sizeof(Other)),
+         [n] { return [x = values<T>({n}), y = values<Other>({n})] { cast_into(x, y, dtype_of<Other>); }; });
 }
 
 // The values that a row and its peer share: other memory may be slower or faster to read.
 template <class T>
 Tensor shared_values(int64_t rows, int64_t columns) {
   static Tensor kept;
-  if (!kept || kept.shape()[0] != rows || kept.shape()[1] != columns) kept = values<T>({rows, columns});
+  if (!kept.defined() || kept.shape()[0] != rows || kept.shape()[1] != columns) kept = values<T>({rows, columns});
   return kept;
 }
 

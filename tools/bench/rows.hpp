@@ -85,7 +85,7 @@ class Mapped {
   }
   Mapped(Mapped&&) = default;
   ~Mapped() {
-    if (tensor_) compute_error_free(compute_tensor_unmap(tensor_.get(), data_));
+    if (tensor_.defined()) compute_error_free(compute_tensor_unmap(tensor_.get(), data_));
   }
 
   template <class T = void>
@@ -101,7 +101,7 @@ class Mapped {
 
 template <class T>
 const char* dtype_text() {
-  return compute_dtype_name(dtype_of<T>);
+  return compute_dtype_name(dtype_of<T>.id());
 }
 
 }  // namespace compute::bench
