@@ -20,9 +20,9 @@
  *   never 0; a buffer handle is 0 where there is no buffer.
  * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills it sets struct_size to
  *   the size it was compiled with. The side that reads it reads at most that many bytes; missing trailing fields read
- *   as zero. Core refuses a struct smaller than COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized structs
- *   every element has the struct_size of the first, which is the step. Structs marked "fixed layout" have no size and
- *   never change. No struct is passed by value.
+ *   as zero. Core refuses a struct smaller than COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized
+ *   structs every element has the struct_size of the first, which is the step. Structs marked "fixed layout" have no
+ *   size and never change. No struct is passed by value.
  * - Tables. A table begins with its size, is const and lives until the plugin is closed. Core copies it, extensions'
  *   tables too, into a zero-filled table of its own. New slots are added at the end only. A slot that is not marked
  *   optional must be filled; the comment of an optional slot says what NULL means.

@@ -2,12 +2,15 @@
 // The host has no memory left: every operator new of a call fails in turn. The call then returns OUT_OF_MEMORY, or
 // succeeds all the same, leaks nothing and leaves nothing behind that harms later calls.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <thread>
 
 #include "robustness.hpp"
+#include "tests/dlpack/dlpack.hpp"
 
 namespace {
 
@@ -225,6 +228,176 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
     EXPECT_OK(run_op("add", stream, {x, x}, y.out()));
     EXPECT_EQ(read<float>(y), (std::vector<float>{2, 4, 6, 8, 10, 12}));
   });
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+// What is handed over: to and from DLPack, to a callback, to a graph. Each is done once per success, and never else.
+TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
+  const Outcome outcome = run_in_child(
+      [] {
+        use_plugins({"minimal"});
+        const Device device = open(GetParam());
+        const Stream stream = make_stream(device);
+        const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3});
+        const auto in_turn = [&](const char* what, auto call) { fail_without_trace(what, device, call); };
+
+        int exports = 0;
+        const auto to_dlpack = [&] {
+          DLManagedTensorVersioned* managed = nullptr;
+          compute_error* error = compute_tensor_to_dlpack(x, -1, &managed);
+          EXPECT_EQ(managed == nullptr, error != nullptr);
+          if (managed != nullptr) managed->deleter(managed);
+          exports += error == nullptr ? 1 : 0;
+          return error;
+        };
+        DLManagedTensorVersioned* managed = nullptr;
+        if (code_of(compute_tensor_to_dlpack(x, -1, &managed)) == COMPUTE_OK) {
+          managed->deleter(managed);
+          in_turn("to_dlpack", to_dlpack);
+          EXPECT_GT(exports, 2);
+        }
+
+        float foreign[6] = {1, 2, 3, 4, 5, 6};
+        int64_t extents[] = {2, 3};
+        int deleted = 0, imports = 0;
+        DLManagedTensorVersioned theirs{};
+        theirs.version = {1, 0};
+        theirs.manager_ctx = &deleted;
+        theirs.deleter = [](DLManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
+        theirs.dl_tensor.data = foreign;
+        theirs.dl_tensor.device = {1, 0};  // kDLCPU
+        theirs.dl_tensor.ndim = 2;
+        theirs.dl_tensor.dtype = {2, 32, 1};  // kDLFloat
+        theirs.dl_tensor.shape = extents;
+        in_turn("from_dlpack", [&] {
+          Tensor taken;
+          compute_error* error = compute_tensor_from_dlpack(&theirs, taken.out());
+          imports += error == nullptr ? 1 : 0;
+          return error;
+        });
+        EXPECT_GT(imports, 2);
+        EXPECT_EQ(deleted, imports);
+
+        static std::atomic<int> called;
+        called = 0;
+        int accepted = 0;
+        const auto wait_for_calls = [&] {
+          for (int i = 0; i < 1000 && called < accepted; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what the callback's thread frees after it
+        };
+        in_turn("notify", [&] {
+          const auto count = [](const compute_error* error, void*) { called += error == nullptr ? 1 : 100; };
+          compute_error* error = compute_stream_notify(stream, count, nullptr);
+          if (error != nullptr) return error;
+          ++accepted;
+          wait_for_calls();
+          return error;
+        });
+        EXPECT_GT(accepted, 2);
+        EXPECT_EQ(called, accepted);
+
+        const Tensor at = make_tensor<int32_t>(device, {1}, {1, 1}), update = make_tensor<float>(device, {9}, {1, 1});
+        in_turn("scatter", [&] {
+          Tensor y;
+          return run("scatter", stream, {x, at, update}, y.out());
+        });
+
+        Tensor slot, y;
+        Graph graph;
+        EXPECT_OK(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
+        EXPECT_OK(compute_graph_begin(stream));
+        EXPECT_OK(run("multiply", stream, {x, slot}, y.out()));
+        EXPECT_OK(compute_graph_end(stream, graph.out()));
+        const float two = 2;
+        in_turn("graph_set_scalar", [&] { return compute_graph_set_scalar(graph, slot, &two); });
+        in_turn("graph_run", [&] { return compute_graph_run(graph, stream); });
+        in_turn("graph_get_info", [&] {
+          compute_graph_info info{};
+          info.struct_size = sizeof info;
+          return compute_graph_get_info(graph, &info);
+        });
+        EXPECT_OK(compute_stream_synchronize(stream));
+        EXPECT_EQ(read<float>(y), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+      },
+      500);
+  EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+// Functions that look, name and make views.
+TEST_P(HostMemory, NothingIsLostWhereALookHasNoMemory) {
+  const Outcome outcome = run_in_child(
+      [] {
+        use_plugins({"minimal"});
+        const Device device = open(GetParam());
+        const Stream stream = make_stream(device), other = make_stream(device);
+        const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3});
+        const auto in_turn = [&](const char* what, auto call) { fail_without_trace(what, device, call); };
+        const int64_t flat[] = {6}, tall[] = {4, 2, 3}, row[] = {3}, step[] = {1};
+
+        in_turn("views", [&] {
+          Tensor a, b, c, d, e;
+          compute_error* error = compute_tensor_reshape(x, 1, flat, a.out());
+          if (error == nullptr) error = compute_tensor_broadcast(x, 3, tall, b.out());
+          if (error == nullptr) error = compute_tensor_expand(x, 0, c.out());
+          if (error == nullptr) error = compute_tensor_squeeze(c, 0, d.out());
+          if (error == nullptr) error = compute_tensor_view(x, COMPUTE_DTYPE_INT32, 1, row, step, 0, e.out());
+          return error;
+        });
+        in_turn("slot", [&] {
+          Tensor slot;
+          return compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out());
+        });
+        in_turn("scope", [&] {
+          compute_error* error = compute_scope_push("train", "main.c", 12);
+          return error != nullptr ? error : compute_scope_pop();
+        });
+        in_turn("event", [&] {
+          Event event;
+          compute_error* error = compute_event_record(stream, nullptr, event.out());
+          if (error == nullptr) error = compute_event_wait(event, other);
+          return error != nullptr ? error : compute_event_synchronize(event);
+        });
+        in_turn("device_list", [&] {
+          compute_device_info infos[8]{};
+          infos[0].struct_size = sizeof infos[0];
+          int64_t count = 0;
+          return compute_device_list(infos, 8, &count);
+        });
+        in_turn("device_attributes", [&] {
+          compute_device_attribute attributes[32]{};
+          attributes[0].struct_size = sizeof attributes[0];
+          int64_t count = 0;
+          return compute_device_attributes(GetParam(), attributes, 32, &count);
+        });
+        in_turn("op_query", [&] {
+          const compute_op* op = nullptr;
+          if (compute_error* error = compute_op_find("var", 0, &op)) return error;
+          const compute_tensor_spec spec = {
+              sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 3, tall, nullptr, 0, 0};
+          int32_t support = 0;
+          int64_t workspace = 0;
+          compute_text* reason = nullptr;
+          compute_error* error = compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace);
+          compute_text_free(reason);
+          return error;
+        });
+        in_turn("config_get", [&] {
+          compute_text* text = nullptr;
+          compute_error* error = compute_config_get(nullptr, &text);
+          compute_text_free(text);
+          return error;
+        });
+        in_turn("waits", [&] {
+          int32_t finished = 0;
+          compute_error* error = compute_tensor_synchronize(x);
+          if (error == nullptr) error = compute_stream_query(stream, &finished);
+          if (error == nullptr) error = compute_stream_wait_until(stream, 1000, &finished);
+          return error != nullptr ? error : compute_device_synchronize(device);
+        });
+        EXPECT_EQ(read<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+      },
+      500);
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }
 
