@@ -79,6 +79,19 @@ void import_memory() {
   say(compute_tensor_from_dlpack(&managed, tensor.out()));
 }
 
+void ask_for_square(compute_device* device) {
+  const compute_op* op = nullptr;
+  say(compute_op_find("square", 0, &op));
+  const int64_t shape[] = {1000};
+  const compute_tensor_spec spec = {
+      sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
+  int32_t support = 0;
+  int64_t workspace_bytes = 0;
+  compute_text* reason = nullptr;
+  say(compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace_bytes));
+  compute_text_free(reason);
+}
+
 // Enters every slot.
 void use_everything(bool shuts_down) {
   {
@@ -101,6 +114,7 @@ void use_everything(bool shuts_down) {
     say(compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 1, shape, &two, x.out()));
     const std::vector<float> values(1000, 3.0f);
     if (x.get() != nullptr) say(compute_tensor_write(x, values.data(), 4000));
+    ask_for_square(device);
     if (x.get() != nullptr && a.get() != nullptr) say(run_op("square", a, {x}, y.out()));
     if (y.get() != nullptr && b.get() != nullptr) say(run_op("negative", b, {y}, z.out()));
     int32_t finished = 0;
