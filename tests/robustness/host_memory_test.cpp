@@ -127,6 +127,44 @@ ISOLATED_TEST(HostMemory, TheInterposedAllocatorIsTheLibrarys) {
 
 class HostMemory : public testing::TestWithParam<const char*> {};
 
+void wrap_without_memory() {
+  // On error the deleter is not called; on success once.
+  float wrapped[64] = {};
+  int deleted = 0;
+  int64_t successes = 0;
+  const int64_t rows[] = {2, 2, 2, 2, 2, 2};  // more axes than fit into the tensor itself
+  fail_each_allocation([&] {
+    Tensor outer, inner;
+    const auto count = [](void*, void* user_data) { ++*static_cast<int*>(user_data); };
+    compute_error* error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped,
+                                                    COMPUTE_WRAP_EXPOSED, count, &deleted, outer.out());
+    if (error != nullptr) return error;
+    ++successes;
+    error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 5, rows, nullptr, wrapped + 1, COMPUTE_WRAP_EXPOSED, count,
+                                     &deleted, inner.out());
+    successes += error == nullptr ? 1 : 0;
+    return error;
+  });
+  EXPECT_GT(successes, 2);
+  EXPECT_EQ(deleted, successes);
+}
+
+void record_without_memory(compute_stream* stream, compute_tensor* x) {
+  fail_each_allocation([&] {
+    Tensor y;
+    Graph graph;
+    compute_error* error = compute_graph_begin(stream);
+    if (error != nullptr) return error;
+    error = run("square", stream, {x}, y.out());
+    compute_error* ended = compute_graph_end(stream, graph.out());
+    if (error != nullptr) {
+      compute_error_free(ended);
+      return error;
+    }
+    return ended;
+  });
+}
+
 TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
   const Outcome outcome = run_in_child([] {
     use_plugins({"minimal"});
@@ -176,25 +214,7 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
       Tensor y;
       return compute_tensor_to_device(host, device, y.out());
     });
-    // On error the deleter is not called; on success once.
-    float wrapped[64] = {};
-    int deleted = 0;
-    int64_t successes = 0;
-    const int64_t rows[] = {2, 2, 2, 2, 2, 2};  // more axes than fit into the tensor itself
-    fail_each_allocation([&] {
-      Tensor outer, inner;
-      const auto count = [](void*, void* user_data) { ++*static_cast<int*>(user_data); };
-      compute_error* error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped,
-                                                      COMPUTE_WRAP_EXPOSED, count, &deleted, outer.out());
-      if (error != nullptr) return error;
-      ++successes;
-      error = compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 5, rows, nullptr, wrapped + 1, COMPUTE_WRAP_EXPOSED,
-                                       count, &deleted, inner.out());
-      successes += error == nullptr ? 1 : 0;
-      return error;
-    });
-    EXPECT_GT(successes, 2);
-    EXPECT_EQ(deleted, successes);
+    wrap_without_memory();
     fail_each_allocation([&] {
       const char* names[] = {"a"};
       Expression expression;
@@ -210,25 +230,52 @@ TEST_P(HostMemory, EveryAllocationOfACallMayFail) {
       compute_text_free(text);
       return error;
     });
-    fail_each_allocation([&] {
-      Tensor y;
-      Graph graph;
-      compute_error* error = compute_graph_begin(stream);
-      if (error != nullptr) return error;
-      error = run("square", stream, {x}, y.out());
-      compute_error* ended = compute_graph_end(stream, graph.out());
-      if (error != nullptr) {
-        compute_error_free(ended);
-        return error;
-      }
-      return ended;
-    });
+    record_without_memory(stream, x);
     EXPECT_OK(compute_stream_synchronize(stream));
     Tensor y;
     EXPECT_OK(run_op("add", stream, {x, x}, y.out()));
     EXPECT_EQ(read<float>(y), (std::vector<float>{2, 4, 6, 8, 10, 12}));
   });
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+}
+
+void exchange_without_memory(compute_device* device, compute_tensor* x) {
+  int exports = 0;
+  const auto to_dlpack = [&] {
+    DLManagedTensorVersioned* managed = nullptr;
+    compute_error* error = compute_tensor_to_dlpack(x, -1, &managed);
+    EXPECT_EQ(managed == nullptr, error != nullptr);
+    if (managed != nullptr) managed->deleter(managed);
+    exports += error == nullptr ? 1 : 0;
+    return error;
+  };
+  DLManagedTensorVersioned* managed = nullptr;
+  if (code_of(compute_tensor_to_dlpack(x, -1, &managed)) == COMPUTE_OK) {
+    managed->deleter(managed);
+    fail_without_trace("to_dlpack", device, to_dlpack);
+    EXPECT_GT(exports, 2);
+  }
+
+  float foreign[6] = {1, 2, 3, 4, 5, 6};
+  int64_t extents[] = {2, 3};
+  int deleted = 0, imports = 0;
+  DLManagedTensorVersioned theirs{};
+  theirs.version = {1, 0};
+  theirs.manager_ctx = &deleted;
+  theirs.deleter = [](DLManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
+  theirs.dl_tensor.data = foreign;
+  theirs.dl_tensor.device = {1, 0};  // kDLCPU
+  theirs.dl_tensor.ndim = 2;
+  theirs.dl_tensor.dtype = {2, 32, 1};  // kDLFloat
+  theirs.dl_tensor.shape = extents;
+  fail_without_trace("from_dlpack", device, [&] {
+    Tensor taken;
+    compute_error* error = compute_tensor_from_dlpack(&theirs, taken.out());
+    imports += error == nullptr ? 1 : 0;
+    return error;
+  });
+  EXPECT_GT(imports, 2);
+  EXPECT_EQ(deleted, imports);
 }
 
 // What is handed over: to and from DLPack, to a callback, to a graph. Each is done once per success, and never else.
@@ -241,42 +288,7 @@ TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
         const Tensor x = make_tensor<float>(device, {1, 2, 3, 4, 5, 6}, {2, 3});
         const auto in_turn = [&](const char* what, auto call) { fail_without_trace(what, device, call); };
 
-        int exports = 0;
-        const auto to_dlpack = [&] {
-          DLManagedTensorVersioned* managed = nullptr;
-          compute_error* error = compute_tensor_to_dlpack(x, -1, &managed);
-          EXPECT_EQ(managed == nullptr, error != nullptr);
-          if (managed != nullptr) managed->deleter(managed);
-          exports += error == nullptr ? 1 : 0;
-          return error;
-        };
-        DLManagedTensorVersioned* managed = nullptr;
-        if (code_of(compute_tensor_to_dlpack(x, -1, &managed)) == COMPUTE_OK) {
-          managed->deleter(managed);
-          in_turn("to_dlpack", to_dlpack);
-          EXPECT_GT(exports, 2);
-        }
-
-        float foreign[6] = {1, 2, 3, 4, 5, 6};
-        int64_t extents[] = {2, 3};
-        int deleted = 0, imports = 0;
-        DLManagedTensorVersioned theirs{};
-        theirs.version = {1, 0};
-        theirs.manager_ctx = &deleted;
-        theirs.deleter = [](DLManagedTensorVersioned* self) { ++*static_cast<int*>(self->manager_ctx); };
-        theirs.dl_tensor.data = foreign;
-        theirs.dl_tensor.device = {1, 0};  // kDLCPU
-        theirs.dl_tensor.ndim = 2;
-        theirs.dl_tensor.dtype = {2, 32, 1};  // kDLFloat
-        theirs.dl_tensor.shape = extents;
-        in_turn("from_dlpack", [&] {
-          Tensor taken;
-          compute_error* error = compute_tensor_from_dlpack(&theirs, taken.out());
-          imports += error == nullptr ? 1 : 0;
-          return error;
-        });
-        EXPECT_GT(imports, 2);
-        EXPECT_EQ(deleted, imports);
+        exchange_without_memory(device, x);
 
         static std::atomic<int> called;
         called = 0;
@@ -404,6 +416,44 @@ TEST_P(HostMemory, NothingIsLostWhereALookHasNoMemory) {
 INSTANTIATE_TEST_SUITE_P(HostMemory, HostMemory, testing::ValuesIn(devices_with_ops()),
                          [](const auto& info) { return std::string(info.param); });
 
+// Plans, expressions and reports.
+void prepare_without_memory(compute_device* device, compute_stream* stream, compute_tensor* x) {
+  fail_without_trace("plan", device, [&] {
+    const compute_op* op = nullptr;
+    if (compute_error* error = compute_op_find("exp", 0, &op)) return error;
+    compute_tensor *input = x, *given = nullptr;
+    Plan plan;
+    if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out()))
+      return error;
+    Tensor y;
+    return compute_plan_run(plan, stream, nullptr, 0, &input, 1, y.out(), 1);
+  });
+  const char* names[] = {"a"};
+  fail_without_trace("expression", device, [&] {
+    Expression parsed;
+    return compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, parsed.out());
+  });
+  Expression expression;
+  EXPECT_OK(compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, expression.out()));
+  fail_without_trace("map of an expression", device, [&] {
+    compute_tensor* input = x;
+    Tensor y;
+    return compute_map(stream, expression, &input, 1, nullptr, 0, y.out(), 1);
+  });
+  fail_without_trace("load report", device, [&] {
+    compute_text* text = nullptr;
+    compute_error* error = compute_load_report(COMPUTE_FORMAT_JSON, &text);
+    compute_text_free(text);
+    return error;
+  });
+  fail_without_trace("placement report", device, [&] {
+    compute_text* text = nullptr;
+    compute_error* error = compute_placement_report(COMPUTE_FORMAT_JSON, &text);
+    compute_text_free(text);
+    return error;
+  });
+}
+
 TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
   const Outcome outcome = run_in_child(
       [] {
@@ -463,40 +513,7 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
           compute_tensor* output = result;
           return run("add", stream, {x, x}, &output);
         });
-        in_turn("plan", [&] {
-          const compute_op* op = nullptr;
-          if (compute_error* error = compute_op_find("exp", 0, &op)) return error;
-          compute_tensor *input = x, *given = nullptr;
-          Plan plan;
-          if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out()))
-            return error;
-          Tensor y;
-          return compute_plan_run(plan, stream, nullptr, 0, &input, 1, y.out(), 1);
-        });
-        const char* names[] = {"a"};
-        in_turn("expression", [&] {
-          Expression parsed;
-          return compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, parsed.out());
-        });
-        Expression expression;
-        EXPECT_OK(compute_expression_parse("tanh(a*a + 1)", names, 1, nullptr, 0, expression.out()));
-        in_turn("map of an expression", [&] {
-          compute_tensor* input = x;
-          Tensor y;
-          return compute_map(stream, expression, &input, 1, nullptr, 0, y.out(), 1);
-        });
-        in_turn("load report", [&] {
-          compute_text* text = nullptr;
-          compute_error* error = compute_load_report(COMPUTE_FORMAT_JSON, &text);
-          compute_text_free(text);
-          return error;
-        });
-        in_turn("placement report", [&] {
-          compute_text* text = nullptr;
-          compute_error* error = compute_placement_report(COMPUTE_FORMAT_JSON, &text);
-          compute_text_free(text);
-          return error;
-        });
+        prepare_without_memory(device, stream, x);
         EXPECT_OK(compute_stream_synchronize(stream));
         EXPECT_EQ(read<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
         EXPECT_EQ(read<float>(result), (std::vector<float>{2, 4, 6, 8, 10, 12}));

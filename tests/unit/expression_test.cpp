@@ -351,6 +351,35 @@ TEST(ExpressionType, WantedOutputsKeepTheirKind) {
 
 // ---- The canonical form ---------------------------------------------------------------------------------------------
 
+// A call: its operands are of the dtypes that the intrinsic takes, its own dtype is what it gives.
+void check_call(const TypedExpression& e, const compute_plugin_node& node, const std::string& what) {
+  const auto operands = e.operands(node);
+  const bool is_half = computed_in(node.dtype) != node.dtype;
+  const IntrinsicInfo& info = *find_intrinsic(node.value);
+  ASSERT_EQ(node.operand_count, info.arity) << what;
+  if (info.commutative) {
+    ASSERT_TRUE(std::is_sorted(operands.begin(), operands.end())) << what;
+  }
+  if (info.result != IntrinsicResult::kNode) {
+    ASSERT_FALSE(is_half) << what;
+    const compute_dtype dtype = e.nodes()[static_cast<size_t>(operands.back())].dtype;
+    ASSERT_EQ(computed_in(dtype), dtype) << what;
+    ASSERT_TRUE(in_class(dtype, info.operands)) << what << ": " << info.name << " of " << dtype_name(dtype);
+    for (size_t k = node.value == COMPUTE_INTRINSIC_WHERE ? 1 : 0; k < operands.size(); ++k) {
+      ASSERT_EQ(e.nodes()[static_cast<size_t>(operands[k])].dtype, dtype) << what;
+    }
+    if (info.result == IntrinsicResult::kSame) {
+      ASSERT_EQ(node.dtype, dtype) << what;
+    }
+    if (info.result == IntrinsicResult::kBool) {
+      ASSERT_EQ(node.dtype, kBool) << what;
+    }
+    if (info.result == IntrinsicResult::kPart) {
+      ASSERT_EQ(node.dtype, real_part_dtype(dtype)) << what;
+    }
+  }
+}
+
 // Everything that plugin.h says of an expression.
 void check_canonical(const TypedExpression& e, const std::string& what) {
   const compute_plugin_expression& view = e.plugin_view();
@@ -392,29 +421,7 @@ void check_canonical(const TypedExpression& e, const std::string& what) {
       slots.insert(node.value);
     }
     if (node.kind == COMPUTE_NODE_CALL) {
-      const IntrinsicInfo& info = *find_intrinsic(node.value);
-      ASSERT_EQ(node.operand_count, info.arity) << what;
-      if (info.commutative) {
-        ASSERT_TRUE(std::is_sorted(operands.begin(), operands.end())) << what;
-      }
-      if (info.result != IntrinsicResult::kNode) {
-        ASSERT_FALSE(is_half) << what;
-        const compute_dtype dtype = e.nodes()[static_cast<size_t>(operands.back())].dtype;
-        ASSERT_EQ(computed_in(dtype), dtype) << what;
-        ASSERT_TRUE(in_class(dtype, info.operands)) << what << ": " << info.name << " of " << dtype_name(dtype);
-        for (size_t k = node.value == COMPUTE_INTRINSIC_WHERE ? 1 : 0; k < operands.size(); ++k) {
-          ASSERT_EQ(e.nodes()[static_cast<size_t>(operands[k])].dtype, dtype) << what;
-        }
-        if (info.result == IntrinsicResult::kSame) {
-          ASSERT_EQ(node.dtype, dtype) << what;
-        }
-        if (info.result == IntrinsicResult::kBool) {
-          ASSERT_EQ(node.dtype, kBool) << what;
-        }
-        if (info.result == IntrinsicResult::kPart) {
-          ASSERT_EQ(node.dtype, real_part_dtype(dtype)) << what;
-        }
-      }
+      check_call(e, node, what);
     } else {
       ASSERT_EQ(node.operand_count, 0);
       if (node.kind != COMPUTE_NODE_CONSTANT) {
