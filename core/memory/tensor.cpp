@@ -143,7 +143,7 @@ bool overlaps_itself(const Tensor& tensor) {
 }
 
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape) {
-  std::array<int64_t, COMPUTE_MAX_RANK> strides{};
+  std::array<int64_t, COMPUTE_MAX_RANK> strides;  // those beyond the rank are not looked at, and not set
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
