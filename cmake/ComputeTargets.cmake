@@ -22,6 +22,10 @@ target_compile_features(compute_build_settings INTERFACE cxx_std_20 c_std_11)
 target_compile_options(
   compute_build_settings
   INTERFACE -Wall -Wextra $<$<BOOL:${COMPUTE_WERROR}>:-Werror>)
+# GCC 12 takes std::string's own copies for overlapping ones (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12 AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(compute_build_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
 if(COMPUTE_SANITIZE STREQUAL "address")
   set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(COMPUTE_SANITIZE STREQUAL "thread")
