@@ -6,7 +6,7 @@
  * A plugin is a shared library that exports exactly two functions,
  *
  *   const compute_plugin_manifest* compute_plugin_query(void);
- *   compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+ *   compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
  *                                      const compute_plugin_table** out_table);
  *
  * and hides everything else. The smallest useful plugin fills the slots that are not optional, about twenty, and
@@ -31,7 +31,7 @@
  *   unknown flags in bits 0 to 15 and refuses unknown flags in bits 16 to 31. A plugin refuses an op with more tensors,
  *   expressions, scalars or attributes than it knows, and an attribute whose name or value it does not know. Core
  *   treats an unknown kind of device as an accelerator and an unknown error code as INTERNAL.
- * - Errors. A function returns NULL, or an error made by host->error_new. The error then belongs to core, which frees
+ * - Errors. A function returns NULL, or an error made by core->error_new. The error then belongs to core, which frees
  *   it; a plugin returns each error once. Core presets every out-parameter and ignores it where an error is returned,
  *   except *out_reached. A plugin throws, prints, aborts and exits nothing across the border, callbacks included; core
  *   reports an exception as PLUGIN_REJECTED. Where a slot can say "not supported" in its answer, that is no error.
@@ -42,10 +42,10 @@
  * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
  *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno; core restores
  *   both for its caller.
- * - Host table. It is immortal, may be called from any thread, also from a vendor's callbacks, and never calls the
+ * - Core table. It is immortal, may be called from any thread, also from a vendor's callbacks, and never calls the
  *   plugin.
  * - First use. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and allocate
- *   no device memory. op_run does not initialise, compile, allocate or wait; op_prepare does.
+ *   no device memory. plan_run does not initialise, compile, allocate or wait; op_prepare does.
  */
 #ifndef COMPUTE_PLUGIN_H_
 #define COMPUTE_PLUGIN_H_
@@ -259,7 +259,7 @@ typedef struct compute_plugin_manifest {
   int32_t reserved;
 } compute_plugin_manifest;
 
-/* ---- The host table ---------------------------------------------------------------------------------------------- */
+/* ---- The core table ---------------------------------------------------------------------------------------------- */
 
 typedef struct compute_plugin_error_info {
   uint32_t struct_size;
@@ -272,7 +272,7 @@ typedef struct compute_plugin_error_info {
   compute_error* cause;   /* ownership passes to the new error; may be NULL */
 } compute_plugin_error_info;
 
-typedef struct compute_plugin_host {
+typedef struct compute_plugin_core {
   int64_t table_size;
   uint32_t interface_newest; /* newest version core supports; compute_plugin_open gets the negotiated one */
   uint32_t core_version;     /* major << 16 | minor << 8 | patch */
@@ -281,7 +281,7 @@ typedef struct compute_plugin_host {
   void (*error_free)(compute_error* error);
   compute_error_code (*error_code)(const compute_error* error);
   /* Writes one line to the log. category: load, select, place, copy, compile or error. */
-  void (*log)(int32_t level, const char* category, const char* text, int64_t text_size);
+  void (*log)(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size);
   /*
    * Reads a setting by the name of its environment variable (COMPUTE_CPU_ISA). The value comes from a flag, the
    * environment or a config file; a setting that no manifest declares comes from the environment only. Copies at most
@@ -290,14 +290,14 @@ typedef struct compute_plugin_host {
   int64_t (*setting)(const char* name, int64_t name_size, char* buffer, int64_t capacity);
   /*
    * Reports that queued work failed. May be called from any thread, before any thread that waits for the work is woken.
-   * `host_stream` is the value that stream_create was given; 0 means all streams of `host_device`, and the numbers are
+   * `core_stream` is the value that stream_create was given; 0 means all streams of `core_device`, and the numbers are
    * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. Takes ownership of
    * `error`. The queued work may still be running. Optional for a plugin: core learns of a failure from stream_reached
    * and stream_sync too.
    */
-  void (*report_async)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+  void (*report_async)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error);
-} compute_plugin_host;
+} compute_plugin_core;
 
 /* ---- Enumeration ------------------------------------------------------------------------------------------------- */
 
@@ -362,16 +362,17 @@ typedef struct compute_plugin_sink {
 
 /* compute_plugin_heap.flags */
 enum {
-  COMPUTE_HEAP_DEVICE_LOCAL = 1,
-  COMPUTE_HEAP_HOST_VISIBLE = 2, /* memory_map works */
-  COMPUTE_HEAP_HOST_SPACE = 4,   /* buffer handles are host addresses, which core reads and writes without memory_map */
-  COMPUTE_HEAP_PINNED = 8,       /* page-locked; with HOST_SPACE core uses it for staging and fault records */
-  COMPUTE_HEAP_COHERENT = 16     /* writes to mapped memory are visible without memory_unmap */
+  COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1,
+  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map works */
+  COMPUTE_PLUGIN_HEAP_HOST_SPACE =
+      4, /* buffer handles are host addresses, which core reads and writes without memory_map */
+  COMPUTE_PLUGIN_HEAP_PINNED = 8,   /* page-locked; with HOST_SPACE core uses it for staging and fault records */
+  COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory are visible without memory_unmap */
 };
 
 enum {
-  COMPUTE_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; its views use offsets */
-  COMPUTE_SUBALLOCATE_OFFSET = 1 /* tensors may share an allocation, at multiples of offset_alignment */
+  COMPUTE_PLUGIN_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; its views use offsets */
+  COMPUTE_PLUGIN_SUBALLOCATE_OFFSET = 1 /* tensors may share an allocation, at multiples of offset_alignment */
 };
 
 typedef struct compute_plugin_heap {
@@ -410,87 +411,87 @@ typedef struct compute_plugin_import {
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
 /* Intrinsics. compute/intrinsics.def gives their meaning, NaN rules and error bounds. A plugin that does not know an
- * id refuses the expression with COMPUTE_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition and asks
- * again. */
+ * id refuses the expression with COMPUTE_PLUGIN_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition
+ * and asks again. */
 enum {
-  COMPUTE_INTRINSIC_CONVERT = 1,
-  COMPUTE_INTRINSIC_BITCAST = 2,
-  COMPUTE_INTRINSIC_WHERE = 3,
-  COMPUTE_INTRINSIC_ADD = 4,
-  COMPUTE_INTRINSIC_SUB = 5,
-  COMPUTE_INTRINSIC_MUL = 6,
-  COMPUTE_INTRINSIC_DIV = 7,
-  COMPUTE_INTRINSIC_FLOOR_DIV = 8,
-  COMPUTE_INTRINSIC_MOD = 9,
-  COMPUTE_INTRINSIC_NEG = 10,
-  COMPUTE_INTRINSIC_ABS = 11,
-  COMPUTE_INTRINSIC_SIGN = 12,
-  COMPUTE_INTRINSIC_MIN = 13,
-  COMPUTE_INTRINSIC_MAX = 14,
-  COMPUTE_INTRINSIC_POW = 15,
-  COMPUTE_INTRINSIC_EQ = 16,
-  COMPUTE_INTRINSIC_NE = 17,
-  COMPUTE_INTRINSIC_LT = 18,
-  COMPUTE_INTRINSIC_LE = 19,
-  COMPUTE_INTRINSIC_GT = 20,
-  COMPUTE_INTRINSIC_GE = 21,
-  COMPUTE_INTRINSIC_BIT_AND = 22,
-  COMPUTE_INTRINSIC_BIT_OR = 23,
-  COMPUTE_INTRINSIC_BIT_XOR = 24,
-  COMPUTE_INTRINSIC_BIT_NOT = 25,
-  COMPUTE_INTRINSIC_SHL = 26,
-  COMPUTE_INTRINSIC_SHR = 27,
-  COMPUTE_INTRINSIC_MUL_HIGH = 28,
-  COMPUTE_INTRINSIC_FLOOR = 29,
-  COMPUTE_INTRINSIC_CEIL = 30,
-  COMPUTE_INTRINSIC_TRUNC = 31,
-  COMPUTE_INTRINSIC_ROUND = 32,
-  COMPUTE_INTRINSIC_SQRT = 33,
-  COMPUTE_INTRINSIC_RSQRT = 34,
-  COMPUTE_INTRINSIC_CBRT = 35,
-  COMPUTE_INTRINSIC_EXP = 36,
-  COMPUTE_INTRINSIC_EXP2 = 37,
-  COMPUTE_INTRINSIC_EXPM1 = 38,
-  COMPUTE_INTRINSIC_LOG = 39,
-  COMPUTE_INTRINSIC_LOG1P = 40,
-  COMPUTE_INTRINSIC_LOG2 = 41,
-  COMPUTE_INTRINSIC_LOG10 = 42,
-  COMPUTE_INTRINSIC_SIN = 43,
-  COMPUTE_INTRINSIC_COS = 44,
-  COMPUTE_INTRINSIC_TAN = 45,
-  COMPUTE_INTRINSIC_ASIN = 46,
-  COMPUTE_INTRINSIC_ACOS = 47,
-  COMPUTE_INTRINSIC_ATAN = 48,
-  COMPUTE_INTRINSIC_ATAN2 = 49,
-  COMPUTE_INTRINSIC_SINH = 50,
-  COMPUTE_INTRINSIC_COSH = 51,
-  COMPUTE_INTRINSIC_TANH = 52,
-  COMPUTE_INTRINSIC_ASINH = 53,
-  COMPUTE_INTRINSIC_ACOSH = 54,
-  COMPUTE_INTRINSIC_ATANH = 55,
-  COMPUTE_INTRINSIC_HYPOT = 56,
-  COMPUTE_INTRINSIC_COPYSIGN = 57,
-  COMPUTE_INTRINSIC_NEXTAFTER = 58,
-  COMPUTE_INTRINSIC_SIGNBIT = 59,
-  COMPUTE_INTRINSIC_ISNAN = 60,
-  COMPUTE_INTRINSIC_ISINF = 61,
-  COMPUTE_INTRINSIC_ISFINITE = 62,
-  COMPUTE_INTRINSIC_ERF = 63,
-  COMPUTE_INTRINSIC_ERFC = 64,
-  COMPUTE_INTRINSIC_REAL = 65,
-  COMPUTE_INTRINSIC_IMAG = 66,
-  COMPUTE_INTRINSIC_CONJ = 67,
-  COMPUTE_INTRINSIC_COMPLEX = 68,
-  COMPUTE_INTRINSIC_ARG = 69,
-  COMPUTE_INTRINSIC_LOGADDEXP = 70
+  COMPUTE_PLUGIN_INTRINSIC_CONVERT = 1,
+  COMPUTE_PLUGIN_INTRINSIC_BITCAST = 2,
+  COMPUTE_PLUGIN_INTRINSIC_WHERE = 3,
+  COMPUTE_PLUGIN_INTRINSIC_ADD = 4,
+  COMPUTE_PLUGIN_INTRINSIC_SUB = 5,
+  COMPUTE_PLUGIN_INTRINSIC_MUL = 6,
+  COMPUTE_PLUGIN_INTRINSIC_DIV = 7,
+  COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV = 8,
+  COMPUTE_PLUGIN_INTRINSIC_MOD = 9,
+  COMPUTE_PLUGIN_INTRINSIC_NEG = 10,
+  COMPUTE_PLUGIN_INTRINSIC_ABS = 11,
+  COMPUTE_PLUGIN_INTRINSIC_SIGN = 12,
+  COMPUTE_PLUGIN_INTRINSIC_MIN = 13,
+  COMPUTE_PLUGIN_INTRINSIC_MAX = 14,
+  COMPUTE_PLUGIN_INTRINSIC_POW = 15,
+  COMPUTE_PLUGIN_INTRINSIC_EQ = 16,
+  COMPUTE_PLUGIN_INTRINSIC_NE = 17,
+  COMPUTE_PLUGIN_INTRINSIC_LT = 18,
+  COMPUTE_PLUGIN_INTRINSIC_LE = 19,
+  COMPUTE_PLUGIN_INTRINSIC_GT = 20,
+  COMPUTE_PLUGIN_INTRINSIC_GE = 21,
+  COMPUTE_PLUGIN_INTRINSIC_BIT_AND = 22,
+  COMPUTE_PLUGIN_INTRINSIC_BIT_OR = 23,
+  COMPUTE_PLUGIN_INTRINSIC_BIT_XOR = 24,
+  COMPUTE_PLUGIN_INTRINSIC_BIT_NOT = 25,
+  COMPUTE_PLUGIN_INTRINSIC_SHL = 26,
+  COMPUTE_PLUGIN_INTRINSIC_SHR = 27,
+  COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH = 28,
+  COMPUTE_PLUGIN_INTRINSIC_FLOOR = 29,
+  COMPUTE_PLUGIN_INTRINSIC_CEIL = 30,
+  COMPUTE_PLUGIN_INTRINSIC_TRUNC = 31,
+  COMPUTE_PLUGIN_INTRINSIC_ROUND = 32,
+  COMPUTE_PLUGIN_INTRINSIC_SQRT = 33,
+  COMPUTE_PLUGIN_INTRINSIC_RSQRT = 34,
+  COMPUTE_PLUGIN_INTRINSIC_CBRT = 35,
+  COMPUTE_PLUGIN_INTRINSIC_EXP = 36,
+  COMPUTE_PLUGIN_INTRINSIC_EXP2 = 37,
+  COMPUTE_PLUGIN_INTRINSIC_EXPM1 = 38,
+  COMPUTE_PLUGIN_INTRINSIC_LOG = 39,
+  COMPUTE_PLUGIN_INTRINSIC_LOG1P = 40,
+  COMPUTE_PLUGIN_INTRINSIC_LOG2 = 41,
+  COMPUTE_PLUGIN_INTRINSIC_LOG10 = 42,
+  COMPUTE_PLUGIN_INTRINSIC_SIN = 43,
+  COMPUTE_PLUGIN_INTRINSIC_COS = 44,
+  COMPUTE_PLUGIN_INTRINSIC_TAN = 45,
+  COMPUTE_PLUGIN_INTRINSIC_ASIN = 46,
+  COMPUTE_PLUGIN_INTRINSIC_ACOS = 47,
+  COMPUTE_PLUGIN_INTRINSIC_ATAN = 48,
+  COMPUTE_PLUGIN_INTRINSIC_ATAN2 = 49,
+  COMPUTE_PLUGIN_INTRINSIC_SINH = 50,
+  COMPUTE_PLUGIN_INTRINSIC_COSH = 51,
+  COMPUTE_PLUGIN_INTRINSIC_TANH = 52,
+  COMPUTE_PLUGIN_INTRINSIC_ASINH = 53,
+  COMPUTE_PLUGIN_INTRINSIC_ACOSH = 54,
+  COMPUTE_PLUGIN_INTRINSIC_ATANH = 55,
+  COMPUTE_PLUGIN_INTRINSIC_HYPOT = 56,
+  COMPUTE_PLUGIN_INTRINSIC_COPYSIGN = 57,
+  COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER = 58,
+  COMPUTE_PLUGIN_INTRINSIC_SIGNBIT = 59,
+  COMPUTE_PLUGIN_INTRINSIC_ISNAN = 60,
+  COMPUTE_PLUGIN_INTRINSIC_ISINF = 61,
+  COMPUTE_PLUGIN_INTRINSIC_ISFINITE = 62,
+  COMPUTE_PLUGIN_INTRINSIC_ERF = 63,
+  COMPUTE_PLUGIN_INTRINSIC_ERFC = 64,
+  COMPUTE_PLUGIN_INTRINSIC_REAL = 65,
+  COMPUTE_PLUGIN_INTRINSIC_IMAG = 66,
+  COMPUTE_PLUGIN_INTRINSIC_CONJ = 67,
+  COMPUTE_PLUGIN_INTRINSIC_COMPLEX = 68,
+  COMPUTE_PLUGIN_INTRINSIC_ARG = 69,
+  COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP = 70
 };
 
 enum {
-  COMPUTE_NODE_INPUT = 1,    /* value: index of the input */
-  COMPUTE_NODE_SCALAR = 2,   /* value: index of the run-time scalar */
-  COMPUTE_NODE_INDEX = 3,    /* value: axis; the position along this axis of the index space; int32 or int64 */
-  COMPUTE_NODE_CONSTANT = 4, /* bits: a value of the node's dtype, little-endian, zero-padded */
-  COMPUTE_NODE_CALL = 5      /* value: intrinsic; operands: earlier nodes */
+  COMPUTE_PLUGIN_NODE_INPUT = 1,    /* value: index of the input */
+  COMPUTE_PLUGIN_NODE_SCALAR = 2,   /* value: index of the run-time scalar */
+  COMPUTE_PLUGIN_NODE_INDEX = 3,    /* value: axis; the position along this axis of the index space; int32 or int64 */
+  COMPUTE_PLUGIN_NODE_CONSTANT = 4, /* bits: a value of the node's dtype, little-endian, zero-padded */
+  COMPUTE_PLUGIN_NODE_CALL = 5      /* value: intrinsic; operands: earlier nodes */
 };
 
 typedef struct compute_plugin_node {
@@ -530,12 +531,12 @@ typedef struct compute_plugin_expression {
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
 enum {
-  COMPUTE_TENSOR_INPUT = 1,
-  COMPUTE_TENSOR_OUTPUT = 2 /* INPUT | OUTPUT: read and written (scatter) */
+  COMPUTE_PLUGIN_TENSOR_INPUT = 1,
+  COMPUTE_PLUGIN_TENSOR_OUTPUT = 2 /* INPUT | OUTPUT: read and written (scatter) */
 };
 
 /* How the elements of a tensor are stored. Block-scaled, tiled and padded storage will get further values. A plugin
- * refuses a layout that it does not know with COMPUTE_REFUSE_LAYOUT. */
+ * refuses a layout that it does not know with COMPUTE_PLUGIN_REFUSE_LAYOUT. */
 enum { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* one element per index, at the strides */ };
 
 /* A tensor of an op: everything but its place in memory, which each run gives. */
@@ -548,7 +549,7 @@ typedef struct compute_plugin_tensor {
   const int64_t* shape;   /* extents, all >= 1; core handles tensors without elements */
   const int64_t* strides; /* in elements; may be negative or 0. Elements of an output never share memory. The span in
                              bytes fits in int64_t */
-  int32_t access;         /* COMPUTE_TENSOR_ */
+  int32_t access;         /* COMPUTE_PLUGIN_TENSOR_ */
   int32_t alignment;      /* bytes: a power of two up to 64 that divides the address of element 0 in every run */
   int32_t layout;         /* COMPUTE_PLUGIN_LAYOUT_ */
   int32_t reserved;
@@ -656,15 +657,15 @@ typedef struct compute_plugin_op {
 
 /* Reasons of a refusal. */
 enum {
-  COMPUTE_REFUSE_NOT_IMPLEMENTED = 1,
-  COMPUTE_REFUSE_DTYPE = 2,
-  COMPUTE_REFUSE_LAYOUT = 3, /* core passes a row-major copy of `argument` instead */
-  COMPUTE_REFUSE_RANK = 4,
-  COMPUTE_REFUSE_SHAPE = 5,
-  COMPUTE_REFUSE_ATTRIBUTE = 6,
-  COMPUTE_REFUSE_LIBRARY_MISSING = 7,
-  COMPUTE_REFUSE_DRIVER_OLD = 8,
-  COMPUTE_REFUSE_INTRINSIC = 9 /* `argument` is the intrinsic's id */
+  COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED = 1,
+  COMPUTE_PLUGIN_REFUSE_DTYPE = 2,
+  COMPUTE_PLUGIN_REFUSE_LAYOUT = 3, /* core passes a row-major copy of `argument` instead */
+  COMPUTE_PLUGIN_REFUSE_RANK = 4,
+  COMPUTE_PLUGIN_REFUSE_SHAPE = 5,
+  COMPUTE_PLUGIN_REFUSE_ATTRIBUTE = 6,
+  COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING = 7,
+  COMPUTE_PLUGIN_REFUSE_DRIVER_OLD = 8,
+  COMPUTE_PLUGIN_REFUSE_INTRINSIC = 9 /* `argument` is the intrinsic's id */
 };
 
 typedef struct compute_plugin_refusal {
@@ -691,7 +692,10 @@ typedef struct compute_plugin_query_info {
  * refusal. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
-enum { COMPUTE_PLAN_NOT_CAPTURABLE = 1 /* op_run allocates, waits or calls back: the plan cannot be used in graphs */ };
+enum {
+  COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE =
+      1 /* plan_run allocates, waits or calls back: the plan cannot be used in graphs */
+};
 
 /* The answer of op_prepare. Core sets struct_size. */
 typedef struct compute_plugin_plan_info {
@@ -700,7 +704,7 @@ typedef struct compute_plugin_plan_info {
   const void* next;
   int64_t workspace_bytes;  /* temporary memory that each run needs, in the first heap, aligned to 256 bytes */
   int64_t kernels_compiled; /* by this call */
-  uint32_t flags;           /* COMPUTE_PLAN_ */
+  uint32_t flags;           /* COMPUTE_PLUGIN_PLAN_ */
   int32_t reports_faults;   /* 1: runs are given a fault record */
 } compute_plugin_plan_info;
 
@@ -722,7 +726,7 @@ typedef struct compute_plugin_scalar {
  * stream gives the run's number; progress of another stream that waited for this one does not count. Core reads the
  * record only then, and keeps it until then. Aligned to 64 bytes. Fixed layout.
  */
-enum { COMPUTE_FAULT_NONE = 0, COMPUTE_FAULT_INDEX = 1 };
+enum { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
   int32_t code;
   int32_t argument; /* operand that holds the index */
@@ -741,7 +745,7 @@ typedef struct compute_plugin_run {
   const compute_plugin_scalar* scalars;
   compute_plugin_operand workspace;
   compute_plugin_operand fault; /* a compute_plugin_fault in a PINNED or HOST_SPACE heap; buffer 0: no record. Then
-                                   stream_sync reports the fault, or op_run on an immediate stream */
+                                   stream_sync reports the fault, or plan_run on an immediate stream */
   int32_t tensor_count;
   int32_t scalar_count;
   int64_t workspace_bytes;
@@ -772,7 +776,7 @@ typedef struct compute_plugin_kernel_argument {
   uint32_t struct_type;
   const void* next;
   int32_t kind;   /* 1 tensor, 2 value, 3 local memory */
-  int32_t access; /* COMPUTE_TENSOR_ */
+  int32_t access; /* COMPUTE_PLUGIN_TENSOR_ */
   compute_plugin_operand tensor;
   const void* value;
   int64_t value_size;
@@ -807,17 +811,17 @@ typedef struct compute_plugin_device_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t host_device; /* for host->report_async */
+  uint64_t core_device; /* for core->report_async */
 } compute_plugin_device_options;
 
 /* compute_plugin_caps.flags */
 enum {
-  /* A stream with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs op_run, copies and fill on the calling thread before they
+  /* A stream with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs plan_run, copies and fill on the calling thread before they
    * return. A failure does not make the stream fail. Core calls no other slots of it than
    * stream_wait and stream_destroy. */
-  COMPUTE_DEVICE_IMMEDIATE = 1,
+  COMPUTE_PLUGIN_DEVICE_IMMEDIATE = 1,
   /* The device is the host. A buffer handle is any host address; core allocates. For the plugin `cpu` only. */
-  COMPUTE_DEVICE_IS_HOST = 2
+  COMPUTE_PLUGIN_DEVICE_IS_HOST = 2
 };
 
 /* The capabilities of an open device. */
@@ -844,14 +848,14 @@ typedef struct compute_plugin_stream_options {
   const void* next;
   uint32_t flags;
   int32_t priority;     /* 0 is normal; higher runs sooner */
-  uint64_t host_stream; /* for host->report_async */
+  uint64_t core_stream; /* for core->report_async */
 } compute_plugin_stream_options;
 
 /*
- * Streams are timelines. Core numbers the submissions of a stream (op_run, copies, fill and launch) 1, 2, 3, … and may
- * skip numbers. A plugin learns a number only by a mark: stream_mark(stream, n, flags) states that all work submitted
- * so far has numbers up to n. Marks ascend; the first may be far above 1. Core marks a stream only when something
- * outside the stream needs the number. Before the first mark stream_reached gives 0.
+ * Streams are timelines. Core numbers the submissions of a stream (plan_run, copies, fill and launch) 1, 2, 3, … and
+ * may skip numbers. A plugin learns a number only by a mark: stream_mark(stream, n, flags) states that all work
+ * submitted so far has numbers up to n. Marks ascend; the first may be far above 1. Core marks a stream only when
+ * something outside the stream needs the number. Before the first mark stream_reached gives 0.
  *
  * A stream that failed takes no more work. stream_reached and stream_sync then return the error, with *out_reached the
  * last number known to have succeeded. From that moment nothing that was queued touches memory or fault records, which
@@ -859,7 +863,7 @@ typedef struct compute_plugin_stream_options {
  * stream_wait starts after the number ended, whether it succeeded or not; core asks the stream of the number how it
  * ended.
  *
- * An error of op_run, a copy, fill or launch means that nothing was queued. The stream stays usable, unless
+ * An error of plan_run, a copy, fill or launch means that nothing was queued. The stream stays usable, unless
  * stream_reached returns an error. A buffer handle is unique among all heaps of a device.
  */
 typedef struct compute_plugin_device_table {
@@ -877,8 +881,8 @@ typedef struct compute_plugin_device_table {
   /* Free and total bytes, as reported by the driver. Optional; NULL: unknown. */
   compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
   /* Maps a range of HOST_VISIBLE memory into the host's address space until memory_unmap. No queued work uses the range
-   * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_TENSOR_INPUT (the host reads), OUTPUT (the
-   * host writes) or both. Both slots are optional; NULL: no heap is HOST_VISIBLE. */
+   * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_PLUGIN_TENSOR_INPUT (the host reads),
+   * OUTPUT (the host writes) or both. Both slots are optional; NULL: no heap is HOST_VISIBLE. */
   compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                                int32_t access, void** out_data);
   void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, void* data);
@@ -927,9 +931,9 @@ typedef struct compute_plugin_device_table {
    * collapsed rank, alignment and index width, never by a size. */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
-  compute_error* (*op_run)(uint64_t plan, const compute_plugin_run* run);
+  compute_error* (*plan_run)(uint64_t plan, const compute_plugin_run* run);
   /* No queued or running work uses the plan any more. */
-  void (*op_release)(uint64_t device, uint64_t plan);
+  void (*plan_release)(uint64_t device, uint64_t plan);
 
   /* Kernels that programs bring as source. Optional; NULL: unsupported. */
   const compute_plugin_kernel_table* (*kernels)(uint64_t device);
@@ -937,7 +941,7 @@ typedef struct compute_plugin_device_table {
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
-enum { COMPUTE_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */ };
+enum { COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */ };
 
 typedef struct compute_plugin_table {
   int64_t table_size;
@@ -957,17 +961,17 @@ typedef struct compute_plugin_table {
   void (*close)(void);
   /* The table of an extension, which begins with its int64_t table_size, or NULL. Device 0 asks for an extension of the
    * plugin as a whole. Optional. */
-  const void* (*get_extension)(uint64_t device, const char* name);
+  const void* (*get_extension)(uint64_t device, const char* name, int64_t name_size);
 } compute_plugin_table;
 
 typedef const compute_plugin_manifest* (*compute_plugin_query_function)(void);
-typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_version, const compute_plugin_host* host,
+typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_version, const compute_plugin_core* core,
                                                        const compute_plugin_table** out_table);
 
 /* ---- Extensions -------------------------------------------------------------------------------------------------- */
 
-/* Graphs: a recorded list of runs becomes one executable. Without this extension core replays a graph by op_run. */
-#define COMPUTE_EXT_GRAPH_V1 "compute.ext.graph.v1"
+/* Graphs: a recorded list of runs becomes one executable. Without this extension core replays a graph by plan_run. */
+#define COMPUTE_PLUGIN_EXT_GRAPH_V1 "compute.ext.graph.v1"
 
 typedef struct compute_plugin_graph_node {
   uint32_t struct_size;
@@ -983,7 +987,7 @@ typedef struct compute_plugin_graph_node {
 typedef struct compute_plugin_graph_table {
   int64_t table_size;
   /* Makes a graph. Nodes that use the same memory run in order. Core keeps the plans as long as the graph. UNSUPPORTED:
-   * core replays by op_run. */
+   * core replays by plan_run. */
   compute_error* (*create)(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count,
                            int32_t slot_count, uint64_t* out_graph);
   compute_error* (*run)(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots);
@@ -991,7 +995,7 @@ typedef struct compute_plugin_graph_table {
 } compute_plugin_graph_table;
 
 /* Native handles, for programs that mix their own CUDA or OpenCL code with tensors. */
-#define COMPUTE_EXT_NATIVE_V1 "compute.ext.native.v1"
+#define COMPUTE_PLUGIN_EXT_NATIVE_V1 "compute.ext.native.v1"
 
 typedef struct compute_plugin_native_table {
   int64_t table_size;

@@ -89,10 +89,10 @@ void execute(const Execution& execution) {
       run.workspace_bytes = step.workspace_bytes;
       if (block) run.workspace = at(block.buffer, block.offset_bytes + plan.workspace_offset);
       if (faults && step.reports_faults) run.fault = faults->operand(0);
-      submission.check(device.table.op_run(step.plan, run), plan.name);
+      submission.check(device.table.plan_run(step.plan, run), plan.name);
     }
     timeline.count_op();
-    if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_FAULT_NONE) {
+    if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_PLUGIN_FAULT_NONE) {
       const Error error = fault_error(plan.name, *faults->at(0), device);
       if (!execution.makes_outputs) submission.spoil(error);
       throw error;

@@ -116,14 +116,14 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
         if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
       }
       const compute_plugin_run run = plugin_run(recorded, scalars.data(), timeline.plugin_stream);
-      submission.check(graph.device.table.op_run(recorded.plan, run), recorded.op);
+      submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
     }
   }
   if (graph.faults && timeline.immediate) {
     for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
       if (!recording.runs[i].reports_faults) continue;
       compute_plugin_fault& fault = *graph.faults->at(next++);
-      if (fault.code == COMPUTE_FAULT_NONE) continue;
+      if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) continue;
       const Error error = fault_error(recording.runs[i].op, std::exchange(fault, {}), graph.device);
       submission.spoil(error);
       throw error;

@@ -18,7 +18,7 @@
 #include "core/execution/life.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/pool.hpp"
 #include "core/memory/tensor.hpp"
@@ -82,7 +82,7 @@ bool can_be_reopened(const Device& device) {
 
 MemoryShape shape_of(const compute_plugin_heap& heap) {
   MemoryShape shape;
-  shape.suballocate = heap.suballocation == COMPUTE_SUBALLOCATE_OFFSET;
+  shape.suballocate = heap.suballocation == COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   shape.offset_alignment = std::max<int64_t>(heap.offset_alignment, 64);
   if (heap.max_allocation_bytes > 0) shape.max_allocation_bytes = heap.max_allocation_bytes;
   return shape;
@@ -184,7 +184,7 @@ void try_heap(Device& device, int32_t index) {
   device.check(device.table.memory_allocate(index, kBytes, &buffer));
   const auto free_buffer = [&](void*) { device.table.memory_free(index, buffer); };
   const std::unique_ptr<void, decltype(free_buffer)> owner(&buffer, free_buffer);
-  if ((heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) {
+  if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0) {
     const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
     if (buffer % alignment != 0)
       reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
@@ -194,7 +194,8 @@ void try_heap(Device& device, int32_t index) {
       reject(fmt::format("is HOST_SPACE and gave {:#x}, where there is no memory of the host", buffer));
     }
   }
-  if ((heap.flags & COMPUTE_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_HEAP_HOST_SPACE) != 0) return;
+  if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0)
+    return;
   if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, and its table has no memory_map");
   const auto map = [&](int32_t access) {
     void* data = nullptr;
@@ -202,10 +203,10 @@ void try_heap(Device& device, int32_t index) {
     if (error != nullptr) reject("is HOST_VISIBLE and cannot be mapped: " + Error::adopt(error).message);
     return data;
   };
-  void* data = map(COMPUTE_TENSOR_OUTPUT);
+  void* data = map(COMPUTE_PLUGIN_TENSOR_OUTPUT);
   std::memset(data, 0xC5, kBytes);
   device.table.memory_unmap(index, buffer, data);
-  data = map(COMPUTE_TENSOR_INPUT);
+  data = map(COMPUTE_PLUGIN_TENSOR_INPUT);
   const auto* bytes = static_cast<const unsigned char*>(data);
   const bool is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
   device.table.memory_unmap(index, buffer, data);
@@ -219,13 +220,13 @@ compute::MemoryShape compute_device::open_in_plugin() {
   using namespace compute;
   DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name);
   heaps = std::move(caps.heaps);
-  immediate = (caps.flags & COMPUTE_DEVICE_IMMEDIATE) != 0;
-  is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+  immediate = (caps.flags & COMPUTE_PLUGIN_DEVICE_IMMEDIATE) != 0;
+  is_host = (caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0;
   if (is_host && entry.info.plugin != std::string_view("cpu")) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
   }
-  constexpr uint32_t kServesHost = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE;
+  constexpr uint32_t kServesHost = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
   for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {
     if ((heaps[i].flags & kServesHost) == kServesHost) pinned_heap = static_cast<int32_t>(i);
   }

@@ -9,7 +9,7 @@
 #include "core/base/per_thread.hpp"
 #include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -45,7 +45,7 @@ bool same_key(const CallPlan& plan, std::span<const uint64_t> key, uint64_t hash
 }  // namespace
 
 void CallPlan::drop_steps() noexcept {
-  for (const PreparedStep& step : steps) device.table.op_release(step.plan);
+  for (const PreparedStep& step : steps) device.table.plan_release(step.plan);
   steps.clear();
   capturable = true;
   checks_faults = false;
@@ -164,7 +164,7 @@ void PlanCache::settle_locked() noexcept {
     for (const Access& access : entry.accesses) {
       if (!access.timeline->has_ended(access.number)) return false;
     }
-    if (device_.health.load() != COMPUTE_HEALTH_FORKED) device_.table.op_release(entry.plan);
+    if (device_.health.load() != COMPUTE_HEALTH_FORKED) device_.table.plan_release(entry.plan);
     return true;
   });
 }
@@ -173,7 +173,7 @@ void PlanCache::clear() noexcept {
   std::lock_guard guard(lock_);
   for (CallPlan* plan : by_age_) {
     for (PreparedStep& step : plan->steps) {
-      if (step.plan != 0) device_.table.op_release(step.plan);
+      if (step.plan != 0) device_.table.plan_release(step.plan);
       step.plan = 0;
     }
   }

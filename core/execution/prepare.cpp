@@ -143,12 +143,12 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   packed.index = static_cast<int32_t>(lowering.temporaries.size());
   packed.strides = row_major_strides(operand.shape);
   packed.offset = 0;
-  packed.access = COMPUTE_TENSOR_INPUT;
+  packed.access = COMPUTE_PLUGIN_TENSOR_INPUT;
   Step copy;
   copy.name = "copy";
   copy.inputs.push_back(operand);
   copy.outputs.push_back(packed);
-  copy.outputs.back().access = COMPUTE_TENSOR_OUTPUT;
+  copy.outputs.back().access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
   operand = packed;
   lowering.temporaries.push_back(temporary);
   lowering.steps.insert(lowering.steps.begin() + static_cast<std::ptrdiff_t>(index), std::move(copy));
@@ -158,8 +158,8 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
 
 // Changes step `index` so that the reason of its refusal is gone. False if that cannot be done.
 bool adapt(Lowering& lowering, size_t index, const PluginRefusal& refusal) {
-  if (refusal.reason == COMPUTE_REFUSE_LAYOUT) return pack_operand(lowering, index, refusal.argument);
-  if (refusal.reason != COMPUTE_REFUSE_INTRINSIC) return false;
+  if (refusal.reason == COMPUTE_PLUGIN_REFUSE_LAYOUT) return pack_operand(lowering, index, refusal.argument);
+  if (refusal.reason != COMPUTE_PLUGIN_REFUSE_INTRINSIC) return false;
   bool replaced = false;
   for (TypedExpression& expression : lowering.steps[index].expressions) {
     if (auto other = replace_intrinsic(expression, refusal.argument)) {
@@ -229,7 +229,7 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   prepared.reports_faults = info.reports_faults != 0;
   prepared.workspace_bytes = info.workspace_bytes;
   plan.checks_faults = plan.checks_faults || prepared.reports_faults;
-  plan.capturable = plan.capturable && (info.flags & COMPUTE_PLAN_NOT_CAPTURABLE) == 0;
+  plan.capturable = plan.capturable && (info.flags & COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE) == 0;
   device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
   device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);
   plan.steps.push_back(std::move(prepared));

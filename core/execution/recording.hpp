@@ -14,7 +14,7 @@
 
 namespace compute {
 
-// One run of a plugin plan, with everything that op_run is told.
+// One run of a plugin plan, with everything that plan_run is told.
 struct RecordedRun {
   uint64_t plan = 0;
   const char* op = "";  // that it is a part of

@@ -43,7 +43,7 @@ void set_digest(TypedExpressionData& data) {
     for (int32_t i = 0; i < node.operand_count; ++i) {
       hash_int32(state, data.operands[static_cast<size_t>(node.first_operand + i)]);
     }
-    if (node.kind == COMPUTE_NODE_CONSTANT) XXH3_128bits_update(&state, node.bits, sizeof node.bits);
+    if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) XXH3_128bits_update(&state, node.bits, sizeof node.bits);
   }
   for (const int32_t output : data.outputs) hash_int32(state, output);
   XXH128_canonical_t canonical;
@@ -99,22 +99,22 @@ int32_t ExpressionBuilder::add(Node node) {
 }
 
 int32_t ExpressionBuilder::input(int32_t index, compute_dtype dtype) {
-  return add({COMPUTE_NODE_INPUT, dtype, index, {-1, -1, -1}, 0, {}});
+  return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, {-1, -1, -1}, 0, {}});
 }
 
 int32_t ExpressionBuilder::scalar(ScalarSlot slot) {
   const auto found = std::find(slots_.begin(), slots_.end(), slot);
   const auto number = static_cast<int32_t>(found - slots_.begin());
   if (found == slots_.end()) slots_.push_back(slot);
-  return add({COMPUTE_NODE_SCALAR, slot.dtype, number, {-1, -1, -1}, 0, {}});
+  return add({COMPUTE_PLUGIN_NODE_SCALAR, slot.dtype, number, {-1, -1, -1}, 0, {}});
 }
 
 int32_t ExpressionBuilder::index(int32_t axis) {
-  return add({COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, {-1, -1, -1}, 0, {}});
+  return add({COMPUTE_PLUGIN_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, {-1, -1, -1}, 0, {}});
 }
 
 int32_t ExpressionBuilder::constant(const ScalarBits& bits, compute_dtype dtype) {
-  return add({COMPUTE_NODE_CONSTANT, dtype, 0, {-1, -1, -1}, 0, bits});
+  return add({COMPUTE_PLUGIN_NODE_CONSTANT, dtype, 0, {-1, -1, -1}, 0, bits});
 }
 
 int32_t ExpressionBuilder::convert(int32_t node, compute_dtype dtype) {
@@ -122,21 +122,21 @@ int32_t ExpressionBuilder::convert(int32_t node, compute_dtype dtype) {
     const Node& from = at(node);
     if (from.dtype == dtype) return node;
     assert(!is_complex(from.dtype) || is_complex(dtype) || is_bool(dtype));
-    if (from.kind == COMPUTE_NODE_CONSTANT) return constant(convert_scalar(from.bits, from.dtype, dtype), dtype);
-    if (from.kind != COMPUTE_NODE_CALL || from.value != COMPUTE_INTRINSIC_CONVERT) break;
+    if (from.kind == COMPUTE_PLUGIN_NODE_CONSTANT) return constant(convert_scalar(from.bits, from.dtype, dtype), dtype);
+    if (from.kind != COMPUTE_PLUGIN_NODE_CALL || from.value != COMPUTE_PLUGIN_INTRINSIC_CONVERT) break;
     const compute_dtype first = this->dtype(from.operands[0]);
     // Integers wrap where floats saturate: the way through a float is shortened back to its start alone.
     const bool same_rounding = !is_integer(first) || !is_integer(dtype) || is_integer(from.dtype) || first == dtype;
     if (!converts_exactly(first, from.dtype) || !same_rounding) break;
     node = from.operands[0];
   }
-  return add({COMPUTE_NODE_CALL, dtype, COMPUTE_INTRINSIC_CONVERT, {node, -1, -1}, 1, {}});
+  return add({COMPUTE_PLUGIN_NODE_CALL, dtype, COMPUTE_PLUGIN_INTRINSIC_CONVERT, {node, -1, -1}, 1, {}});
 }
 
 int32_t ExpressionBuilder::bitcast(int32_t node, compute_dtype dtype) {
   if (at(node).dtype == dtype) return node;
-  if (at(node).kind == COMPUTE_NODE_CONSTANT) return constant(at(node).bits, dtype);
-  return add({COMPUTE_NODE_CALL, dtype, COMPUTE_INTRINSIC_BITCAST, {node, -1, -1}, 1, {}});
+  if (at(node).kind == COMPUTE_PLUGIN_NODE_CONSTANT) return constant(at(node).bits, dtype);
+  return add({COMPUTE_PLUGIN_NODE_CALL, dtype, COMPUTE_PLUGIN_INTRINSIC_BITCAST, {node, -1, -1}, 1, {}});
 }
 
 int32_t ExpressionBuilder::call(int32_t intrinsic, std::span<const int32_t> operands) {
@@ -144,25 +144,25 @@ int32_t ExpressionBuilder::call(int32_t intrinsic, std::span<const int32_t> oper
   const compute_dtype operand = dtype(operands.back());
   if (is_integer(operand)) {
     switch (intrinsic) {
-      case COMPUTE_INTRINSIC_FLOOR:
-      case COMPUTE_INTRINSIC_CEIL:
-      case COMPUTE_INTRINSIC_TRUNC:
-      case COMPUTE_INTRINSIC_ROUND:
+      case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
+      case COMPUTE_PLUGIN_INTRINSIC_CEIL:
+      case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
+      case COMPUTE_PLUGIN_INTRINSIC_ROUND:
         return operands[0];
-      case COMPUTE_INTRINSIC_ABS:
+      case COMPUTE_PLUGIN_INTRINSIC_ABS:
         if (is_unsigned_integer(operand)) return operands[0];
         break;
-      case COMPUTE_INTRINSIC_ISNAN:
-      case COMPUTE_INTRINSIC_ISINF:
+      case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
+      case COMPUTE_PLUGIN_INTRINSIC_ISINF:
         return constant({}, COMPUTE_DTYPE_BOOL);
-      case COMPUTE_INTRINSIC_ISFINITE:
+      case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
         return constant({{1}}, COMPUTE_DTYPE_BOOL);
       default:
         break;
     }
   }
-  if (intrinsic == COMPUTE_INTRINSIC_CONJ && !is_complex(operand)) return operands[0];
-  Node node{COMPUTE_NODE_CALL, result_dtype(info, operand), intrinsic, {-1, -1, -1}, info.arity, {}};
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_CONJ && !is_complex(operand)) return operands[0];
+  Node node{COMPUTE_PLUGIN_NODE_CALL, result_dtype(info, operand), intrinsic, {-1, -1, -1}, info.arity, {}};
   std::copy(operands.begin(), operands.end(), node.operands);
   if (info.commutative) std::sort(node.operands, node.operands + info.arity);
   return add(node);
@@ -179,7 +179,7 @@ TypedExpression ExpressionBuilder::finish(std::span<const int32_t> outputs, std:
   // Scalar slots that are in use, by leaf and dtype, take new numbers.
   std::vector<int32_t> slots;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (live[i] && nodes_[i].kind == COMPUTE_NODE_SCALAR) slots.push_back(nodes_[i].value);
+    if (live[i] && nodes_[i].kind == COMPUTE_PLUGIN_NODE_SCALAR) slots.push_back(nodes_[i].value);
   }
   const auto slot_key = [&](int32_t slot) {
     const ScalarSlot& s = slots_[static_cast<size_t>(slot)];
@@ -188,7 +188,7 @@ TypedExpression ExpressionBuilder::finish(std::span<const int32_t> outputs, std:
   std::sort(slots.begin(), slots.end(), [&](int32_t a, int32_t b) { return slot_key(a) < slot_key(b); });
 
   const auto value_of = [&](const Node& node) {
-    if (node.kind != COMPUTE_NODE_SCALAR) return node.value;
+    if (node.kind != COMPUTE_PLUGIN_NODE_SCALAR) return node.value;
     return static_cast<int32_t>(std::find(slots.begin(), slots.end(), node.value) - slots.begin());
   };
   std::vector<int32_t> order;
@@ -197,8 +197,9 @@ TypedExpression ExpressionBuilder::finish(std::span<const int32_t> outputs, std:
   }
   const auto rank = [&](int32_t node) {
     const Node& n = at(node);
-    const bool leaf = n.kind == COMPUTE_NODE_INPUT || n.kind == COMPUTE_NODE_SCALAR || n.kind == COMPUTE_NODE_INDEX;
-    return leaf ? std::pair(n.kind, value_of(n)) : std::pair(COMPUTE_NODE_CALL + 1, node);
+    const bool leaf = n.kind == COMPUTE_PLUGIN_NODE_INPUT || n.kind == COMPUTE_PLUGIN_NODE_SCALAR ||
+                      n.kind == COMPUTE_PLUGIN_NODE_INDEX;
+    return leaf ? std::pair(n.kind, value_of(n)) : std::pair(COMPUTE_PLUGIN_NODE_CALL + 1, node);
   };
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return rank(a) < rank(b); });
 
@@ -216,7 +217,7 @@ TypedExpression ExpressionBuilder::finish(std::span<const int32_t> outputs, std:
     for (int32_t k = 0; k < from.operand_count; ++k) {
       data->operands.push_back(number[static_cast<size_t>(from.operands[k])]);
     }
-    if (from.kind == COMPUTE_NODE_CALL && find_intrinsic(from.value)->commutative) {
+    if (from.kind == COMPUTE_PLUGIN_NODE_CALL && find_intrinsic(from.value)->commutative) {
       std::sort(data->operands.end() - from.operand_count, data->operands.end());
     }
     number[static_cast<size_t>(i)] = static_cast<int32_t>(data->nodes.size());

@@ -32,15 +32,15 @@ struct Operator {
 // follows.
 constexpr int kComparison = 1;
 constexpr Operator kOperators[] = {
-    {"==", kComparison, COMPUTE_INTRINSIC_EQ}, {"!=", kComparison, COMPUTE_INTRINSIC_NE},
-    {"<<", 5, COMPUTE_INTRINSIC_SHL},          {">>", 5, COMPUTE_INTRINSIC_SHR},
-    {"<=", kComparison, COMPUTE_INTRINSIC_LE}, {">=", kComparison, COMPUTE_INTRINSIC_GE},
-    {"<", kComparison, COMPUTE_INTRINSIC_LT},  {">", kComparison, COMPUTE_INTRINSIC_GT},
-    {"|", 2, COMPUTE_INTRINSIC_BIT_OR},        {"^", 3, COMPUTE_INTRINSIC_BIT_XOR},
-    {"&", 4, COMPUTE_INTRINSIC_BIT_AND},       {"+", 6, COMPUTE_INTRINSIC_ADD},
-    {"-", 6, COMPUTE_INTRINSIC_SUB},           {"//", 7, COMPUTE_INTRINSIC_FLOOR_DIV},
-    {"*", 7, COMPUTE_INTRINSIC_MUL},           {"/", 7, COMPUTE_INTRINSIC_DIV},
-    {"%", 7, COMPUTE_INTRINSIC_MOD},
+    {"==", kComparison, COMPUTE_PLUGIN_INTRINSIC_EQ}, {"!=", kComparison, COMPUTE_PLUGIN_INTRINSIC_NE},
+    {"<<", 5, COMPUTE_PLUGIN_INTRINSIC_SHL},          {">>", 5, COMPUTE_PLUGIN_INTRINSIC_SHR},
+    {"<=", kComparison, COMPUTE_PLUGIN_INTRINSIC_LE}, {">=", kComparison, COMPUTE_PLUGIN_INTRINSIC_GE},
+    {"<", kComparison, COMPUTE_PLUGIN_INTRINSIC_LT},  {">", kComparison, COMPUTE_PLUGIN_INTRINSIC_GT},
+    {"|", 2, COMPUTE_PLUGIN_INTRINSIC_BIT_OR},        {"^", 3, COMPUTE_PLUGIN_INTRINSIC_BIT_XOR},
+    {"&", 4, COMPUTE_PLUGIN_INTRINSIC_BIT_AND},       {"+", 6, COMPUTE_PLUGIN_INTRINSIC_ADD},
+    {"-", 6, COMPUTE_PLUGIN_INTRINSIC_SUB},           {"//", 7, COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV},
+    {"*", 7, COMPUTE_PLUGIN_INTRINSIC_MUL},           {"/", 7, COMPUTE_PLUGIN_INTRINSIC_DIV},
+    {"%", 7, COMPUTE_PLUGIN_INTRINSIC_MOD},
 };
 
 class Parser {
@@ -143,7 +143,7 @@ class Parser {
     const Deeper deeper(*this);
     skip_blanks();
     const int32_t begin = position_;
-    if (accept("~")) return call(COMPUTE_INTRINSIC_BIT_NOT, {unary()}, begin);
+    if (accept("~")) return call(COMPUTE_PLUGIN_INTRINSIC_BIT_NOT, {unary()}, begin);
     if (!accept("-")) return power();
     const int32_t operand = unary();
     TemplateNode& node = data_.nodes[static_cast<size_t>(operand)];
@@ -155,14 +155,14 @@ class Parser {
       node.begin = begin;
       return operand;
     }
-    return call(COMPUTE_INTRINSIC_NEG, {operand}, begin);
+    return call(COMPUTE_PLUGIN_INTRINSIC_NEG, {operand}, begin);
   }
 
   int32_t power() {
     const int32_t base = primary();
     if (!accept("**")) return base;
     const int32_t exponent = unary();
-    return call(COMPUTE_INTRINSIC_POW, {base, exponent}, begin_of(base));
+    return call(COMPUTE_PLUGIN_INTRINSIC_POW, {base, exponent}, begin_of(base));
   }
 
   int32_t primary() {

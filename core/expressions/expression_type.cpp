@@ -125,10 +125,10 @@ class Typer {
   void infer_call(int32_t n) {
     const TemplateNode& node = at(n);
     const IntrinsicInfo& info = *find_intrinsic(node.value);
-    if (node.value == COMPUTE_INTRINSIC_CONVERT) return infer_convert(n);
-    if (node.value == COMPUTE_INTRINSIC_BITCAST) return infer_bitcast(n);
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) return infer_convert(n);
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) return infer_bitcast(n);
     std::span<const int32_t> together = operands(node);
-    if (node.value == COMPUTE_INTRINSIC_WHERE) {
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_WHERE) {
       const int32_t condition = together.front();
       if (type(condition).dtype != COMPUTE_DTYPE_BOOL) {
         fault(condition, "the condition of where is " + describe(condition) + ", not bool; compare it (x != 0)");
@@ -378,17 +378,17 @@ class Typer {
   int32_t emit_call(int32_t n) {
     const TemplateNode& node = at(n);
     const compute_dtype common = type(n).operands;
-    if (node.value == COMPUTE_INTRINSIC_CONVERT) {
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
       // A weak number by itself is converted as such; anything else counts as what it is.
       const int32_t operand = node.operands[0];
       return rounded(operand, node.target);
     }
-    if (node.value == COMPUTE_INTRINSIC_BITCAST)
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST)
       return builder_.bitcast(rounded(node.operands[0], common), node.target);
-    if (node.value == COMPUTE_INTRINSIC_NEXTAFTER && computed_in(common) != common) return emit_nextafter(n);
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER && computed_in(common) != common) return emit_nextafter(n);
     int32_t made[3];
     for (int32_t i = 0; i < node.operand_count; ++i) {
-      const bool condition = node.value == COMPUTE_INTRINSIC_WHERE && i == 0;
+      const bool condition = node.value == COMPUTE_PLUGIN_INTRINSIC_WHERE && i == 0;
       made[i] = computed(node.operands[i], condition ? COMPUTE_DTYPE_BOOL : common);
     }
     return builder_.call(node.value, {made, static_cast<size_t>(node.operand_count)});

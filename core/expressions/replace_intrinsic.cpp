@@ -37,16 +37,16 @@ std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expressi
     for (const int32_t operand : expression.operands(node)) operands.push_back(made[static_cast<size_t>(operand)]);
     int32_t copy = -1;
     switch (node.kind) {
-      case COMPUTE_NODE_INPUT:
+      case COMPUTE_PLUGIN_NODE_INPUT:
         copy = builder.input(node.value, node.dtype);
         break;
-      case COMPUTE_NODE_SCALAR:
+      case COMPUTE_PLUGIN_NODE_SCALAR:
         copy = builder.scalar(expression.scalars()[static_cast<size_t>(node.value)]);
         break;
-      case COMPUTE_NODE_INDEX:
+      case COMPUTE_PLUGIN_NODE_INDEX:
         copy = builder.index(node.value);
         break;
-      case COMPUTE_NODE_CONSTANT:
+      case COMPUTE_PLUGIN_NODE_CONSTANT:
         copy = builder.constant(scalar_from_memory(node.dtype, node.bits), node.dtype);
         break;
       default:
@@ -55,9 +55,9 @@ std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expressi
           for (const int32_t operand : operands) leaves.push_back({builder.dtype(operand), false, operand, -1});
           copy = build_expression(builder, definition_of(*info).data(), leaves, {}, info->name).front();
           assert(builder.dtype(copy) == node.dtype);
-        } else if (node.value == COMPUTE_INTRINSIC_CONVERT) {
+        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
           copy = builder.convert(operands[0], node.dtype);
-        } else if (node.value == COMPUTE_INTRINSIC_BITCAST) {
+        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
           copy = builder.bitcast(operands[0], node.dtype);
         } else {
           copy = builder.call(node.value, operands);

@@ -28,16 +28,16 @@ std::string TypedExpression::to_string() const {
     const compute_plugin_node& node = nodes()[i];
     text += name(static_cast<int32_t>(i)) + " = ";
     switch (node.kind) {
-      case COMPUTE_NODE_INPUT:
+      case COMPUTE_PLUGIN_NODE_INPUT:
         text += "input " + std::to_string(node.value);
         break;
-      case COMPUTE_NODE_SCALAR:
+      case COMPUTE_PLUGIN_NODE_SCALAR:
         text += "scalar " + std::to_string(node.value);
         break;
-      case COMPUTE_NODE_INDEX:
+      case COMPUTE_PLUGIN_NODE_INDEX:
         text += "index " + std::to_string(node.value);
         break;
-      case COMPUTE_NODE_CONSTANT:
+      case COMPUTE_PLUGIN_NODE_CONSTANT:
         text += scalar_text(scalar_from_memory(node.dtype, node.bits), node.dtype);
         break;
       default: {

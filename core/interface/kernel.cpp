@@ -157,8 +157,8 @@ class LaunchArguments {
           .with_argument(static_cast<int32_t>(i));
     }
     const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
-    value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0;
-    value.access |= writes ? COMPUTE_TENSOR_OUTPUT : 0;
+    value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0;
+    value.access |= writes ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0;
     value.tensor = operand_at(*tensor.buffer, tensor.offset_bytes);
     uses.push_back({tensor.buffer, writes, false});
   }

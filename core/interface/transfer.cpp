@@ -279,15 +279,15 @@ void wait_to_map(Tensor& tensor, int32_t access) {
 void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
-  if (!buffer.block || (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0) return nullptr;
+  if (!buffer.block || (device.heaps[0].flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0) return nullptr;
   if (!device.table.has_memory_map()) return nullptr;
   device.require_usable();
   wait_to_map(tensor, access);
   int64_t begin = 0, end = 0;
   tensor.byte_range(&begin, &end);
   const compute_plugin_operand place = operand_at(buffer, begin);
-  const int32_t direction = ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_TENSOR_INPUT : 0) |
-                            ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_TENSOR_OUTPUT : 0);
+  const int32_t direction = ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0) |
+                            ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0);
   compute_error* error = device.table.memory_map(0, place, end - begin, direction, &mapping.plugin_map);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);

@@ -16,7 +16,7 @@
 #include "core/base/sized.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/loading/plugin.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 
 namespace compute {
 namespace {

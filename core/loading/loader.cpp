@@ -17,7 +17,7 @@
 #include "core/base/log.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
 
 // What core was doing in which plugin: for whoever reads a core dump (`p compute_in_plugin`).
@@ -419,7 +419,7 @@ void Loader::take_table(Candidate& candidate) {
   opened_.reserve(opened_.size() + 1);
   const compute_plugin_table* table = nullptr;
   compute_error* const error = entered(candidate.report, "compute_plugin_open", [&] {
-    return candidate.open_function(candidate.interface_version, &plugin_host(), &table);
+    return candidate.open_function(candidate.interface_version, &plugin_core(), &table);
   });
   if (error != nullptr) {
     const Error failure = Error::adopt(take_plugin_error({plugin.name, ""}, "compute_plugin_open", error));

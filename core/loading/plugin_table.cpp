@@ -10,7 +10,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/sized.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 
 namespace compute {
 namespace {
@@ -165,12 +165,12 @@ void PluginTable::take(const compute_plugin_table* given, const std::string& plu
 
 // ---- Devices --------------------------------------------------------------------------------------------------------
 
-DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t host_device, const std::string& name) {
+DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name) {
   const PluginPlace place{plugin.place().plugin, name};
   compute_plugin_device_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS;
-  options.host_device = host_device;
+  options.core_device = core_device;
   uint64_t handle = 0;
   const compute_plugin_device_table* given = nullptr;
   try {
@@ -187,7 +187,7 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t ho
   device_ = handle;  // from here on it is closed
   try {
     DeviceCaps caps = this->caps();
-    require_slots((caps.flags & COMPUTE_DEVICE_IS_HOST) != 0);
+    require_slots((caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0);
     if (has<&Table::memory_map>() != has<&Table::memory_unmap>())
       reject_open("gave a table with one of memory_map and memory_unmap");
     return caps;
@@ -241,8 +241,8 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
     out.device_ = device_;
     return given != nullptr;
   };
-  if (take(COMPUTE_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
-  take(COMPUTE_EXT_NATIVE_V1, out_native);
+  if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
+  take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native);
 }
 
 compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const {
@@ -285,14 +285,14 @@ compute_error* DeviceTable::memory_import(const compute_plugin_import& import, u
   return error;
 }
 
-compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t host_stream,
+compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t core_stream,
                                           uint64_t* out_stream) const {
   compute_plugin_stream_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS;
   options.flags = flags;
   options.priority = priority;
-  options.host_stream = host_stream;
+  options.core_stream = core_stream;
   *out_stream = 0;
   compute_error* error = or_nothing(call_noted<&Table::stream_create>(device_, &options, out_stream), out_stream);
   if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("gave 0 for the stream");
@@ -383,7 +383,7 @@ compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* ou
     if (out_info->kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", out_info->kernels_compiled));
     *out_refusal = std::move(refusing.given);
   });
-  if (error != nullptr && *out_plan != 0) op_release(std::exchange(*out_plan, 0));
+  if (error != nullptr && *out_plan != 0) plan_release(std::exchange(*out_plan, 0));
   return error;
 }
 

@@ -7,6 +7,7 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ void log_thrown(const PluginPlace& place, const char* function) noexcept;
 
 // Why a plugin does not take an op.
 struct PluginRefusal {
-  int32_t reason = 0;  // COMPUTE_REFUSE_, or a number that this library does not know
+  int32_t reason = 0;  // COMPUTE_PLUGIN_REFUSE_, or a number that this library does not know
   int32_t argument = -1;
   std::string text;  // with the hint; may be empty
 };
@@ -229,8 +230,9 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
     return call_for<&compute_plugin_table::device_open>(device, id, &options, out_device, out_table);
   }
   const void* extension(uint64_t device, const char* name) const {
-    return has<&compute_plugin_table::get_extension>() ? get<&compute_plugin_table::get_extension>(device, name)
-                                                       : nullptr;
+    return has<&compute_plugin_table::get_extension>()
+               ? get<&compute_plugin_table::get_extension>(device, name, static_cast<int64_t>(std::strlen(name)))
+               : nullptr;
   }
 };
 
@@ -243,8 +245,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   ~DeviceTable() { close(); }
 
   // Throws the plugin's error, or PLUGIN_REJECTED for a table or capabilities that are not as they must be; the device
-  // is closed again then. `name` is the device's, `host_device` the plugin's word for it in reports.
-  DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t host_device, const std::string& name);
+  // is closed again then. `name` is the device's, `core_device` the plugin's word for it in reports.
+  DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name);
   // Does nothing for a device that is not open.
   void close() noexcept;
 
@@ -269,7 +271,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   }
   compute_error* memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const;
 
-  compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t host_stream, uint64_t* out_stream) const;
+  compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t core_stream, uint64_t* out_stream) const;
   void stream_destroy(uint64_t stream) const noexcept { tell<&Table::stream_destroy>(stream); }
   compute_error* stream_mark(uint64_t stream, uint64_t number) const noexcept {
     return call<&Table::stream_mark>(stream, number, 0u);
@@ -322,10 +324,10 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Without an error either *out_plan is not 0 or *out_refusal is set.
   compute_error* op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info,
                             std::optional<PluginRefusal>* out_refusal) const;
-  compute_error* op_run(uint64_t plan, const compute_plugin_run& run) const noexcept {
-    return call<&Table::op_run>(plan, &run);
+  compute_error* plan_run(uint64_t plan, const compute_plugin_run& run) const noexcept {
+    return call<&Table::plan_run>(plan, &run);
   }
-  void op_release(uint64_t plan) const noexcept { tell<&Table::op_release>(device_, plan); }
+  void plan_release(uint64_t plan) const noexcept { tell<&Table::plan_release>(device_, plan); }
 
  private:
   DeviceCaps caps() const;

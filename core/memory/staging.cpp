@@ -75,7 +75,7 @@ class Ring {
 
 // Memory that the host can see is not reached over a bus: the driver's own copy is one by the processor already.
 static bool uses_ring(const compute_device& device) noexcept {
-  return device.pinned && (device.heaps[0].flags & COMPUTE_HEAP_HOST_VISIBLE) == 0;
+  return device.pinned && (device.heaps[0].flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0;
 }
 
 int64_t transfer_numbers(const compute_device& device, int64_t size_bytes) noexcept {

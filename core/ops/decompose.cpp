@@ -14,7 +14,7 @@ namespace {
 
 StepOperand input_operand(std::span<const OperandDesc> inputs, int32_t index) {
   const OperandDesc& desc = inputs[static_cast<size_t>(index)];
-  StepOperand operand{ValueKind::kInput, index, desc.dtype, COMPUTE_TENSOR_INPUT, {}, {}, 0};
+  StepOperand operand{ValueKind::kInput, index, desc.dtype, COMPUTE_PLUGIN_TENSOR_INPUT, {}, {}, 0};
   operand.shape.assign(desc.shape, desc.shape + desc.rank);
   operand.strides.assign(desc.strides, desc.strides + desc.rank);
   return operand;
@@ -22,7 +22,8 @@ StepOperand input_operand(std::span<const OperandDesc> inputs, int32_t index) {
 
 StepOperand output_operand(const LoweringTarget& target, size_t index) {
   const LoweringTarget::Output& desc = target.outputs[index];
-  StepOperand operand{ValueKind::kOutput, static_cast<int32_t>(index), desc.dtype, COMPUTE_TENSOR_OUTPUT, {}, {}, 0};
+  StepOperand operand{
+      ValueKind::kOutput, static_cast<int32_t>(index), desc.dtype, COMPUTE_PLUGIN_TENSOR_OUTPUT, {}, {}, 0};
   operand.shape.assign(desc.shape.begin(), desc.shape.end());
   operand.strides.assign(desc.strides.begin(), desc.strides.end());
   return operand;

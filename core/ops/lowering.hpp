@@ -22,10 +22,10 @@ struct StepOperand {
   ValueKind kind = ValueKind::kInput;
   int32_t index = 0;  // of the call's input or output, or of Lowering::temporaries
   compute_dtype dtype = COMPUTE_DTYPE_NONE;
-  int32_t access = COMPUTE_TENSOR_INPUT;  // COMPUTE_TENSOR_ bits
-  std::vector<int64_t> shape;             // all >= 1
-  std::vector<int64_t> strides;           // elements
-  int64_t offset = 0;                     // elements, from the value's element with all indices 0
+  int32_t access = COMPUTE_PLUGIN_TENSOR_INPUT;  // COMPUTE_PLUGIN_TENSOR_ bits
+  std::vector<int64_t> shape;                    // all >= 1
+  std::vector<int64_t> strides;                  // elements
+  int64_t offset = 0;                            // elements, from the value's element with all indices 0
 };
 
 // Where a step's run-time scalar comes from. What follows from extents is part of the lowering, since that is made for

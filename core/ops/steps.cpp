@@ -98,7 +98,7 @@ StepOperand Steps::input(int32_t index, compute_dtype dtype) {
 
 StepOperand Steps::output(int32_t index) const {
   const LoweringTarget::Output& desc = target_.outputs[static_cast<size_t>(index)];
-  StepOperand operand{ValueKind::kOutput, index, desc.dtype, COMPUTE_TENSOR_OUTPUT, {}, {}, 0};
+  StepOperand operand{ValueKind::kOutput, index, desc.dtype, COMPUTE_PLUGIN_TENSOR_OUTPUT, {}, {}, 0};
   operand.shape.assign(desc.shape.begin(), desc.shape.end());
   operand.strides.assign(desc.strides.begin(), desc.strides.end());
   return operand;
@@ -108,7 +108,7 @@ StepOperand Steps::temporary(compute_dtype dtype, std::span<const int64_t> shape
   StepOperand operand{ValueKind::kTemporary,
                       static_cast<int32_t>(lowering_.temporaries.size()),
                       dtype,
-                      COMPUTE_TENSOR_INPUT,
+                      COMPUTE_PLUGIN_TENSOR_INPUT,
                       {},
                       {},
                       0};
@@ -166,8 +166,9 @@ TypedExpression Steps::type(const StepExpression& expression, std::span<const co
 Step& Steps::add(const char* primitive, std::vector<StepOperand> inputs, StepOperand output) {
   Step step;
   step.name = primitive;
-  for (StepOperand& operand : inputs) operand.access = COMPUTE_TENSOR_INPUT;
-  if (output.access != (COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT)) output.access = COMPUTE_TENSOR_OUTPUT;
+  for (StepOperand& operand : inputs) operand.access = COMPUTE_PLUGIN_TENSOR_INPUT;
+  if (output.access != (COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT))
+    output.access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
   step.inputs = std::move(inputs);
   step.outputs.push_back(std::move(output));
   lowering_.steps.push_back(std::move(step));
@@ -216,7 +217,7 @@ void Steps::gather(StepOperand src, StepOperand indices, StepOperand dst, int32_
 void Steps::scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                     bool deterministic) {
   const int64_t value = axis;
-  dst.access = COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT;
+  dst.access = COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT;
   Step& step = add("scatter", {std::move(indices), std::move(updates)}, std::move(dst));
   step.attributes = {integers("axis", {&value, 1}), text("reduction", reduction)};
   step.deterministic = deterministic;

@@ -11,16 +11,16 @@
 
 namespace compute {
 
-void take_async_report(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+void take_async_report(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* given) noexcept {
   if (given == nullptr) return;
   const std::unique_ptr<compute_error, decltype(&compute_error_free)> error(given, compute_error_free);
   bool told = false;
   for (Timeline* timeline = last_timeline_made(); timeline != nullptr; timeline = timeline->made_before) {
     // numbers are each stream's own, so a report on all streams of a device has none
-    const bool is_one = host_stream != 0;
-    if (is_one ? reinterpret_cast<uint64_t>(timeline) != host_stream
-               : reinterpret_cast<uint64_t>(&timeline->device) != host_device) {
+    const bool is_one = core_stream != 0;
+    if (is_one ? reinterpret_cast<uint64_t>(timeline) != core_stream
+               : reinterpret_cast<uint64_t>(&timeline->device) != core_device) {
       continue;
     }
     timeline->device.note_error(error->code);

@@ -8,10 +8,10 @@
 
 namespace compute {
 
-// host->report_async: `host_device` and `host_stream` are what the device and the stream were opened with, which live
+// core->report_async: `core_device` and `core_stream` are what the device and the stream were opened with, which live
 // as long as the process; 0 as stream means all of the device that have work in flight. Consumes `error`. From any
 // thread, also inside a call of ours: it takes no lock that a submission holds.
-void take_async_report(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+void take_async_report(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error) noexcept;
 
 }  // namespace compute

@@ -234,7 +234,7 @@ void Timeline::check_faults(uint64_t reached) {
   if (end == faults_.begin()) return;
   std::vector<std::unique_ptr<Failure>> found;
   for (auto pending = faults_.begin(); pending != end; ++pending) {
-    const bool has_own = pending->fault->code != COMPUTE_FAULT_NONE;
+    const bool has_own = pending->fault->code != COMPUTE_PLUGIN_FAULT_NONE;
     if (!has_own && !pending->shares_fault) continue;
     const compute_plugin_fault fault = has_own ? *pending->fault : pending->shared;
     auto failure = make_failure(*this, Failure::Kind::kFault, pending->number - 1, pending->number,

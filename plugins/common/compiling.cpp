@@ -14,8 +14,8 @@
 #include <mutex>
 #include <thread>
 
+#include "plugins/common/core.hpp"
 #include "plugins/common/exit_handlers.hpp"
-#include "plugins/common/host.hpp"
 
 namespace compute::common {
 namespace {

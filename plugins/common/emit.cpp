@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 
@@ -19,11 +19,11 @@ compute_plugin_manifest make_manifest(std::string_view name, std::string_view ve
 // compute_plugin_open: `prepare` is called once the versions agree, and *out_table becomes `table` if it does not
 // throw.
 template <class F>
-compute_error* open_plugin(std::string_view name, uint32_t interface_version, const compute_plugin_host* host,
+compute_error* open_plugin(std::string_view name, uint32_t interface_version, const compute_plugin_core* core,
                            const compute_plugin_table& table, const compute_plugin_table** out_table,
                            F&& prepare) noexcept {
   *out_table = nullptr;
-  set_host(host);
+  set_core(core);
   return guard([&] {
     if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED, "the " + std::string(name) + " plugin speaks interface version " +

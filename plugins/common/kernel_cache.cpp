@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 namespace {

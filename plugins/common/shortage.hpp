@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/op.hpp"
 #include "plugins/common/understood.hpp"
 
@@ -110,8 +110,8 @@ class Slots {
     table.stream_sync = stream_sync;
     table.op_query = op_query;
     table.op_prepare = op_prepare;
-    table.op_run = op_run;
-    table.op_release = op_release;
+    table.plan_run = plan_run;
+    table.plan_release = plan_release;
     table.kernels = kernels;
   }
 
@@ -185,10 +185,10 @@ class Slots {
     });
   }
 
-  static compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+  static compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
     if (run->struct_size < sizeof *run) [[unlikely]] {
       const compute_plugin_run full = whole(*run);
-      return op_run(plan, &full);
+      return plan_run(plan, &full);
     }
     return submit(run->stream, [&](Stream& s) {
       require_understood(run, "the run");
@@ -196,7 +196,7 @@ class Slots {
     });
   }
 
-  static void op_release(uint64_t, uint64_t plan) { delete &object<Plan>(plan); }
+  static void plan_release(uint64_t, uint64_t plan) { delete &object<Plan>(plan); }
 
   // ---- Kernels of programs ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 

@@ -2,7 +2,7 @@
 // What plugins share, under this plugin's own names.
 #pragma once
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/op.hpp"
 
 namespace compute::cpu {

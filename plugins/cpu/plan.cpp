@@ -37,7 +37,8 @@ class MapPrimitive final : public Plan {
 std::optional<Refusal> refuse_map(const Op& op) {
   const int32_t id = BlockProgram::unknown_intrinsic(op.expression(0));
   if (id == 0) return std::nullopt;
-  return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
+  return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id),
+                 ""};
 }
 
 std::unique_ptr<Plan> prepare_map(const Op& op) { return std::make_unique<MapPrimitive>(op); }
@@ -62,7 +63,8 @@ const Primitive* find_primitive(const Op& op) {
 
 std::optional<Refusal> refuse(const Primitive* primitive, const Op& op) {
   if (primitive == nullptr)
-    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " is not an op of the cpu plugin", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                   std::string(op.name()) + " is not an op of the cpu plugin", ""};
   if (std::optional<Refusal> refusal = refuse_tensors(op)) return refusal;
   return primitive->refuse(op);
 }
@@ -89,12 +91,12 @@ void report_index_fault(const compute_plugin_run& run, std::string_view op, int3
                 argument);
   }
   auto* fault = reinterpret_cast<compute_plugin_fault*>(address(run.fault));
-  if (fault->code != COMPUTE_FAULT_NONE) return;
+  if (fault->code != COMPUTE_PLUGIN_FAULT_NONE) return;
   fault->argument = argument;
   fault->value = value;
   fault->limit = limit;
   fault->position = position;
-  __atomic_store_n(&fault->code, COMPUTE_FAULT_INDEX, __ATOMIC_RELEASE);
+  __atomic_store_n(&fault->code, COMPUTE_PLUGIN_FAULT_INDEX, __ATOMIC_RELEASE);
 }
 
 }  // namespace compute::cpu

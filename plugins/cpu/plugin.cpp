@@ -41,8 +41,9 @@ const compute_plugin_caps* device_caps(uint64_t) {
     compute_plugin_heap h{};
     h.struct_size = sizeof h;
     h.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    h.flags = COMPUTE_HEAP_DEVICE_LOCAL | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_COHERENT;
-    h.suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+    h.flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_HOST_SPACE |
+              COMPUTE_PLUGIN_HEAP_COHERENT;
+    h.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     h.size_bytes = read_processor_info().memory_bytes;
     h.max_allocation_bytes = INT64_MAX;
     h.offset_alignment = 64;
@@ -53,7 +54,7 @@ const compute_plugin_caps* device_caps(uint64_t) {
     compute_plugin_caps c{};
     c.struct_size = sizeof c;
     c.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
-    c.flags = COMPUTE_DEVICE_IMMEDIATE | COMPUTE_DEVICE_IS_HOST;
+    c.flags = COMPUTE_PLUGIN_DEVICE_IMMEDIATE | COMPUTE_PLUGIN_DEVICE_IS_HOST;
     c.heap_count = 1;
     c.heaps = &heap;
     return c;
@@ -146,10 +147,10 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
   });
 }
 
-compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
   if (run->struct_size < sizeof *run) [[unlikely]] {
     const compute_plugin_run full = common::whole(*run);
-    return op_run(plan, &full);
+    return plan_run(plan, &full);
   }
   return guard([&] {
     require_understood(run, "the run");
@@ -157,7 +158,7 @@ compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   });
 }
 
-void op_release(uint64_t, uint64_t plan) { object<const Plan>(plan).release(); }
+void plan_release(uint64_t, uint64_t plan) { object<const Plan>(plan).release(); }
 
 constexpr compute_plugin_device_table device_table() {
   compute_plugin_device_table table{};
@@ -178,8 +179,8 @@ constexpr compute_plugin_device_table device_table() {
   table.fill = fill;
   table.op_query = op_query;
   table.op_prepare = op_prepare;
-  table.op_run = op_run;
-  table.op_release = op_release;
+  table.plan_run = plan_run;
+  table.plan_release = plan_release;
   return table;
 }
 
@@ -264,9 +265,9 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
   return &manifest;
 }
 
-COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("cpu", interface_version, host, compute::cpu::kPluginTable, out_table, [] {
+  return compute::common::open_plugin("cpu", interface_version, core, compute::cpu::kPluginTable, out_table, [] {
     compute::cpu::choose_isa();
     compute::cpu::open_engines();
   });

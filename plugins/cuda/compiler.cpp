@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plugins/common/compiling.hpp"
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/kernel_cache.hpp"
 #include "plugins/cuda/libraries.hpp"
 

@@ -20,7 +20,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
   heap.struct_size = sizeof heap;
   heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
   heap.flags = flags;
-  heap.suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+  heap.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   heap.size_bytes = size_bytes;
   heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
   heap.offset_alignment = 256;
@@ -48,14 +48,14 @@ CUcontext retain_context(const DeviceInfo& info) {
 
 }  // namespace
 
-Device::Device(DeviceInfo info, uint64_t host_device)
+Device::Device(DeviceInfo info, uint64_t core_device)
     : info_(std::move(info)),
-      host_device_(host_device),
+      host_device_(core_device),
       context_(retain_context(info_)),
-      heaps_{
-          make_heap(COMPUTE_HEAP_DEVICE_LOCAL, info_.memory_bytes),
-          make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT,
-                    -1)},
+      heaps_{make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL, info_.memory_bytes),
+             make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
+                           COMPUTE_PLUGIN_HEAP_COHERENT,
+                       -1)},
       spin_ns_(spin_time_ns()),
       math_(math_setting()),
       kernels_(info_.compute_capability) {

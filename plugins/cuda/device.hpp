@@ -23,7 +23,7 @@ enum class Math : uint8_t { kStrict, kTf32, kFast };
 
 class Device {
  public:
-  Device(DeviceInfo info, uint64_t host_device);
+  Device(DeviceInfo info, uint64_t core_device);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -32,7 +32,7 @@ class Device {
   const compute_plugin_caps& caps() const { return caps_; }
   const common::Dialect& dialect() const { return dialect_; }
   CUcontext context() const { return context_; }
-  uint64_t host_device() const { return host_device_; }
+  uint64_t core_device() const { return host_device_; }
   int64_t spin_ns() const { return spin_ns_; }
   Math math() const { return math_; }
   KernelTable& kernels() { return kernels_; }

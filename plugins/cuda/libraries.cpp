@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "plugins/common/compiling.hpp"
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/shortage.hpp"
 
 namespace compute::cuda {

@@ -288,7 +288,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                             static_cast<double>(problem.k) * static_cast<double>(problem.batches());
     if (argument >= 0 && products >= kPackingPaysFrom) {
-      verdict.packing = Refusal{COMPUTE_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
+      verdict.packing = Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
     }
     return verdict;
   }

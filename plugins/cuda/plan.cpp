@@ -21,7 +21,7 @@ std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
   if (nvrtc() != nullptr) return std::nullopt;
   const LibraryReport report = nvrtc_report();
-  return Refusal{COMPUTE_REFUSE_LIBRARY_MISSING, -1,
+  return Refusal{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING, -1,
                  "no NVRTC to compile kernels with: tried " + tried_in_short(report), report.remedy};
 }
 

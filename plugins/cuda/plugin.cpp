@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plugins/common/compiling.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
-#include "plugins/common/host.hpp"
 #include "plugins/common/polling.hpp"
 #include "plugins/common/slots.hpp"
 #include "plugins/common/understood.hpp"
@@ -76,7 +76,7 @@ compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation*
 }
 
 void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
-  common::host().error_free(guard([&] { object<Device>(device).free(heap, buffer); }));
+  common::core().error_free(guard([&] { object<Device>(device).free(heap, buffer); }));
 }
 
 compute_error* memory_info(uint64_t device, int64_t* out_free, int64_t* out_total) {
@@ -192,7 +192,7 @@ compute_error* graph_run(uint64_t graph, uint64_t stream, const compute_plugin_s
 }
 
 void graph_release(uint64_t device, uint64_t graph) {
-  common::host().error_free(guard([&] {
+  common::core().error_free(guard([&] {
     const Current current = object<Device>(device).current();
     delete &object<Graph>(graph);
   }));
@@ -220,13 +220,14 @@ compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t*
   return nullptr;
 }
 
-const void* get_extension(uint64_t, const char* name) {
+const void* get_extension(uint64_t, const char* name, int64_t name_size) {
+  const std::string_view wanted(name, static_cast<size_t>(name_size));
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run,
                                                          graph_release};
   static constexpr compute_plugin_native_table kNative = {
       sizeof(compute_plugin_native_table), native_device, native_stream, native_buffer, nullptr, native_dlpack_device};
-  if (std::strcmp(name, COMPUTE_EXT_GRAPH_V1) == 0) return &kGraphs;
-  if (std::strcmp(name, COMPUTE_EXT_NATIVE_V1) == 0) return &kNative;
+  if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1) return &kGraphs;
+  if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1) return &kNative;
   return nullptr;
 }
 
@@ -287,9 +288,9 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     }
     const DeviceInfo& info = devices()[id - 1];
     if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.name + ": " + info.unusable);
-    const uint64_t host_device =
-        options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
-    *out_device = handle_of(new Device(info, host_device));
+    const uint64_t core_device =
+        options != nullptr && COMPUTE_PLUGIN_HAS(options, core_device) ? options->core_device : 0;
+    *out_device = handle_of(new Device(info, core_device));
     *out_table = &kDeviceTable;
   });
 }
@@ -316,9 +317,9 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
   return &manifest;
 }
 
-COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("cuda", interface_version, host, compute::cuda::kPluginTable, out_table,
+  return compute::common::open_plugin("cuda", interface_version, core, compute::cuda::kPluginTable, out_table,
                                       [] { compute::common::prepare_for_forks(); });
 }
 

@@ -135,7 +135,7 @@ void Stream::throw_failure() const {
 // With the lock held.
 void Stream::look_for_faults() {
   const auto look = [&](compute_plugin_fault* record) {
-    if (__atomic_load_n(&record->code, __ATOMIC_ACQUIRE) == COMPUTE_FAULT_NONE) return;
+    if (__atomic_load_n(&record->code, __ATOMIC_ACQUIRE) == COMPUTE_PLUGIN_FAULT_NONE) return;
     const compute_plugin_fault fault = *record;
     *record = {};
     fail(Error(COMPUTE_ERROR_KERNEL_FAILED,

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/shortage.hpp"
 
 namespace compute::opencl {

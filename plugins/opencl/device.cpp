@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "plugins/common/compiling.hpp"
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/kernel_cache.hpp"
 #include "plugins/common/own_stack.hpp"
 
@@ -76,12 +76,12 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
     heap.max_allocation_bytes = info_.max_allocation_bytes;
     heap.base_alignment = 64;
   }
-  heaps_[0].flags = COMPUTE_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_HEAP_HOST_VISIBLE : 0);
-  heaps_[0].suballocation = COMPUTE_SUBALLOCATE_NONE;
+  heaps_[0].flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0);
+  heaps_[0].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_NONE;
   heaps_[0].size_bytes = info_.memory_bytes;
   heaps_[0].offset_alignment = info_.base_alignment;
-  heaps_[1].flags = COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_COHERENT;
-  heaps_[1].suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+  heaps_[1].flags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_COHERENT;
+  heaps_[1].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   heaps_[1].size_bytes = -1;
   heaps_[1].offset_alignment = 64;
   caps_.struct_size = sizeof caps_;

@@ -42,7 +42,7 @@ struct CompiledKernel {
 
 class Device {
  public:
-  Device(DeviceInfo info, uint64_t host_device);
+  Device(DeviceInfo info, uint64_t core_device);
   ~Device();
 
   const DeviceInfo& info() const { return info_; }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::opencl {
 namespace {

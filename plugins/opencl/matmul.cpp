@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugins/common/compiling.hpp"
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/matrix_product.hpp"
 #include "plugins/common/own_stack.hpp"
 #include "plugins/opencl/clblast.hpp"
@@ -94,7 +94,7 @@ class ClblastPlan final : public Plan {
       : product_(std::move(product)),
         is_scaled_(op.integer("scaled", 0) == 1),
         alignment_(device.info().base_alignment) {
-    flags = COMPUTE_PLAN_NOT_CAPTURABLE;
+    flags = COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE;
     for (int i = 0; i < kMatrices; ++i) tensor_[i] = i == kC ? op.input_count() : product_.argument[i];
     const MatrixProduct& p = product_;
     cl_command_queue queue = device.queue();

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/opencl/matmul.hpp"
 
 namespace compute::opencl {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plugins/common/compiling.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/emit.hpp"
 #include "plugins/common/entry.hpp"
-#include "plugins/common/host.hpp"
 #include "plugins/common/own_stack.hpp"
 #include "plugins/common/polling.hpp"
 #include "plugins/common/slots.hpp"
@@ -286,9 +286,9 @@ std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_opt
     throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
   DeviceInfo& info = devices[id - 1];
   if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
-  const uint64_t host_device =
-      options != nullptr && COMPUTE_PLUGIN_HAS(options, host_device) ? options->host_device : 0;
-  return std::make_unique<Device>(std::move(info), host_device);
+  const uint64_t core_device =
+      options != nullptr && COMPUTE_PLUGIN_HAS(options, core_device) ? options->core_device : 0;
+  return std::make_unique<Device>(std::move(info), core_device);
 }
 
 compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
@@ -334,8 +334,9 @@ constexpr compute_plugin_native_table native_table() {
 
 constexpr compute_plugin_native_table kNativeTable = native_table();
 
-const void* get_extension(uint64_t, const char* name) {
-  return std::string_view(name) == COMPUTE_EXT_NATIVE_V1 ? &kNativeTable : nullptr;
+const void* get_extension(uint64_t, const char* name, int64_t name_size) {
+  return std::string_view(name, static_cast<size_t>(name_size)) == COMPUTE_PLUGIN_EXT_NATIVE_V1 ? &kNativeTable
+                                                                                                : nullptr;
 }
 
 constexpr compute_plugin_table plugin_table() {
@@ -360,9 +361,9 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
   return &manifest;
 }
 
-COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("opencl", interface_version, host, compute::opencl::kPluginTable, out_table,
+  return compute::common::open_plugin("opencl", interface_version, core, compute::opencl::kPluginTable, out_table,
                                       [] { compute::common::prepare_for_forks(); });
 }
 

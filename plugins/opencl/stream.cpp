@@ -153,7 +153,7 @@ void Stream::settle_locked() {
     for (const auto& batch : mark.faults) {
       for (int64_t i = 0; i < batch->count; ++i) {
         const compute_plugin_fault& fault = batch->records[i];
-        if (fault.code == COMPUTE_FAULT_NONE) continue;
+        if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) continue;
         if (batch->targets[i] != nullptr) {
           *batch->targets[i] = fault;
           continue;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/opencl/device.hpp"
 
 namespace compute::opencl {

@@ -254,16 +254,16 @@ AT(compute_plugin_error_info, native_code, 24);
 AT(compute_plugin_error_info, message, 32);
 AT(compute_plugin_error_info, cause, 48);
 
-SIZE(compute_plugin_host, 64);
-AT(compute_plugin_host, table_size, 0);
-AT(compute_plugin_host, interface_newest, 8);
-AT(compute_plugin_host, core_version, 12);
-AT(compute_plugin_host, error_new, 16);
-AT(compute_plugin_host, error_free, 24);
-AT(compute_plugin_host, error_code, 32);
-AT(compute_plugin_host, log, 40);
-AT(compute_plugin_host, setting, 48);
-AT(compute_plugin_host, report_async, 56);
+SIZE(compute_plugin_core, 64);
+AT(compute_plugin_core, table_size, 0);
+AT(compute_plugin_core, interface_newest, 8);
+AT(compute_plugin_core, core_version, 12);
+AT(compute_plugin_core, error_new, 16);
+AT(compute_plugin_core, error_free, 24);
+AT(compute_plugin_core, error_code, 32);
+AT(compute_plugin_core, log, 40);
+AT(compute_plugin_core, setting, 48);
+AT(compute_plugin_core, report_async, 56);
 
 SIZE(compute_plugin_property, 48);
 AT(compute_plugin_property, struct_size, 0);
@@ -481,7 +481,7 @@ SIZE(compute_plugin_device_options, 24);
 AT(compute_plugin_device_options, struct_size, 0);
 AT(compute_plugin_device_options, struct_type, 4);
 AT(compute_plugin_device_options, next, 8);
-AT(compute_plugin_device_options, host_device, 16);
+AT(compute_plugin_device_options, core_device, 16);
 
 SIZE(compute_plugin_caps, 32);
 AT(compute_plugin_caps, struct_size, 0);
@@ -497,7 +497,7 @@ AT(compute_plugin_stream_options, struct_type, 4);
 AT(compute_plugin_stream_options, next, 8);
 AT(compute_plugin_stream_options, flags, 16);
 AT(compute_plugin_stream_options, priority, 20);
-AT(compute_plugin_stream_options, host_stream, 24);
+AT(compute_plugin_stream_options, core_stream, 24);
 
 SIZE(compute_plugin_device_table, 200);
 AT(compute_plugin_device_table, table_size, 0);
@@ -522,8 +522,8 @@ AT(compute_plugin_device_table, fill, 144);
 AT(compute_plugin_device_table, copy_peer, 152);
 AT(compute_plugin_device_table, op_query, 160);
 AT(compute_plugin_device_table, op_prepare, 168);
-AT(compute_plugin_device_table, op_run, 176);
-AT(compute_plugin_device_table, op_release, 184);
+AT(compute_plugin_device_table, plan_run, 176);
+AT(compute_plugin_device_table, plan_release, 184);
 AT(compute_plugin_device_table, kernels, 192);
 
 SIZE(compute_plugin_table, 56);

@@ -145,7 +145,7 @@ class Check:
         outside = self.plugins + self.tree.texts("tests/plugins")
         for struct, body in re.findall(r"typedef struct (compute_plugin_\w+) \{(.*?)\n\} \1;", text, re.S):
             # Core hands these out as a whole; plugins read them.
-            is_cores = struct in ("compute_plugin_host", "compute_plugin_sink")
+            is_cores = struct in ("compute_plugin_core", "compute_plugin_sink")
             slots = re.findall(r"\(\*(\w+)\)\(", body)
             fields = re.findall(r"(\w+)(?:\[\d+\])?;", re.sub(r"\(\*\w+\)\([^;]*;", "", body))
             for name in slots + fields:
@@ -274,11 +274,11 @@ PLANTS = (
      "function compute_fake: no code reads it"),
     ("api/compute/compute.h", "enum { COMPUTE_ACCESS_READ = 1,", "enum { COMPUTE_ACCESS_FAKE = 4, COMPUTE_ACCESS_READ = 1,",
      "constant COMPUTE_ACCESS_FAKE: no code reads it"),
-    ("api/compute/plugin.h", "COMPUTE_HEAP_PINNED = 8,", "COMPUTE_HEAP_FAKE = 32,\n  COMPUTE_HEAP_PINNED = 8,",
-     "constant COMPUTE_HEAP_FAKE: no code reads it"),
-    ("api/compute/plugin.h", "  void (*op_release)", "  void (*op_fake)(uint64_t plan);\n  void (*op_release)",
+    ("api/compute/plugin.h", "COMPUTE_PLUGIN_HEAP_PINNED = 8,", "COMPUTE_PLUGIN_HEAP_FAKE = 32,\n  COMPUTE_PLUGIN_HEAP_PINNED = 8,",
+     "constant COMPUTE_PLUGIN_HEAP_FAKE: no code reads it"),
+    ("api/compute/plugin.h", "  void (*plan_release)", "  void (*op_fake)(uint64_t plan);\n  void (*plan_release)",
      "slot compute_plugin_device_table.op_fake: no code reads it"),
-    ("api/compute/plugin.h", "  int64_t (*setting)", "  void (*fake)(void);\n  int64_t (*setting)", "slot compute_plugin_host.fake: no code reads it"),
+    ("api/compute/plugin.h", "  int64_t (*setting)", "  void (*fake)(void);\n  int64_t (*setting)", "slot compute_plugin_core.fake: no code reads it"),
     ("api/compute/plugin.h", "  compute_string unusable; ", "  compute_string fake_field;\n  compute_string unusable; ",
      "field compute_plugin_device_info.fake_field: no code reads it"),
     ("core/loading/manifest.hpp", "  std::string vendor;", "  std::string vendor;\n  std::string fake_key;", "manifest Manifest.fake_key: no code reads it"),

@@ -41,7 +41,7 @@ foreach(header compute.h plugin.h)
 endforeach()
 
 read_rows(intrinsics.def COMPUTE_INTRINSIC intrinsics)
-read_constants(plugin.h COMPUTE_INTRINSIC_ constants)
+read_constants(plugin.h COMPUTE_PLUGIN_INTRINSIC_ constants)
 expect_same("intrinsics of plugin.h and intrinsics.def" "${constants}" "${intrinsics}")
 
 foreach(header compute plugin)

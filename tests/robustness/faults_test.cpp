@@ -113,7 +113,7 @@ TEST_P(FailingSlots, GiveAnErrorThatDoesNotStick) {
 INSTANTIATE_TEST_SUITE_P(Faults, FailingSlots,
                          testing::Values(SlotFault{"memory_allocate", allocate},
                                          SlotFault{"stream_create", create_stream}, SlotFault{"op_query", ask},
-                                         SlotFault{"op_prepare", square}, SlotFault{"op_run", square},
+                                         SlotFault{"op_prepare", square}, SlotFault{"plan_run", square},
                                          SlotFault{"fill", fill}, SlotFault{"copy_from_host", write},
                                          SlotFault{"copy_to_host", read_back}),
                          [](const auto& info) { return std::string(info.param.slot); });
@@ -136,7 +136,7 @@ ISOLATED_TEST(Faults, CodesThatDoNotExistAreErrorsToo) {
   const Faulty faulty;
   const Tensor x = make_full(faulty.device, {3}, 1.0f);
   for (const char* code : {"0", "-1", "12345"}) {
-    set_faults(std::string("op_run@1=error:") + code);
+    set_faults(std::string("plan_run@1=error:") + code);
     Tensor y;
     const compute_error_code actual = code_of(run_op("square", nullptr, {x}, y.out()));
     EXPECT_GT(actual, COMPUTE_OK);
@@ -155,7 +155,7 @@ ISOLATED_TEST(Faults, ARefusedSubmissionLeavesWhatItsOutputIsToHold) {
   ASSERT_OK(compute_op_find("negative", 0, &op));
   compute_tensor *input = z, *output = y;
   for (const char* fault : {"error:INTERNAL", "throw"}) {
-    set_faults(std::string("op_run@1=") + fault);
+    set_faults(std::string("plan_run@1=") + fault);
     const Error error(compute_op_run(op, other, nullptr, 0, &input, 1, &output, 1));
     EXPECT_NE(error, nullptr);
   }
@@ -384,7 +384,7 @@ ISOLATED_TEST(Faults, AnErrorFromACallbackThreadReachesTheNextWait) {
   const Faulty faulty;
   const Stream stream = make_stream(faulty.device);
   const Tensor x = make_full(faulty.device, {3}, 1.0f);
-  set_faults("op_run@1=async:STREAM_FAILED");
+  set_faults("plan_run@1=async:STREAM_FAILED");
   Tensor y;
   compute_error_free(run_op("square", stream, {x}, y.out()));
   EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_STREAM_FAILED, "fails as asked");
@@ -448,7 +448,7 @@ TEST_P(Severities, ConcernThisDeviceAlone) {
     const Faulty faulty;
     const Device other = open("minimal0"), second = open("faulty1");
     const Tensor x = make_full(faulty.device, {3}, 1.0f), host = make_full(open("cpu"), {3}, 5.0f);
-    set_faults(std::string("op_run@1=error:") + GetParam().code);
+    set_faults(std::string("plan_run@1=error:") + GetParam().code);
     Tensor y;
     const Error error(run_op("square", nullptr, {x}, y.out()));
     ASSERT_NE(error, nullptr);
@@ -504,8 +504,8 @@ ISOLATED_TEST(Faults, AnErrorInTheMiddleOfAGraph) {
   EXPECT_OK(compute_graph_run(graph, stream));
   EXPECT_EQ(read<float>(c), std::vector<float>(3, 16.0f));
 
-  set_faults("op_run@2=error:INTERNAL");
-  EXPECT_FAILS(compute_graph_run(graph, stream), COMPUTE_ERROR_INTERNAL, "op_run fails as asked");
+  set_faults("plan_run@2=error:INTERNAL");
+  EXPECT_FAILS(compute_graph_run(graph, stream), COMPUTE_ERROR_INTERNAL, "plan_run fails as asked");
   set_faults("");
   const Stream fresh = make_stream(faulty.device);
   EXPECT_OK(compute_graph_run(graph, fresh));

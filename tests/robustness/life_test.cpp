@@ -178,7 +178,7 @@ TEST(Life, ShutdownClosesLostDevicesToo) {
     setenv("COMPUTE_LOG", "trace", 1);
     const Device device = open("faulty0");
     const Tensor x = make_full(device, {3}, 1.0f);
-    set_faults("op_run=error:CONTEXT_LOST");
+    set_faults("plan_run=error:CONTEXT_LOST");
     Tensor y;
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_CONTEXT_LOST);
     int32_t drained = 0;

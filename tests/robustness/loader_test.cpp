@@ -279,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"OpenThrows", "device_open=throw", {"throws in device_open"}},
         Rejection{"OpenLies", "device_open=lie", {"faulty0", "table"}},
         Rejection{"NoTable", "device_table=null", {"faulty0", "table"}},
-        Rejection{"OldTable", "device_table=small", {"faulty0", "op_run"}},
+        Rejection{"OldTable", "device_table=small", {"faulty0", "plan_run"}},
         Rejection{"EmptyTable", "device_table=zero", {"faulty0"}},
         Rejection{"NoAllocation", "device_table=without:memory_allocate", {"faulty0", "memory_allocate"}},
         Rejection{"NoFill", "device_table=without:fill", {"faulty0", "fill"}},

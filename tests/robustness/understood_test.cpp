@@ -25,8 +25,8 @@ constexpr compute_struct_header kMustAtEnd = {sizeof kMustAtEnd, 78, &kMust};
 
 const char* plugin_file = nullptr;
 
-const compute_plugin_host kHost = {
-    .table_size = sizeof kHost,
+const compute_plugin_core kCore = {
+    .table_size = sizeof kCore,
     .interface_newest = COMPUTE_PLUGIN_INTERFACE,
     .core_version = 1,
     .error_new =
@@ -36,7 +36,7 @@ const compute_plugin_host kHost = {
         },
     .error_free = [](compute_error* error) { delete error; },
     .error_code = [](const compute_error* error) { return error->code; },
-    .log = [](int32_t, const char*, const char*, int64_t) {},
+    .log = [](int32_t, const char*, int64_t, const char*, int64_t) {},
     .setting = [](const char* name, int64_t name_size, char* buffer, int64_t capacity) -> int64_t {
       const char* value = std::getenv(std::string(name, static_cast<size_t>(name_size)).c_str());
       if (value == nullptr) return -1;
@@ -80,7 +80,7 @@ class Understood : public testing::Test {
     const auto open = reinterpret_cast<compute_plugin_open_function>(dlsym(library, "compute_plugin_open"));
     ASSERT_NE(open, nullptr);
     std::string message;
-    ASSERT_EQ(code_of(open(COMPUTE_PLUGIN_INTERFACE, &kHost, &plugin), &message), COMPUTE_OK) << message;
+    ASSERT_EQ(code_of(open(COMPUTE_PLUGIN_INTERFACE, &kCore, &plugin), &message), COMPUTE_OK) << message;
     const compute_plugin_sink sink = {sizeof sink, nullptr,
                                       [](void*, const compute_plugin_device_info* info) {
                                         if (!has_id && info->unusable.size == 0) id = info->id;
@@ -96,7 +96,7 @@ class Understood : public testing::Test {
     auto options = sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS);
     ASSERT_EQ(code_of(plugin->device_open(id, &options, &device, &table), &message), COMPUTE_OK) << message;
     const compute_plugin_caps& caps = *table->caps(device);
-    is_host = (caps.flags & COMPUTE_DEVICE_IS_HOST) != 0;
+    is_host = (caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0;
     auto stream_options = sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS);
     ASSERT_EQ(code_of(table->stream_create(device, &stream_options, &stream), &message), COMPUTE_OK) << message;
     for (compute_plugin_operand& operand : operands) operand.buffer = allocated();
@@ -165,11 +165,11 @@ struct Gather {
       tensor.rank = 1;
       tensor.shape = &kExtent;
       tensor.strides = &kStride;
-      tensor.access = COMPUTE_TENSOR_INPUT;
+      tensor.access = COMPUTE_PLUGIN_TENSOR_INPUT;
       tensor.alignment = 64;
     }
     tensors[1].dtype = COMPUTE_DTYPE_INT64;
-    tensors[2].access = COMPUTE_TENSOR_OUTPUT;
+    tensors[2].access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
     attribute.name = "axis";
     attribute.name_size = 4;
     attribute.kind = COMPUTE_KIND_INT64;
@@ -199,11 +199,11 @@ struct Map {
       tensor.rank = 1;
       tensor.shape = &Gather::kExtent;
       tensor.strides = &Gather::kStride;
-      tensor.access = COMPUTE_TENSOR_INPUT;
+      tensor.access = COMPUTE_PLUGIN_TENSOR_INPUT;
       tensor.alignment = 64;
     }
-    tensors[1].access = COMPUTE_TENSOR_OUTPUT;
-    node.kind = COMPUTE_NODE_INPUT;
+    tensors[1].access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+    node.kind = COMPUTE_PLUGIN_NODE_INPUT;
     node.dtype = COMPUTE_DTYPE_FLOAT32;
     std::memcpy(expression.digest, "a digest of mine", 16);
     expression.node_count = expression.input_count = expression.output_count = 1;
@@ -300,7 +300,7 @@ TEST_F(Understood, QueriesAndPlans) {
     expect_understood(value, [&] {
       uint64_t plan = 0;
       compute_error* error = prepare(*table, device, op, &plan, plan_info);
-      if (error == nullptr) table->op_release(device, plan);
+      if (error == nullptr) table->plan_release(device, plan);
       return error;
     });
   };
@@ -315,7 +315,7 @@ TEST_F(Understood, QueriesAndPlans) {
     EXPECT_EQ(code_of(query(*table, device, map.op, query_info)), code);
     uint64_t plan = 0;
     EXPECT_EQ(code_of(prepare(*table, device, map.op, &plan, plan_info)), code);
-    if (plan != 0) table->op_release(device, plan);
+    if (plan != 0) table->plan_release(device, plan);
   }
 }
 
@@ -336,7 +336,7 @@ TEST_F(Understood, LayoutsOfTensors) {
     EXPECT_EQ(query_info.supported, 0);
     EXPECT_EQ(plan, 0u);
     for (const compute_plugin_refusal& refusal : {asked, prepared}) {
-      EXPECT_EQ(refusal.reason, COMPUTE_REFUSE_LAYOUT);
+      EXPECT_EQ(refusal.reason, COMPUTE_PLUGIN_REFUSE_LAYOUT);
       EXPECT_EQ(refusal.argument, i);
     }
     gather.tensors[static_cast<size_t>(i)].layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
@@ -353,12 +353,12 @@ TEST_F(Understood, RunsAndGraphs) {
   run.stream = stream;
   run.tensors = tensors;
   run.tensor_count = 2;
-  expect_understood(run, [&] { return table->op_run(plan, &run); });
+  expect_understood(run, [&] { return table->plan_run(plan, &run); });
 
-  const auto* graphs =
-      plugin->get_extension == nullptr
-          ? nullptr
-          : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(device, COMPUTE_EXT_GRAPH_V1));
+  const auto* graphs = plugin->get_extension == nullptr
+                           ? nullptr
+                           : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(
+                                 device, COMPUTE_PLUGIN_EXT_GRAPH_V1, sizeof COMPUTE_PLUGIN_EXT_GRAPH_V1 - 1));
   if (graphs != nullptr) {
     std::array<compute_plugin_graph_node, 2> nodes;
     for (compute_plugin_graph_node& node : nodes) {
@@ -380,7 +380,7 @@ TEST_F(Understood, RunsAndGraphs) {
   EXPECT_GOOD(table->stream_mark(stream, 1, 0));
   uint64_t reached = 0;
   EXPECT_GOOD(table->stream_sync(stream, 1, INT64_MAX, &reached));
-  table->op_release(device, plan);
+  table->plan_release(device, plan);
 }
 
 TEST_F(Understood, Kernels) {
@@ -407,7 +407,7 @@ TEST_F(Understood, Kernels) {
   for (auto& argument : arguments)
     argument = sized<compute_plugin_kernel_argument>(COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT);
   arguments[0].kind = 1;
-  arguments[0].access = COMPUTE_TENSOR_OUTPUT;
+  arguments[0].access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
   arguments[0].tensor = operands[2];
   arguments[1].kind = 2;
   arguments[1].value = &value;

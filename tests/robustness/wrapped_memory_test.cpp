@@ -118,7 +118,7 @@ ISOLATED_TEST(WrappedMemory, ACallThatFailsChangesNothing) {
   use_plugins({"faulty"});
   const Device device = open("faulty0"), cpu = open("cpu");
   const Tensor x = make_tensor<float>(device, {1, 2, 3, 4}), host = make_tensor<float>(cpu, {5, 6, 7, 8});
-  set_faults("op_run=error:OUT_OF_DEVICE_MEMORY");
+  set_faults("plan_run=error:OUT_OF_DEVICE_MEMORY");
   EXPECT_FAILS(compute_add_into(nullptr, x, x, host), COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
   set_faults("");
   EXPECT_EQ(read<float>(host), (std::vector<float>{5, 6, 7, 8}));

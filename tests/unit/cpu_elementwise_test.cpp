@@ -34,21 +34,21 @@ class Expression {
  public:
   int input(int index, int dtype) {
     inputs_ = std::max(inputs_, index + 1);
-    return add({COMPUTE_NODE_INPUT, dtype, index, 0, 0, {}});
+    return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, 0, 0, {}});
   }
   int scalar(int index, int dtype) {
     scalars_ = std::max(scalars_, index + 1);
-    return add({COMPUTE_NODE_SCALAR, dtype, index, 0, 0, {}});
+    return add({COMPUTE_PLUGIN_NODE_SCALAR, dtype, index, 0, 0, {}});
   }
-  int index(int axis, int dtype) { return add({COMPUTE_NODE_INDEX, dtype, axis, 0, 0, {}}); }
+  int index(int axis, int dtype) { return add({COMPUTE_PLUGIN_NODE_INDEX, dtype, axis, 0, 0, {}}); }
   template <typename T>
   int constant(T value, int dtype) {
-    compute_plugin_node node{COMPUTE_NODE_CONSTANT, dtype, 0, 0, 0, {}};
+    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CONSTANT, dtype, 0, 0, 0, {}};
     std::memcpy(node.bits, &value, sizeof value);
     return add(node);
   }
   int call(int intrinsic, int dtype, const std::vector<int>& operands) {
-    compute_plugin_node node{COMPUTE_NODE_CALL,
+    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CALL,
                              dtype,
                              intrinsic,
                              static_cast<int>(operands.size()),
@@ -177,8 +177,8 @@ TEST(Map, AnyLayout) {
     Expression e;
     const int a = e.input(0, COMPUTE_DTYPE_INT32), b = e.input(1, COMPUTE_DTYPE_INT32),
               c = e.input(2, COMPUTE_DTYPE_INT32);
-    const int product = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT32, {a, b});
-    const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT32, {product, c});
+    const int product = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_INT32, {a, b});
+    const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT32, {product, c});
     run_map(e.view({sum}), shape,
             {{COMPUTE_DTYPE_INT32, x.strides, x.origin},
              {COMPUTE_DTYPE_INT32, y.strides, y.origin},
@@ -219,7 +219,7 @@ TEST(Map, LargeTransposedAndStridedOperands) {
       for (double& v : operand->memory) v = static_cast<double>(random() % 1000);
     Expression e;
     const int a = e.input(0, COMPUTE_DTYPE_FLOAT64), b = e.input(1, COMPUTE_DTYPE_FLOAT64);
-    const int sum = e.call(COMPUTE_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT64, {a, b});
+    const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT64, {a, b});
     run_map(e.view({sum}), shape,
             {{COMPUTE_DTYPE_FLOAT64, x.strides, x.origin},
              {COMPUTE_DTYPE_FLOAT64, y.strides, y.origin},
@@ -234,13 +234,13 @@ TEST(Map, IndicesScalarsAndConstants) {
   Laid<int64_t> out(shape, {1500, 300, 1});
   Expression e;
   const int i = e.index(0, COMPUTE_DTYPE_INT64), k = e.index(2, COMPUTE_DTYPE_INT32);
-  const int wide = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {k});
+  const int wide = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {k});
   const int scalar = e.scalar(0, COMPUTE_DTYPE_INT32);
-  const int wide_scalar = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {scalar});
+  const int wide_scalar = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_INT64, {scalar});
   const int constant = e.constant<int64_t>(1000, COMPUTE_DTYPE_INT64);
-  const int scaled = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {i, constant});
-  const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {scaled, wide});
-  const int all = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, wide_scalar});
+  const int scaled = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {i, constant});
+  const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {scaled, wide});
+  const int all = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, wide_scalar});
   compute_plugin_scalar value{};
   const int32_t seven = 7;
   std::memcpy(value.bits, &seven, 4);
@@ -262,7 +262,7 @@ TEST(Map, IndicesOfAxesOfOneElementAreZero) {
       Laid<int64_t> out(shape, strides);
       Expression e;
       const int index = e.index(axis, COMPUTE_DTYPE_INT64), base = e.constant<int64_t>(1000, COMPUTE_DTYPE_INT64);
-      const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {index, base});
+      const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {index, base});
       litter_the_stack();
       run_map(e.view({sum}), shape, {{COMPUTE_DTYPE_INT64, out.strides, out.origin}});
       for (int64_t p = 0; p < points_of(shape); ++p) {
@@ -309,9 +309,9 @@ TEST(Map, OutputsThatAreInputs) {
   {  // both results read both inputs
     Expression e;
     const int a = e.input(0, COMPUTE_DTYPE_FLOAT32), b = e.input(1, COMPUTE_DTYPE_FLOAT32);
-    const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, b}),
-              difference = e.call(COMPUTE_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT32, {a, b});
-    const int doubled = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, sum});
+    const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, b}),
+              difference = e.call(COMPUTE_PLUGIN_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT32, {a, b});
+    const int doubled = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, sum});
     const Tensor first{COMPUTE_DTYPE_FLOAT32, strides, x.data()}, second{COMPUTE_DTYPE_FLOAT32, strides, y.data()};
     run_map(e.view({doubled, difference}), shape, {first, second, first, second});
     for (int i = 0; i < 3000; ++i) {
@@ -340,10 +340,10 @@ TEST(Map, HalvesComputeInFloat) {
   std::vector<uint16_t> y(4);
   Expression e;
   const int a = e.input(0, COMPUTE_DTYPE_FLOAT16);
-  const int wide = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {a});
-  const int square = e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {wide, wide});
-  const int root = e.call(COMPUTE_INTRINSIC_SQRT, COMPUTE_DTYPE_FLOAT32, {square});
-  const int narrow = e.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT16, {root});
+  const int wide = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {a});
+  const int square = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {wide, wide});
+  const int root = e.call(COMPUTE_PLUGIN_INTRINSIC_SQRT, COMPUTE_DTYPE_FLOAT32, {square});
+  const int narrow = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT16, {root});
   run_map(e.view({narrow}), {4},
           {{COMPUTE_DTYPE_FLOAT16, {1}, const_cast<uint16_t*>(x.data())}, {COMPUTE_DTYPE_FLOAT16, {1}, y.data()}});
   EXPECT_EQ(y, x);
@@ -354,8 +354,8 @@ TEST(Map, BitcastKeepsBits) {
   std::vector<uint32_t> y(3), z(3);
   Expression e;
   const int a = e.input(0, COMPUTE_DTYPE_FLOAT32);
-  const int bits = e.call(COMPUTE_INTRINSIC_BITCAST, COMPUTE_DTYPE_UINT32, {a});
-  const int inverted = e.call(COMPUTE_INTRINSIC_BIT_NOT, COMPUTE_DTYPE_UINT32, {bits});
+  const int bits = e.call(COMPUTE_PLUGIN_INTRINSIC_BITCAST, COMPUTE_DTYPE_UINT32, {a});
+  const int inverted = e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_NOT, COMPUTE_DTYPE_UINT32, {bits});
   run_map(e.view({bits, inverted}), {3},
           {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()},
            {COMPUTE_DTYPE_UINT32, {1}, y.data()},
@@ -371,9 +371,9 @@ TEST(Map, ExpressionsTooLargeForTheStack) {
   std::vector<int> terms;
   for (int i = 0; i < kTerms; ++i)  // all alive at once
     terms.push_back(
-        e.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {x, e.constant<int64_t>(i, COMPUTE_DTYPE_INT64)}));
+        e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {x, e.constant<int64_t>(i, COMPUTE_DTYPE_INT64)}));
   int sum = terms[0];
-  for (int i = 1; i < kTerms; ++i) sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, terms[i]});
+  for (int i = 1; i < kTerms; ++i) sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {sum, terms[i]});
   std::vector<int64_t> in(10000), out(10000);
   std::iota(in.begin(), in.end(), 0);
   run_map(e.view({sum}), {10000}, {{COMPUTE_DTYPE_INT64, {1}, in.data()}, {COMPUTE_DTYPE_INT64, {1}, out.data()}});
@@ -390,7 +390,7 @@ TEST(Map, ManyInputs) {
   for (int i = 0; i < kInputs; ++i) {
     std::iota(x[i].begin(), x[i].end(), static_cast<float>(i));
     const int input = e.input(i, COMPUTE_DTYPE_FLOAT32);
-    sum = sum < 0 ? input : e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, input});
+    sum = sum < 0 ? input : e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {sum, input});
     operands.push_back({COMPUTE_DTYPE_FLOAT32, {1}, x[i].data()});
   }
   operands.push_back({COMPUTE_DTYPE_FLOAT32, {1}, out.data()});
@@ -404,7 +404,7 @@ TEST(Map, OutputsBeyondTheCache) {
   for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 1000);
   Expression e;
   const int a = e.input(0, COMPUTE_DTYPE_FLOAT32);
-  const int sum = e.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, a});
+  const int sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {a, a});
   run_map(e.view({sum}), {n}, {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()}, {COMPUTE_DTYPE_FLOAT32, {1}, out.data() + 1}});
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i + 1], static_cast<float>(i % 1000 * 2));
   EXPECT_EQ(out[0], -1.f);
@@ -417,7 +417,8 @@ TEST(Map, LongFunctionsOfAnyLength) {
     std::vector<float> x(n), whole(n + 3, -1.f), blocks(n);
     for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i % 4099) * 0.01f - 20.f;
     Expression e;
-    const int exponential = e.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {e.input(0, COMPUTE_DTYPE_FLOAT32)});
+    const int exponential =
+        e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {e.input(0, COMPUTE_DTYPE_FLOAT32)});
     const compute_plugin_expression& expression = e.view({exponential});
     for (int64_t i = 0; i < n; i += 1000) {
       const int64_t count = std::min<int64_t>(1000, n - i);
@@ -444,7 +445,7 @@ Sizes sizes_of(const BlockKernels& table, BlockFunction function) {
     for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
       if (table.calls[id][dtype] != function) continue;
       sizes = {dtype_size(dtype), std::vector<int64_t>(arity, dtype_size(dtype))};
-      if (id == COMPUTE_INTRINSIC_WHERE) sizes.operands[0] = 1;
+      if (id == COMPUTE_PLUGIN_INTRINSIC_WHERE) sizes.operands[0] = 1;
     }
   };
 #define COMPUTE_INTRINSIC(id, name, arity, ...) look(id, arity);
@@ -500,7 +501,8 @@ TEST(BlockKernels, StreamsTheSameResults) {
 TEST(Program, KnowsItsIntrinsics) {
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT32);
-  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})), 0);
+  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})),
+            0);
   EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(1000, COMPUTE_DTYPE_FLOAT32, {x})})), 1000);
 }
 

@@ -244,45 +244,45 @@ class CpuIntrinsics : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(CpuIntrinsics, FloatFunctions) {
-  check_unary("floor", COMPUTE_INTRINSIC_FLOOR, 0, [](Real x) { return std::floor(x); });
-  check_unary("ceil", COMPUTE_INTRINSIC_CEIL, 0, [](Real x) { return std::ceil(x); });
-  check_unary("trunc", COMPUTE_INTRINSIC_TRUNC, 0, [](Real x) { return std::trunc(x); });
-  check_unary("round", COMPUTE_INTRINSIC_ROUND, 0, [](Real x) { return std::nearbyint(x); });
-  check_unary("neg", COMPUTE_INTRINSIC_NEG, 0, [](Real x) { return -x; });
-  check_unary("abs", COMPUTE_INTRINSIC_ABS, 0, [](Real x) { return std::fabs(x); });
-  check_unary("sign", COMPUTE_INTRINSIC_SIGN, 0, [](Real x) -> Real {
+  check_unary("floor", COMPUTE_PLUGIN_INTRINSIC_FLOOR, 0, [](Real x) { return std::floor(x); });
+  check_unary("ceil", COMPUTE_PLUGIN_INTRINSIC_CEIL, 0, [](Real x) { return std::ceil(x); });
+  check_unary("trunc", COMPUTE_PLUGIN_INTRINSIC_TRUNC, 0, [](Real x) { return std::trunc(x); });
+  check_unary("round", COMPUTE_PLUGIN_INTRINSIC_ROUND, 0, [](Real x) { return std::nearbyint(x); });
+  check_unary("neg", COMPUTE_PLUGIN_INTRINSIC_NEG, 0, [](Real x) { return -x; });
+  check_unary("abs", COMPUTE_PLUGIN_INTRINSIC_ABS, 0, [](Real x) { return std::fabs(x); });
+  check_unary("sign", COMPUTE_PLUGIN_INTRINSIC_SIGN, 0, [](Real x) -> Real {
     return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
   });
-  check_unary("sqrt", COMPUTE_INTRINSIC_SQRT, 0.5, [](Real x) { return std::sqrt(x); });
-  check_unary("rsqrt", COMPUTE_INTRINSIC_RSQRT, 2, [](Real x) { return 1 / std::sqrt(x); });
-  check_unary("cbrt", COMPUTE_INTRINSIC_CBRT, 2, [](Real x) { return std::cbrt(x); });
+  check_unary("sqrt", COMPUTE_PLUGIN_INTRINSIC_SQRT, 0.5, [](Real x) { return std::sqrt(x); });
+  check_unary("rsqrt", COMPUTE_PLUGIN_INTRINSIC_RSQRT, 2, [](Real x) { return 1 / std::sqrt(x); });
+  check_unary("cbrt", COMPUTE_PLUGIN_INTRINSIC_CBRT, 2, [](Real x) { return std::cbrt(x); });
 }
 
 TEST_P(CpuIntrinsics, Exponentials) {
-  check_unary("exp", COMPUTE_INTRINSIC_EXP, 1, [](Real x) { return std::exp(x); });
-  check_unary("exp2", COMPUTE_INTRINSIC_EXP2, 2, [](Real x) { return std::exp2(x); });
-  check_unary("expm1", COMPUTE_INTRINSIC_EXPM1, 2, [](Real x) { return std::expm1(x); });
-  check_unary("log", COMPUTE_INTRINSIC_LOG, 2, [](Real x) { return std::log(x); });
-  check_unary("log1p", COMPUTE_INTRINSIC_LOG1P, 2, [](Real x) { return std::log1p(x); });
-  check_unary("log2", COMPUTE_INTRINSIC_LOG2, 2, [](Real x) { return std::log2(x); });
-  check_unary("log10", COMPUTE_INTRINSIC_LOG10, 2, [](Real x) { return std::log10(x); });
-  check_unary("erf", COMPUTE_INTRINSIC_ERF, 4, [](Real x) { return std::erf(x); });
-  check_unary("erfc", COMPUTE_INTRINSIC_ERFC, 8, [](Real x) { return std::erfc(x); });
+  check_unary("exp", COMPUTE_PLUGIN_INTRINSIC_EXP, 1, [](Real x) { return std::exp(x); });
+  check_unary("exp2", COMPUTE_PLUGIN_INTRINSIC_EXP2, 2, [](Real x) { return std::exp2(x); });
+  check_unary("expm1", COMPUTE_PLUGIN_INTRINSIC_EXPM1, 2, [](Real x) { return std::expm1(x); });
+  check_unary("log", COMPUTE_PLUGIN_INTRINSIC_LOG, 2, [](Real x) { return std::log(x); });
+  check_unary("log1p", COMPUTE_PLUGIN_INTRINSIC_LOG1P, 2, [](Real x) { return std::log1p(x); });
+  check_unary("log2", COMPUTE_PLUGIN_INTRINSIC_LOG2, 2, [](Real x) { return std::log2(x); });
+  check_unary("log10", COMPUTE_PLUGIN_INTRINSIC_LOG10, 2, [](Real x) { return std::log10(x); });
+  check_unary("erf", COMPUTE_PLUGIN_INTRINSIC_ERF, 4, [](Real x) { return std::erf(x); });
+  check_unary("erfc", COMPUTE_PLUGIN_INTRINSIC_ERFC, 8, [](Real x) { return std::erfc(x); });
 }
 
 TEST_P(CpuIntrinsics, Trigonometry) {
-  check_unary("sin", COMPUTE_INTRINSIC_SIN, 2, [](Real x) { return std::sin(x); });
-  check_unary("cos", COMPUTE_INTRINSIC_COS, 2, [](Real x) { return std::cos(x); });
-  check_unary("tan", COMPUTE_INTRINSIC_TAN, 4, [](Real x) { return std::tan(x); });
-  check_unary("asin", COMPUTE_INTRINSIC_ASIN, 4, [](Real x) { return std::asin(x); });
-  check_unary("acos", COMPUTE_INTRINSIC_ACOS, 4, [](Real x) { return std::acos(x); });
-  check_unary("atan", COMPUTE_INTRINSIC_ATAN, 4, [](Real x) { return std::atan(x); });
-  check_unary("sinh", COMPUTE_INTRINSIC_SINH, 4, [](Real x) { return std::sinh(x); });
-  check_unary("cosh", COMPUTE_INTRINSIC_COSH, 4, [](Real x) { return std::cosh(x); });
-  check_unary("tanh", COMPUTE_INTRINSIC_TANH, 4, [](Real x) { return std::tanh(x); });
-  check_unary("asinh", COMPUTE_INTRINSIC_ASINH, 4, [](Real x) { return std::asinh(x); });
-  check_unary("acosh", COMPUTE_INTRINSIC_ACOSH, 4, [](Real x) { return std::acosh(x); });
-  check_unary("atanh", COMPUTE_INTRINSIC_ATANH, 4, [](Real x) { return std::atanh(x); });
+  check_unary("sin", COMPUTE_PLUGIN_INTRINSIC_SIN, 2, [](Real x) { return std::sin(x); });
+  check_unary("cos", COMPUTE_PLUGIN_INTRINSIC_COS, 2, [](Real x) { return std::cos(x); });
+  check_unary("tan", COMPUTE_PLUGIN_INTRINSIC_TAN, 4, [](Real x) { return std::tan(x); });
+  check_unary("asin", COMPUTE_PLUGIN_INTRINSIC_ASIN, 4, [](Real x) { return std::asin(x); });
+  check_unary("acos", COMPUTE_PLUGIN_INTRINSIC_ACOS, 4, [](Real x) { return std::acos(x); });
+  check_unary("atan", COMPUTE_PLUGIN_INTRINSIC_ATAN, 4, [](Real x) { return std::atan(x); });
+  check_unary("sinh", COMPUTE_PLUGIN_INTRINSIC_SINH, 4, [](Real x) { return std::sinh(x); });
+  check_unary("cosh", COMPUTE_PLUGIN_INTRINSIC_COSH, 4, [](Real x) { return std::cosh(x); });
+  check_unary("tanh", COMPUTE_PLUGIN_INTRINSIC_TANH, 4, [](Real x) { return std::tanh(x); });
+  check_unary("asinh", COMPUTE_PLUGIN_INTRINSIC_ASINH, 4, [](Real x) { return std::asinh(x); });
+  check_unary("acosh", COMPUTE_PLUGIN_INTRINSIC_ACOSH, 4, [](Real x) { return std::acosh(x); });
+  check_unary("atanh", COMPUTE_PLUGIN_INTRINSIC_ATANH, 4, [](Real x) { return std::atanh(x); });
 }
 
 template <typename T>
@@ -309,23 +309,24 @@ TEST_P(CpuIntrinsics, FloatPairs) {
     check_binary<float>(name, id, bound, reference);
     check_binary<double>(name, id, bound, reference);
   };
-  both("add", COMPUTE_INTRINSIC_ADD, 0, [](auto x, auto y) { return x + y; });
-  both("sub", COMPUTE_INTRINSIC_SUB, 0, [](auto x, auto y) { return x - y; });
-  both("mul", COMPUTE_INTRINSIC_MUL, 0, [](auto x, auto y) { return x * y; });
-  both("div", COMPUTE_INTRINSIC_DIV, 0, [](auto x, auto y) { return x / y; });
-  both("floor_div", COMPUTE_INTRINSIC_FLOOR_DIV, 0, [](auto x, auto y) { return python_floor_div(x, y); });
-  both("mod", COMPUTE_INTRINSIC_MOD, 0, [](auto x, auto y) { return python_mod(x, y); });
-  both("copysign", COMPUTE_INTRINSIC_COPYSIGN, 0, [](auto x, auto y) { return std::copysign(x, y); });
-  both("nextafter", COMPUTE_INTRINSIC_NEXTAFTER, 0, [](auto x, auto y) { return std::nextafter(x, y); });
-  both("pow", COMPUTE_INTRINSIC_POW, 4, [](auto x, auto y) { return std::pow(Real(x), Real(y)); });
-  both("atan2", COMPUTE_INTRINSIC_ATAN2, 4, [](auto x, auto y) { return std::atan2(Real(x), Real(y)); });
-  both("hypot", COMPUTE_INTRINSIC_HYPOT, 4, [](auto x, auto y) { return std::hypot(Real(x), Real(y)); });
+  both("add", COMPUTE_PLUGIN_INTRINSIC_ADD, 0, [](auto x, auto y) { return x + y; });
+  both("sub", COMPUTE_PLUGIN_INTRINSIC_SUB, 0, [](auto x, auto y) { return x - y; });
+  both("mul", COMPUTE_PLUGIN_INTRINSIC_MUL, 0, [](auto x, auto y) { return x * y; });
+  both("div", COMPUTE_PLUGIN_INTRINSIC_DIV, 0, [](auto x, auto y) { return x / y; });
+  both("floor_div", COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, 0, [](auto x, auto y) { return python_floor_div(x, y); });
+  both("mod", COMPUTE_PLUGIN_INTRINSIC_MOD, 0, [](auto x, auto y) { return python_mod(x, y); });
+  both("copysign", COMPUTE_PLUGIN_INTRINSIC_COPYSIGN, 0, [](auto x, auto y) { return std::copysign(x, y); });
+  both("nextafter", COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER, 0, [](auto x, auto y) { return std::nextafter(x, y); });
+  both("pow", COMPUTE_PLUGIN_INTRINSIC_POW, 4, [](auto x, auto y) { return std::pow(Real(x), Real(y)); });
+  both("atan2", COMPUTE_PLUGIN_INTRINSIC_ATAN2, 4, [](auto x, auto y) { return std::atan2(Real(x), Real(y)); });
+  both("hypot", COMPUTE_PLUGIN_INTRINSIC_HYPOT, 4, [](auto x, auto y) { return std::hypot(Real(x), Real(y)); });
 }
 
 TEST_P(CpuIntrinsics, Extremes) {
   std::vector<double> x, y;
   pairs(special_floats<double>(), &x, &y);
-  const auto least = call<double>(COMPUTE_INTRINSIC_MIN, x, y), greatest = call<double>(COMPUTE_INTRINSIC_MAX, x, y);
+  const auto least = call<double>(COMPUTE_PLUGIN_INTRINSIC_MIN, x, y),
+             greatest = call<double>(COMPUTE_PLUGIN_INTRINSIC_MAX, x, y);
   for (size_t i = 0; i < x.size(); ++i) {
     if (std::isnan(x[i]) || std::isnan(y[i])) {
       EXPECT_TRUE(std::isnan(least[i]) && std::isnan(greatest[i])) << x[i] << ", " << y[i];
@@ -339,7 +340,7 @@ TEST_P(CpuIntrinsics, Extremes) {
 TEST_P(CpuIntrinsics, LogAddExp) {
   std::vector<double> x, y;
   pairs(special_floats<double>(), &x, &y);
-  const auto got = call<double>(COMPUTE_INTRINSIC_LOGADDEXP, x, y);
+  const auto got = call<double>(COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP, x, y);
   for (size_t i = 0; i < x.size(); ++i) {
     const Real a = x[i], b = y[i];
     Real reference = std::isnan(a) || std::isnan(b) ? Real(kNan)
@@ -369,25 +370,25 @@ void CpuIntrinsics::check_booleans() {
       ASSERT_EQ(got[i], reference(x[i], y[i]) ? 1 : 0)
           << id << " dtype " << kDtype<T> << ": " << +x[i] << ", " << +y[i];
   };
-  compare(COMPUTE_INTRINSIC_EQ, [](T a, T b) { return a == b; });
-  compare(COMPUTE_INTRINSIC_NE, [](T a, T b) { return a != b; });
-  compare(COMPUTE_INTRINSIC_LT, [](T a, T b) { return a < b; });
-  compare(COMPUTE_INTRINSIC_LE, [](T a, T b) { return a <= b; });
-  compare(COMPUTE_INTRINSIC_GT, [](T a, T b) { return a > b; });
-  compare(COMPUTE_INTRINSIC_GE, [](T a, T b) { return a >= b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_EQ, [](T a, T b) { return a == b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_NE, [](T a, T b) { return a != b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_LT, [](T a, T b) { return a < b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_LE, [](T a, T b) { return a <= b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_GT, [](T a, T b) { return a > b; });
+  compare(COMPUTE_PLUGIN_INTRINSIC_GE, [](T a, T b) { return a >= b; });
   const auto test = [&](int id, auto reference) {
     const std::vector<uint8_t> got = call<uint8_t>(id, x);
     for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], reference(x[i]) ? 1 : 0) << id << ": " << +x[i];
   };
   if constexpr (std::is_floating_point_v<T>) {
-    test(COMPUTE_INTRINSIC_ISNAN, [](T a) { return std::isnan(a); });
-    test(COMPUTE_INTRINSIC_ISINF, [](T a) { return std::isinf(a); });
-    test(COMPUTE_INTRINSIC_ISFINITE, [](T a) { return std::isfinite(a); });
-    test(COMPUTE_INTRINSIC_SIGNBIT, [](T a) { return std::signbit(a); });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISNAN, [](T a) { return std::isnan(a); });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISINF, [](T a) { return std::isinf(a); });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISFINITE, [](T a) { return std::isfinite(a); });
+    test(COMPUTE_PLUGIN_INTRINSIC_SIGNBIT, [](T a) { return std::signbit(a); });
   } else {
-    test(COMPUTE_INTRINSIC_ISNAN, [](T) { return false; });
-    test(COMPUTE_INTRINSIC_ISINF, [](T) { return false; });
-    test(COMPUTE_INTRINSIC_ISFINITE, [](T) { return true; });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISNAN, [](T) { return false; });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISINF, [](T) { return false; });
+    test(COMPUTE_PLUGIN_INTRINSIC_ISFINITE, [](T) { return true; });
   }
   // where, by every third truth
   std::vector<uint8_t> condition(x.size());
@@ -395,7 +396,8 @@ void CpuIntrinsics::check_booleans() {
   std::vector<T> chosen(x.size());
   const void* operands[] = {condition.data(), x.data(), y.data()};
   const int64_t steps[] = {1, 1, 1};
-  table_->calls[COMPUTE_INTRINSIC_WHERE][kDtype<T>](operands, steps, chosen.data(), static_cast<int64_t>(x.size()));
+  table_->calls[COMPUTE_PLUGIN_INTRINSIC_WHERE][kDtype<T>](operands, steps, chosen.data(),
+                                                           static_cast<int64_t>(x.size()));
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(std::memcmp(&chosen[i], condition[i] ? &x[i] : &y[i], sizeof(T)), 0);
 }
 
@@ -424,32 +426,34 @@ void CpuIntrinsics::check_integers() {
       ASSERT_EQ(+got[i], +static_cast<T>(reference(Wide(x[i]), Wide(y[i]))))
           << id << " dtype " << kDtype<T> << ": " << +x[i] << ", " << +y[i];
   };
-  binary(COMPUTE_INTRINSIC_ADD, [](Wide a, Wide b) { return a + b; });
-  binary(COMPUTE_INTRINSIC_SUB, [](Wide a, Wide b) { return a - b; });
-  binary(COMPUTE_INTRINSIC_MUL, [](Wide a, Wide b) { return T(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); });
+  binary(COMPUTE_PLUGIN_INTRINSIC_ADD, [](Wide a, Wide b) { return a + b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_SUB, [](Wide a, Wide b) { return a - b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_MUL,
+         [](Wide a, Wide b) { return T(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); });
   const auto floor_div = [](Wide a, Wide b) -> Wide {
     if (b == 0) return 0;
     const Wide q = a / b;
     return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
   };
-  binary(COMPUTE_INTRINSIC_FLOOR_DIV, floor_div);
-  binary(COMPUTE_INTRINSIC_MOD, [&](Wide a, Wide b) { return b == 0 ? Wide(0) : a - floor_div(a, b) * b; });
-  binary(COMPUTE_INTRINSIC_MIN, [](Wide a, Wide b) { return a < b ? a : b; });
-  binary(COMPUTE_INTRINSIC_MAX, [](Wide a, Wide b) { return a > b ? a : b; });
-  binary(COMPUTE_INTRINSIC_BIT_AND, [](Wide a, Wide b) { return a & b; });
-  binary(COMPUTE_INTRINSIC_BIT_OR, [](Wide a, Wide b) { return a | b; });
-  binary(COMPUTE_INTRINSIC_BIT_XOR, [](Wide a, Wide b) { return a ^ b; });
-  binary(COMPUTE_INTRINSIC_SHL,
+  binary(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, floor_div);
+  binary(COMPUTE_PLUGIN_INTRINSIC_MOD, [&](Wide a, Wide b) { return b == 0 ? Wide(0) : a - floor_div(a, b) * b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_MIN, [](Wide a, Wide b) { return a < b ? a : b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_MAX, [](Wide a, Wide b) { return a > b ? a : b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_BIT_AND, [](Wide a, Wide b) { return a & b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_BIT_OR, [](Wide a, Wide b) { return a | b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, [](Wide a, Wide b) { return a ^ b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_SHL,
          [](Wide a, Wide b) { return b < 0 || b >= kBits ? Wide(0) : Wide(T(static_cast<uint64_t>(a) << b)); });
-  binary(COMPUTE_INTRINSIC_SHR, [](Wide a, Wide b) { return b < 0 || b >= kBits ? Wide(a < 0 ? -1 : 0) : a >> b; });
-  binary(COMPUTE_INTRINSIC_MUL_HIGH, [](Wide a, Wide b) -> Wide {
+  binary(COMPUTE_PLUGIN_INTRINSIC_SHR,
+         [](Wide a, Wide b) { return b < 0 || b >= kBits ? Wide(a < 0 ? -1 : 0) : a >> b; });
+  binary(COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, [](Wide a, Wide b) -> Wide {
     if constexpr (std::is_same_v<T, uint64_t>) {
       __extension__ using Unsigned = unsigned __int128;
       return static_cast<Wide>((static_cast<Unsigned>(a) * static_cast<Unsigned>(b)) >> 64);
     }
     return (a * b) >> kBits;
   });
-  binary(COMPUTE_INTRINSIC_POW, [](Wide a, Wide b) -> Wide {
+  binary(COMPUTE_PLUGIN_INTRINSIC_POW, [](Wide a, Wide b) -> Wide {
     if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
     uint64_t result = 1;
     for (uint64_t base = static_cast<uint64_t>(a), e = static_cast<uint64_t>(b); e > 0; e /= 2, base *= base)
@@ -461,12 +465,12 @@ void CpuIntrinsics::check_integers() {
     for (size_t i = 0; i < x.size(); ++i)
       ASSERT_EQ(+got[i], +static_cast<T>(reference(Wide(x[i])))) << id << ": " << +x[i];
   };
-  unary(COMPUTE_INTRINSIC_NEG, [](Wide a) { return -a; });
-  unary(COMPUTE_INTRINSIC_ABS, [](Wide a) { return a < 0 ? -a : a; });
-  unary(COMPUTE_INTRINSIC_SIGN, [](Wide a) { return a < 0 ? -1 : a > 0 ? 1 : 0; });
-  unary(COMPUTE_INTRINSIC_BIT_NOT, [](Wide a) { return ~a; });
-  unary(COMPUTE_INTRINSIC_FLOOR, [](Wide a) { return a; });
-  unary(COMPUTE_INTRINSIC_ROUND, [](Wide a) { return a; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_NEG, [](Wide a) { return -a; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_ABS, [](Wide a) { return a < 0 ? -a : a; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_SIGN, [](Wide a) { return a < 0 ? -1 : a > 0 ? 1 : 0; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_BIT_NOT, [](Wide a) { return ~a; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_FLOOR, [](Wide a) { return a; });
+  unary(COMPUTE_PLUGIN_INTRINSIC_ROUND, [](Wide a) { return a; });
 }
 
 TEST_P(CpuIntrinsics, Integers) {
@@ -489,12 +493,12 @@ TEST_P(CpuIntrinsics, Bools) {
     table_->calls[id][COMPUTE_DTYPE_BOOL](operands, steps, out.data(), 4);
     return out;
   };
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_BIT_AND), (std::vector<uint8_t>{0, 0, 0, 1}));
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_BIT_OR), (std::vector<uint8_t>{0, 1, 1, 1}));
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_BIT_XOR), (std::vector<uint8_t>{0, 1, 1, 0}));
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_BIT_NOT), (std::vector<uint8_t>{1, 1, 0, 0}));
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_EQ), (std::vector<uint8_t>{1, 0, 0, 1}));
-  EXPECT_EQ(call_bool(COMPUTE_INTRINSIC_NE), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_BIT_AND), (std::vector<uint8_t>{0, 0, 0, 1}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_BIT_OR), (std::vector<uint8_t>{0, 1, 1, 1}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_BIT_NOT), (std::vector<uint8_t>{1, 1, 0, 0}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_EQ), (std::vector<uint8_t>{1, 0, 0, 1}));
+  EXPECT_EQ(call_bool(COMPUTE_PLUGIN_INTRINSIC_NE), (std::vector<uint8_t>{0, 1, 1, 0}));
 }
 
 template <typename D, typename S>
@@ -672,18 +676,19 @@ TEST_P(CpuIntrinsics, ComplexArithmetic) {
                                            << static_cast<double>(error / unit);
       }
     };
-    judge("add", call<C>(COMPUTE_INTRINSIC_ADD, x, y), 2, [](auto a, auto b) { return a + b; });
-    judge("sub", call<C>(COMPUTE_INTRINSIC_SUB, x, y), 2, [](auto a, auto b) { return a - b; });
-    judge("mul", call<C>(COMPUTE_INTRINSIC_MUL, x, y), 4, [](auto a, auto b) { return a * b; });
-    judge("div", call<C>(COMPUTE_INTRINSIC_DIV, x, y), 8, [](auto a, auto b) { return a / b; });
-    const auto modulus = call<T>(COMPUTE_INTRINSIC_ABS, x), angle = call<T>(COMPUTE_INTRINSIC_ARG, x);
-    const auto re = call<T>(COMPUTE_INTRINSIC_REAL, x), im = call<T>(COMPUTE_INTRINSIC_IMAG, x);
-    const auto conjugate = call<C>(COMPUTE_INTRINSIC_CONJ, x);
-    const auto equal = call<uint8_t>(COMPUTE_INTRINSIC_EQ, x, x);
+    judge("add", call<C>(COMPUTE_PLUGIN_INTRINSIC_ADD, x, y), 2, [](auto a, auto b) { return a + b; });
+    judge("sub", call<C>(COMPUTE_PLUGIN_INTRINSIC_SUB, x, y), 2, [](auto a, auto b) { return a - b; });
+    judge("mul", call<C>(COMPUTE_PLUGIN_INTRINSIC_MUL, x, y), 4, [](auto a, auto b) { return a * b; });
+    judge("div", call<C>(COMPUTE_PLUGIN_INTRINSIC_DIV, x, y), 8, [](auto a, auto b) { return a / b; });
+    const auto modulus = call<T>(COMPUTE_PLUGIN_INTRINSIC_ABS, x), angle = call<T>(COMPUTE_PLUGIN_INTRINSIC_ARG, x);
+    const auto re = call<T>(COMPUTE_PLUGIN_INTRINSIC_REAL, x), im = call<T>(COMPUTE_PLUGIN_INTRINSIC_IMAG, x);
+    const auto conjugate = call<C>(COMPUTE_PLUGIN_INTRINSIC_CONJ, x);
+    const auto equal = call<uint8_t>(COMPUTE_PLUGIN_INTRINSIC_EQ, x, x);
     std::vector<C> made(x.size());
     const void* parts[] = {re.data(), im.data()};
     const int64_t steps[] = {1, 1};
-    table_->calls[COMPUTE_INTRINSIC_COMPLEX][kDtype<T>](parts, steps, made.data(), static_cast<int64_t>(x.size()));
+    table_->calls[COMPUTE_PLUGIN_INTRINSIC_COMPLEX][kDtype<T>](parts, steps, made.data(),
+                                                               static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       ASSERT_LE(ulps(modulus[i], std::hypot(Real(x[i].real()), Real(x[i].imag()))), 3);
       ASSERT_LE(ulps(angle[i], std::atan2(Real(x[i].imag()), Real(x[i].real()))), 4);
@@ -697,26 +702,26 @@ TEST_P(CpuIntrinsics, ComplexArithmetic) {
         z = {std::ldexp(z.real(), -std::ilogb(z.real())) / 4, std::ldexp(z.imag(), -std::ilogb(z.imag())) / 4};
       judge(name, call<C>(id, x), bound, [&](auto a, auto) { return reference(a); });
     };
-    unary("sqrt", COMPUTE_INTRINSIC_SQRT, 4, [](auto z) { return std::sqrt(z); });
-    unary("exp", COMPUTE_INTRINSIC_EXP, 4, [](auto z) { return std::exp(z); });
-    unary("expm1", COMPUTE_INTRINSIC_EXPM1, 8, [](auto z) { return std::exp(z) - Real(1); });
-    unary("log", COMPUTE_INTRINSIC_LOG, 4, [](auto z) { return std::log(z); });
-    unary("log1p", COMPUTE_INTRINSIC_LOG1P, 8, [](auto z) { return std::log(Real(1) + z); });
-    unary("log2", COMPUTE_INTRINSIC_LOG2, 4, [](auto z) { return std::log(z) / std::log(Real(2)); });
-    unary("log10", COMPUTE_INTRINSIC_LOG10, 4, [](auto z) { return std::log(z) / std::log(Real(10)); });
-    unary("sin", COMPUTE_INTRINSIC_SIN, 4, [](auto z) { return std::sin(z); });
-    unary("cos", COMPUTE_INTRINSIC_COS, 4, [](auto z) { return std::cos(z); });
-    unary("tan", COMPUTE_INTRINSIC_TAN, 8, [](auto z) { return std::tan(z); });
-    unary("asin", COMPUTE_INTRINSIC_ASIN, 8, [](auto z) { return std::asin(z); });
-    unary("acos", COMPUTE_INTRINSIC_ACOS, 8, [](auto z) { return std::acos(z); });
-    unary("atan", COMPUTE_INTRINSIC_ATAN, 8, [](auto z) { return std::atan(z); });
-    unary("sinh", COMPUTE_INTRINSIC_SINH, 8, [](auto z) { return std::sinh(z); });
-    unary("cosh", COMPUTE_INTRINSIC_COSH, 8, [](auto z) { return std::cosh(z); });
-    unary("tanh", COMPUTE_INTRINSIC_TANH, 8, [](auto z) { return std::tanh(z); });
-    unary("asinh", COMPUTE_INTRINSIC_ASINH, 8, [](auto z) { return std::asinh(z); });
-    unary("acosh", COMPUTE_INTRINSIC_ACOSH, 8, [](auto z) { return std::acosh(z); });
-    unary("atanh", COMPUTE_INTRINSIC_ATANH, 8, [](auto z) { return std::atanh(z); });
-    unary("sign", COMPUTE_INTRINSIC_SIGN, 4, [](auto z) { return z / std::abs(z); });
+    unary("sqrt", COMPUTE_PLUGIN_INTRINSIC_SQRT, 4, [](auto z) { return std::sqrt(z); });
+    unary("exp", COMPUTE_PLUGIN_INTRINSIC_EXP, 4, [](auto z) { return std::exp(z); });
+    unary("expm1", COMPUTE_PLUGIN_INTRINSIC_EXPM1, 8, [](auto z) { return std::exp(z) - Real(1); });
+    unary("log", COMPUTE_PLUGIN_INTRINSIC_LOG, 4, [](auto z) { return std::log(z); });
+    unary("log1p", COMPUTE_PLUGIN_INTRINSIC_LOG1P, 8, [](auto z) { return std::log(Real(1) + z); });
+    unary("log2", COMPUTE_PLUGIN_INTRINSIC_LOG2, 4, [](auto z) { return std::log(z) / std::log(Real(2)); });
+    unary("log10", COMPUTE_PLUGIN_INTRINSIC_LOG10, 4, [](auto z) { return std::log(z) / std::log(Real(10)); });
+    unary("sin", COMPUTE_PLUGIN_INTRINSIC_SIN, 4, [](auto z) { return std::sin(z); });
+    unary("cos", COMPUTE_PLUGIN_INTRINSIC_COS, 4, [](auto z) { return std::cos(z); });
+    unary("tan", COMPUTE_PLUGIN_INTRINSIC_TAN, 8, [](auto z) { return std::tan(z); });
+    unary("asin", COMPUTE_PLUGIN_INTRINSIC_ASIN, 8, [](auto z) { return std::asin(z); });
+    unary("acos", COMPUTE_PLUGIN_INTRINSIC_ACOS, 8, [](auto z) { return std::acos(z); });
+    unary("atan", COMPUTE_PLUGIN_INTRINSIC_ATAN, 8, [](auto z) { return std::atan(z); });
+    unary("sinh", COMPUTE_PLUGIN_INTRINSIC_SINH, 8, [](auto z) { return std::sinh(z); });
+    unary("cosh", COMPUTE_PLUGIN_INTRINSIC_COSH, 8, [](auto z) { return std::cosh(z); });
+    unary("tanh", COMPUTE_PLUGIN_INTRINSIC_TANH, 8, [](auto z) { return std::tanh(z); });
+    unary("asinh", COMPUTE_PLUGIN_INTRINSIC_ASINH, 8, [](auto z) { return std::asinh(z); });
+    unary("acosh", COMPUTE_PLUGIN_INTRINSIC_ACOSH, 8, [](auto z) { return std::acosh(z); });
+    unary("atanh", COMPUTE_PLUGIN_INTRINSIC_ATANH, 8, [](auto z) { return std::atanh(z); });
+    unary("sign", COMPUTE_PLUGIN_INTRINSIC_SIGN, 4, [](auto z) { return z / std::abs(z); });
   };
   check(float{});
   check(double{});
@@ -752,7 +757,7 @@ TEST_P(CpuIntrinsics, ComplexQuotients) {
         }
       }
     }
-    const std::vector<C> got = call<C>(COMPUTE_INTRINSIC_DIV, x, y);
+    const std::vector<C> got = call<C>(COMPUTE_PLUGIN_INTRINSIC_DIV, x, y);
     for (size_t i = 0; i < x.size(); ++i) {
       const auto r = std::complex<Real>(x[i]) / std::complex<Real>(y[i]);
       const Real modulus = std::abs(r), lost = std::abs(std::complex<Real>(got[i]) - r);
@@ -784,7 +789,7 @@ TEST_P(CpuIntrinsics, FloorOfLargeQuotients) {
       x.push_back(static_cast<T>(whole * Real(y.back())));
       if (i % 5) x.back() = std::nextafter(x.back(), T(0));
     }
-    const std::vector<T> got = call<T>(COMPUTE_INTRINSIC_FLOOR_DIV, x, y);
+    const std::vector<T> got = call<T>(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, x, y);
     for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], python_floor_div(x[i], y[i])) << x[i] << " // " << y[i];
   };
   check(float{});
@@ -804,7 +809,7 @@ TEST_P(CpuIntrinsics, ScalarsTailsAndInPlace) {
       const void* operands[] = {form == 1 ? splat : a.data(), form == 2 ? splat : y.data()};
       const int64_t steps[] = {form != 1, form != 2};
       float* to = form == 3 ? a.data() : out.data();
-      table_->calls[COMPUTE_INTRINSIC_SUB][COMPUTE_DTYPE_FLOAT32](operands, steps, to, n);
+      table_->calls[COMPUTE_PLUGIN_INTRINSIC_SUB][COMPUTE_DTYPE_FLOAT32](operands, steps, to, n);
       for (int64_t i = 0; i < n; ++i) ASSERT_EQ(to[i], (form == 1 ? 42 : x[i]) - (form == 2 ? 42 : y[i]));
       EXPECT_EQ(out[n], -1);
     }
@@ -839,7 +844,7 @@ TEST(BlockKernels, HasEveryFunction) {
                      COMPLEX = kComplex, INEXACT = kInexact, NUMERIC = kNumeric;
   (void)BOOL;
   const auto check = [&](int id, const char* name, unsigned operands) {
-    if (id == COMPUTE_INTRINSIC_CONVERT || id == COMPUTE_INTRINSIC_BITCAST) return;
+    if (id == COMPUTE_PLUGIN_INTRINSIC_CONVERT || id == COMPUTE_PLUGIN_INTRINSIC_BITCAST) return;
     for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
       if (dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16) continue;
       const unsigned category = dtype == COMPUTE_DTYPE_BOOL       ? kBool

@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "tests/unit/cpu_matmul_oracle.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the CPU plugin through its table, with a host table of the test's own and without core.
+// Drives the CPU plugin through its table, with a core table of the test's own and without core.
 #include <compute/plugin.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct compute_error {
 
 namespace {
 
-// ---- The host -------------------------------------------------------------------------------------------------------
+// ---- The core -------------------------------------------------------------------------------------------------------
 
 const char* threads_setting = nullptr;  // of the device that is opened next
 
@@ -30,7 +30,7 @@ compute_error* error_new(const compute_plugin_error_info* info) {
 }
 void error_free(compute_error* error) { delete error; }
 compute_error_code error_code(const compute_error* error) { return error->code; }
-void log_line(int32_t, const char*, const char*, int64_t) {}
+void log_line(int32_t, const char*, int64_t, const char*, int64_t) {}
 int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
   if (std::string_view(name, static_cast<size_t>(name_size)) != "COMPUTE_CPU_THREADS" || !threads_setting) return -1;
   const std::string value = threads_setting;
@@ -39,8 +39,8 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
 }
 void report_async(uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; }
 
-const compute_plugin_host kHost = {
-    sizeof kHost, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
+const compute_plugin_core kCore = {
+    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
 
 compute_error_code code_of(compute_error* error) {
   const compute_error_code code = error != nullptr ? error->code : COMPUTE_OK;
@@ -78,7 +78,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
   void SetUp() override {
     ASSERT_NE(open_function(), nullptr) << dlerror();
     const compute_plugin_table* plugin = nullptr;
-    ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &plugin));
+    ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kCore, &plugin));
     uint64_t id = 0;
     compute_plugin_sink sink{};
     sink.table_size = sizeof sink;
@@ -129,7 +129,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
       for (size_t i = steps.size(); i-- > 1;) steps[i - 1] = steps[i] * operand.shape[i];
       tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
                          static_cast<int32_t>(operand.shape.size()), operand.shape.data(), steps.data(),
-                         tensors.size() < inputs.size() ? COMPUTE_TENSOR_INPUT : COMPUTE_TENSOR_OUTPUT, 1,
+                         tensors.size() < inputs.size() ? COMPUTE_PLUGIN_TENSOR_INPUT : COMPUTE_PLUGIN_TENSOR_OUTPUT, 1,
                          COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
       places.push_back({buffer_of(operand.data), 0});
     }
@@ -161,16 +161,16 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     const compute_plugin_run run = {
         sizeof run, COMPUTE_PLUGIN_STRUCT_RUN,           nullptr, stream_, places.data(), nullptr, {workspace, 0},
         {fault, 0}, static_cast<int32_t>(places.size()), 0,       0};
-    const auto code = code_of(table_->op_run(plan, &run));
-    table_->op_release(device_, plan);
+    const auto code = code_of(table_->plan_run(plan, &run));
+    table_->plan_release(device_, plan);
     return code;
   }
 
   // y = x + x in float32.
   compute_error_code run_twice(const float* x, float* y, int64_t n) {
     const compute_plugin_node nodes[] = {
-        {COMPUTE_NODE_INPUT, COMPUTE_DTYPE_FLOAT32, 0, 0, 0, {}},
-        {COMPUTE_NODE_CALL, COMPUTE_DTYPE_FLOAT32, COMPUTE_INTRINSIC_ADD, 2, 0, {}},
+        {COMPUTE_PLUGIN_NODE_INPUT, COMPUTE_DTYPE_FLOAT32, 0, 0, 0, {}},
+        {COMPUTE_PLUGIN_NODE_CALL, COMPUTE_DTYPE_FLOAT32, COMPUTE_PLUGIN_INTRINSIC_ADD, 2, 0, {}},
     };
     const int32_t operands[] = {0, 0}, output = 1;
     const compute_plugin_expression expression = {
@@ -200,7 +200,7 @@ TEST(CpuPluginOpen, TheBuildIdIsTheLinkers) {
 TEST(CpuPluginOpen, RefusesAnotherInterfaceVersion) {
   ASSERT_NE(open_function(), nullptr) << dlerror();
   const auto* table = reinterpret_cast<const compute_plugin_table*>(1);
-  EXPECT_EQ(code_of(open_function()(COMPUTE_PLUGIN_INTERFACE + 1, &kHost, &table)), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(code_of(open_function()(COMPUTE_PLUGIN_INTERFACE + 1, &kCore, &table)), COMPUTE_ERROR_UNSUPPORTED);
   EXPECT_EQ(table, nullptr);
 }
 
@@ -208,7 +208,7 @@ TEST(CpuPluginOpen, ChoosesTheKernelsOfOpenblasUnlessTheUserDid) {
   ASSERT_NE(open_function(), nullptr) << dlerror();
   const compute_plugin_table* table = nullptr;
   unsetenv("OPENBLAS_CORETYPE");
-  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kCore, &table));
   const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -223,7 +223,7 @@ TEST(CpuPluginOpen, ChoosesTheKernelsOfOpenblasUnlessTheUserDid) {
   EXPECT_EQ(chosen, nullptr);
 #endif
   setenv("OPENBLAS_CORETYPE", "Nehalem", 1);
-  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kCore, &table));
   EXPECT_STREQ(std::getenv("OPENBLAS_CORETYPE"), "Nehalem");
 }
 
@@ -315,7 +315,7 @@ TEST_P(CpuPlugin, WritesTheFirstFaultIntoTheRecord) {
                 {COMPUTE_DTYPE_INT32, {4}, y}, 0, nullptr, buffer_of(&fault)),
             COMPUTE_OK);
   EXPECT_EQ(finish(), COMPUTE_OK);
-  EXPECT_EQ(fault.code, COMPUTE_FAULT_INDEX);
+  EXPECT_EQ(fault.code, COMPUTE_PLUGIN_FAULT_INDEX);
   EXPECT_EQ(fault.argument, 1);
   EXPECT_EQ(fault.value, 3);
   EXPECT_EQ(fault.limit, 3);

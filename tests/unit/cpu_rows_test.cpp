@@ -50,7 +50,7 @@ TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
       EXPECT_FALSE(program.needs_blocks()) << op->name << " of " << dtype_name(dtype);
       ++checked;
       int calls = 0;
-      for (const compute_plugin_node& node : expression.nodes()) calls += node.kind == COMPUTE_NODE_CALL;
+      for (const compute_plugin_node& node : expression.nodes()) calls += node.kind == COMPUTE_PLUGIN_NODE_CALL;
       rows += calls > 1;
     }
   }

@@ -69,8 +69,9 @@ std::string tree(std::string_view text) {
   const TypedExpression e = typed(text, {{kInt}, {kInt}, {kInt}});
   const std::function<std::string(int32_t)> show = [&](int32_t n) -> std::string {
     const compute_plugin_node& node = e.nodes()[static_cast<size_t>(n)];
-    if (node.kind == COMPUTE_NODE_INPUT) return std::string(kNames[node.value]);
-    if (node.kind == COMPUTE_NODE_CONSTANT) return scalar_text(scalar_from_memory(node.dtype, node.bits), node.dtype);
+    if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) return std::string(kNames[node.value]);
+    if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT)
+      return scalar_text(scalar_from_memory(node.dtype, node.bits), node.dtype);
     std::string result = std::string(find_intrinsic(node.value)->name) + "(";
     for (const int32_t operand : e.operands(node)) result += (result.back() == '(' ? "" : ",") + show(operand);
     return result + ")";
@@ -365,7 +366,7 @@ void check_call(const TypedExpression& e, const compute_plugin_node& node, const
     const compute_dtype dtype = e.nodes()[static_cast<size_t>(operands.back())].dtype;
     ASSERT_EQ(computed_in(dtype), dtype) << what;
     ASSERT_TRUE(in_class(dtype, info.operands)) << what << ": " << info.name << " of " << dtype_name(dtype);
-    for (size_t k = node.value == COMPUTE_INTRINSIC_WHERE ? 1 : 0; k < operands.size(); ++k) {
+    for (size_t k = node.value == COMPUTE_PLUGIN_INTRINSIC_WHERE ? 1 : 0; k < operands.size(); ++k) {
       ASSERT_EQ(e.nodes()[static_cast<size_t>(operands[k])].dtype, dtype) << what;
     }
     if (info.result == IntrinsicResult::kSame) {
@@ -408,28 +409,28 @@ void check_canonical(const TypedExpression& e, const std::string& what) {
       put(operand);
     }
     const bool is_half = computed_in(node.dtype) != node.dtype;
-    if (node.kind == COMPUTE_NODE_CONSTANT) {
+    if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) {
       hashed.insert(hashed.end(), node.bits, node.bits + 16);
       ASSERT_EQ(node.value, 0);
     }
-    if (node.kind == COMPUTE_NODE_INPUT) {
+    if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) {
       ASSERT_LT(node.value, view.input_count) << what;
     }
-    if (node.kind == COMPUTE_NODE_SCALAR) {
+    if (node.kind == COMPUTE_PLUGIN_NODE_SCALAR) {
       ASSERT_LT(node.value, view.scalar_count) << what;
       ASSERT_EQ(e.scalars()[static_cast<size_t>(node.value)].dtype, node.dtype);
       slots.insert(node.value);
     }
-    if (node.kind == COMPUTE_NODE_CALL) {
+    if (node.kind == COMPUTE_PLUGIN_NODE_CALL) {
       check_call(e, node, what);
     } else {
       ASSERT_EQ(node.operand_count, 0);
-      if (node.kind != COMPUTE_NODE_CONSTANT) {
+      if (node.kind != COMPUTE_PLUGIN_NODE_CONSTANT) {
         for (const uint8_t byte : node.bits) {
           ASSERT_EQ(byte, 0);
         }
       }
-      if (node.kind == COMPUTE_NODE_CONSTANT) {
+      if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) {
         ASSERT_TRUE(!is_half || std::find(view.outputs, view.outputs + view.output_count, static_cast<int32_t>(i)) !=
                                     view.outputs + view.output_count)
             << what;
@@ -518,7 +519,8 @@ TEST(ExpressionCanonical, RandomExpressions) {
     ASSERT_EQ(
         e.digest(),
         typed(text, {{kHalf}, {kFloat}, {i % 2 == 0 ? kHalf : kDouble}}, {{kDouble, true}, {kFloat, true}}).digest());
-    if (const auto replaced = replace_intrinsic(e, COMPUTE_INTRINSIC_LOGADDEXP)) check_canonical(*replaced, text);
+    if (const auto replaced = replace_intrinsic(e, COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP))
+      check_canonical(*replaced, text);
   }
 }
 
@@ -583,7 +585,7 @@ TEST(ExpressionReplace, DefinitionsHaveOlderIntrinsics) {
     EXPECT_EQ(after->output_dtype(0), before.output_dtype(0));
     EXPECT_EQ(after->input_count(), before.input_count());
     for (const compute_plugin_node& node : after->nodes()) {
-      if (node.kind == COMPUTE_NODE_CALL) {
+      if (node.kind == COMPUTE_PLUGIN_NODE_CALL) {
         EXPECT_LT(node.value, info.id) << info.name;
       }
     }
@@ -602,13 +604,13 @@ TEST(ExpressionReplace, DefinitionsHaveOlderIntrinsics) {
 
 TEST(ExpressionReplace, TheRestStays) {
   const TypedExpression e = typed("logaddexp(a, s) * t; a", {{kHalf}}, {{kDouble, true}, {kFloat}});
-  const TypedExpression replaced = *replace_intrinsic(e, COMPUTE_INTRINSIC_LOGADDEXP);
+  const TypedExpression replaced = *replace_intrinsic(e, COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP);
   EXPECT_EQ(std::vector(replaced.scalars().begin(), replaced.scalars().end()),
             std::vector(e.scalars().begin(), e.scalars().end()));
   EXPECT_EQ(replaced.output_dtype(1), kHalf);
   // Without the intrinsic the expression is what it was.
   const TypedExpression same = typed("exp(a) + s", {{kHalf}}, {{kFloat}});
-  EXPECT_EQ(replace_intrinsic(same, COMPUTE_INTRINSIC_LOGADDEXP)->digest(), same.digest());
+  EXPECT_EQ(replace_intrinsic(same, COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP)->digest(), same.digest());
 }
 
 }  // namespace

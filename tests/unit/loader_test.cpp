@@ -19,7 +19,7 @@
 
 #include "core/base/change_settings.hpp"
 #include "core/base/error.hpp"
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 
 namespace compute {
 namespace {
@@ -401,7 +401,7 @@ TEST(DeviceNumbers, ACpuOfAnotherPluginIsTheSameAsCpu) {
 compute_string view(const std::string& text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 
 TEST(PluginHost, MakesErrorsOfAnything) {
-  const compute_plugin_host& host = plugin_host();
+  const compute_plugin_core& core = plugin_core();
   compute_plugin_error_info info = {};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
@@ -410,42 +410,42 @@ TEST(PluginHost, MakesErrorsOfAnything) {
   info.native_code = 700;
   const std::string message = "line 3: no";
   info.message = view(message);
-  info.cause = host.error_new(&info);
-  compute_error* error = host.error_new(&info);
-  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_COMPILE_FAILED);
+  info.cause = core.error_new(&info);
+  compute_error* error = core.error_new(&info);
+  EXPECT_EQ(core.error_code(error), COMPUTE_ERROR_COMPILE_FAILED);
   EXPECT_STREQ(compute_error_message(error), "line 3: no");
   EXPECT_EQ(compute_error_argument(error), 2);
   EXPECT_EQ(compute_error_native_code(error), 700);
   EXPECT_NE(compute_error_cause(error), nullptr);
-  host.error_free(error);
+  core.error_free(error);
 
-  error = host.error_new(nullptr);
-  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_INTERNAL);
+  error = core.error_new(nullptr);
+  EXPECT_EQ(core.error_code(error), COMPUTE_ERROR_INTERNAL);
   EXPECT_EQ(compute_error_argument(error), -1);
-  host.error_free(error);
+  core.error_free(error);
   info = {};
   info.struct_size = sizeof info;
   info.code = 4711;
   info.message = {nullptr, 12};
-  error = host.error_new(&info);
-  EXPECT_EQ(host.error_code(error), COMPUTE_ERROR_INTERNAL);
+  error = core.error_new(&info);
+  EXPECT_EQ(core.error_code(error), COMPUTE_ERROR_INTERNAL);
   EXPECT_STREQ(compute_error_message(error), "the plugin gives no reason");
-  host.error_free(error);
-  host.error_free(nullptr);
+  core.error_free(error);
+  core.error_free(nullptr);
 }
 
 TEST(PluginHost, TellsVersions) {
-  const compute_plugin_host& host = plugin_host();
-  EXPECT_EQ(host.interface_newest, COMPUTE_PLUGIN_INTERFACE);
-  EXPECT_EQ(host.core_version, (COMPUTE_VERSION_MAJOR << 16 | COMPUTE_VERSION_MINOR << 8 | COMPUTE_VERSION_PATCH));
+  const compute_plugin_core& core = plugin_core();
+  EXPECT_EQ(core.interface_newest, COMPUTE_PLUGIN_INTERFACE);
+  EXPECT_EQ(core.core_version, (COMPUTE_VERSION_MAJOR << 16 | COMPUTE_VERSION_MINOR << 8 | COMPUTE_VERSION_PATCH));
 }
 
 TEST(PluginHost, TellsSettings) {
-  const compute_plugin_host& host = plugin_host();
+  const compute_plugin_core& core = plugin_core();
   const auto setting = [&](const std::string& name) {
     std::string value(64, '\0');
     const int64_t size =
-        host.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
+        core.setting(name.data(), static_cast<int64_t>(name.size()), value.data(), static_cast<int64_t>(value.size()));
     return size < 0 ? std::string("unset") : value.substr(0, static_cast<size_t>(size));
   };
   EXPECT_EQ(setting("COMPUTE_MATH"), "strict");
@@ -456,10 +456,10 @@ TEST(PluginHost, TellsSettings) {
   ::setenv("ACME_MODE", "fast", 1);
   EXPECT_EQ(setting("ACME_MODE"), "fast");
   char small[2] = {'?', '?'};
-  EXPECT_EQ(host.setting("ACME_MODE", 9, small, 1), 4);
+  EXPECT_EQ(core.setting("ACME_MODE", 9, small, 1), 4);
   EXPECT_EQ(small[0], 'f');
   EXPECT_EQ(small[1], '?');
-  EXPECT_EQ(host.setting("ACME_MODE", 9, nullptr, 0), 4);
+  EXPECT_EQ(core.setting("ACME_MODE", 9, nullptr, 0), 4);
   ::unsetenv("ACME_MODE");
   EXPECT_EQ(setting("ACME_MODE"), "unset");
 }

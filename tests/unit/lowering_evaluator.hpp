@@ -100,16 +100,16 @@ class LoweringEvaluator {
     for (const compute_plugin_node& node : expression.nodes()) {
       const auto value = static_cast<size_t>(node.value);
       switch (node.kind) {
-        case COMPUTE_NODE_INPUT:
+        case COMPUTE_PLUGIN_NODE_INPUT:
           made.push_back(inputs[value]);
           break;
-        case COMPUTE_NODE_SCALAR:
+        case COMPUTE_PLUGIN_NODE_SCALAR:
           made.push_back(scalars[value]);
           break;
-        case COMPUTE_NODE_INDEX:
+        case COMPUTE_PLUGIN_NODE_INDEX:
           made.push_back(scalar_from_int64(index[value], node.dtype));
           break;
-        case COMPUTE_NODE_CONSTANT:
+        case COMPUTE_PLUGIN_NODE_CONSTANT:
           made.push_back(scalar_from_memory(node.dtype, node.bits));
           break;
         default: {
@@ -203,62 +203,62 @@ class LoweringEvaluator {
     const auto z = [&](int n) { return number(x[n], dtype); };
     const bool exact = !is_float(dtype) && !is_complex(dtype);
     switch (node.value) {
-      case COMPUTE_INTRINSIC_CONVERT:
+      case COMPUTE_PLUGIN_INTRINSIC_CONVERT:
         return convert_scalar(x[0], first, node.dtype);
-      case COMPUTE_INTRINSIC_BITCAST:
+      case COMPUTE_PLUGIN_INTRINSIC_BITCAST:
         return x[0];
-      case COMPUTE_INTRINSIC_WHERE:
+      case COMPUTE_PLUGIN_INTRINSIC_WHERE:
         return truth(x[0]) ? x[1] : x[2];
-      case COMPUTE_INTRINSIC_ADD:
+      case COMPUTE_PLUGIN_INTRINSIC_ADD:
         return exact ? wrapped(i(0) + i(1)) : pack(z(0) + z(1), dtype);
-      case COMPUTE_INTRINSIC_SUB:
+      case COMPUTE_PLUGIN_INTRINSIC_SUB:
         return exact ? wrapped(i(0) - i(1)) : pack(z(0) - z(1), dtype);
-      case COMPUTE_INTRINSIC_MUL:
+      case COMPUTE_PLUGIN_INTRINSIC_MUL:
         return exact             ? wrapped(i(0) * i(1))
                : is_float(dtype) ? pack(z(0).real() * z(1).real(), dtype)
                                  : pack(z(0) * z(1), dtype);
-      case COMPUTE_INTRINSIC_DIV:
+      case COMPUTE_PLUGIN_INTRINSIC_DIV:
         return is_float(dtype) ? pack(z(0).real() / z(1).real(), dtype) : pack(z(0) / z(1), dtype);
-      case COMPUTE_INTRINSIC_NEG:
+      case COMPUTE_PLUGIN_INTRINSIC_NEG:
         return exact ? wrapped(0 - i(0)) : pack(-z(0), dtype);
-      case COMPUTE_INTRINSIC_ABS:
+      case COMPUTE_PLUGIN_INTRINSIC_ABS:
         return exact ? wrapped(static_cast<int64_t>(i(0)) < 0 ? 0 - i(0) : i(0)) : pack(std::abs(z(0)), node.dtype);
-      case COMPUTE_INTRINSIC_MIN:
-      case COMPUTE_INTRINSIC_MAX:
-        return extreme(x[0], x[1], dtype, node.value == COMPUTE_INTRINSIC_MAX);
-      case COMPUTE_INTRINSIC_EQ:
+      case COMPUTE_PLUGIN_INTRINSIC_MIN:
+      case COMPUTE_PLUGIN_INTRINSIC_MAX:
+        return extreme(x[0], x[1], dtype, node.value == COMPUTE_PLUGIN_INTRINSIC_MAX);
+      case COMPUTE_PLUGIN_INTRINSIC_EQ:
         return boolean(equal(x[0], x[1], dtype));
-      case COMPUTE_INTRINSIC_NE:
+      case COMPUTE_PLUGIN_INTRINSIC_NE:
         return boolean(!equal(x[0], x[1], dtype));
-      case COMPUTE_INTRINSIC_LT:
+      case COMPUTE_PLUGIN_INTRINSIC_LT:
         return boolean(less(x[0], x[1], dtype));
-      case COMPUTE_INTRINSIC_GT:
+      case COMPUTE_PLUGIN_INTRINSIC_GT:
         return boolean(less(x[1], x[0], dtype));
-      case COMPUTE_INTRINSIC_BIT_AND:
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_AND:
         return wrapped(i(0) & i(1));
-      case COMPUTE_INTRINSIC_BIT_OR:
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_OR:
         return wrapped(i(0) | i(1));
-      case COMPUTE_INTRINSIC_SQRT:
+      case COMPUTE_PLUGIN_INTRINSIC_SQRT:
         return pack(std::sqrt(z(0)), dtype);
-      case COMPUTE_INTRINSIC_EXP:
+      case COMPUTE_PLUGIN_INTRINSIC_EXP:
         return pack(std::exp(z(0)), dtype);
-      case COMPUTE_INTRINSIC_LOG1P:
+      case COMPUTE_PLUGIN_INTRINSIC_LOG1P:
         return pack(std::log1p(z(0).real()), dtype);
-      case COMPUTE_INTRINSIC_ATAN2:
+      case COMPUTE_PLUGIN_INTRINSIC_ATAN2:
         return pack(std::atan2(z(0).real(), z(1).real()), dtype);
-      case COMPUTE_INTRINSIC_ISNAN:
+      case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
         return boolean(is_nan(x[0], dtype));
-      case COMPUTE_INTRINSIC_ISFINITE:
+      case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
         return boolean(std::isfinite(z(0).real()) && std::isfinite(z(0).imag()));
-      case COMPUTE_INTRINSIC_REAL:
+      case COMPUTE_PLUGIN_INTRINSIC_REAL:
         return pack(z(0).real(), node.dtype);
-      case COMPUTE_INTRINSIC_IMAG:
+      case COMPUTE_PLUGIN_INTRINSIC_IMAG:
         return pack(z(0).imag(), node.dtype);
-      case COMPUTE_INTRINSIC_COMPLEX:
+      case COMPUTE_PLUGIN_INTRINSIC_COMPLEX:
         return pack({z(0).real(), z(1).real()}, node.dtype);
-      case COMPUTE_INTRINSIC_ARG:
+      case COMPUTE_PLUGIN_INTRINSIC_ARG:
         return pack(std::arg(z(0)), node.dtype);
-      case COMPUTE_INTRINSIC_LOGADDEXP:
+      case COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP:
         return pack(std::log(std::exp(z(0).real()) + std::exp(z(1).real())), node.dtype);
       default:
         ADD_FAILURE() << "the evaluator does not know " << find_intrinsic(node.value)->name;
@@ -335,7 +335,7 @@ class LoweringEvaluator {
     size_t next = 0;
     for (const TypedExpression& e : step.expressions) {
       for (const compute_plugin_node& node : e.nodes()) {
-        if (node.kind != COMPUTE_NODE_SCALAR) continue;
+        if (node.kind != COMPUTE_PLUGIN_NODE_SCALAR) continue;
         EXPECT_EQ(step.scalars[next + static_cast<size_t>(node.value)].dtype, node.dtype);
       }
       next += static_cast<size_t>(e.plugin_view().scalar_count);
@@ -349,8 +349,8 @@ class LoweringEvaluator {
         }
       }
     }
-    for (const StepOperand& operand : step.inputs) EXPECT_EQ(operand.access, COMPUTE_TENSOR_INPUT);
-    for (const StepOperand& operand : step.outputs) EXPECT_TRUE(operand.access & COMPUTE_TENSOR_OUTPUT);
+    for (const StepOperand& operand : step.inputs) EXPECT_EQ(operand.access, COMPUTE_PLUGIN_TENSOR_INPUT);
+    for (const StepOperand& operand : step.outputs) EXPECT_TRUE(operand.access & COMPUTE_PLUGIN_TENSOR_OUTPUT);
   }
 
   // ---- Primitives ----
@@ -419,10 +419,10 @@ class LoweringEvaluator {
     if (kind == "min" || kind == "max") return extreme(a, b, dtype, kind == "max");
     if (kind == "all" || kind == "any") {
       EXPECT_EQ(dtype, COMPUTE_DTYPE_BOOL);
-      node.value = kind == "all" ? COMPUTE_INTRINSIC_BIT_AND : COMPUTE_INTRINSIC_BIT_OR;
+      node.value = kind == "all" ? COMPUTE_PLUGIN_INTRINSIC_BIT_AND : COMPUTE_PLUGIN_INTRINSIC_BIT_OR;
     } else {
       EXPECT_TRUE(kind == "sum" || kind == "prod") << kind;
-      node.value = kind == "sum" ? COMPUTE_INTRINSIC_ADD : COMPUTE_INTRINSIC_MUL;
+      node.value = kind == "sum" ? COMPUTE_PLUGIN_INTRINSIC_ADD : COMPUTE_PLUGIN_INTRINSIC_MUL;
     }
     return call(node, dtype, dtype, x);
   }
@@ -456,7 +456,7 @@ class LoweringEvaluator {
     const int64_t axis = attribute(step, "axis").integers[0];
     const std::string& reduction = attribute(step, "reduction").text;
     const StepOperand &indices = step.inputs[0], &updates = step.inputs[1], &dst = step.outputs[0];
-    ASSERT_EQ(dst.access, COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT);
+    ASSERT_EQ(dst.access, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
     ASSERT_EQ(indices.shape, updates.shape);
     ASSERT_EQ(updates.dtype, dst.dtype);
     for_each_index(indices.shape, [&](const std::vector<int64_t>& index) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the minimal plugin through its table, with a host table of the test's own and without core.
+// Drives the minimal plugin through its table, with a core table of the test's own and without core.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct compute_error {
 
 namespace {
 
-// ---- The host -------------------------------------------------------------------------------------------------------
+// ---- The core -------------------------------------------------------------------------------------------------------
 
 std::atomic<bool> no_pinned_heap = false;
 
@@ -32,7 +32,7 @@ compute_error* error_new(const compute_plugin_error_info* info) {
 }
 void error_free(compute_error* error) { delete error; }
 compute_error_code error_code(const compute_error* error) { return error->code; }
-void log_line(int32_t, const char*, const char*, int64_t) {}
+void log_line(int32_t, const char*, int64_t, const char*, int64_t) {}
 int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
   const std::string_view key(name, static_cast<size_t>(name_size));
   std::string value;
@@ -44,8 +44,8 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
 }
 void report_async(uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; }
 
-const compute_plugin_host kHost = {
-    sizeof kHost, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
+const compute_plugin_core kCore = {
+    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
 
 // The code of an error, which is freed; OK for none.
 compute_error_code code_of(compute_error* error) {
@@ -61,7 +61,7 @@ struct Library {
     EXPECT_NE(handle, nullptr) << dlerror();
     query = reinterpret_cast<compute_plugin_query_function>(dlsym(handle, "compute_plugin_query"));
     open = reinterpret_cast<compute_plugin_open_function>(dlsym(handle, "compute_plugin_open"));
-    EXPECT_OK(open(COMPUTE_PLUGIN_INTERFACE, &kHost, &table));
+    EXPECT_OK(open(COMPUTE_PLUGIN_INTERFACE, &kCore, &table));
   }
   ~Library() { dlclose(handle); }
 
@@ -92,17 +92,17 @@ DTYPE_OF(std::complex<double>, COMPLEX128)
 // An expression under construction: node numbers are returned.
 class Expression {
  public:
-  int32_t input(int32_t dtype, int32_t index) { return leaf(COMPUTE_NODE_INPUT, dtype, index); }
-  int32_t scalar(int32_t dtype, int32_t index) { return leaf(COMPUTE_NODE_SCALAR, dtype, index); }
-  int32_t index(int32_t axis) { return leaf(COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis); }
+  int32_t input(int32_t dtype, int32_t index) { return leaf(COMPUTE_PLUGIN_NODE_INPUT, dtype, index); }
+  int32_t scalar(int32_t dtype, int32_t index) { return leaf(COMPUTE_PLUGIN_NODE_SCALAR, dtype, index); }
+  int32_t index(int32_t axis) { return leaf(COMPUTE_PLUGIN_NODE_INDEX, COMPUTE_DTYPE_INT64, axis); }
   template <class T>
   int32_t constant(T value) {
-    const int32_t node = leaf(COMPUTE_NODE_CONSTANT, DtypeOf<T>::value, 0);
+    const int32_t node = leaf(COMPUTE_PLUGIN_NODE_CONSTANT, DtypeOf<T>::value, 0);
     std::memcpy(nodes_[node].bits, &value, sizeof value);
     return node;
   }
   int32_t call(int32_t intrinsic, int32_t dtype, std::initializer_list<int32_t> operands) {
-    const int32_t node = leaf(COMPUTE_NODE_CALL, dtype, intrinsic);
+    const int32_t node = leaf(COMPUTE_PLUGIN_NODE_CALL, dtype, intrinsic);
     nodes_[node].operand_count = static_cast<int32_t>(operands.size());
     nodes_[node].first_operand = static_cast<int64_t>(operands_.size());
     operands_.insert(operands_.end(), operands);
@@ -130,8 +130,8 @@ class Expression {
 
  private:
   int32_t leaf(int32_t kind, int32_t dtype, int32_t value) {
-    if (kind == COMPUTE_NODE_INPUT) inputs_ = std::max(inputs_, value + 1);
-    if (kind == COMPUTE_NODE_SCALAR) scalars_ = std::max(scalars_, value + 1);
+    if (kind == COMPUTE_PLUGIN_NODE_INPUT) inputs_ = std::max(inputs_, value + 1);
+    if (kind == COMPUTE_PLUGIN_NODE_SCALAR) scalars_ = std::max(scalars_, value + 1);
     nodes_.push_back({kind, dtype, value, 0, 0, {}});
     return static_cast<int32_t>(nodes_.size()) - 1;
   }
@@ -259,8 +259,8 @@ class MinimalPlugin : public testing::Test {
                          static_cast<int32_t>(operand.shape.size()), operand.shape.data(), operand.strides.data(),
                          access, 1, COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
     };
-    for (const Operand& input : op.inputs) add(input, COMPUTE_TENSOR_INPUT);
-    for (const Operand& output : op.outputs) add(output, COMPUTE_TENSOR_OUTPUT);
+    for (const Operand& input : op.inputs) add(input, COMPUTE_PLUGIN_TENSOR_INPUT);
+    for (const Operand& output : op.outputs) add(output, COMPUTE_PLUGIN_TENSOR_OUTPUT);
     std::vector<compute_attribute> attributes;
     auto attribute = [&](const char* name, int32_t kind, int64_t count, const void* values) {
       attributes.push_back({sizeof(compute_attribute), 0, nullptr, name, static_cast<int64_t>(std::strlen(name)), kind,
@@ -307,7 +307,7 @@ class MinimalPlugin : public testing::Test {
     EXPECT_EQ(info.supported, reason == 0);
     EXPECT_EQ(of_prepare, reason);
     EXPECT_EQ(plan != 0, reason == 0);
-    if (plan != 0) table_->op_release(device_, plan);
+    if (plan != 0) table_->plan_release(device_, plan);
     return reason;
   }
 
@@ -335,8 +335,8 @@ class MinimalPlugin : public testing::Test {
                                     static_cast<int32_t>(tensors.size()),
                                     static_cast<int32_t>(op.scalars.size()),
                                     0};
-    EXPECT_OK(table_->op_run(plan, &run));
-    table_->op_release(device_, plan);  // at once: the queued run keeps it
+    EXPECT_OK(table_->plan_run(plan, &run));
+    table_->plan_release(device_, plan);  // at once: the queued run keeps it
   }
   void run(const Op& op) {
     run_on(stream_, op);
@@ -429,7 +429,7 @@ TEST_F(MinimalPlugin, BuffersAreNoAddresses) {
   const uint64_t buffer = allocate(4096);
   EXPECT_NE(buffer >> 63, 0u);
   void* data = &data;
-  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_TENSOR_INPUT, &data)),
+  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_PLUGIN_TENSOR_INPUT, &data)),
             COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(data, nullptr);
   table_->memory_free(device_, 0, buffer);
@@ -459,10 +459,10 @@ TEST_F(MinimalPlugin, RefusesBytesOutsideOfABuffer) {
 TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
   const compute_plugin_caps* caps = table_->caps(device_);
   ASSERT_EQ(caps->heap_count, 2);
-  EXPECT_TRUE(caps->heaps[1].flags & COMPUTE_HEAP_PINNED);
+  EXPECT_TRUE(caps->heaps[1].flags & COMPUTE_PLUGIN_HEAP_PINNED);
   const uint64_t buffer = allocate(64, 1);
   void* data = nullptr;
-  ASSERT_OK(table_->memory_map(device_, 1, buffer, 0, 64, COMPUTE_TENSOR_OUTPUT, &data));
+  ASSERT_OK(table_->memory_map(device_, 1, buffer, 0, 64, COMPUTE_PLUGIN_TENSOR_OUTPUT, &data));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(data), buffer);
   std::memset(data, 7, 64);
   table_->memory_unmap(device_, 1, buffer, data);
@@ -511,7 +511,7 @@ TEST_F(MinimalPlugin, DestroyedStreamsFinishTheirWork) {
   const Operand data = upload(std::vector<float>(1000, 1.0f));
   Expression expression;
   const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT32, 0);
-  expression.output(expression.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {x, x}));
+  expression.output(expression.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {x, x}));
   const Op twice = {.name = "map", .inputs = {data}, .outputs = {data}, .expressions = {expression.get()}};
   uint64_t before = stream_, number = number_;
   for (int round = 0; round < 20; ++round) {
@@ -556,13 +556,14 @@ TEST_F(MinimalPlugin, TakesEveryIntrinsicOfItsClass) {
   for (const Intrinsic& intrinsic : intrinsics) {
     for (const Dtype& dtype : dtypes) {
       const bool is_half = dtype.id == COMPUTE_DTYPE_FLOAT16 || dtype.id == COMPUTE_DTYPE_BFLOAT16;
-      if (!(intrinsic.operands & dtype.category) || (is_half && intrinsic.id > COMPUTE_INTRINSIC_WHERE)) continue;
+      if (!(intrinsic.operands & dtype.category) || (is_half && intrinsic.id > COMPUTE_PLUGIN_INTRINSIC_WHERE))
+        continue;
       int32_t result = dtype.id;
       if (intrinsic.result == "BOOL") result = COMPUTE_DTYPE_BOOL;
       if (intrinsic.result == "PART" && dtype.category == COMPLEX) result -= 2;
       if (intrinsic.result == "PAIR") result += 2;
       Expression expression;
-      const bool is_where = intrinsic.id == COMPUTE_INTRINSIC_WHERE;
+      const bool is_where = intrinsic.id == COMPUTE_PLUGIN_INTRINSIC_WHERE;
       const int32_t x = expression.input(is_where ? COMPUTE_DTYPE_BOOL : dtype.id, 0);
       const int32_t y = expression.input(dtype.id, 1), z = expression.input(dtype.id, 2);
       int32_t call = 0;
@@ -586,15 +587,16 @@ TEST_F(MinimalPlugin, RefusesWhatItDoesNotKnow) {
   Expression newer;
   newer.output(newer.call(1000, COMPUTE_DTYPE_FLOAT32, {newer.input(COMPUTE_DTYPE_FLOAT32, 0)}));
   Expression complex_to_real;
-  complex_to_real.output(complex_to_real.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32,
+  complex_to_real.output(complex_to_real.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32,
                                               {complex_to_real.input(COMPUTE_DTYPE_COMPLEX64, 0)}));
   EXPECT_EQ(refusal({.name = "map", .inputs = {operand}, .outputs = {operand}, .expressions = {newer.get()}}),
-            COMPUTE_REFUSE_INTRINSIC);
+            COMPUTE_PLUGIN_REFUSE_INTRINSIC);
   EXPECT_EQ(refusal({.name = "contraction", .inputs = {operand, operand}, .outputs = {operand}}),
-            COMPUTE_REFUSE_NOT_IMPLEMENTED);
-  EXPECT_EQ(refusal({.name = "copy", .inputs = {{99, {1}, {1}, 1}}, .outputs = {operand}}), COMPUTE_REFUSE_DTYPE);
+            COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED);
+  EXPECT_EQ(refusal({.name = "copy", .inputs = {{99, {1}, {1}, 1}}, .outputs = {operand}}),
+            COMPUTE_PLUGIN_REFUSE_DTYPE);
   EXPECT_EQ(refusal({.name = "copy", .inputs = {{COMPUTE_DTYPE_COMPLEX64, {1}, {1}, 1}}, .outputs = {operand}}),
-            COMPUTE_REFUSE_DTYPE);
+            COMPUTE_PLUGIN_REFUSE_DTYPE);
   EXPECT_NE(refusal({.name = "map", .inputs = {operand}, .outputs = {operand}, .expressions = {complex_to_real.get()}}),
             0);
 }
@@ -603,23 +605,23 @@ TEST_F(MinimalPlugin, IntegersWrapAndNeverTrap) {
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
   using Ints = std::vector<int32_t>;
   const std::vector<Ints> operands = {{7, -7, 7, -7, kLeast, 5, 3, -2}, {2, 2, -2, -2, -1, 0, 40, -1}};
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_FLOOR_DIV, operands), (Ints{3, -4, -4, 3, kLeast, 0, 0, 2}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MOD, operands), (Ints{1, 1, -1, -1, 0, 0, 3, 0}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_SHL, operands), (Ints{28, -28, 0, 0, 0, 5, 0, 0}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_SHR, operands), (Ints{1, -2, 0, -1, -1, 5, 0, -1}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MUL_HIGH, operands), (Ints{0, -1, -1, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_ABS, std::vector<Ints>{{kLeast, -3}}), (Ints{kLeast, 3}));
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_MUL, std::vector<Ints>{{kLeast, 1 << 16}, {-1, 1 << 16}}),
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, operands), (Ints{3, -4, -4, 3, kLeast, 0, 0, 2}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_MOD, operands), (Ints{1, 1, -1, -1, 0, 0, 3, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_SHL, operands), (Ints{28, -28, 0, 0, 0, 5, 0, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_SHR, operands), (Ints{1, -2, 0, -1, -1, 5, 0, -1}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, operands), (Ints{0, -1, -1, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_ABS, std::vector<Ints>{{kLeast, -3}}), (Ints{kLeast, 3}));
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_MUL, std::vector<Ints>{{kLeast, 1 << 16}, {-1, 1 << 16}}),
             (Ints{kLeast, 0}));
-  EXPECT_EQ(apply<uint64_t>(COMPUTE_INTRINSIC_MUL_HIGH, std::vector<std::vector<uint64_t>>{{~0ull}, {~0ull}}),
+  EXPECT_EQ(apply<uint64_t>(COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, std::vector<std::vector<uint64_t>>{{~0ull}, {~0ull}}),
             (std::vector<uint64_t>{~0ull - 1}));
-  EXPECT_EQ(apply<int8_t>(COMPUTE_INTRINSIC_SHL, std::vector<std::vector<int8_t>>{{1, 1}, {7, 8}}),
+  EXPECT_EQ(apply<int8_t>(COMPUTE_PLUGIN_INTRINSIC_SHL, std::vector<std::vector<int8_t>>{{1, 1}, {7, 8}}),
             (std::vector<int8_t>{-128, 0}));
 }
 
 TEST_F(MinimalPlugin, PowersOfIntegers) {
   using Ints = std::vector<int32_t>;
-  EXPECT_EQ(apply<int32_t>(COMPUTE_INTRINSIC_POW,
+  EXPECT_EQ(apply<int32_t>(COMPUTE_PLUGIN_INTRINSIC_POW,
                            std::vector<Ints>{{2, -3, 1, -1, -1, 0, 0, 2, 2}, {10, 3, -5, -5, -4, 0, -1, -1, 32}}),
             (Ints{1024, -27, 1, -1, 1, 1, 0, 0, 0}));
 }
@@ -627,33 +629,36 @@ TEST_F(MinimalPlugin, PowersOfIntegers) {
 TEST_F(MinimalPlugin, FloatsFollowPythonsDivision) {
   const double inf = INFINITY;
   const std::vector<std::vector<double>> operands = {{7, -7, 1, -1, 1, -0.0, inf}, {2, 2, 0.1, inf, 0, 3, 2}};
-  const auto quotients = apply<double>(COMPUTE_INTRINSIC_FLOOR_DIV, operands);
+  const auto quotients = apply<double>(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, operands);
   EXPECT_EQ(std::vector<double>(quotients.begin(), quotients.begin() + 6),
             (std::vector<double>{3, -4, 9, -1, inf, -0.0}));
   EXPECT_TRUE(std::signbit(quotients[5]));
   EXPECT_TRUE(std::isnan(quotients[6]));
-  const auto rests = apply<double>(COMPUTE_INTRINSIC_MOD, operands);
+  const auto rests = apply<double>(COMPUTE_PLUGIN_INTRINSIC_MOD, operands);
   EXPECT_EQ(std::vector<double>(rests.begin(), rests.begin() + 4), (std::vector<double>{1, 1, std::fmod(1, 0.1), inf}));
   EXPECT_TRUE(std::isnan(rests[4]));
 }
 
 TEST_F(MinimalPlugin, NanWinsInMinAndMax) {
   const float nan = NAN;
-  const auto least = apply<float>(COMPUTE_INTRINSIC_MIN, std::vector<std::vector<float>>{{1, nan, 1}, {2, 1, nan}});
+  const auto least =
+      apply<float>(COMPUTE_PLUGIN_INTRINSIC_MIN, std::vector<std::vector<float>>{{1, nan, 1}, {2, 1, nan}});
   EXPECT_EQ(least[0], 1);
   EXPECT_TRUE(std::isnan(least[1]) && std::isnan(least[2]));
 }
 
 TEST_F(MinimalPlugin, ConversionsTruncateAndSaturate) {
   const std::vector<std::vector<double>> operands = {{1.9, -1.9, 300, -300, NAN, 1e30, -INFINITY}};
-  EXPECT_EQ(apply<int8_t>(COMPUTE_INTRINSIC_CONVERT, operands), (std::vector<int8_t>{1, -1, 127, -128, 0, 127, -128}));
-  EXPECT_EQ(apply<uint8_t>(COMPUTE_INTRINSIC_CONVERT, operands), (std::vector<uint8_t>{1, 0, 255, 0, 0, 255, 0}));
-  EXPECT_EQ(apply<bool>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<double>>{{0, -0.0, 0.1, NAN}}),
+  EXPECT_EQ(apply<int8_t>(COMPUTE_PLUGIN_INTRINSIC_CONVERT, operands),
+            (std::vector<int8_t>{1, -1, 127, -128, 0, 127, -128}));
+  EXPECT_EQ(apply<uint8_t>(COMPUTE_PLUGIN_INTRINSIC_CONVERT, operands),
+            (std::vector<uint8_t>{1, 0, 255, 0, 0, 255, 0}));
+  EXPECT_EQ(apply<bool>(COMPUTE_PLUGIN_INTRINSIC_CONVERT, std::vector<std::vector<double>>{{0, -0.0, 0.1, NAN}}),
             (std::vector<bool>{false, false, true, true}));
-  EXPECT_EQ(
-      apply<float>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<int64_t>>{{(int64_t{1} << 62) + 1, 16777217}}),
-      (std::vector<float>{0x1p62f, 16777216.0f}));
-  EXPECT_EQ(apply<std::complex<float>>(COMPUTE_INTRINSIC_CONVERT, std::vector<std::vector<int32_t>>{{3}}),
+  EXPECT_EQ(apply<float>(COMPUTE_PLUGIN_INTRINSIC_CONVERT,
+                         std::vector<std::vector<int64_t>>{{(int64_t{1} << 62) + 1, 16777217}}),
+            (std::vector<float>{0x1p62f, 16777216.0f}));
+  EXPECT_EQ(apply<std::complex<float>>(COMPUTE_PLUGIN_INTRINSIC_CONVERT, std::vector<std::vector<int32_t>>{{3}}),
             (std::vector<std::complex<float>>{3}));
 }
 
@@ -684,17 +689,18 @@ TEST_F(MinimalPlugin, HalvesRoundOnceToEven) {
 TEST_F(MinimalPlugin, ComplexFunctionsKeepAccuracyNearTheirZeros) {
   using C = std::complex<double>;
   const auto small =
-      apply<C>(COMPUTE_INTRINSIC_EXPM1, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {0, 6.283185307179586}}});
+      apply<C>(COMPUTE_PLUGIN_INTRINSIC_EXPM1, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {0, 6.283185307179586}}});
   EXPECT_DOUBLE_EQ(small[0].real(), 1e-20);
   EXPECT_DOUBLE_EQ(small[0].imag(), 1e-20);
   EXPECT_DOUBLE_EQ(small[1].imag(), -2.4492935982947064e-16);
-  const auto logs = apply<C>(COMPUTE_INTRINSIC_LOG1P, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {1e300, 1e300}}});
+  const auto logs =
+      apply<C>(COMPUTE_PLUGIN_INTRINSIC_LOG1P, std::vector<std::vector<C>>{{{1e-20, 1e-20}, {1e300, 1e300}}});
   EXPECT_DOUBLE_EQ(logs[0].real(), 1e-20);
   EXPECT_DOUBLE_EQ(logs[1].real(), std::log(1e300) + std::log(2.0) / 2);
   const auto quotient =
-      apply<C>(COMPUTE_INTRINSIC_DIV, std::vector<std::vector<C>>{{{1e300, 1e300}}, {{1e300, 1e300}}});
+      apply<C>(COMPUTE_PLUGIN_INTRINSIC_DIV, std::vector<std::vector<C>>{{{1e300, 1e300}}, {{1e300, 1e300}}});
   EXPECT_EQ(quotient[0], C(1));
-  const auto powers = apply<C>(COMPUTE_INTRINSIC_POW, std::vector<std::vector<C>>{{0, {0, 1}}, {0, 2}});
+  const auto powers = apply<C>(COMPUTE_PLUGIN_INTRINSIC_POW, std::vector<std::vector<C>>{{0, {0, 1}}, {0, 2}});
   EXPECT_EQ(powers[0], C(1));
   EXPECT_NEAR(std::abs(powers[1] - C(-1)), 0, 1e-15);
 }
@@ -703,10 +709,12 @@ TEST_F(MinimalPlugin, MapHasScalarsIndicesAndSeveralOutputs) {
   Expression expression;
   const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT32, 0);
   const int32_t s = expression.scalar(COMPUTE_DTYPE_FLOAT32, 0);
-  const int32_t column = expression.call(COMPUTE_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {expression.index(1)});
-  expression.output(expression.call(COMPUTE_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32,
-                                    {expression.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {x, s}), column}));
-  expression.output(expression.call(COMPUTE_INTRINSIC_GT, COMPUTE_DTYPE_BOOL, {x, expression.constant(2.5f)}));
+  const int32_t column =
+      expression.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT32, {expression.index(1)});
+  expression.output(
+      expression.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32,
+                      {expression.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32, {x, s}), column}));
+  expression.output(expression.call(COMPUTE_PLUGIN_INTRINSIC_GT, COMPUTE_DTYPE_BOOL, {x, expression.constant(2.5f)}));
   compute_plugin_scalar ten = {};
   const float value = 10;
   std::memcpy(ten.bits, &value, sizeof value);
@@ -756,11 +764,11 @@ TEST_F(MinimalPlugin, ReducesAProductOfBroadcastInputs) {
   b.strides = {0, 1, 2};
   Expression before, after;
   before.output(
-      before.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
-                  {before.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+      before.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                  {before.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
                                {before.input(COMPUTE_DTYPE_FLOAT32, 0), before.input(COMPUTE_DTYPE_FLOAT32, 1)}),
                    before.scalar(COMPUTE_DTYPE_FLOAT32, 0)}));
-  after.output(after.call(COMPUTE_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+  after.output(after.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
                           {after.input(COMPUTE_DTYPE_FLOAT32, 0), after.scalar(COMPUTE_DTYPE_FLOAT32, 0)}));
   compute_plugin_scalar scalars[2] = {};
   const float values[] = {1, 2};
@@ -809,7 +817,7 @@ TEST_F(MinimalPlugin, WritesTheFirstFaultIntoTheRecord) {
   *fault = {};
   run_on(stream_, {.name = "gather", .inputs = {input, indices}, .outputs = {output}, .axis = 0}, {buffer, 0});
   EXPECT_EQ(finish(stream_), COMPUTE_OK);
-  EXPECT_EQ(fault->code, COMPUTE_FAULT_INDEX);
+  EXPECT_EQ(fault->code, COMPUTE_PLUGIN_FAULT_INDEX);
   EXPECT_EQ(fault->argument, 1);
   EXPECT_EQ(fault->value, 3);
   EXPECT_EQ(fault->limit, 3);
@@ -852,7 +860,7 @@ TEST_F(MinimalPlugin, ScattersInEveryWay) {
 TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
   Expression expression;
   const int32_t x = expression.input(COMPUTE_DTYPE_FLOAT64, 0);
-  expression.output(expression.call(COMPUTE_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT64, {x}));
+  expression.output(expression.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT64, {x}));
   const Operand input = upload(std::vector<double>(1000, 1.0));
   std::vector<Operand> outputs;
   std::vector<uint64_t> streams;
@@ -875,13 +883,13 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
       const compute_plugin_run run = {
           sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0};
       uint64_t reached = 0;
-      for (int round = 0; round < 5; ++round) EXPECT_OK(table_->op_run(plan, &run));
+      for (int round = 0; round < 5; ++round) EXPECT_OK(table_->plan_run(plan, &run));
       EXPECT_OK(table_->stream_mark(streams[i], 5, 0));
       EXPECT_OK(table_->stream_sync(streams[i], 5, INT64_MAX, &reached));
     });
   }
   for (std::thread& thread : threads) thread.join();
-  table_->op_release(device_, plan);
+  table_->plan_release(device_, plan);
   for (const Operand& output : outputs) EXPECT_EQ(download<double>(output), std::vector<double>(1000, std::exp(1.0)));
 }
 

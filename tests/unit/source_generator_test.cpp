@@ -22,15 +22,15 @@ class Expression {
  public:
   int32_t input(int32_t index, compute_dtype dtype) {
     inputs_ = std::max(inputs_, index + 1);
-    return add({COMPUTE_NODE_INPUT, dtype, index, 0, 0, {}});
+    return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, 0, 0, {}});
   }
   int32_t scalar(int32_t index, compute_dtype dtype) {
     scalars_ = std::max(scalars_, index + 1);
-    return add({COMPUTE_NODE_SCALAR, dtype, index, 0, 0, {}});
+    return add({COMPUTE_PLUGIN_NODE_SCALAR, dtype, index, 0, 0, {}});
   }
-  int32_t index(int32_t axis) { return add({COMPUTE_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, 0, 0, {}}); }
+  int32_t index(int32_t axis) { return add({COMPUTE_PLUGIN_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, 0, 0, {}}); }
   int32_t call(int32_t intrinsic, compute_dtype dtype, const std::vector<int32_t>& operands) {
-    compute_plugin_node node{COMPUTE_NODE_CALL,
+    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CALL,
                              dtype,
                              intrinsic,
                              static_cast<int32_t>(operands.size()),
@@ -83,7 +83,7 @@ class TestOp {
  public:
   explicit TestOp(const char* name) : name_(name) {}
   TestOp& tensor(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {},
-                 int32_t access = COMPUTE_TENSOR_INPUT) {
+                 int32_t access = COMPUTE_PLUGIN_TENSOR_INPUT) {
     if (strides.empty()) {
       strides.resize(shape.size());
       int64_t stride = 1;
@@ -100,11 +100,11 @@ class TestOp {
     tensor.access = access;
     tensor.alignment = 64;
     tensors_.push_back(tensor);
-    outputs_ += (access & COMPUTE_TENSOR_OUTPUT) != 0;
+    outputs_ += (access & COMPUTE_PLUGIN_TENSOR_OUTPUT) != 0;
     return *this;
   }
   TestOp& output(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}) {
-    return tensor(dtype, std::move(shape), std::move(strides), COMPUTE_TENSOR_OUTPUT);
+    return tensor(dtype, std::move(shape), std::move(strides), COMPUTE_PLUGIN_TENSOR_OUTPUT);
   }
   TestOp& expression(const compute_plugin_expression* expression) {
     expressions_.push_back(expression);
@@ -174,7 +174,7 @@ const compute_plugin_expression* sum_of_two(compute_dtype dtype = kF32) {
   static std::deque<Expression> kept;
   Expression& e = kept.emplace_back();
   const int32_t x = e.input(0, dtype), y = e.input(1, dtype);
-  return e.view({e.call(COMPUTE_INTRINSIC_ADD, dtype, {x, y})});
+  return e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, dtype, {x, y})});
 }
 
 const compute_plugin_expression* identity(compute_dtype dtype = kF32) {
@@ -240,7 +240,8 @@ TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
     op.tensor(kF32, shape, strides);
   }
   int32_t sum = inputs[0];
-  for (int32_t i = 1; i < 30; ++i) sum = e.call(COMPUTE_INTRINSIC_ADD, kF32, {sum, inputs[static_cast<size_t>(i)]});
+  for (int32_t i = 1; i < 30; ++i)
+    sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, kF32, {sum, inputs[static_cast<size_t>(i)]});
   op.output(kF32, shape).expression(e.view({sum}));
   const Recipe recipe = make_recipe(op.view(), gpu());
   const Launch& launch = recipe.launches[0];
@@ -273,7 +274,7 @@ TEST(SourceGenerator, RefusesWhatTheDeviceLacks) {
   const auto refusal = refuse_op(op.view(), small);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text, "float64 needs cl_khr_fp64");
-  EXPECT_EQ(refusal->reason, COMPUTE_REFUSE_DTYPE);
+  EXPECT_EQ(refusal->reason, COMPUTE_PLUGIN_REFUSE_DTYPE);
   EXPECT_FALSE(refuse_op(op.view(), gpu()));
 }
 
@@ -384,7 +385,7 @@ TEST_F(GeneratedText, CompilesEveryIntrinsic) {
                          (row.operands == "FLOAT" && !integer && !is_complex_dtype) ||
                          (row.operands == "COMPLEX" && is_complex_dtype) ||
                          ((row.operands == "INTEGER" || row.operands == "BITS") && integer);
-      if (!takes || row.result == "NODE" || row.id == COMPUTE_INTRINSIC_WHERE) continue;
+      if (!takes || row.result == "NODE" || row.id == COMPUTE_PLUGIN_INTRINSIC_WHERE) continue;
       const compute_dtype result = row.result == "BOOL"   ? COMPUTE_DTYPE_BOOL
                                    : row.result == "PART" ? part_of(dtype)
                                    : row.result == "PAIR"
@@ -411,7 +412,7 @@ TEST_F(GeneratedText, CompilesEveryConversion) {
     op.tensor(from, {1000});
     for (compute_dtype to = COMPUTE_DTYPE_BOOL; to <= COMPUTE_DTYPE_COMPLEX128; ++to) {
       if (is_complex(from) && !is_complex(to) && to != COMPUTE_DTYPE_BOOL) continue;
-      outputs.push_back(e.call(COMPUTE_INTRINSIC_CONVERT, to, {x}));
+      outputs.push_back(e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, to, {x}));
       op.output(to, {1000});
     }
     op.expression(e.view(outputs));
@@ -437,7 +438,7 @@ TEST_F(GeneratedText, CompilesEveryForm) {
       if (is_complex(dtype) && (std::string_view(reduction) == "min" || std::string_view(reduction) == "max")) continue;
       TestOp scatter("scatter");
       scatter.tensor(COMPUTE_DTYPE_INT64, {64, 256}).tensor(dtype, {64, 256});
-      scatter.tensor(dtype, {50, 256}, {}, COMPUTE_TENSOR_INPUT | COMPUTE_TENSOR_OUTPUT)
+      scatter.tensor(dtype, {50, 256}, {}, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT)
           .text("reduction", reduction)
           .integers("axis", {0});
       expect_compiles(scatter);

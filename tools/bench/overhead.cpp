@@ -16,9 +16,9 @@ const Device& null_device() {
   return device;
 }
 
-// op_run of the plugin, reached as core reaches it but without core.
+// plan_run of the plugin, reached as core reaches it but without core.
 struct BareCall {
-  compute_error* (*op_run)(uint64_t, const compute_plugin_run*) = nullptr;
+  compute_error* (*plan_run)(uint64_t, const compute_plugin_run*) = nullptr;
   compute_plugin_run run{};
 
   BareCall() {
@@ -30,11 +30,11 @@ struct BareCall {
     uint64_t handle = 0;
     check(open(COMPUTE_PLUGIN_INTERFACE, nullptr, &table));
     check(table->device_open(1, nullptr, &handle, &device));
-    op_run = device->op_run;
+    plan_run = device->plan_run;
     run.struct_size = sizeof run;
     run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
   }
-  void operator()() { benchmark::DoNotOptimize(op_run(1, &run)); }
+  void operator()() { benchmark::DoNotOptimize(plan_run(1, &run)); }
 };
 
 Tensor two() { return null_device().empty(COMPUTE_DTYPE_FLOAT32, {2}); }

@@ -28,17 +28,18 @@ uint64_t big_endian(const uint8_t* bytes) {
 
 // What plugins/cpu/map/rows_table.inc says that a row may hold.
 bool is_compiled(const TypedExpression& e) {
-  constexpr int32_t kUnspelt[] = {COMPUTE_INTRINSIC_CONVERT, COMPUTE_INTRINSIC_BITCAST, COMPUTE_INTRINSIC_FLOOR_DIV,
-                                  COMPUTE_INTRINSIC_MOD,     COMPUTE_INTRINSIC_POW,     COMPUTE_INTRINSIC_SHL,
-                                  COMPUTE_INTRINSIC_SHR,     COMPUTE_INTRINSIC_MUL_HIGH};
+  constexpr int32_t kUnspelt[] = {COMPUTE_PLUGIN_INTRINSIC_CONVERT,   COMPUTE_PLUGIN_INTRINSIC_BITCAST,
+                                  COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, COMPUTE_PLUGIN_INTRINSIC_MOD,
+                                  COMPUTE_PLUGIN_INTRINSIC_POW,       COMPUTE_PLUGIN_INTRINSIC_SHL,
+                                  COMPUTE_PLUGIN_INTRINSIC_SHR,       COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH};
   int calls = 0;
   std::set<int64_t> sizes;
   for (const compute_plugin_node& node : e.nodes()) {
     if (std::find(std::begin(kDtypes), std::end(kDtypes), node.dtype) == std::end(kDtypes)) return false;
-    if (node.kind == COMPUTE_NODE_SCALAR || node.kind == COMPUTE_NODE_INDEX) return false;
-    if (node.kind == COMPUTE_NODE_CONSTANT && is_bool(node.dtype)) return false;
+    if (node.kind == COMPUTE_PLUGIN_NODE_SCALAR || node.kind == COMPUTE_PLUGIN_NODE_INDEX) return false;
+    if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT && is_bool(node.dtype)) return false;
     if (!is_bool(node.dtype)) sizes.insert(dtype_size(node.dtype));
-    if (node.kind != COMPUTE_NODE_CALL) continue;
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL) continue;
     if (std::find(std::begin(kUnspelt), std::end(kUnspelt), node.value) != std::end(kUnspelt)) return false;
     ++calls;
   }
@@ -47,8 +48,8 @@ bool is_compiled(const TypedExpression& e) {
 
 std::string spelling(const TypedExpression& e, int32_t number) {
   const compute_plugin_node& node = e.nodes()[static_cast<size_t>(number)];
-  if (node.kind == COMPUTE_NODE_INPUT) return "x" + std::to_string(node.value);
-  if (node.kind == COMPUTE_NODE_CONSTANT) {
+  if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) return "x" + std::to_string(node.value);
+  if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) {
     uint64_t bits;
     std::memcpy(&bits, node.bits, sizeof bits);
     return "constant<" + dtype_name(node.dtype) + ">(" + hexadecimal(bits) + ")";

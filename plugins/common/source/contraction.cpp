@@ -176,11 +176,11 @@ class ContractionBuilder {
 
   std::string add(const std::string& x, const std::string& y) {
     return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " || ", y, ")")
-                                       : call_text(COMPUTE_INTRINSIC_ADD, wide_, {x, y}, builder_.functions());
+                                       : call_text(COMPUTE_PLUGIN_INTRINSIC_ADD, wide_, {x, y}, builder_.functions());
   }
   std::string multiply(const std::string& x, const std::string& y) {
     return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " && ", y, ")")
-                                       : call_text(COMPUTE_INTRINSIC_MUL, wide_, {x, y}, builder_.functions());
+                                       : call_text(COMPUTE_PLUGIN_INTRINSIC_MUL, wide_, {x, y}, builder_.functions());
   }
 
   std::string text() {

@@ -87,69 +87,69 @@ std::string from_bits(const std::string& bits, compute_dtype to) {
 // The intrinsics that are functions of one name in C, CUDA C and OpenCL C.
 const char* math_name(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_FLOOR:
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
       return "floor";
-    case COMPUTE_INTRINSIC_CEIL:
+    case COMPUTE_PLUGIN_INTRINSIC_CEIL:
       return "ceil";
-    case COMPUTE_INTRINSIC_TRUNC:
+    case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
       return "trunc";
-    case COMPUTE_INTRINSIC_ROUND:
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
       return "rint";
-    case COMPUTE_INTRINSIC_SQRT:
+    case COMPUTE_PLUGIN_INTRINSIC_SQRT:
       return "sqrt";
-    case COMPUTE_INTRINSIC_RSQRT:
+    case COMPUTE_PLUGIN_INTRINSIC_RSQRT:
       return "rsqrt";
-    case COMPUTE_INTRINSIC_CBRT:
+    case COMPUTE_PLUGIN_INTRINSIC_CBRT:
       return "cbrt";
-    case COMPUTE_INTRINSIC_EXP:
+    case COMPUTE_PLUGIN_INTRINSIC_EXP:
       return "exp";
-    case COMPUTE_INTRINSIC_EXP2:
+    case COMPUTE_PLUGIN_INTRINSIC_EXP2:
       return "exp2";
-    case COMPUTE_INTRINSIC_EXPM1:
+    case COMPUTE_PLUGIN_INTRINSIC_EXPM1:
       return "expm1";
-    case COMPUTE_INTRINSIC_LOG:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG:
       return "log";
-    case COMPUTE_INTRINSIC_LOG1P:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG1P:
       return "log1p";
-    case COMPUTE_INTRINSIC_LOG2:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG2:
       return "log2";
-    case COMPUTE_INTRINSIC_LOG10:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG10:
       return "log10";
-    case COMPUTE_INTRINSIC_SIN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIN:
       return "sin";
-    case COMPUTE_INTRINSIC_COS:
+    case COMPUTE_PLUGIN_INTRINSIC_COS:
       return "cos";
-    case COMPUTE_INTRINSIC_TAN:
+    case COMPUTE_PLUGIN_INTRINSIC_TAN:
       return "tan";
-    case COMPUTE_INTRINSIC_ASIN:
+    case COMPUTE_PLUGIN_INTRINSIC_ASIN:
       return "asin";
-    case COMPUTE_INTRINSIC_ACOS:
+    case COMPUTE_PLUGIN_INTRINSIC_ACOS:
       return "acos";
-    case COMPUTE_INTRINSIC_ATAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ATAN:
       return "atan";
-    case COMPUTE_INTRINSIC_ATAN2:
+    case COMPUTE_PLUGIN_INTRINSIC_ATAN2:
       return "atan2";
-    case COMPUTE_INTRINSIC_SINH:
+    case COMPUTE_PLUGIN_INTRINSIC_SINH:
       return "sinh";
-    case COMPUTE_INTRINSIC_COSH:
+    case COMPUTE_PLUGIN_INTRINSIC_COSH:
       return "cosh";
-    case COMPUTE_INTRINSIC_TANH:
+    case COMPUTE_PLUGIN_INTRINSIC_TANH:
       return "tanh";
-    case COMPUTE_INTRINSIC_ASINH:
+    case COMPUTE_PLUGIN_INTRINSIC_ASINH:
       return "asinh";
-    case COMPUTE_INTRINSIC_ACOSH:
+    case COMPUTE_PLUGIN_INTRINSIC_ACOSH:
       return "acosh";
-    case COMPUTE_INTRINSIC_ATANH:
+    case COMPUTE_PLUGIN_INTRINSIC_ATANH:
       return "atanh";
-    case COMPUTE_INTRINSIC_POW:
+    case COMPUTE_PLUGIN_INTRINSIC_POW:
       return "pow";
-    case COMPUTE_INTRINSIC_HYPOT:
+    case COMPUTE_PLUGIN_INTRINSIC_HYPOT:
       return "hypot";
-    case COMPUTE_INTRINSIC_COPYSIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_COPYSIGN:
       return "copysign";
-    case COMPUTE_INTRINSIC_ERF:
+    case COMPUTE_PLUGIN_INTRINSIC_ERF:
       return "erf";
-    case COMPUTE_INTRINSIC_ERFC:
+    case COMPUTE_PLUGIN_INTRINSIC_ERFC:
       return "erfc";
     default:
       return nullptr;
@@ -158,17 +158,17 @@ const char* math_name(int32_t intrinsic) {
 
 const char* comparison(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_EQ:
+    case COMPUTE_PLUGIN_INTRINSIC_EQ:
       return " == ";
-    case COMPUTE_INTRINSIC_NE:
+    case COMPUTE_PLUGIN_INTRINSIC_NE:
       return " != ";
-    case COMPUTE_INTRINSIC_LT:
+    case COMPUTE_PLUGIN_INTRINSIC_LT:
       return " < ";
-    case COMPUTE_INTRINSIC_LE:
+    case COMPUTE_PLUGIN_INTRINSIC_LE:
       return " <= ";
-    case COMPUTE_INTRINSIC_GT:
+    case COMPUTE_PLUGIN_INTRINSIC_GT:
       return " > ";
-    case COMPUTE_INTRINSIC_GE:
+    case COMPUTE_PLUGIN_INTRINSIC_GE:
       return " >= ";
     default:
       return nullptr;
@@ -177,17 +177,17 @@ const char* comparison(int32_t intrinsic) {
 
 const char* operator_of(int32_t intrinsic) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_ADD:
+    case COMPUTE_PLUGIN_INTRINSIC_ADD:
       return " + ";
-    case COMPUTE_INTRINSIC_SUB:
+    case COMPUTE_PLUGIN_INTRINSIC_SUB:
       return " - ";
-    case COMPUTE_INTRINSIC_MUL:
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
       return " * ";
-    case COMPUTE_INTRINSIC_BIT_AND:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_AND:
       return " & ";
-    case COMPUTE_INTRINSIC_BIT_OR:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_OR:
       return " | ";
-    case COMPUTE_INTRINSIC_BIT_XOR:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR:
       return " ^ ";
     default:
       return nullptr;
@@ -201,39 +201,39 @@ std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vect
   const char* wide = dtype_size(dtype) == 8 ? "(u64)" : "(u32)";
   if (const char* op = operator_of(intrinsic)) return cat("(", type, ")(", wide, v[0], op, wide, v[1], ")");
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_NEG:
+    case COMPUTE_PLUGIN_INTRINSIC_NEG:
       return cat("(", type, ")(", wide, "0 - ", wide, v[0], ")");
-    case COMPUTE_INTRINSIC_ABS:
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
       return is_signed_type ? cat("(", v[0], " < 0 ? (", type, ")(", wide, "0 - ", wide, v[0], ") : ", v[0], ")")
                             : v[0];
-    case COMPUTE_INTRINSIC_SIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGN:
       return is_signed_type ? cat("(", type, ")((", v[0], " > 0) - (", v[0], " < 0))")
                             : cat("(", type, ")(", v[0], " != 0)");
-    case COMPUTE_INTRINSIC_MIN:
+    case COMPUTE_PLUGIN_INTRINSIC_MIN:
       return cat("(", v[0], " < ", v[1], " ? ", v[0], " : ", v[1], ")");
-    case COMPUTE_INTRINSIC_MAX:
+    case COMPUTE_PLUGIN_INTRINSIC_MAX:
       return cat("(", v[0], " > ", v[1], " ? ", v[0], " : ", v[1], ")");
-    case COMPUTE_INTRINSIC_BIT_NOT:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT:
       return cat("(", type, ")~", v[0]);
-    case COMPUTE_INTRINSIC_MUL_HIGH:
+    case COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH:
       if (dtype_size(dtype) == 8)
         return cat(is_signed_type ? "COMPUTE_MUL_HIGH_I64(" : "COMPUTE_MUL_HIGH_U64(", v[0], ", ", v[1], ")");
       return cat("(", type, ")(((", is_signed_type ? "i64" : "u64", ")", v[0], " * (", is_signed_type ? "i64" : "u64",
                  ")", v[1], ") >> ", dtype_size(dtype) * 8, ")");
-    case COMPUTE_INTRINSIC_SHL:
+    case COMPUTE_PLUGIN_INTRINSIC_SHL:
       return cat(functions.need("shl", dtype), "(", v[0], ", ", v[1], ")");
-    case COMPUTE_INTRINSIC_SHR:
+    case COMPUTE_PLUGIN_INTRINSIC_SHR:
       return cat(functions.need("shr", dtype), "(", v[0], ", ", v[1], ")");
-    case COMPUTE_INTRINSIC_FLOOR_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV:
       return cat(functions.need("floor_div", dtype), "(", v[0], ", ", v[1], ")");
-    case COMPUTE_INTRINSIC_MOD:
+    case COMPUTE_PLUGIN_INTRINSIC_MOD:
       return cat(functions.need("mod", dtype), "(", v[0], ", ", v[1], ")");
-    case COMPUTE_INTRINSIC_POW:
+    case COMPUTE_PLUGIN_INTRINSIC_POW:
       return cat(functions.need("pow", dtype), "(", v[0], ", ", v[1], ")");
-    case COMPUTE_INTRINSIC_ISNAN:
-    case COMPUTE_INTRINSIC_ISINF:
+    case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
       return "(bool)0";
-    case COMPUTE_INTRINSIC_ISFINITE:
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
       return "(bool)1";
     default:  // floor, ceil, trunc, round, conj
       return v[0];
@@ -242,13 +242,13 @@ std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vect
 
 std::string bool_call(int32_t intrinsic, const std::vector<std::string>& v) {
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_BIT_AND:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_AND:
       return cat("(bool)(", v[0], " && ", v[1], ")");
-    case COMPUTE_INTRINSIC_BIT_OR:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_OR:
       return cat("(bool)(", v[0], " || ", v[1], ")");
-    case COMPUTE_INTRINSIC_BIT_XOR:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR:
       return cat("(bool)(", v[0], " != ", v[1], ")");
-    case COMPUTE_INTRINSIC_BIT_NOT:
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT:
       return cat("(bool)!", v[0]);
     default:
       assert(false);
@@ -261,12 +261,12 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
   const bool wide = dtype == COMPUTE_DTYPE_FLOAT64;
   const char* infinity = wide ? "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))" : "COMPUTE_AS_F32(0x7f800000)";
   const bool in_fp64 = !wide && functions.dialect().has_fp64 &&
-                       ((intrinsic == COMPUTE_INTRINSIC_SQRT && functions.emulates_division()) ||
+                       ((intrinsic == COMPUTE_PLUGIN_INTRINSIC_SQRT && functions.emulates_division()) ||
                         functions.dialect().wide_intrinsics.test(static_cast<size_t>(intrinsic)));
   if (const char* op = operator_of(intrinsic)) return cat("(", v[0], op, v[1], ")");
   // CUDA's float64 form and PoCL's float32 form keep the bound, and the latter becomes vector code.
   const bool good_exp = wide ? functions.dialect().language == Language::kCudaC : functions.dialect().is_host;
-  if (intrinsic == COMPUTE_INTRINSIC_EXP && !good_exp) return functions.need("exp", dtype) + "(" + v[0] + ")";
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_EXP && !good_exp) return functions.need("exp", dtype) + "(" + v[0] + ")";
   if (const char* name = math_name(intrinsic)) {
     std::string text = in_fp64 ? cat("(f32)", name, "((f64)", v[0]) : cat(name, "(", v[0]);
     if (v.size() > 1) text += (in_fp64 ? ", (f64)" : ", ") + v[1];
@@ -278,35 +278,35 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
     return text + ")";
   };
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_DIV:
       return !wide && functions.emulates_division() ? call("div") : cat("(", v[0], " / ", v[1], ")");
-    case COMPUTE_INTRINSIC_FLOOR_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV:
       return call("floor_div");
-    case COMPUTE_INTRINSIC_MOD:
+    case COMPUTE_PLUGIN_INTRINSIC_MOD:
       return call("mod");
-    case COMPUTE_INTRINSIC_NEG:
+    case COMPUTE_PLUGIN_INTRINSIC_NEG:
       return cat("(-", v[0], ")");
-    case COMPUTE_INTRINSIC_ABS:
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
       return cat("fabs(", v[0], ")");
-    case COMPUTE_INTRINSIC_SIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGN:
       return call("sign");
-    case COMPUTE_INTRINSIC_MIN:
+    case COMPUTE_PLUGIN_INTRINSIC_MIN:
       return call("min");
-    case COMPUTE_INTRINSIC_MAX:
+    case COMPUTE_PLUGIN_INTRINSIC_MAX:
       return call("max");
-    case COMPUTE_INTRINSIC_NEXTAFTER:
+    case COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER:
       return call("nextafter");
-    case COMPUTE_INTRINSIC_SIGNBIT:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGNBIT:
       return cat("(", wide ? "COMPUTE_AS_I64(" : "COMPUTE_AS_I32(", v[0], ") < 0)");
-    case COMPUTE_INTRINSIC_ISNAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
       return cat("(", v[0], " != ", v[0], ")");
-    case COMPUTE_INTRINSIC_ISINF:
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
       return cat("(fabs(", v[0], ") == ", infinity, ")");
-    case COMPUTE_INTRINSIC_ISFINITE:
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
       return cat("(fabs(", v[0], ") < ", infinity, ")");
-    case COMPUTE_INTRINSIC_COMPLEX:
+    case COMPUTE_PLUGIN_INTRINSIC_COMPLEX:
       return make_complex(pair_of(dtype), v[0], v[1]);
-    case COMPUTE_INTRINSIC_LOGADDEXP:
+    case COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP:
       return call("logaddexp");
     default:  // conj
       return v[0];
@@ -327,38 +327,38 @@ std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vect
     return text + ")";
   };
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_NE:
+    case COMPUTE_PLUGIN_INTRINSIC_NE:
       return "!" + functions.need("eq", dtype) + "(" + v[0] + ", " + v[1] + ")";
-    case COMPUTE_INTRINSIC_EQ:
+    case COMPUTE_PLUGIN_INTRINSIC_EQ:
       return call("eq");
-    case COMPUTE_INTRINSIC_NEG:
+    case COMPUTE_PLUGIN_INTRINSIC_NEG:
       return make_complex(dtype, "-" + re, "-" + im);
-    case COMPUTE_INTRINSIC_CONJ:
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
       return make_complex(dtype, re, "-" + im);
-    case COMPUTE_INTRINSIC_REAL:
+    case COMPUTE_PLUGIN_INTRINSIC_REAL:
       return re;
-    case COMPUTE_INTRINSIC_IMAG:
+    case COMPUTE_PLUGIN_INTRINSIC_IMAG:
       return im;
-    case COMPUTE_INTRINSIC_ABS:
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
       return cat("hypot(", re, ", ", im, ")");
-    case COMPUTE_INTRINSIC_ARG:
+    case COMPUTE_PLUGIN_INTRINSIC_ARG:
       return cat("atan2(", im, ", ", re, ")");
-    case COMPUTE_INTRINSIC_ROUND:
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
       return make_complex(dtype, "rint(" + re + ")", "rint(" + im + ")");
-    case COMPUTE_INTRINSIC_ISNAN:
-    case COMPUTE_INTRINSIC_ISINF:
+    case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
       return by_part(intrinsic, " || ");
-    case COMPUTE_INTRINSIC_ISFINITE:
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
       return by_part(intrinsic, " && ");
-    case COMPUTE_INTRINSIC_ADD:
+    case COMPUTE_PLUGIN_INTRINSIC_ADD:
       return call("add");
-    case COMPUTE_INTRINSIC_SUB:
+    case COMPUTE_PLUGIN_INTRINSIC_SUB:
       return call("sub");
-    case COMPUTE_INTRINSIC_MUL:
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
       return call("mul");
-    case COMPUTE_INTRINSIC_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_DIV:
       return call("div");
-    case COMPUTE_INTRINSIC_SIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGN:
       return call("sign");
     default:
       return call(math_name(intrinsic));
@@ -370,7 +370,7 @@ std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vect
 int32_t unknown_intrinsic(const compute_plugin_expression& expression) {
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
-    if (node.kind == COMPUTE_NODE_CALL && (node.value < 1 || node.value >= kIntrinsicLimit)) return node.value;
+    if (node.kind == COMPUTE_PLUGIN_NODE_CALL && (node.value < 1 || node.value >= kIntrinsicLimit)) return node.value;
   }
   return 0;
 }
@@ -384,7 +384,7 @@ std::vector<int32_t> index_axes(const compute_plugin_expression& expression) {
   std::vector<int32_t> axes;
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
-    if (node.kind == COMPUTE_NODE_INDEX && std::find(axes.begin(), axes.end(), node.value) == axes.end())
+    if (node.kind == COMPUTE_PLUGIN_NODE_INDEX && std::find(axes.begin(), axes.end(), node.value) == axes.end())
       axes.push_back(node.value);
   }
   return axes;
@@ -457,7 +457,7 @@ std::string convert_text(const std::string& x, compute_dtype from, compute_dtype
 }
 
 std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<std::string>& v, Functions& functions) {
-  if (intrinsic == COMPUTE_INTRINSIC_WHERE) return cat("(", v[0], " ? ", v[1], " : ", v[2], ")");
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_WHERE) return cat("(", v[0], " ? ", v[1], " : ", v[2], ")");
   if (is_complex(dtype)) return complex_call(intrinsic, dtype, v, functions);
   if (const char* op = comparison(intrinsic)) return cat("(", v[0], op, v[1], ")");
   if (dtype == COMPUTE_DTYPE_BOOL) return bool_call(intrinsic, v);
@@ -473,25 +473,25 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
     const int32_t* operands = expression.operands + node.first_operand;
     std::string text;
     switch (node.kind) {
-      case COMPUTE_NODE_INPUT:
+      case COMPUTE_PLUGIN_NODE_INPUT:
         text = leaves.input(node.value);
         break;
-      case COMPUTE_NODE_SCALAR:
+      case COMPUTE_PLUGIN_NODE_SCALAR:
         text = leaves.scalar(node.value);
         break;
-      case COMPUTE_NODE_INDEX:
+      case COMPUTE_PLUGIN_NODE_INDEX:
         text = cat("(", value_type(node.dtype), ")", leaves.index(node.value));
         break;
-      case COMPUTE_NODE_CONSTANT:
+      case COMPUTE_PLUGIN_NODE_CONSTANT:
         text = constant_text(node.dtype, node.bits);
         break;
       default: {
         std::vector<std::string> values;
         for (int32_t k = 0; k < node.operand_count; ++k) values.push_back(names[static_cast<size_t>(operands[k])]);
         const compute_dtype last = expression.nodes[operands[node.operand_count - 1]].dtype;
-        if (node.value == COMPUTE_INTRINSIC_CONVERT) {
+        if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
           text = convert_text(values[0], last, node.dtype, functions);
-        } else if (node.value == COMPUTE_INTRINSIC_BITCAST) {
+        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
           text = node.dtype == last ? values[0] : from_bits(to_bits(values[0], last), node.dtype);
         } else {
           text = call_text(node.value, last, values, functions);

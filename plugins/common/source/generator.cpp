@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
 #include "plugins/common/source/types.hpp"
@@ -13,10 +13,10 @@ namespace {
 
 std::optional<Refusal> refuse_expression(const compute_plugin_expression& expression, const Dialect& dialect) {
   if (const int32_t id = unknown_intrinsic(expression); id != 0) {
-    return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is not known here", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is not known here", ""};
   }
   if (!dialect.has_fp64 && uses_fp64(expression)) {
-    return Refusal{COMPUTE_REFUSE_DTYPE, -1, "float64 needs cl_khr_fp64", "cast to float32"};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "float64 needs cl_khr_fp64", "cast to float32"};
   }
   return std::nullopt;
 }
@@ -33,29 +33,32 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
   for (int32_t i = 0; i < op.input_count(); ++i) {
     const compute_plugin_tensor& tensor = op.input(i);
     if (i >= 2 && tensor.rank < 0) continue;
-    if (tensor.rank < 2) return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+    if (tensor.rank < 2)
+      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
     if (tensor.dtype != dtype) {
-      return Refusal{COMPUTE_REFUSE_DTYPE, i,
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i,
                      cat("contraction: ", dtype_name(tensor.dtype), " operands with a result of ", dtype_name(dtype)),
                      "cast to one dtype"};
     }
   }
   if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result",
+                   ""};
   }
   const int64_t tiles = 2 * 16 * 36 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
   if (dialect.group_size < 64 || dialect.group_size > 256 || dialect.local_memory_bytes < tiles) {
-    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: work groups or local memory are too small", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: work groups or local memory are too small",
+                   ""};
   }
   return std::nullopt;
 }
 
 std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
   if (op.text("kind") != "max" && op.text("kind") != "min") {
-    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, cat("arg_reduce has no kind \"", op.text("kind"), "\""), ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, cat("arg_reduce has no kind \"", op.text("kind"), "\""), ""};
   }
   if (is_complex(op.input(0).dtype))
-    return Refusal{COMPUTE_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
   return std::nullopt;
 }
 
@@ -88,12 +91,13 @@ const Primitive* find_primitive(const Op& op) {
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect) {
   const Primitive* primitive = find_primitive(op);
   if (primitive == nullptr)
-    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
   if (auto refusal = refuse_tensors(op)) return refusal;
   for (int32_t i = 0; i < op.tensor_count(); ++i) {
     const compute_plugin_tensor& tensor = op.tensor(i);
     if (tensor.rank >= 0 && !dialect.has_fp64 && needs_fp64(tensor.dtype)) {
-      return Refusal{COMPUTE_REFUSE_DTYPE, i, cat(dtype_name(tensor.dtype), " needs cl_khr_fp64"), "cast to float32"};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i, cat(dtype_name(tensor.dtype), " needs cl_khr_fp64"),
+                     "cast to float32"};
     }
   }
   return primitive->refuse(op, dialect);

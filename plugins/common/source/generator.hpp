@@ -6,7 +6,7 @@
 //     if (!cache.has(launch.key)) compile(kernel_source(op, dialect, launch));
 //   }
 //
-// and op_run is, per launch: bind launch.pointers, patch a copy of launch.block, launch groups × group_size.
+// and plan_run is, per launch: bind launch.pointers, patch a copy of launch.block, launch groups × group_size.
 #pragma once
 
 #include <bitset>

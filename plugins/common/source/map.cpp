@@ -529,11 +529,11 @@ class MapBuilder {
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_dtype from = op.input(0).dtype, to = op.output(0).dtype;
   compute_plugin_node nodes[2] = {};
-  nodes[0].kind = COMPUTE_NODE_INPUT;
+  nodes[0].kind = COMPUTE_PLUGIN_NODE_INPUT;
   nodes[0].dtype = from == to ? bits_dtype(from) : from;
-  nodes[1].kind = COMPUTE_NODE_CALL;
+  nodes[1].kind = COMPUTE_PLUGIN_NODE_CALL;
   nodes[1].dtype = to;
-  nodes[1].value = COMPUTE_INTRINSIC_CONVERT;
+  nodes[1].value = COMPUTE_PLUGIN_INTRINSIC_CONVERT;
   nodes[1].operand_count = 1;
   const int32_t operand = 0, output = from == to ? 0 : 1;
   compute_plugin_expression expression{};
@@ -555,7 +555,7 @@ BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_expression& expression = op.expression(0);
   // What only moves elements shares the kernels of copy.
   if (op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 &&
-      expression.nodes[0].kind == COMPUTE_NODE_INPUT) {
+      expression.nodes[0].kind == COMPUTE_PLUGIN_NODE_INPUT) {
     return build_copy(op, dialect, with_text);
   }
   BuiltRecipe recipe;

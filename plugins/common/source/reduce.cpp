@@ -76,16 +76,16 @@ struct Reduction {
   std::string combine(const std::string& x, const std::string& y, Functions& functions) const {
     switch (kind) {
       case Kind::sum:
-        return call_text(COMPUTE_INTRINSIC_ADD, accumulator, {x, y}, functions);
+        return call_text(COMPUTE_PLUGIN_INTRINSIC_ADD, accumulator, {x, y}, functions);
       case Kind::prod:
-        return call_text(COMPUTE_INTRINSIC_MUL, accumulator, {x, y}, functions);
+        return call_text(COMPUTE_PLUGIN_INTRINSIC_MUL, accumulator, {x, y}, functions);
       case Kind::min:
       case Kind::all:
         if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " && ", y, ")");
-        return call_text(COMPUTE_INTRINSIC_MIN, accumulator, {x, y}, functions);
+        return call_text(COMPUTE_PLUGIN_INTRINSIC_MIN, accumulator, {x, y}, functions);
       default:
         if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " || ", y, ")");
-        return call_text(COMPUTE_INTRINSIC_MAX, accumulator, {x, y}, functions);
+        return call_text(COMPUTE_PLUGIN_INTRINSIC_MAX, accumulator, {x, y}, functions);
     }
   }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 namespace compute::common {
 namespace {

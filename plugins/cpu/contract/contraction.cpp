@@ -92,15 +92,16 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
   for (int32_t i = 0; i < op.input_count(); ++i) {
     if (i >= 2 && !is_given(op, i)) continue;
     if (op.input(i).rank < 2)
-      return Refusal{COMPUTE_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
     if (op.input(i).dtype == op.output(0).dtype) continue;
-    return Refusal{COMPUTE_REFUSE_DTYPE, i,
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i,
                    std::string("contraction: ") + dtype_name(op.input(i).dtype) + " operands with a result of " +
                        dtype_name(op.output(0).dtype),
                    "cast to one dtype"};
   }
   if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result",
+                   ""};
   }
   return std::nullopt;
 }

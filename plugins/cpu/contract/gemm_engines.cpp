@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/common/shortage.hpp"
 
 namespace compute::cpu {

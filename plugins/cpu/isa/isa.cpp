@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 #include "plugins/cpu/isa/sets.hpp"
 
 namespace compute::cpu {

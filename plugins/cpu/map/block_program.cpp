@@ -71,8 +71,8 @@ class NodeUses {
 
  private:
   bool is_alias(const compute_plugin_node& node) const {
-    if (node.value == COMPUTE_INTRINSIC_BITCAST) return true;
-    return node.value == COMPUTE_INTRINSIC_CONVERT &&
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) return true;
+    return node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT &&
            expression_.nodes[expression_.operands[node.first_operand]].dtype == node.dtype;
   }
 
@@ -80,8 +80,8 @@ class NodeUses {
     const compute_plugin_node& node = expression_.nodes[i];
     const int32_t* operands = expression_.operands + node.first_operand;
     uses_[i].origin = i;
-    uses_[i].fixed = node.kind == COMPUTE_NODE_SCALAR || node.kind == COMPUTE_NODE_CONSTANT;
-    if (node.kind != COMPUTE_NODE_CALL) return;
+    uses_[i].fixed = node.kind == COMPUTE_PLUGIN_NODE_SCALAR || node.kind == COMPUTE_PLUGIN_NODE_CONSTANT;
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL) return;
     if (is_alias(node)) {
       uses_[i].origin = origin(operands[0]);
       return;
@@ -91,7 +91,7 @@ class NodeUses {
       Use& operand = uses_[origin(operands[k])];
       operand.last_use = i;
       uses_[i].fixed &= operand.fixed;
-      if (expression_.nodes[operand.origin].kind == COMPUTE_NODE_INPUT) last_input_use_ = i;
+      if (expression_.nodes[operand.origin].kind == COMPUTE_PLUGIN_NODE_INPUT) last_input_use_ = i;
     }
   }
 
@@ -99,7 +99,7 @@ class NodeUses {
   void find_copied_inputs() {
     for (int32_t k = 0; k < expression_.output_count && expression_.output_count > 1; ++k) {
       const int32_t node = origin(expression_.outputs[k]);
-      if (expression_.nodes[node].kind != COMPUTE_NODE_INPUT) continue;
+      if (expression_.nodes[node].kind != COMPUTE_PLUGIN_NODE_INPUT) continue;
       uses_[node].copied_first = true;
       if (node > last_input_use_) last_input_use_ = node;
     }
@@ -111,7 +111,7 @@ class NodeUses {
     for (int32_t k = 0; k < expression_.output_count; ++k) {
       const int32_t node = origin(expression_.outputs[k]);
       Use& use = uses_[node];
-      if (expression_.nodes[node].kind == COMPUTE_NODE_CALL && node >= last_input_use_ && use.direct_output < 0)
+      if (expression_.nodes[node].kind == COMPUTE_PLUGIN_NODE_CALL && node >= last_input_use_ && use.direct_output < 0)
         use.direct_output = k;
       else
         use.last_use = expression_.node_count;
@@ -161,8 +161,8 @@ BlockFunction call_function(const compute_plugin_expression& expression, const c
                             const BlockKernels& table) {
   const int32_t last = expression.operands[node.first_operand + node.operand_count - 1];
   const int32_t last_dtype = expression.nodes[last].dtype;
-  const BlockFunction run = node.value == COMPUTE_INTRINSIC_CONVERT ? table.converts[last_dtype][node.dtype]
-                                                                    : table.calls[node.value][last_dtype];
+  const BlockFunction run = node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT ? table.converts[last_dtype][node.dtype]
+                                                                           : table.calls[node.value][last_dtype];
   assert(run != nullptr);
   return run;
 }
@@ -179,7 +179,7 @@ void splat(const void* value, int64_t size, void* dst) {
 int32_t BlockProgram::unknown_intrinsic(const compute_plugin_expression& expression) {
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
-    if (node.kind == COMPUTE_NODE_CALL && (node.value < 1 || node.value >= kIntrinsicLimit)) return node.value;
+    if (node.kind == COMPUTE_PLUGIN_NODE_CALL && (node.value < 1 || node.value >= kIntrinsicLimit)) return node.value;
   }
   return 0;
 }
@@ -249,7 +249,7 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
     const compute_plugin_node& node = expression.nodes[i];
     const int64_t size = dtype_size(node.dtype);
     switch (node.kind) {
-      case COMPUTE_NODE_INPUT:
+      case COMPUTE_PLUGIN_NODE_INPUT:
         locations[i] = {Place::kOperand, node.value};
         if (uses[i].copied_first) {
           const Location copy{Place::kTemporary, temporaries.take(size)};
@@ -257,14 +257,14 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
           locations[i] = copy;
         }
         break;
-      case COMPUTE_NODE_INDEX:
+      case COMPUTE_PLUGIN_NODE_INDEX:
         locations[i] = {Place::kOperand, input_count_ + static_cast<int64_t>(indices_.size())};
         indices_.push_back({node.value, node.dtype});
         break;
-      case COMPUTE_NODE_SCALAR:
-      case COMPUTE_NODE_CONSTANT: {
+      case COMPUTE_PLUGIN_NODE_SCALAR:
+      case COMPUTE_PLUGIN_NODE_CONSTANT: {
         locations[i] = {Place::kFixed, take_fixed()};
-        FixedValue fixed{locations[i].index, size, node.kind == COMPUTE_NODE_SCALAR ? node.value : -1, {}};
+        FixedValue fixed{locations[i].index, size, node.kind == COMPUTE_PLUGIN_NODE_SCALAR ? node.value : -1, {}};
         std::memcpy(fixed.bits, node.bits, sizeof fixed.bits);
         fixed_values_.push_back(fixed);
         break;

@@ -25,7 +25,7 @@ inline Cost cost_of(int32_t intrinsic) {
 /// Estimated nanoseconds for one element of node `i`, a CALL, on one thread, within the cache.
 inline double node_cost(const compute_plugin_expression& expression, int32_t i) {
   const compute_plugin_node& node = expression.nodes[i];
-  if (node.kind != COMPUTE_NODE_CALL) return 0;
+  if (node.kind != COMPUTE_PLUGIN_NODE_CALL) return 0;
   const int32_t last = expression.operands[node.first_operand + node.operand_count - 1];
   const int32_t dtype = expression.nodes[last].dtype;
   const double width = static_cast<double>(dtype_size(dtype)) / 4;  // in float32s

@@ -236,11 +236,11 @@ class ConvertPlan final : public Plan {
  private:
   static MapPlan make(const compute_plugin_tensor& src, const compute_plugin_tensor& dst) {
     compute_plugin_node nodes[2] = {};
-    nodes[0].kind = COMPUTE_NODE_INPUT;
+    nodes[0].kind = COMPUTE_PLUGIN_NODE_INPUT;
     nodes[0].dtype = src.dtype;
-    nodes[1].kind = COMPUTE_NODE_CALL;
+    nodes[1].kind = COMPUTE_PLUGIN_NODE_CALL;
     nodes[1].dtype = dst.dtype;
-    nodes[1].value = COMPUTE_INTRINSIC_CONVERT;
+    nodes[1].value = COMPUTE_PLUGIN_INTRINSIC_CONVERT;
     nodes[1].operand_count = 1;
     const int32_t operand = 0, output = 1;
     compute_plugin_expression expression{};
@@ -304,7 +304,7 @@ std::optional<Refusal> refuse_copy(const Op& op) {
   const compute_dtype from = op.input(0).dtype, to = op.output(0).dtype;
   if (!is_complex(from) || is_complex(to) || to == COMPUTE_DTYPE_BOOL) return std::nullopt;
   return Refusal{
-      COMPUTE_REFUSE_DTYPE, 0,
+      COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
       std::string("copy from ") + dtype_name(from) + " to " + dtype_name(to) + " would lose the imaginary part",
       "take real() or abs() first"};
 }

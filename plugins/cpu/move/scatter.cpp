@@ -218,8 +218,8 @@ ScatterRow find_row(Combine combine, compute_dtype dtype) {
 
 // The vector code for a row that has one index; NULL where there is none.
 BlockFunction find_block(Combine combine, compute_dtype dtype) {
-  constexpr int intrinsics[] = {0, COMPUTE_INTRINSIC_ADD, COMPUTE_INTRINSIC_MUL, COMPUTE_INTRINSIC_MIN,
-                                COMPUTE_INTRINSIC_MAX};
+  constexpr int intrinsics[] = {0, COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_PLUGIN_INTRINSIC_MUL,
+                                COMPUTE_PLUGIN_INTRINSIC_MIN, COMPUTE_PLUGIN_INTRINSIC_MAX};
   return isa().blocks->calls[intrinsics[static_cast<int>(combine)]][dtype];
 }
 
@@ -387,17 +387,17 @@ class ScatterPlan final : public Plan {
 std::optional<Refusal> refuse_scatter(const Op& op) {
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
-    return Refusal{COMPUTE_REFUSE_DTYPE, 0,
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
                    std::string("scatter: indices are int32 or int64, not ") + dtype_name(index), ""};
   }
   const std::optional<Combine> combine = combine_of(op.text("reduction"));
   if (!combine) {
-    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1,
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
                    "scatter has no reduction \"" + std::string(op.text("reduction")) + "\"", ""};
   }
   if (find_row(*combine, op.output(0).dtype) == nullptr) {
     return Refusal{
-        COMPUTE_REFUSE_DTYPE, op.input_count(),
+        COMPUTE_PLUGIN_REFUSE_DTYPE, op.input_count(),
         "scatter: " + std::string(op.text("reduction")) + " of " + dtype_name(op.output(0).dtype) + " is not defined",
         ""};
   }

@@ -64,13 +64,13 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
     return source;
   };
   const compute_plugin_node& last = before.nodes[before.outputs[0]];
-  if (last.kind == COMPUTE_NODE_INPUT) {
+  if (last.kind == COMPUTE_PLUGIN_NODE_INPUT) {
     return take(last.value, last.dtype, kernels.plain[static_cast<int>(kind)][last.dtype]);
   }
-  if (last.kind != COMPUTE_NODE_CALL || kind != ReduceKind::sum) return source;
+  if (last.kind != COMPUTE_PLUGIN_NODE_CALL || kind != ReduceKind::sum) return source;
   const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
-  if (x.kind != COMPUTE_NODE_INPUT) return source;
-  if (last.value == COMPUTE_INTRINSIC_CONVERT) {
+  if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
+  if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
     const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
     const compute_dtype wide = is_float(x.dtype) ? COMPUTE_DTYPE_FLOAT64
                                : is_unsigned     ? COMPUTE_DTYPE_UINT64
@@ -79,14 +79,14 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
     if (accumulator == wide || counts) return take(x.value, x.dtype, kernels.widening_sum[x.dtype]);
   }
   const int32_t* operands = before.operands + last.first_operand;
-  if (last.value == COMPUTE_INTRINSIC_MUL && operands[0] == operands[1]) {
+  if (last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1]) {
     return take(x.value, x.dtype, kernels.square_sum[x.dtype]);
   }
   return source;
 }
 
 bool is_input(const compute_plugin_expression& expression) {
-  return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_NODE_INPUT;
+  return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_PLUGIN_NODE_INPUT;
 }
 
 // Combines values one after the other as the digits of a binary counter carry: each passes through log2 of their
@@ -752,17 +752,19 @@ std::optional<ReduceKind> reduce_kind(std::string_view name) {
 std::optional<Refusal> refuse_reduce(const Op& op) {
   const std::optional<ReduceKind> kind = reduce_kind(op.text("kind"));
   if (!kind) {
-    return Refusal{COMPUTE_REFUSE_ATTRIBUTE, -1, "reduce has no kind \"" + std::string(op.text("kind")) + "\"", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "reduce has no kind \"" + std::string(op.text("kind")) + "\"",
+                   ""};
   }
   for (int32_t i = 0; i < 2; ++i) {
     if (const int32_t id = BlockProgram::unknown_intrinsic(op.expression(i))) {
-      return Refusal{COMPUTE_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id,
+                     "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
     }
   }
   const compute_plugin_expression& before = op.expression(0);
   const compute_dtype accumulator = before.nodes[before.outputs[0]].dtype;
   if (isa().reduce->plain[static_cast<int>(*kind)][accumulator].rows == nullptr) {
-    return Refusal{COMPUTE_REFUSE_DTYPE, -1,
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, -1,
                    "reduce: " + std::string(op.text("kind")) + " of " + dtype_name(accumulator) + " is not defined",
                    ""};
   }

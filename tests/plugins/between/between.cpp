@@ -29,7 +29,7 @@ namespace {
 
 enum Kind : int { kNone, kSubmit, kLater, kCallback, kLost, kHang };
 
-const compute_plugin_host* host = nullptr;
+const compute_plugin_core* core = nullptr;
 compute_plugin_table real_table = {};
 compute_plugin_device_table real = {};  // all devices of a plugin have the same one
 compute_plugin_graph_table real_graphs = {};
@@ -39,13 +39,13 @@ std::atomic<int>* armed = nullptr;
 
 // An open device. What is lost is lost for good; another opening is another device.
 struct Device {
-  uint64_t host_device = 0;
+  uint64_t core_device = 0;
   std::atomic<bool> is_lost{false};
 };
 
 struct Stream {
   std::shared_ptr<Device> device;
-  uint64_t host_stream = 0;
+  uint64_t core_stream = 0;
   std::mutex mutex;
   uint64_t marked = 0;     // the greatest number so far
   uint64_t last_good = 0;  // of a struck stream
@@ -76,7 +76,7 @@ compute_error* make_error(compute_error_code code, std::string_view message) {
   info.code = code;
   info.argument = -1;
   info.message = {message.data(), static_cast<int64_t>(message.size())};
-  return host->error_new(&info);
+  return core->error_new(&info);
 }
 
 compute_error* lost_error() { return make_error(COMPUTE_ERROR_CONTEXT_LOST, "between: the device is lost as asked"); }
@@ -100,7 +100,7 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
     if (kind == kCallback) {
       std::thread([stream] {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
-        host->report_async(stream->device->host_device, stream->host_stream, stream->last_good, UINT64_MAX,
+        core->report_async(stream->device->core_device, stream->core_stream, stream->last_good, UINT64_MAX,
                            later_error());
         std::lock_guard lock(stream->mutex);
         stream->told = true;
@@ -115,7 +115,7 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   if (compute_error* error = real.stream_create(device, options, out_stream)) return error;
   auto stream = std::make_shared<Stream>();
-  stream->host_stream = options->host_stream;
+  stream->core_stream = options->core_stream;
   std::lock_guard lock(mutex);
   stream->device = devices.at(device);
   streams[*out_stream] = std::move(stream);
@@ -196,8 +196,8 @@ compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t 
                     int32_t pattern_size) {
   return submit(stream, false, [&] { return real.fill(stream, dst, size_bytes, pattern, pattern_size); });
 }
-compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
-  return submit(run->stream, true, [&] { return real.op_run(plan, run); });
+compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
+  return submit(run->stream, true, [&] { return real.plan_run(plan, run); });
 }
 compute_error* graph_run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) {
   return submit(stream, true, [&] { return real_graphs.run(graph, stream, slots); });
@@ -247,20 +247,21 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   table.copy_to_host = copy_to_host;
   table.copy = copy;
   table.fill = fill;
-  table.op_run = op_run;
+  table.plan_run = plan_run;
   if (real.memory_allocate != nullptr) table.memory_allocate = memory_allocate;
   table.op_prepare = op_prepare;
   if (real.copy_peer != nullptr) table.copy_peer = copy_peer;
   if (real.kernels != nullptr) table.kernels = kernels;
   devices[*out_device] = std::make_shared<Device>();
-  devices[*out_device]->host_device = options->host_device;
+  devices[*out_device]->core_device = options->core_device;
   *out_table = &table;
   return nullptr;
 }
 
-const void* get_extension(uint64_t device, const char* name) {
-  const void* table = real_table.get_extension != nullptr ? real_table.get_extension(device, name) : nullptr;
-  if (table == nullptr || std::string_view(name) != COMPUTE_EXT_GRAPH_V1) return table;
+const void* get_extension(uint64_t device, const char* name, int64_t name_size) {
+  const void* table = real_table.get_extension != nullptr ? real_table.get_extension(device, name, name_size) : nullptr;
+  if (table == nullptr || std::string_view(name, static_cast<size_t>(name_size)) != COMPUTE_PLUGIN_EXT_GRAPH_V1)
+    return table;
   static compute_plugin_graph_table graphs;
   std::lock_guard lock(mutex);
   copy_table(&real_graphs, table);
@@ -287,9 +288,9 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
   return reinterpret_cast<compute_plugin_query_function>(dlsym(handle, "compute_plugin_query"))();
 }
 
-COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_host* given,
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* given,
                                                          const compute_plugin_table** out_table) {
-  host = given;
+  core = given;
   static std::atomic<int> nothing{kNone};
   const char* cell = std::getenv("COMPUTE_BETWEEN_CELL");
   armed = cell != nullptr ? reinterpret_cast<std::atomic<int>*>(std::strtoull(cell, nullptr, 16)) : &nothing;

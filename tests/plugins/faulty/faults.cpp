@@ -64,7 +64,7 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error) 
   }
   if (fault.is("stale")) {
     *out_error = make_error("INTERNAL", place);
-    host->error_free(*out_error);  // and is given away nevertheless
+    core->error_free(*out_error);  // and is given away nevertheless
     return true;
   }
   if (fault.is("bogus")) {
@@ -79,7 +79,7 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error) 
   if (fault.is("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(fault.number()));
   if (fault.is("async")) {
     std::thread([error = make_error(fault.argument, place)] {
-      host->report_async(host_device, 0, 0, UINT64_MAX, error);
+      core->report_async(core_device, 0, 0, UINT64_MAX, error);
     }).join();
   }
   return false;
@@ -113,7 +113,7 @@ compute_error* make_error(std::string_view code, std::string_view place, const v
   info.argument = -1;
   info.native_code = 4711;
   info.message = {message.data(), static_cast<int64_t>(message.size())};
-  return host->error_new(&info);
+  return core->error_new(&info);
 }
 
 }  // namespace faulty

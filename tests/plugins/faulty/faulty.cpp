@@ -10,7 +10,7 @@
 
 // The minimal plugin's two functions under other names: see CMakeLists.txt.
 extern "C" const compute_plugin_manifest* minimal_plugin_query(void);
-extern "C" compute_error* minimal_plugin_open(uint32_t interface_version, const compute_plugin_host* host,
+extern "C" compute_error* minimal_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                               const compute_plugin_table** out_table);
 
 namespace faulty {
@@ -182,9 +182,9 @@ compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t
   if (fault && fault->is("workspace")) out_info->workspace_bytes = fault->number();
   if (fault && fault->is("flags")) out_info->flags |= static_cast<uint32_t>(fault->number());
   if (fault && fault->is("next")) out_info->next = &must_be_understood;
-  if (fault && fault->is("not_capturable")) out_info->flags |= COMPUTE_PLAN_NOT_CAPTURABLE;
+  if (fault && fault->is("not_capturable")) out_info->flags |= COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE;
   if (fault && fault->is("zero")) {
-    real_device_table.op_release(device, *out_plan);
+    real_device_table.plan_release(device, *out_plan);
     *out_plan = 0;
   }
   return error;
@@ -192,7 +192,7 @@ compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t
 
 compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
-  host_device = options->host_device;
+  core_device = options->core_device;
   compute_error* error = nullptr;
   if (strike("device_open", &error)) return error;
   const compute_plugin_device_table* inner = nullptr;
@@ -229,8 +229,8 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   COVER(table.value, fault, copy_to_host);
   COVER(table.value, fault, copy);
   COVER(table.value, fault, fill);
-  COVER(table.value, fault, op_run);
-  COVER(table.value, fault, op_release);
+  COVER(table.value, fault, plan_run);
+  COVER(table.value, fault, plan_release);
   COVER(table.value, fault, caps);
   COVER(table.value, fault, op_query);
   COVER(table.value, fault, op_prepare);
@@ -238,7 +238,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   if (table.value.op_query != nullptr) table.value.op_query = op_query;
   if (table.value.op_prepare != nullptr) table.value.op_prepare = op_prepare;
   *out_table =
-      resized(table, &compute_plugin_device_table::table_size, fault, offsetof(compute_plugin_device_table, op_run));
+      resized(table, &compute_plugin_device_table::table_size, fault, offsetof(compute_plugin_device_table, plan_run));
   return nullptr;
 }
 
@@ -314,9 +314,9 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   return resized(manifest, &compute_plugin_manifest::struct_size, fault, offsetof(compute_plugin_manifest, priority));
 }
 
-[[maybe_unused]] compute_error* open(uint32_t interface_version, const compute_plugin_host* given,
+[[maybe_unused]] compute_error* open(uint32_t interface_version, const compute_plugin_core* given,
                                      const compute_plugin_table** out_table) {
-  host = given;
+  core = given;
   compute_error* error = nullptr;
   if (strike("open", &error)) return error;
   const compute_plugin_table* inner = nullptr;
@@ -327,7 +327,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   if (real_table.on_exit == nullptr) real_table.on_exit = [](int32_t) {};
   if (real_table.close == nullptr) real_table.close = [] {};
   if (real_table.get_extension == nullptr)
-    real_table.get_extension = [](uint64_t, const char*) -> const void* { return nullptr; };
+    real_table.get_extension = [](uint64_t, const char*, int64_t) -> const void* { return nullptr; };
 
   static Padded<compute_plugin_table> table;
   const std::optional<Fault> fault = next_fault("table");
@@ -363,9 +363,9 @@ extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_q
 
 #if !defined(FAULTY_WITHOUT_OPEN)
 extern "C" COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version,
-                                                                    const compute_plugin_host* host,
+                                                                    const compute_plugin_core* core,
                                                                     const compute_plugin_table** out_table) {
-  return faulty::open(interface_version, host, out_table);
+  return faulty::open(interface_version, core, out_table);
 }
 #endif
 

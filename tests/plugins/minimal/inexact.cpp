@@ -52,47 +52,47 @@ template <class T>
 Function find_inexact(int32_t intrinsic) {
   using W = typename Wide<T>::Type;
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_ADD:
+    case COMPUTE_PLUGIN_INTRINSIC_ADD:
       return binary<T>([](T x, T y) { return x + y; });
-    case COMPUTE_INTRINSIC_SUB:
+    case COMPUTE_PLUGIN_INTRINSIC_SUB:
       return binary<T>([](T x, T y) { return x - y; });
-    case COMPUTE_INTRINSIC_NEG:
+    case COMPUTE_PLUGIN_INTRINSIC_NEG:
       return unary<T>([](T x) { return -x; });
-    case COMPUTE_INTRINSIC_EXP:
+    case COMPUTE_PLUGIN_INTRINSIC_EXP:
       return wide_unary<T>([](W x) { return std::exp(x); });
-    case COMPUTE_INTRINSIC_LOG:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG:
       return wide_unary<T>([](W x) { return std::log(x); });
-    case COMPUTE_INTRINSIC_LOG10:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG10:
       return wide_unary<T>([](W x) { return std::log10(x); });
-    case COMPUTE_INTRINSIC_LOG2:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG2:
       if constexpr (Complex<T>) {
         return wide_unary<T>([](W x) { return std::log(x) / std::log(typename W::value_type{2}); });
       } else {
         return wide_unary<T>([](W x) { return std::log2(x); });
       }
-    case COMPUTE_INTRINSIC_SIN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIN:
       return wide_unary<T>([](W x) { return std::sin(x); });
-    case COMPUTE_INTRINSIC_COS:
+    case COMPUTE_PLUGIN_INTRINSIC_COS:
       return wide_unary<T>([](W x) { return std::cos(x); });
-    case COMPUTE_INTRINSIC_TAN:
+    case COMPUTE_PLUGIN_INTRINSIC_TAN:
       return wide_unary<T>([](W x) { return std::tan(x); });
-    case COMPUTE_INTRINSIC_ASIN:
+    case COMPUTE_PLUGIN_INTRINSIC_ASIN:
       return wide_unary<T>([](W x) { return std::asin(x); });
-    case COMPUTE_INTRINSIC_ACOS:
+    case COMPUTE_PLUGIN_INTRINSIC_ACOS:
       return wide_unary<T>([](W x) { return std::acos(x); });
-    case COMPUTE_INTRINSIC_ATAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ATAN:
       return wide_unary<T>([](W x) { return std::atan(x); });
-    case COMPUTE_INTRINSIC_SINH:
+    case COMPUTE_PLUGIN_INTRINSIC_SINH:
       return wide_unary<T>([](W x) { return std::sinh(x); });
-    case COMPUTE_INTRINSIC_COSH:
+    case COMPUTE_PLUGIN_INTRINSIC_COSH:
       return wide_unary<T>([](W x) { return std::cosh(x); });
-    case COMPUTE_INTRINSIC_TANH:
+    case COMPUTE_PLUGIN_INTRINSIC_TANH:
       return wide_unary<T>([](W x) { return std::tanh(x); });
-    case COMPUTE_INTRINSIC_ASINH:
+    case COMPUTE_PLUGIN_INTRINSIC_ASINH:
       return wide_unary<T>([](W x) { return std::asinh(x); });
-    case COMPUTE_INTRINSIC_ACOSH:
+    case COMPUTE_PLUGIN_INTRINSIC_ACOSH:
       return wide_unary<T>([](W x) { return std::acosh(x); });
-    case COMPUTE_INTRINSIC_ATANH:
+    case COMPUTE_PLUGIN_INTRINSIC_ATANH:
       return wide_unary<T>([](W x) { return std::atanh(x); });
     default:
       return find_comparison<T>(intrinsic);
@@ -133,69 +133,69 @@ template <Real T>
 Function find_real(int32_t intrinsic) {
   using W = typename Wide<T>::Type;
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_MUL:
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
       return binary<T>([](T x, T y) { return x * y; });
-    case COMPUTE_INTRINSIC_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_DIV:
       return binary<T>([](T x, T y) { return x / y; });
-    case COMPUTE_INTRINSIC_FLOOR_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV:
       return binary<T>([](T x, T y) { return floor_divide(x, y); });
-    case COMPUTE_INTRINSIC_MOD:
+    case COMPUTE_PLUGIN_INTRINSIC_MOD:
       return binary<T>([](T x, T y) { return modulo(x, y); });
-    case COMPUTE_INTRINSIC_POW:
+    case COMPUTE_PLUGIN_INTRINSIC_POW:
       return wide_binary<T>([](W x, W y) { return std::pow(x, y); });
-    case COMPUTE_INTRINSIC_ABS:
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
       return unary<T>([](T x) { return std::fabs(x); });
-    case COMPUTE_INTRINSIC_SIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGN:
       return unary<T>([](T x) { return std::isnan(x) ? x : T((x > 0) - (x < 0)); });
-    case COMPUTE_INTRINSIC_MIN:
+    case COMPUTE_PLUGIN_INTRINSIC_MIN:
       return binary<T>([](T x, T y) { return lesser(x, y); });
-    case COMPUTE_INTRINSIC_MAX:
+    case COMPUTE_PLUGIN_INTRINSIC_MAX:
       return binary<T>([](T x, T y) { return greater(x, y); });
-    case COMPUTE_INTRINSIC_FLOOR:
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
       return unary<T>([](T x) { return std::floor(x); });
-    case COMPUTE_INTRINSIC_CEIL:
+    case COMPUTE_PLUGIN_INTRINSIC_CEIL:
       return unary<T>([](T x) { return std::ceil(x); });
-    case COMPUTE_INTRINSIC_TRUNC:
+    case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
       return unary<T>([](T x) { return std::trunc(x); });
-    case COMPUTE_INTRINSIC_ROUND:
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
       return unary<T>([](T x) { return std::nearbyint(x); });
-    case COMPUTE_INTRINSIC_SQRT:
+    case COMPUTE_PLUGIN_INTRINSIC_SQRT:
       return unary<T>([](T x) { return std::sqrt(x); });
-    case COMPUTE_INTRINSIC_RSQRT:
+    case COMPUTE_PLUGIN_INTRINSIC_RSQRT:
       return wide_unary<T>([](W x) { return 1 / std::sqrt(x); });
-    case COMPUTE_INTRINSIC_CBRT:
+    case COMPUTE_PLUGIN_INTRINSIC_CBRT:
       return wide_unary<T>([](W x) { return std::cbrt(x); });
-    case COMPUTE_INTRINSIC_EXP2:
+    case COMPUTE_PLUGIN_INTRINSIC_EXP2:
       return wide_unary<T>([](W x) { return std::exp2(x); });
-    case COMPUTE_INTRINSIC_EXPM1:
+    case COMPUTE_PLUGIN_INTRINSIC_EXPM1:
       return wide_unary<T>([](W x) { return std::expm1(x); });
-    case COMPUTE_INTRINSIC_LOG1P:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG1P:
       return wide_unary<T>([](W x) { return std::log1p(x); });
-    case COMPUTE_INTRINSIC_ATAN2:
+    case COMPUTE_PLUGIN_INTRINSIC_ATAN2:
       return wide_binary<T>([](W x, W y) { return std::atan2(x, y); });
-    case COMPUTE_INTRINSIC_HYPOT:
+    case COMPUTE_PLUGIN_INTRINSIC_HYPOT:
       return wide_binary<T>([](W x, W y) { return std::hypot(x, y); });
-    case COMPUTE_INTRINSIC_ERF:
+    case COMPUTE_PLUGIN_INTRINSIC_ERF:
       return wide_unary<T>([](W x) { return std::erf(x); });
-    case COMPUTE_INTRINSIC_ERFC:
+    case COMPUTE_PLUGIN_INTRINSIC_ERFC:
       return wide_unary<T>([](W x) { return std::erfc(x); });
-    case COMPUTE_INTRINSIC_COPYSIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_COPYSIGN:
       return binary<T>([](T x, T y) { return std::copysign(x, y); });
-    case COMPUTE_INTRINSIC_NEXTAFTER:
+    case COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER:
       return binary<T>([](T x, T y) { return std::nextafter(x, y); });
-    case COMPUTE_INTRINSIC_SIGNBIT:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGNBIT:
       return unary<T>([](T x) { return std::signbit(x); });
-    case COMPUTE_INTRINSIC_ISNAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
       return unary<T>([](T x) { return std::isnan(x); });
-    case COMPUTE_INTRINSIC_ISINF:
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
       return unary<T>([](T x) { return std::isinf(x); });
-    case COMPUTE_INTRINSIC_ISFINITE:
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
       return unary<T>([](T x) { return std::isfinite(x); });
-    case COMPUTE_INTRINSIC_CONJ:
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
       return unary<T>([](T x) { return x; });
-    case COMPUTE_INTRINSIC_COMPLEX:
+    case COMPUTE_PLUGIN_INTRINSIC_COMPLEX:
       return binary<T>([](T x, T y) { return std::complex<T>(x, y); });
-    case COMPUTE_INTRINSIC_LOGADDEXP:
+    case COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP:
       return wide_binary<T>([](W x, W y) {
         const W top = x > y || std::isnan(x) ? x : y;
         return x == y ? x + std::log(W{2}) : top + std::log1p(std::exp(-std::fabs(x - y)));
@@ -243,37 +243,37 @@ Function find_complex(int32_t intrinsic) {
   using W = typename Wide<T>::Type;
   using Part = typename T::value_type;
   switch (intrinsic) {
-    case COMPUTE_INTRINSIC_MUL:
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
       return wide_binary<T>([](W x, W y) { return x * y; });
-    case COMPUTE_INTRINSIC_DIV:
+    case COMPUTE_PLUGIN_INTRINSIC_DIV:
       return wide_binary<T>([](W x, W y) { return x / y; });
-    case COMPUTE_INTRINSIC_POW:
+    case COMPUTE_PLUGIN_INTRINSIC_POW:
       return wide_binary<T>([](W x, W y) { return power(x, y); });
-    case COMPUTE_INTRINSIC_ABS:
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
       return unary<T>([](T x) { return static_cast<Part>(std::abs(W(x))); });
-    case COMPUTE_INTRINSIC_ARG:
+    case COMPUTE_PLUGIN_INTRINSIC_ARG:
       return unary<T>([](T x) { return static_cast<Part>(std::arg(W(x))); });
-    case COMPUTE_INTRINSIC_SIGN:
+    case COMPUTE_PLUGIN_INTRINSIC_SIGN:
       return wide_unary<T>([](W x) { return x == W{} ? W{} : x / std::abs(x); });
-    case COMPUTE_INTRINSIC_ROUND:
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
       return unary<T>([](T x) { return T(std::nearbyint(x.real()), std::nearbyint(x.imag())); });
-    case COMPUTE_INTRINSIC_SQRT:
+    case COMPUTE_PLUGIN_INTRINSIC_SQRT:
       return wide_unary<T>([](W x) { return std::sqrt(x); });
-    case COMPUTE_INTRINSIC_EXPM1:
+    case COMPUTE_PLUGIN_INTRINSIC_EXPM1:
       return wide_unary<T>([](W x) { return expm1(x); });
-    case COMPUTE_INTRINSIC_LOG1P:
+    case COMPUTE_PLUGIN_INTRINSIC_LOG1P:
       return wide_unary<T>([](W x) { return log1p(x); });
-    case COMPUTE_INTRINSIC_ISNAN:
+    case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
       return unary<T>([](T x) { return std::isnan(x.real()) || std::isnan(x.imag()); });
-    case COMPUTE_INTRINSIC_ISINF:
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
       return unary<T>([](T x) { return std::isinf(x.real()) || std::isinf(x.imag()); });
-    case COMPUTE_INTRINSIC_ISFINITE:
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
       return unary<T>([](T x) { return std::isfinite(x.real()) && std::isfinite(x.imag()); });
-    case COMPUTE_INTRINSIC_REAL:
+    case COMPUTE_PLUGIN_INTRINSIC_REAL:
       return unary<T>([](T x) { return x.real(); });
-    case COMPUTE_INTRINSIC_IMAG:
+    case COMPUTE_PLUGIN_INTRINSIC_IMAG:
       return unary<T>([](T x) { return x.imag(); });
-    case COMPUTE_INTRINSIC_CONJ:
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
       return unary<T>([](T x) { return std::conj(x); });
     default:
       return find_inexact<T>(intrinsic);

@@ -25,8 +25,8 @@ namespace minimal {
 
 // ---- Errors ---------------------------------------------------------------------------------------------------------
 
-// The host table, given by compute_plugin_open.
-extern const compute_plugin_host* host;
+// The core table, given by compute_plugin_open.
+extern const compute_plugin_core* core;
 
 struct Failure : std::runtime_error {
   Failure(compute_error_code kind, const std::string& message) : std::runtime_error(message), code(kind) {}
@@ -42,7 +42,7 @@ inline compute_error* make_error(compute_error_code code, std::string_view messa
   info.code = code;
   info.argument = -1;
   info.message = text(message);
-  return host->error_new(&info);
+  return core->error_new(&info);
 }
 
 // The body of every function of the tables: no exception crosses the border.

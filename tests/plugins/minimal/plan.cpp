@@ -12,8 +12,8 @@ Tensor::Tensor(const compute_plugin_tensor& tensor)
     : dtype(tensor.dtype),
       shape(tensor.shape, tensor.shape + tensor.rank),
       strides(tensor.strides, tensor.strides + tensor.rank) {
-  if (!is_dtype(dtype)) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
-  if (level_of(dtype) == 0) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
+  if (!is_dtype(dtype)) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
+  if (level_of(dtype) == 0) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
   element_bytes = element_size(dtype);
   end_byte = element_bytes;
   for (int64_t axis = 0; axis < rank(); ++axis) {
@@ -41,7 +41,7 @@ namespace {
 void refuse_strides(const Plan& plan) {
   for (int64_t i = 0; i < plan.input_count; ++i) {
     if (plan.tensors[i].row_major()) continue;
-    throw Refused{COMPUTE_REFUSE_LAYOUT, static_cast<int32_t>(i),
+    throw Refused{COMPUTE_PLUGIN_REFUSE_LAYOUT, static_cast<int32_t>(i),
                   "the device was told to take row-major operands alone"};
   }
 }
@@ -49,7 +49,7 @@ void refuse_strides(const Plan& plan) {
 void require_level(const Plan& plan, uint32_t level) {
   for (const Tensor& tensor : plan.tensors) {
     if (!(level_of(tensor.dtype) & level))
-      throw Refused{COMPUTE_REFUSE_DTYPE, -1, "more than the device does with the dtype"};
+      throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "more than the device does with the dtype"};
   }
 }
 
@@ -66,12 +66,12 @@ Plan::Plan(const compute_plugin_op& op)
       input_count(op.input_count),
       scalar_count(op.scalar_count) {
   if (primitive == nullptr || op.version != 1) {
-    throw Refused{COMPUTE_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
+    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
   }
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
     const compute_plugin_tensor& tensor = element(op.tensors, i);
     if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED)
-      throw Refused{COMPUTE_REFUSE_LAYOUT, i, "a layout that is newer than the plugin"};
+      throw Refused{COMPUTE_PLUGIN_REFUSE_LAYOUT, i, "a layout that is newer than the plugin"};
     tensors.emplace_back(tensor);
   }
   if (lacks("strides") && primitive->name != "copy") refuse_strides(*this);
@@ -138,12 +138,12 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
 }
 
 void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* record) {
-  if (fault.code == COMPUTE_FAULT_NONE) return;
+  if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) return;
   if (record == nullptr) {  // then the stream fails
     throw Failure(COMPUTE_ERROR_KERNEL_FAILED, "index " + std::to_string(fault.value) +
                                                    " is outside of an axis of extent " + std::to_string(fault.limit));
   }
-  if (record->code != COMPUTE_FAULT_NONE) return;
+  if (record->code != COMPUTE_PLUGIN_FAULT_NONE) return;
   record->argument = fault.argument;
   record->value = fault.value;
   record->limit = fault.limit;
@@ -151,7 +151,7 @@ void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* recor
   record->code = fault.code;
 }
 
-compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
+compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
     understand(*run, "the run");
     Stream& stream = from_handle<Stream>(run->stream);
@@ -170,15 +170,15 @@ compute_error* op_run(uint64_t plan, const compute_plugin_run* run) {
   });
 }
 
-void op_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(plan); }
+void plan_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(plan); }
 
 }  // namespace
 
 void fill_op_slots(compute_plugin_device_table& table) {
   table.op_query = op_query;
   table.op_prepare = op_prepare;
-  table.op_run = op_run;
-  table.op_release = op_release;
+  table.plan_run = plan_run;
+  table.plan_release = plan_release;
 }
 
 }  // namespace minimal

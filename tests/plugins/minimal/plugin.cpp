@@ -9,7 +9,7 @@
 
 namespace minimal {
 
-const compute_plugin_host* host = nullptr;
+const compute_plugin_core* core = nullptr;
 
 namespace {
 
@@ -26,7 +26,7 @@ constexpr std::string_view kSanitizer =
 
 std::string setting(std::string_view name) {
   char buffer[256];
-  const int64_t size = host->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
+  const int64_t size = core->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
   return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
 }
 
@@ -72,7 +72,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
   heap.struct_size = sizeof heap;
   heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
   heap.flags = flags;
-  heap.suballocation = lacks("offset") ? COMPUTE_SUBALLOCATE_NONE : COMPUTE_SUBALLOCATE_OFFSET;
+  heap.suballocation = lacks("offset") ? COMPUTE_PLUGIN_SUBALLOCATE_NONE : COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   heap.size_bytes = size_bytes;
   heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
   heap.offset_alignment = 16;
@@ -84,8 +84,11 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
 // since the process may exit while work is still running.
 const compute_plugin_caps* caps(uint64_t) {
   static const compute_plugin_heap heaps[] = {
-      make_heap(COMPUTE_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_HEAP_HOST_VISIBLE : 0), memory_bytes()),
-      make_heap(COMPUTE_HEAP_PINNED | COMPUTE_HEAP_HOST_SPACE | COMPUTE_HEAP_HOST_VISIBLE | COMPUTE_HEAP_COHERENT, -1),
+      make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0),
+                memory_bytes()),
+      make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
+                    COMPUTE_PLUGIN_HEAP_COHERENT,
+                -1),
   };
   static const compute_plugin_caps caps = {sizeof caps, COMPUTE_PLUGIN_STRUCT_CAPS, nullptr,
                                            0,           has_pinned_heap() ? 2 : 1,  heaps};
@@ -175,7 +178,7 @@ bool lacks(std::string_view capability, std::string_view suffix) {
   static const struct List {
     List() {
       constexpr std::string_view kName = "COMPUTE_MINIMAL_WITHOUT";
-      const int64_t size = host->setting(kName.data(), std::ssize(kName), text, sizeof text);
+      const int64_t size = core->setting(kName.data(), std::ssize(kName), text, sizeof text);
       if (size > 0 && size <= std::ssize(text)) view = {text, static_cast<size_t>(size)};
     }
     char text[256];
@@ -199,9 +202,9 @@ extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_q
   return &minimal::kManifest;
 }
 
-extern "C" COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_host* host,
+extern "C" COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_core* core,
                                                                     const compute_plugin_table** out_table) {
-  minimal::host = host;
+  minimal::core = core;
   *out_table = &minimal::kTable;
   return nullptr;
 }

@@ -95,17 +95,19 @@ Function find_combination(const compute_plugin_op& op, std::string_view name, in
     int32_t intrinsic;
   };
   static constexpr Row kRows[] = {
-      {"sum", COMPUTE_INTRINSIC_ADD},     {"add", COMPUTE_INTRINSIC_ADD},    {"prod", COMPUTE_INTRINSIC_MUL},
-      {"mul", COMPUTE_INTRINSIC_MUL},     {"min", COMPUTE_INTRINSIC_MIN},    {"max", COMPUTE_INTRINSIC_MAX},
-      {"all", COMPUTE_INTRINSIC_BIT_AND}, {"any", COMPUTE_INTRINSIC_BIT_OR},
+      {"sum", COMPUTE_PLUGIN_INTRINSIC_ADD},     {"add", COMPUTE_PLUGIN_INTRINSIC_ADD},
+      {"prod", COMPUTE_PLUGIN_INTRINSIC_MUL},    {"mul", COMPUTE_PLUGIN_INTRINSIC_MUL},
+      {"min", COMPUTE_PLUGIN_INTRINSIC_MIN},     {"max", COMPUTE_PLUGIN_INTRINSIC_MAX},
+      {"all", COMPUTE_PLUGIN_INTRINSIC_BIT_AND}, {"any", COMPUTE_PLUGIN_INTRINSIC_BIT_OR},
   };
   const auto values = attribute<compute_string>(op, name);
   const std::string_view kind = values.empty() ? "" : std::string_view(values[0].data, values[0].size);
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& candidate) { return candidate.kind == kind; });
-  if (row == std::end(kRows)) throw Refused{COMPUTE_REFUSE_ATTRIBUTE, -1, "the values are combined in an unknown way"};
+  if (row == std::end(kRows))
+    throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "the values are combined in an unknown way"};
   const Function function = find_function(row->intrinsic, dtype, dtype);
-  if (function == nullptr) throw Refused{COMPUTE_REFUSE_DTYPE, -1, "values of this dtype do not combine so"};
+  if (function == nullptr) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "values of this dtype do not combine so"};
   return function;
 }
 
@@ -126,8 +128,8 @@ compute_plugin_fault run_map(const Plan& plan, const Operands& operands) {
 // ---- copy -----------------------------------------------------------------------------------------------------------
 
 void prepare_copy(Plan& plan, const compute_plugin_op&) {
-  plan.widen = find_function(COMPUTE_INTRINSIC_CONVERT, plan.tensors[0].dtype, plan.tensors[1].dtype);
-  if (plan.widen == nullptr) throw Refused{COMPUTE_REFUSE_DTYPE, 0, "a complex number is no real one"};
+  plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, plan.tensors[0].dtype, plan.tensors[1].dtype);
+  if (plan.widen == nullptr) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "a complex number is no real one"};
 }
 
 compute_plugin_fault run_copy(const Plan& plan, const Operands& operands) {
@@ -149,7 +151,7 @@ void prepare_reduce(Plan& plan, const compute_plugin_op& op) {
   std::erase_if(plan.kept, [&](int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); });
   plan.before_scalars = op.expressions[0]->scalar_count;
   const auto accumulator = attribute<int32_t>(op, "accumulator");
-  if (accumulator.empty()) throw Refused{COMPUTE_REFUSE_ATTRIBUTE, -1, "reduce has no accumulator"};
+  if (accumulator.empty()) throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "reduce has no accumulator"};
   plan.combine = find_combination(op, "kind", accumulator[0]);
 }
 
@@ -201,7 +203,7 @@ compute_plugin_fault run_reduce(const Plan& plan, const Operands& operands) {
 void prepare_indexed(Plan& plan, const compute_plugin_op& op, int64_t indices) {
   const auto axis = attribute<int64_t>(op, "axis");
   plan.axis = axis.empty() ? 0 : axis[0];
-  plan.locate = find_function(COMPUTE_INTRINSIC_CONVERT, plan.tensors[indices].dtype, COMPUTE_DTYPE_INT64);
+  plan.locate = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, plan.tensors[indices].dtype, COMPUTE_DTYPE_INT64);
 }
 
 void prepare_gather(Plan& plan, const compute_plugin_op& op) { prepare_indexed(plan, op, 1); }
@@ -213,9 +215,9 @@ void prepare_scatter(Plan& plan, const compute_plugin_op& op) {
   const int32_t dtype = plan.tensors[1].dtype;
   const bool is_half = dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16;
   const int32_t computed_in = is_half ? COMPUTE_DTYPE_FLOAT32 : dtype;
-  plan.widen = find_function(COMPUTE_INTRINSIC_CONVERT, dtype, computed_in);
+  plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, dtype, computed_in);
   plan.combine = find_combination(op, "reduction", computed_in);
-  plan.narrow = find_function(COMPUTE_INTRINSIC_CONVERT, computed_in, dtype);
+  plan.narrow = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, computed_in, dtype);
 }
 
 // Puts the index at `position` in the place of its coordinate along the axis: false, and the first fault, if it is
@@ -230,8 +232,8 @@ bool follow_index(const Plan& plan, const Operands& operands, int64_t indices, c
     position[plan.axis] = index < 0 ? index + extent : index;
     return true;
   }
-  if (fault.code == COMPUTE_FAULT_NONE) {
-    fault = {COMPUTE_FAULT_INDEX, static_cast<int32_t>(indices), index, extent, n, {}};
+  if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) {
+    fault = {COMPUTE_PLUGIN_FAULT_INDEX, static_cast<int32_t>(indices), index, extent, n, {}};
   }
   return false;
 }

@@ -19,8 +19,8 @@ const compute_plugin_caps* caps(uint64_t) {
     compute_plugin_heap value{};
     value.struct_size = sizeof value;
     value.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    value.flags = COMPUTE_HEAP_DEVICE_LOCAL;
-    value.suballocation = COMPUTE_SUBALLOCATE_OFFSET;
+    value.flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL;
+    value.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     value.size_bytes = value.max_allocation_bytes = int64_t{1} << 40;
     value.offset_alignment = value.base_alignment = 64;
     return value;
@@ -29,7 +29,7 @@ const compute_plugin_caps* caps(uint64_t) {
     compute_plugin_caps made{};
     made.struct_size = sizeof made;
     made.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
-    made.flags = COMPUTE_DEVICE_IMMEDIATE;
+    made.flags = COMPUTE_PLUGIN_DEVICE_IMMEDIATE;
     made.heap_count = 1;
     made.heaps = &heap;
     return made;
@@ -96,8 +96,8 @@ constexpr compute_plugin_device_table kDevice = {
     .copy_peer = nullptr,
     .op_query = op_query,
     .op_prepare = op_prepare,
-    .op_run = [](uint64_t, const compute_plugin_run*) -> compute_error* { return nullptr; },
-    .op_release = [](uint64_t, uint64_t) {},
+    .plan_run = [](uint64_t, const compute_plugin_run*) -> compute_error* { return nullptr; },
+    .plan_release = [](uint64_t, uint64_t) {},
     .kernels = nullptr,
 };
 
@@ -162,7 +162,7 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
   return &manifest;
 }
 
-COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_host*,
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_core*,
                                                          const compute_plugin_table** out_table) {
   *out_table = &kPlugin;
   return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plugin has of its host: settings, the log, and errors, thrown inside as exceptions and handed out as
+// What the plugin has of core: settings, the log, and errors, thrown inside as exceptions and handed out as
 // objects.
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace compute::common {
 
-// Keeps a copy of the table that compute_plugin_open got; what an older host lacks is NULL. Each plugin
-// links this file by itself and so has a host of its own.
-void set_host(const compute_plugin_host* host);
-const compute_plugin_host& host();
+// Keeps a copy of the table that compute_plugin_open got; what an older core lacks is NULL. Each plugin
+// links this file by itself and so has a table of its own.
+void set_core(const compute_plugin_core* table);
+const compute_plugin_core& core();
 
 // Thrown where a fault is understood; caught by guard() alone, or by a stream's worker.
 class Error : public std::exception {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host table: the only way from a plugin back into core.
+// The core table: the only way from a plugin back into core.
 #pragma once
 
 #include <compute/plugin.h>
@@ -11,11 +11,11 @@
 namespace compute {
 
 // Immortal, and the same for every plugin of the one interface version that there is.
-const compute_plugin_host& plugin_host() noexcept;
+const compute_plugin_core& plugin_core() noexcept;
 
-// Who takes what plugins report by themselves (host->report_async); the arguments are that function's, and the error
+// Who takes what plugins report by themselves (core->report_async); the arguments are that function's, and the error
 // becomes the taker's. Until somebody takes them, reports are logged.
-using AsyncReportTaker = void (*)(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+using AsyncReportTaker = void (*)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                                   compute_error* error) noexcept;
 void hand_async_reports_to(AsyncReportTaker taker) noexcept;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/loading/plugin_host.hpp"
+#include "core/loading/plugin_core.hpp"
 
 #include <compute/compute.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +26,7 @@ std::string_view clipped(compute_string text) noexcept {
   return {text.data, static_cast<size_t>(std::min(text.size, kMaxTextBytes))};
 }
 
-compute_error* host_error_new(const compute_plugin_error_info* given) {
+compute_error* core_error_new(const compute_plugin_error_info* given) {
   const auto info = given != nullptr ? copy_sized(given, given->struct_size) : compute_plugin_error_info{};
   compute_error* made = guard([&] {
     const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
@@ -52,29 +53,32 @@ compute_error* host_error_new(const compute_plugin_error_info* given) {
   return made;
 }
 
-void host_error_free(compute_error* error) {
+void core_error_free(compute_error* error) {
   if (take_given_error(error)) compute_error_free(error);
 }
 
 std::atomic<AsyncReportTaker> report_taker{nullptr};
 
-void host_report_async(uint64_t host_device, uint64_t host_stream, uint64_t last_good, uint64_t seen,
+void core_report_async(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error) {
   if (!take_given_error(error)) return;
   if (const AsyncReportTaker take = report_taker.load(std::memory_order_acquire))
-    return take(host_device, host_stream, last_good, seen, error);
+    return take(core_device, core_stream, last_good, seen, error);
   log(COMPUTE_LOG_ERROR, "error", error->message);
   compute_error_free(error);
 }
 
-compute_error_code host_error_code(const compute_error* error) { return compute_error_get_code(error); }
+compute_error_code core_error_code(const compute_error* error) { return compute_error_get_code(error); }
 
-void host_log(int32_t level, const char* category, const char* text, int64_t text_size) {
-  log(std::clamp<int32_t>(level, COMPUTE_LOG_ERROR, COMPUTE_LOG_TRACE), category != nullptr ? category : "error",
+void core_log(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size) {
+  std::array<char, 32> name{};
+  const std::string_view known = clipped({category, category_size});
+  known.copy(name.data(), name.size() - 1);
+  log(std::clamp<int32_t>(level, COMPUTE_LOG_ERROR, COMPUTE_LOG_TRACE), known.empty() ? "error" : name.data(),
       clipped({text, text_size}));
 }
 
-int64_t host_setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
+int64_t core_setting(const char* name, int64_t name_size, char* buffer, int64_t capacity) {
   int64_t size = -1;
   compute_error* error = guard([&] {
     const std::string wanted(clipped({name, name_size}));
@@ -97,19 +101,19 @@ int64_t host_setting(const char* name, int64_t name_size, char* buffer, int64_t 
 
 }  // namespace
 
-const compute_plugin_host& plugin_host() noexcept {
-  static const compute_plugin_host host = {
-      sizeof(compute_plugin_host),
+const compute_plugin_core& plugin_core() noexcept {
+  static const compute_plugin_core table = {
+      sizeof(compute_plugin_core),
       COMPUTE_PLUGIN_INTERFACE,
       uint32_t{COMPUTE_VERSION_MAJOR} << 16 | uint32_t{COMPUTE_VERSION_MINOR} << 8 | uint32_t{COMPUTE_VERSION_PATCH},
-      host_error_new,
-      host_error_free,
-      host_error_code,
-      host_log,
-      host_setting,
-      host_report_async,
+      core_error_new,
+      core_error_free,
+      core_error_code,
+      core_log,
+      core_setting,
+      core_report_async,
   };
-  return host;
+  return table;
 }
 
 void hand_async_reports_to(AsyncReportTaker taker) noexcept { report_taker.store(taker, std::memory_order_release); }

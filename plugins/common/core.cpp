@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/host.hpp"
+#include "plugins/common/core.hpp"
 
 #include <sys/auxv.h>
 
@@ -10,16 +10,16 @@
 namespace compute::common {
 namespace {
 
-compute_plugin_host table{};
+compute_plugin_core table{};
 
 }  // namespace
 
-void set_host(const compute_plugin_host* given) {
+void set_core(const compute_plugin_core* given) {
   table = {};
   std::memcpy(&table, given, static_cast<size_t>(std::min<int64_t>(given->table_size, sizeof table)));
 }
 
-const compute_plugin_host& host() { return table; }
+const compute_plugin_core& core() { return table; }
 
 compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument,
                           int64_t native_code) noexcept {
@@ -81,7 +81,9 @@ std::string reason_against_libraries() {
 }
 
 void log(int32_t level, const char* category, std::string_view text) noexcept {
-  if (table.log != nullptr) table.log(level, category, text.data(), static_cast<int64_t>(text.size()));
+  if (table.log != nullptr)
+    table.log(level, category, static_cast<int64_t>(std::strlen(category)), text.data(),
+              static_cast<int64_t>(text.size()));
 }
 
 }  // namespace compute::common
