@@ -239,7 +239,8 @@ enum {
   COMPUTE_STRUCT_OP_INFO = 10,
   COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
-  COMPUTE_STRUCT_EVENT_OPTIONS = 13
+  COMPUTE_STRUCT_EVENT_OPTIONS = 13,
+  COMPUTE_STRUCT_OP_REGISTRATION = 15
 };
 
 /* Sizes in version 1 of the structs that the library reads. Smaller ones are refused. */
@@ -250,6 +251,7 @@ enum {
 #define COMPUTE_KERNEL_OPTIONS_SIZE_1 32u
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
+#define COMPUTE_OP_REGISTRATION_SIZE_1 120u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* no limit */
 
@@ -423,6 +425,33 @@ typedef struct compute_op_info {
   int32_t version;
   uint32_t flags; /* COMPUTE_OP_ */
 } compute_op_info;
+
+/*
+ * The description of an op that a program adds. Strings are as in compute_op_info; an absent one has x NULL.
+ *
+ * The op is elementwise: it evaluates `expression` over its inputs, which broadcast. They are promoted to one dtype of
+ * the class `dtypes`, which the result has too. Attributes are run-time attributes (marked !) and stand in the
+ * expression by name. docs/expressions.md describes its text.
+ */
+typedef struct compute_op_registration {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* name; /* with a dot: acme.double; of letters a to z, digits and _, each part begins with a letter */
+  int64_t name_size;
+  const char* summary; /* one line; may be NULL */
+  int64_t summary_size;
+  const char* inputs; /* 1 to 16 names without "..." and "?" */
+  int64_t inputs_size;
+  const char* attributes; /* up to 8 attributes; may be NULL */
+  int64_t attributes_size;
+  const char* dtypes; /* ANY, BOOL, INTEGER, BITS, REAL, FLOAT, COMPLEX, INEXACT or NUMERIC */
+  int64_t dtypes_size;
+  const char* expression; /* with one output */
+  int64_t expression_size;
+  int32_t version; /* from 1 */
+  uint32_t flags;  /* none yet */
+} compute_op_registration;
 
 typedef struct compute_kernel_options {
   uint32_t struct_size;
@@ -849,6 +878,15 @@ COMPUTE_API void compute_event_release(compute_event* event);
 COMPUTE_API compute_error* compute_op_find(const char* name, int32_t version, const compute_op** out_op);
 /* Lists all ops in the order of their names, as compute_device_list does. */
 COMPUTE_API compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t* out_count);
+/*
+ * Adds an op to those of this process. From then on it is found, listed, described, queried, run, planned and recorded
+ * as any other op. Devices whose plugin has an op of this name and version run it as a whole; others evaluate the
+ * expression in one pass. An op cannot be removed. The strings are copied.
+ *
+ * Errors: INVALID_ARGUMENT  a faulty description; name and version exist already; 4096 ops are registered
+ *         UNSUPPORTED       a flag or field that is newer than this library
+ */
+COMPUTE_API compute_error* compute_op_register(const compute_op_registration* registration, const compute_op** out_op);
 COMPUTE_API compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info);
 
 /*
@@ -913,6 +951,20 @@ COMPUTE_API int32_t compute_expression_scalar_count(const compute_expression* ex
 COMPUTE_API int32_t compute_expression_output_count(const compute_expression* expression);
 COMPUTE_API void compute_expression_retain(compute_expression* expression);
 COMPUTE_API void compute_expression_release(compute_expression* expression);
+/*
+ * Derives an expression that computes the gradients of a number L by inputs of `expression`.
+ *
+ * `wanted` holds the positions of these inputs; NULL stands for all. The inputs of *out_gradient are those of
+ * `expression`, then the gradient of L by each of its outputs; its scalars are the same. Its outputs are the gradients
+ * by the wanted inputs, with the dtypes of these inputs and the broadcast shape: sum a gradient over the axes along
+ * which its input was broadcast. The gradient of L by a complex z = a + ib is dL/da + i dL/db. compute/intrinsics.def
+ * has the derivatives. A gradient can be derived again.
+ *
+ * Errors: INVALID_ARGUMENT  a position is not that of an input. compute_map of the gradient fails likewise if a wanted
+ *                           input is an integer, bool or a scalar
+ */
+COMPUTE_API compute_error* compute_expression_gradient(compute_expression* expression, const int32_t* wanted,
+                                                       int64_t wanted_count, compute_expression** out_gradient);
 /* Evaluates an expression in one pass over its inputs, which broadcast. `scalars` are made by compute_tensor_scalar or
  * compute_scalar_create. If the expression has no inputs, all outputs must be given. */
 COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expression* expression,

@@ -218,6 +218,32 @@ class Op {
       detail::throw_invalid("Op: no version has this number");
     check(compute_op_find(name.c_str(), static_cast<int32_t>(number), &op_));
   }
+  /// Adds an elementwise op to those of this process: Op::define("acme.scale", "x y", "x * y * k", "k: float64 = 1!").
+  /// `dtypes` is the class of dtypes that it takes.
+  static Op define(const std::string& name, const std::string& inputs, const std::string& expression,
+                   const std::string& attributes = "", const std::string& dtypes = "NUMERIC",
+                   const std::string& summary = "", Integer version = 1) {
+    const int64_t number = version.value();
+    if (number < 1 || number > std::numeric_limits<int32_t>::max())
+      detail::throw_invalid("Op::define: a version is 1 or more");
+    compute_op_registration given{};
+    given.struct_size = sizeof given;
+    given.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;
+    const auto set = [](const char*& data, int64_t& size, const std::string& text) {
+      data = text.empty() ? nullptr : text.c_str();
+      size = text.empty() ? 0 : static_cast<int64_t>(text.size());
+    };
+    set(given.name, given.name_size, name);
+    set(given.summary, given.summary_size, summary);
+    set(given.inputs, given.inputs_size, inputs);
+    set(given.attributes, given.attributes_size, attributes);
+    set(given.dtypes, given.dtypes_size, dtypes);
+    set(given.expression, given.expression_size, expression);
+    given.version = static_cast<int32_t>(number);
+    const compute_op* op = nullptr;
+    check(compute_op_register(&given, &op));
+    return Op(op);
+  }
   /// Every op in the order of names.
   [[nodiscard]] static std::vector<OpInfo> list() {
     const auto infos = detail::list_of<compute_op_info>(compute_op_list);
@@ -259,6 +285,8 @@ class Op {
   }
 
  private:
+  explicit Op(const compute_op* op) noexcept : op_(op) {}
+
   const compute_op* op_ = nullptr;
 };
 
@@ -314,6 +342,15 @@ class Expression : public Reference<compute_expression, compute_expression_retai
   [[nodiscard]] int32_t input_count() const noexcept { return compute_expression_input_count(get()); }
   [[nodiscard]] int32_t scalar_count() const noexcept { return compute_expression_scalar_count(get()); }
   [[nodiscard]] int32_t output_count() const noexcept { return compute_expression_output_count(get()); }
+
+  /// The gradients of a number L by these inputs, all if there is no list: an expression of the inputs, then of the
+  /// gradients of L by the outputs, with the same scalars.
+  [[nodiscard]] Expression gradient(List<int32_t> wanted = {}) const {
+    return Expression(detail::made<compute_expression>([&](compute_expression** out) {
+      return compute_expression_gradient(get(), wanted.size() == 0 ? nullptr : wanted.data(),
+                                         static_cast<int64_t>(wanted.size()), out);
+    }));
+  }
 
   /// All outputs; `inputs` and `scalars` in the order of the names. A scalar is a number, Tensor::scalar or
   /// Tensor::slot.

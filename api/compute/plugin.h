@@ -625,6 +625,20 @@ typedef struct compute_plugin_op {
  * arg_reduce    int64 position of the first maximum or minimum (attribute `kind`: max, min) along attribute `axis`,
  *           whose extent is 1 in the output. The first NaN wins.
  *
+ * row       Reduces in stages along axes, and maps over the results, so that variances, softmax, norms and their
+ *           gradients read memory once and keep no intermediate tensor. The index space is the shape of the inputs.
+ *           Attribute `axes` is as for reduce. Stage s (from 0) evaluates expressions[2 s] (`before`, with one output)
+ *           over the inputs and the results of stages 0 to s-1 at every point of the index space; combines the values
+ *           over the axes by entry s of `kinds` (STRING list, as kind of reduce) in the dtype that is entry s of
+ *           `accumulators` (DTYPE list); and evaluates expressions[2 s + 1] (`after`, with one output) over the
+ *           combined value and the results of stages 0 to s-1. This is the result of stage s. If the number of
+ *           expressions is odd, the last one is evaluated at every point over the inputs and all results. Its outputs
+ *           are the first outputs of the op; they have the shape of the index space and may be the identical view of
+ *           an input. Attribute `stored` (INT64 list, ascending, may be empty) names the stages whose results are the
+ *           remaining outputs, with extent 1 along the axes, converted to the dtype of the output. The scalars of the
+ *           expressions follow one another in the order of the expressions. Sums meet the bound of reduce. There are 1
+ *           to 4 stages.
+ *
  * This version of core does not ask for the following primitives. Their contracts are fixed, so that plugins can offer
  * them early.
  *

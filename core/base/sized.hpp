@@ -37,6 +37,8 @@ template <>
 inline constexpr uint32_t least_size_of<compute_kernel_argument> = COMPUTE_KERNEL_ARGUMENT_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_op_registration> = COMPUTE_OP_REGISTRATION_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
@@ -97,6 +99,8 @@ template <>
 inline constexpr uint32_t struct_type_of<compute_kernel_argument> = COMPUTE_STRUCT_KERNEL_ARGUMENT;
 template <>
 inline constexpr uint32_t struct_type_of<compute_launch> = COMPUTE_STRUCT_LAUNCH;
+template <>
+inline constexpr uint32_t struct_type_of<compute_op_registration> = COMPUTE_STRUCT_OP_REGISTRATION;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
 template <>
@@ -267,6 +271,18 @@ T read_plugin_struct(const T* given, const char* what) {
   }
   require_understood(*given, what);
   return copy_sized(given, given->struct_size);
+}
+
+// A string of a struct that the program sets. A size that was forgotten is an error, not an empty string.
+inline compute_string string_in(const char* data, int64_t size, const char* name) {
+  if (data == nullptr && size == 0) return {nullptr, 0};
+  if (data != nullptr && size == -1) return {data, static_cast<int64_t>(std::strlen(data))};
+  if (data == nullptr || size < 1) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
+                            data != nullptr ? "set" : "NULL", size));
+  }
+  return {data, size};
 }
 
 // Element `index` of an array of a plugin, which is stepped by the size of its first element.

@@ -98,9 +98,12 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
         value.count = static_cast<int64_t>(result.dtypes.back().size());
         break;
       default:
-        result.strings.push_back({{attribute.text.data(), static_cast<int64_t>(attribute.text.size())}});
+        result.strings.emplace_back();
+        for (const std::string& text : attribute.texts) {
+          result.strings.back().push_back({text.data(), static_cast<int64_t>(text.size())});
+        }
         value.values = result.strings.back().data();
-        value.count = 1;
+        value.count = static_cast<int64_t>(result.strings.back().size());
     }
     result.attributes.push_back(value);
   }

@@ -24,6 +24,8 @@ inline constexpr int64_t kMaxExpressionText = 65536;
 inline constexpr int32_t kMaxExpressionDepth = 128;
 inline constexpr int32_t kMaxExpressionNodes = 4096;
 inline constexpr int32_t kMaxExpressionOutputs = 64;
+// Nodes while a gradient is made.
+inline constexpr int32_t kMaxGradientNodes = 65536;
 
 // ---- Templates ------------------------------------------------------------------------------------------------------
 
@@ -42,6 +44,7 @@ class ExpressionTemplate {
   // The greatest axis that index(i) names, or -1.
   int32_t max_index_axis() const noexcept;
   const ExpressionTemplateData& data() const noexcept { return *data_; }
+  const std::shared_ptr<const ExpressionTemplateData>& shared() const noexcept { return data_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
  private:
@@ -51,6 +54,10 @@ class ExpressionTemplate {
 // Grammar: docs/expressions.md. Throws INVALID_ARGUMENT with the text and a caret under the fault on two further lines.
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
                          std::span<const std::string_view> scalar_names = {});
+
+// The gradients of a number L by these inputs of the expression, as an expression of its inputs, of the gradients of L
+// by its outputs, and of its scalars. Every number of `inputs` is below input_count().
+ExpressionTemplate gradient_of(const ExpressionTemplate& expression, std::span<const int32_t> inputs);
 
 // ---- Typed expressions ----------------------------------------------------------------------------------------------
 

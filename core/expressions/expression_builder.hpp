@@ -38,6 +38,12 @@ class ExpressionBuilder {
   // The operands have the dtypes that the intrinsic takes; the result's follows from them.
   int32_t call(int32_t intrinsic, std::span<const int32_t> operands);
 
+  size_t size() const { return nodes_.size(); }
+  int32_t kind(int32_t node) const { return at(node).kind; }
+  int32_t value(int32_t node) const { return at(node).value; }
+  std::vector<int32_t> operands(int32_t node) const {
+    return {at(node).operands, at(node).operands + at(node).operand_count};
+  }
   compute_dtype dtype(int32_t node) const { return nodes_[static_cast<size_t>(node)].dtype; }
 
   // `input_leaves` says which leaf INPUT i is.

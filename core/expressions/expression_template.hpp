@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,10 @@ struct ExpressionTemplateData {
   int32_t max_index_axis = -1;
   std::vector<TemplateNode> nodes;
   std::vector<int32_t> outputs;
+
+  // Set for a gradient, which has no text and no nodes of its own: the expression that is differentiated. Its inputs,
+  // the gradients by its outputs and its scalars are the leaves; `outputs` are the inputs whose gradients are wanted.
+  std::shared_ptr<const ExpressionTemplateData> primal;
 
   // Without the blanks that were skipped in search of what follows.
   std::string_view source(const TemplateNode& node) const {

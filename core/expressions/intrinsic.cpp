@@ -35,8 +35,8 @@ consteval bool yes_or_no(std::string_view text) {
 }
 
 constexpr IntrinsicInfo kIntrinsics[] = {
-#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, summary) \
-  {id, #name, arity, class_of(#operands), result_of(#result), ulp, definition, summary, yes_or_no(#commutes)},
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, gradient, summary) \
+  {id, #name, arity, class_of(#operands), result_of(#result), ulp, definition, gradient, summary, yes_or_no(#commutes)},
 #include <compute/intrinsics.def>
 #undef COMPUTE_INTRINSIC
 };

@@ -21,6 +21,7 @@ struct IntrinsicInfo {
   IntrinsicResult result;
   int32_t ulp;
   const char* definition;
+  const char* gradient;
   const char* summary;
   bool commutative;
 };

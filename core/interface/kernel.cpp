@@ -39,18 +39,6 @@ namespace {
 
 compute_string string_of(const char* text) { return {text, static_cast<int64_t>(std::strlen(text))}; }
 
-// A string of a struct that the program sets. A size that was forgotten is an error, not an empty string.
-compute_string string_in(const char* data, int64_t size, const char* name) {
-  if (data == nullptr && size == 0) return {nullptr, 0};
-  if (data != nullptr && size == -1) return string_of(data);
-  if (data == nullptr || size < 1) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
-                            data != nullptr ? "set" : "NULL", size));
-  }
-  return {data, size};
-}
-
 // The plugin's message with what it quotes of the program as other messages show it.
 void shorten(std::string& message, const char* given) {
   const std::string whole = printable_lines(given), shown = printable(given);

@@ -254,6 +254,32 @@ compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t
   });
 }
 
+compute_error* compute_op_register(const compute_op_registration* registration, const compute_op** out_op) {
+  if (out_op != nullptr) *out_op = nullptr;
+  return guard([&] {
+    require_not_null(out_op, "out_op");
+    require_not_null(registration, "registration");
+    const compute_op_registration given = read_sized(registration, "registration");
+    if (given.flags != 0) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("registration has flags {:#x} that this version does not know", given.flags));
+    }
+    const auto text = [](const char* data, int64_t size, const char* name) {
+      const compute_string string = string_in(data, size, name);
+      return std::string_view(string.data, static_cast<size_t>(string.size));
+    };
+    RegisteredOp op;
+    op.name = text(given.name, given.name_size, "registration.name");
+    op.summary = text(given.summary, given.summary_size, "registration.summary");
+    op.inputs = text(given.inputs, given.inputs_size, "registration.inputs");
+    op.attributes = text(given.attributes, given.attributes_size, "registration.attributes");
+    op.dtypes = text(given.dtypes, given.dtypes_size, "registration.dtypes");
+    op.expression = text(given.expression, given.expression_size, "registration.expression");
+    op.version = given.version;
+    *out_op = reinterpret_cast<const compute_op*>(&register_op(op));
+  });
+}
+
 compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info) {
   clear_sized(out_info);
   return guard([&] {
@@ -382,6 +408,40 @@ compute_error* compute_expression_parse(const char* text, const char* const* inp
     expression->input_count = input_count;
     expression->scalar_count = scalar_count;
     *out_expression = expression.release();
+  });
+}
+
+compute_error* compute_expression_gradient(compute_expression* expression, const int32_t* wanted, int64_t wanted_count,
+                                           compute_expression** out_gradient) {
+  if (out_gradient != nullptr) *out_gradient = nullptr;
+  return guard([&] {
+    require_not_null(out_gradient, "out_gradient");
+    const compute_expression& self = checked(expression);
+    std::vector<int32_t> inputs;
+    if (wanted == nullptr) {
+      for (int32_t i = 0; i < self.input_count; ++i) inputs.push_back(i);
+    } else {
+      if (wanted_count < 0 || wanted_count > kMaxExpressionOutputs) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("wanted_count is {}, not in [0, {}]", wanted_count, kMaxExpressionOutputs));
+      }
+      inputs.assign(wanted, wanted + wanted_count);
+    }
+    if (inputs.empty() || inputs.size() > static_cast<size_t>(kMaxExpressionOutputs)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("gradients of {} inputs are wanted, not of 1 to {}",
+                                                              inputs.size(), kMaxExpressionOutputs));
+    }
+    for (const int32_t input : inputs) {
+      if (input >= 0 && input < self.input_count) continue;
+      throw Error(
+          COMPUTE_ERROR_INVALID_ARGUMENT,
+          fmt::format("the expression has {} inputs; the gradient of input {} is wanted", self.input_count, input));
+    }
+    auto gradient = std::make_unique<compute_expression>();
+    gradient->parsed = gradient_of(self.parsed, inputs);
+    gradient->input_count = gradient->parsed.input_count();
+    gradient->scalar_count = self.scalar_count;
+    *out_gradient = gradient.release();
   });
 }
 

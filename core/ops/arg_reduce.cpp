@@ -49,7 +49,7 @@ std::optional<Lowering> lower_primitive(const OpCall& call, const LoweringTarget
   step.attributes[0].integers = {axis};
   step.attributes[1].name = "kind";
   step.attributes[1].kind = COMPUTE_KIND_STRING;
-  step.attributes[1].text = kind;
+  step.attributes[1].texts = {kind};
   return steps.take();
 }
 

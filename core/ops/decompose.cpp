@@ -33,7 +33,8 @@ bool any_elements(const LoweringTarget& target) {
   return std::any_of(target.outputs.begin(), target.outputs.end(), [](const auto& x) { return has_elements(x.shape); });
 }
 
-// One map step over the leaves that are tensors, in the outputs' common index space.
+// One map step over the leaves that are tensors, in the outputs' common index space. Leaves beyond the operands are
+// run-time attributes.
 Lowering map_lowering(TypedExpression expression, std::span<const OperandDesc> operands, const LoweringTarget& target) {
   Lowering lowering;
   if (!any_elements(target)) return lowering;
@@ -50,7 +51,9 @@ Lowering map_lowering(TypedExpression expression, std::span<const OperandDesc> o
     step.outputs.push_back(output_operand(target, i));
   }
   for (const ScalarSlot& slot : expression.scalars()) {
-    step.scalars.push_back({ScalarSource::kOperand, slot.leaf, slot.dtype, {}});
+    const auto beyond = slot.leaf - static_cast<int32_t>(operands.size());
+    step.scalars.push_back(beyond < 0 ? StepScalar{ScalarSource::kOperand, slot.leaf, slot.dtype, {}}
+                                      : StepScalar{ScalarSource::kRunTimeAttribute, beyond, slot.dtype, {}});
   }
   step.expressions.push_back(std::move(expression));
   lowering.steps.push_back(std::move(step));
@@ -67,7 +70,7 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
       return result;
     case AttributeKind::kString:
       result.kind = COMPUTE_KIND_STRING;
-      result.text = attributes.string(index);
+      result.texts = {std::string(attributes.string(index))};
       return result;
     default: {
       result.kind = schema.kind == AttributeKind::kDtype ? COMPUTE_KIND_DTYPE : COMPUTE_KIND_INT64;
@@ -109,7 +112,7 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
 
 // Plugins see tensors that have elements, and no scalars as tensors.
 bool may_be_composite(const OpCall& call) {
-  return op_rules(call.schema.id).is_composite &&
+  return (call.schema.is_registered || op_rules(call.schema.id).is_composite) &&
          std::all_of(call.inputs.begin(), call.inputs.end(), [](const OperandDesc& x) {
            return !x.is_scalar && x.dtype != COMPUTE_DTYPE_NONE && has_elements(x.extents());
          });
@@ -120,13 +123,14 @@ bool may_be_composite(const OpCall& call) {
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative) {
   if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
+  const bool is_row = call.schema.is_elementwise && !call.schema.is_registered;
+  if (!is_row && may_be_composite(call)) {
+    if (alternative == 0) return composite_lowering(call, target);
+    --alternative;
+  }
   if (call.schema.is_elementwise) {
     if (alternative > 0) return std::nullopt;
     return map_lowering(inference.map, call.inputs, target);
-  }
-  if (may_be_composite(call)) {
-    if (alternative == 0) return composite_lowering(call, target);
-    --alternative;
   }
   std::optional<Lowering> lowering = op_rules(call.schema.id).lower(call, target, alternative);
   if (lowering) layout_temporaries(*lowering);

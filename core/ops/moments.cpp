@@ -38,35 +38,42 @@ std::optional<Lowering> lower_mean(const OpCall& call, const LoweringTarget& tar
   return steps.take();
 }
 
-std::optional<Lowering> lower_variance(const OpCall& call, const LoweringTarget& target, bool root) {
+std::optional<Lowering> lower_variance(const OpCall& call, const LoweringTarget& target, bool root,
+                                       int32_t alternative) {
+  if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
   const Reduction reduction = read_reduction(call);
   const StepOperand output = reduced_output(steps, reduction);
   if (reduction.count == 0) {
+    if (alternative > 0) return std::nullopt;
     steps.fill(output, scalar_from_double(std::numeric_limits<double>::quiet_NaN(), output.dtype));
     return steps.take();
   }
   const StepOperand x = steps.input(0);
   const compute_dtype computed = computed_in(x.dtype), accumulator = real_part_dtype(computed);
-  const StepOperand mean = steps.temporary(computed, reduction.kept_shape);
-  steps.reduce("sum", computed, reduction.axes, {"x"}, {x}, divided(computed, reduction.count), mean);
   const std::string squares =
-      is_complex(computed) ? "real(x - y) * real(x - y) + imag(x - y) * imag(x - y)" : "(x - y) * (x - y)";
+      is_complex(computed) ? "real(x - r0) * real(x - r0) + imag(x - r0) * imag(x - r0)" : "(x - r0) * (x - r0)";
   // A correction of n or more divides by 0: infinite, or NaN where nothing differs.
   const std::string variance = "x / max(a - b, 0)";
-  steps.reduce("sum", accumulator, reduction.axes, {squares}, {x, broadcast_to(mean, x.shape)},
-               {root ? "sqrt(" + variance + ")" : variance,
-                {extent_term(reduction.count), attribute_term(call, "correction", accumulator)}},
-               output);
+  Row row{{x}, reduction.axes, {}};
+  row.stages.push_back({"sum", computed, {"x"}, divided(computed, reduction.count), computed});
+  row.stages.push_back({"sum",
+                        accumulator,
+                        {squares},
+                        {root ? "sqrt(" + variance + ")" : variance,
+                         {extent_term(reduction.count), attribute_term(call, "correction", accumulator)}},
+                        output.dtype});
+  row.stored.push_back({1, output});
+  alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();
 }
 
 std::optional<Lowering> lower_var(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return alternative > 0 ? std::nullopt : lower_variance(call, target, false);
+  return lower_variance(call, target, false, alternative);
 }
 
 std::optional<Lowering> lower_std(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return alternative > 0 ? std::nullopt : lower_variance(call, target, true);
+  return lower_variance(call, target, true, alternative);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::vector<LeafDesc> map_leaves(const MapCall& call) {
 // ---- Elementwise ops ------------------------------------------------------------------------------------------------
 
 RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands) {
-  assert(operands.size() == schema.inputs.size() && operands.size() <= 3);
+  assert(operands.size() == schema.inputs.size() && operands.size() <= kMaxRowInputs);
   const bool has_condition = schema.result == RowResult::kSecond;
   if (has_condition && !is_bool(operands[0].dtype)) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + schema.inputs[0] + " is " +
@@ -43,7 +43,7 @@ RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands
                                                     schema.inputs[0] + ", bool))")
         .with_argument(0);
   }
-  PromotionOperand list[3];
+  PromotionOperand list[kMaxRowInputs];
   size_t count = 0;
   for (size_t i = has_condition ? 1 : 0; i < operands.size(); ++i) {
     list[count++] = {operands[i].dtype, operands[i].is_scalar && operands[i].weak, schema.inputs[i]};
@@ -79,6 +79,10 @@ TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> op
       input_leaves.push_back(static_cast<int32_t>(i));
     }
     leaves.push_back(leaf);
+  }
+  // Numbers of the call, which take the dtype of the operands.
+  for (size_t i = 0; i < schema.run_time.size(); ++i) {
+    leaves.push_back({types.common, false, -1, static_cast<int32_t>(operands.size() + i)});
   }
   const std::vector<int32_t> outputs =
       build_expression(builder, schema.expression.data(), leaves, {&types.output, 1}, schema.name);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 
 #include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
@@ -97,28 +99,35 @@ AttributeSchema parse_attribute(std::string_view text) {
   return attribute;
 }
 
-OpSchema elementwise(OpId id, const char* name, int32_t version, int32_t arity, const char* inputs, const char* result,
-                     const char* expression, int32_t ulp, const char* summary) {
-  constexpr std::string_view kNames[] = {"x", "y", "z"};
+// `names` are the inputs.
+OpSchema elementwise(OpId id, std::string_view name, int32_t version, std::span<const std::string_view> names,
+                     std::string_view inputs, std::string_view expression, std::string_view summary) {
   OpSchema op{};
   op.id = id;
   op.name = name;
   op.version = version;
   op.summary = summary;
   op.flags = kOpInPlace;
-  for (const std::string_view input : std::span(kNames).first(static_cast<size_t>(arity)))
-    op.inputs.emplace_back(input);
+  op.inputs.assign(names.begin(), names.end());
   op.optional.resize(op.inputs.size());
   for (const std::string& input : op.inputs) op.inputs_text += (op.inputs_text.empty() ? "" : " ") + input;
   op.dtype_rule = "elementwise";
   op.shape_rule = "broadcast";
-  op.bound = "ulp:" + std::to_string(ulp);
   op.output_count = 1;
   op.is_elementwise = true;
   op.expression_text = expression;
-  op.expression = parse(expression, std::span(kNames).first(static_cast<size_t>(arity)));
   op.input_class = class_from_text(inputs);
   op.input_class_text = inputs;
+  return op;
+}
+
+OpSchema row(OpId id, const char* name, int32_t version, int32_t arity, const char* inputs, const char* result,
+             const char* expression, int32_t ulp, const char* summary) {
+  constexpr std::string_view kNames[] = {"x", "y", "z"};
+  const std::span names = std::span(kNames).first(static_cast<size_t>(arity));
+  OpSchema op = elementwise(id, name, version, names, inputs, expression, summary);
+  op.bound = "ulp:" + std::to_string(ulp);
+  op.expression = parse(expression, names);
   op.result = result_from_text(result);
   op.ulp = ulp;
   return op;
@@ -185,15 +194,30 @@ std::optional<Attributes> defaults_of(const OpSchema& op) {
   return defaults;
 }
 
+void complete(OpSchema& op) {
+  op.defaults = defaults_of(op);
+  if (op.defaults) op.defaults_hash = op.defaults->hash();
+  op.least_inputs = static_cast<int32_t>(op.inputs.size());
+  while (op.least_inputs > 0 && op.optional[static_cast<size_t>(op.least_inputs - 1)]) --op.least_inputs;
+}
+
+bool precedes(const OpSchema* a, const OpSchema* b) {
+  return std::tie(a->name, a->version) < std::tie(b->name, b->version);
+}
+
+using Sorted = std::vector<const OpSchema*>;
+
 struct Tables {
   std::vector<OpSchema> ops;  // by OpId
-  std::vector<const OpSchema*> sorted;
+  // With the registered ones. A list stays where it is when the next one takes its place.
+  std::atomic<const Sorted*> sorted;
+  std::mutex registering;
+  int32_t registered = 0;
 
   Tables() {
     ops.reserve(kOpCount);
 #define COMPUTE_ELEMENTWISE(arity, name, version, inputs, result, expression, ulp, summary) \
-  ops.push_back(                                                                            \
-      elementwise(OpId::k_##name##_##version, #name, version, arity, #inputs, #result, expression, ulp, summary));
+  ops.push_back(row(OpId::k_##name##_##version, #name, version, arity, #inputs, #result, expression, ulp, summary));
 #define COMPUTE_UNARY(...) COMPUTE_ELEMENTWISE(1, __VA_ARGS__)
 #define COMPUTE_BINARY(...) COMPUTE_ELEMENTWISE(2, __VA_ARGS__)
 #define COMPUTE_TERNARY(...) COMPUTE_ELEMENTWISE(3, __VA_ARGS__)
@@ -210,22 +234,19 @@ struct Tables {
 #undef COMPUTE_BINARY
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
+    auto all = std::make_unique<Sorted>();
     for (OpSchema& op : ops) {
-      op.defaults = defaults_of(op);
-      if (op.defaults) op.defaults_hash = op.defaults->hash();
-      op.least_inputs = static_cast<int32_t>(op.inputs.size());
-      while (op.least_inputs > 0 && op.optional[static_cast<size_t>(op.least_inputs - 1)]) --op.least_inputs;
-      sorted.push_back(&op);
+      complete(op);
+      all->push_back(&op);
     }
-    std::sort(sorted.begin(), sorted.end(), [](const OpSchema* a, const OpSchema* b) {
-      return std::tie(a->name, a->version) < std::tie(b->name, b->version);
-    });
+    std::sort(all->begin(), all->end(), precedes);
+    sorted = all.release();
   }
 };
 
 // Never destroyed: handles of ops outlive everything.
-const Tables& tables() {
-  static const Tables& instance = *new Tables;
+Tables& tables() {
+  static Tables& instance = *new Tables;
   return instance;
 }
 
@@ -407,11 +428,11 @@ std::string OpSchema::input_name(int32_t index) const {
   return inputs.back() + "[" + std::to_string(i - (inputs.size() - 1)) + "]";
 }
 
-std::span<const OpSchema* const> op_schemas() { return tables().sorted; }
+std::span<const OpSchema* const> op_schemas() { return *tables().sorted.load(std::memory_order_acquire); }
 const OpSchema& op_schema(OpId id) { return tables().ops[static_cast<size_t>(id)]; }
 
 const OpSchema& find_op(std::string_view name, int32_t version) {
-  const auto& sorted = tables().sorted;
+  const std::span sorted = op_schemas();
   const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), name, [](const auto& a, const auto& b) {
     if constexpr (std::is_same_v<std::decay_t<decltype(a)>, std::string_view>) {
       return a < b->name;
@@ -432,6 +453,95 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
   }
   throw Error(COMPUTE_ERROR_NOT_FOUND,
               std::string(name) + " has no version " + std::to_string(version) + "; known: " + versions);
+}
+
+namespace {
+
+[[noreturn]] void refuse_registration(std::string_view name, const std::string& what) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "op " + in_quotes(name) + ": " + what);
+}
+
+bool is_word(std::string_view text) {
+  const auto in_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z' && std::ranges::all_of(text, in_word);
+}
+
+void check_names(std::string_view op, std::span<const std::string_view> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!is_word(names[i])) refuse_registration(op, in_quotes(names[i]) + " is no name of an input or attribute");
+    for (size_t k = 0; k < i; ++k) {
+      if (names[k] == names[i]) refuse_registration(op, in_quotes(names[i]) + " is there twice");
+    }
+  }
+}
+
+AttributeSchema registered_attribute(std::string_view op, std::string_view text) {
+  AttributeSchema attribute;
+  try {
+    if (text.find(':') == std::string_view::npos) throw Error(COMPUTE_ERROR_INTERNAL, "");
+    attribute = parse_attribute(text);
+  } catch (const Error&) {
+    refuse_registration(op, "the attribute " + in_quotes(text) + " is not of the form \"name: float64 = 1!\"");
+  }
+  const bool is_number = attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
+                         attribute.kind == AttributeKind::kNumber;
+  if (!attribute.run_time || attribute.is_list || !is_number)
+    refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " is no number that is marked !");
+  return attribute;
+}
+
+}  // namespace
+
+const OpSchema& register_op(const RegisteredOp& given) {
+  const size_t dot = given.name.find('.');
+  if (dot == std::string_view::npos || !is_word(given.name.substr(0, dot)) || !is_word(given.name.substr(dot + 1)) ||
+      given.name.size() > 128)
+    refuse_registration(given.name, "a name is two words with a dot between, such as acme.double");
+  if (given.version < 1)
+    refuse_registration(given.name, "version " + std::to_string(given.version) + " is less than 1");
+  std::vector<std::string_view> names = split(given.inputs, ' ');
+  if (names.empty() || names.size() > kMaxRowInputs) {
+    refuse_registration(
+        given.name, "it has " + std::to_string(names.size()) + " inputs, not 1 to " + std::to_string(kMaxRowInputs));
+  }
+  constexpr std::string_view kClasses[] = {"ANY",   "BOOL",    "INTEGER", "BITS",   "REAL",
+                                           "FLOAT", "COMPLEX", "INEXACT", "NUMERIC"};
+  if (std::ranges::find(kClasses, given.dtypes) == std::end(kClasses))
+    refuse_registration(given.name, in_quotes(given.dtypes) + " is no class of dtypes");
+  auto op = std::make_unique<OpSchema>(
+      elementwise(OpId::kCount, given.name, given.version, names, given.dtypes, given.expression, given.summary));
+  op->is_registered = true;
+  op->attributes_text = given.attributes;
+  for (const std::string_view text : split(given.attributes, ';')) {
+    op->run_time.push_back(static_cast<int32_t>(op->attributes.size()));
+    op->attributes.push_back(registered_attribute(given.name, text));
+  }
+  if (op->attributes.size() > static_cast<size_t>(kMaxRunTimeAttributes))
+    refuse_registration(given.name, "more than " + std::to_string(kMaxRunTimeAttributes) + " attributes");
+  std::vector<std::string_view> scalars;
+  for (const AttributeSchema& attribute : op->attributes) scalars.push_back(attribute.name);
+  std::vector<std::string_view> all = names;
+  all.insert(all.end(), scalars.begin(), scalars.end());
+  check_names(given.name, all);
+  op->expression = parse(given.expression, names, scalars);
+  if (op->expression.output_count() != 1)
+    refuse_registration(given.name,
+                        "the expression has " + std::to_string(op->expression.output_count()) + " outputs, not 1");
+  complete(*op);
+
+  Tables& all_ops = tables();
+  const std::lock_guard guard(all_ops.registering);
+  const Sorted& known = *all_ops.sorted.load(std::memory_order_relaxed);
+  auto longer = std::make_unique<Sorted>(known);
+  const auto place = std::lower_bound(longer->begin(), longer->end(), op.get(), precedes);
+  if (place != longer->end() && (*place)->name == op->name && (*place)->version == op->version)
+    refuse_registration(given.name, "version " + std::to_string(op->version) + " is registered already");
+  if (all_ops.registered == kMaxRegisteredOps)
+    refuse_registration(given.name, std::to_string(kMaxRegisteredOps) + " ops are registered already");
+  ++all_ops.registered;
+  longer->insert(place, op.get());
+  all_ops.sorted.store(longer.release(), std::memory_order_release);
+  return *op.release();
 }
 
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {

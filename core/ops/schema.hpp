@@ -109,9 +109,9 @@ enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 // compute_op_info.flags and OpSchema::flags.
 enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE };
 
-// A row of ops.def. Immutable and immortal: the address is the op's identity.
+// A row of ops.def, or a registered op. Immutable and immortal: the address is the op's identity.
 struct OpSchema {
-  OpId id;
+  OpId id;  // kCount for registered ops
   std::string name;
   int32_t version;
   std::string summary;
@@ -131,6 +131,7 @@ struct OpSchema {
 
   // Elementwise ops only.
   bool is_elementwise = false;
+  bool is_registered = false;  // by a program; offered to plugins by its name first
   std::string expression_text;
   ExpressionTemplate expression;
   DtypeClass input_class = DtypeClass::kAny;
@@ -148,6 +149,18 @@ std::span<const OpSchema* const> op_schemas();
 const OpSchema& op_schema(OpId id);
 // Version 0 means the newest. Throws NOT_FOUND with the nearest name or the versions that exist.
 const OpSchema& find_op(std::string_view name, int32_t version);
+
+inline constexpr size_t kMaxRowInputs = 16;  // of an elementwise op
+inline constexpr int32_t kMaxRegisteredOps = 4096;
+
+// compute_op_registration.
+struct RegisteredOp {
+  std::string_view name, summary, inputs, attributes, dtypes, expression;
+  int32_t version = 1;
+};
+
+// Adds the op for good. Throws INVALID_ARGUMENT for a faulty description and for a name that exists in this version.
+const OpSchema& register_op(const RegisteredOp& given);
 
 // Throws INVALID_ARGUMENT if the op does not take so many inputs or outputs.
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);

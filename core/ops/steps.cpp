@@ -23,7 +23,7 @@ StepAttribute text(const char* name, std::string_view value) {
   StepAttribute attribute;
   attribute.name = name;
   attribute.kind = COMPUTE_KIND_STRING;
-  attribute.text = value;
+  attribute.texts = {std::string(value)};
   return attribute;
 }
 
@@ -33,6 +33,26 @@ StepAttribute dtype_value(const char* name, compute_dtype value) {
   attribute.kind = COMPUTE_KIND_DTYPE;
   attribute.integers = {value};
   return attribute;
+}
+
+constexpr std::string_view kInputNames[] = {"x", "y", "z"};
+constexpr std::string_view kResultNames[] = {"r0", "r1", "r2", "r3"};
+static_assert(std::size(kResultNames) == kMaxRowStages);
+
+std::vector<std::string_view> input_names(size_t count) {
+  assert(count <= std::size(kInputNames));
+  return {kInputNames, kInputNames + count};
+}
+
+std::vector<compute_dtype> dtypes_of(std::span<const StepOperand> operands) {
+  std::vector<compute_dtype> dtypes;
+  for (const StepOperand& operand : operands) dtypes.push_back(operand.dtype);
+  return dtypes;
+}
+
+// Names of results occur in no other word.
+bool mentions(const StepExpression& expression, std::string_view name) {
+  return expression.text.find(name) != std::string::npos;
 }
 
 }  // namespace
@@ -139,21 +159,19 @@ StepOperand Steps::as_indices(const StepOperand& operand) {
   return dst;
 }
 
-TypedExpression Steps::type(const StepExpression& expression, std::span<const compute_dtype> inputs,
-                            compute_dtype wanted, std::vector<StepScalar>& out_scalars) const {
-  static constexpr std::string_view kInputs[] = {"x", "y", "z"};
+TypedExpression Steps::type(const StepExpression& expression, const Names& names, std::span<const compute_dtype> inputs,
+                            std::span<const compute_dtype> wanted, std::vector<StepScalar>& out_scalars) const {
   static constexpr auto kScalars = [] {
-    std::array<std::string_view, kScalarNames.size()> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = kScalarNames.substr(i, 1);
-    return names;
+    std::array<std::string_view, kScalarNames.size()> all;
+    for (size_t i = 0; i < all.size(); ++i) all[i] = kScalarNames.substr(i, 1);
+    return all;
   }();
-  assert(inputs.size() <= std::size(kInputs) && expression.scalars.size() <= kScalars.size());
-  const ExpressionTemplate parsed = parse(expression.text, std::span(kInputs).first(inputs.size()),
-                                          std::span(kScalars).first(expression.scalars.size()));
+  assert(names.size() == inputs.size() && expression.scalars.size() <= kScalars.size());
+  const ExpressionTemplate parsed = parse(expression.text, names, std::span(kScalars).first(expression.scalars.size()));
   std::vector<LeafDesc> leaves;
   for (const compute_dtype dtype : inputs) leaves.push_back({dtype});
   for (const ScalarTerm& term : expression.scalars) leaves.push_back(term.leaf);
-  TypedExpression typed = type_expression(parsed, leaves, {&wanted, 1}, call_.schema.name);
+  TypedExpression typed = type_expression(parsed, leaves, wanted, call_.schema.name);
   for (const ScalarSlot& slot : typed.scalars()) {
     StepScalar scalar = expression.scalars[static_cast<size_t>(slot.leaf) - inputs.size()].source;
     if (scalar.source == ScalarSource::kValue) scalar.bits = convert_scalar(scalar.bits, scalar.dtype, slot.dtype);
@@ -164,26 +182,38 @@ TypedExpression Steps::type(const StepExpression& expression, std::span<const co
 }
 
 Step& Steps::add(const char* primitive, std::vector<StepOperand> inputs, StepOperand output) {
+  std::vector<StepOperand> outputs;
+  outputs.push_back(std::move(output));
+  return add(primitive, std::move(inputs), std::move(outputs));
+}
+
+Step& Steps::add(const char* primitive, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs) {
   Step step;
   step.name = primitive;
   for (StepOperand& operand : inputs) operand.access = COMPUTE_PLUGIN_TENSOR_INPUT;
-  if (output.access != (COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT))
-    output.access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+  for (StepOperand& operand : outputs) {
+    if (operand.access != (COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT))
+      operand.access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+  }
   step.inputs = std::move(inputs);
-  step.outputs.push_back(std::move(output));
+  step.outputs = std::move(outputs);
   lowering_.steps.push_back(std::move(step));
   return lowering_.steps.back();
 }
 
 void Steps::map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output) {
-  std::vector<compute_dtype> dtypes;
-  for (StepOperand& operand : inputs) {
-    dtypes.push_back(operand.dtype);
-    operand = broadcast_to(operand, output.shape);
-  }
-  const compute_dtype wanted = output.dtype;
-  Step& step = add("map", std::move(inputs), std::move(output));
-  step.expressions.push_back(type(expression, dtypes, wanted, step.scalars));
+  Names names = input_names(inputs.size());
+  map(expression, names, std::move(inputs), {std::move(output)});
+}
+
+void Steps::map(const StepExpression& expression, const Names& names, std::vector<StepOperand> inputs,
+                std::vector<StepOperand> outputs) {
+  std::vector<compute_dtype> wanted;
+  for (const StepOperand& output : outputs) wanted.push_back(output.dtype);
+  for (StepOperand& operand : inputs) operand = broadcast_to(operand, outputs.front().shape);
+  const std::vector<compute_dtype> dtypes = dtypes_of(inputs);
+  Step& step = add("map", std::move(inputs), std::move(outputs));
+  step.expressions.push_back(type(expression, names, dtypes, wanted, step.scalars));
 }
 
 void Steps::copy(StepOperand src, StepOperand dst) { add("copy", {std::move(src)}, std::move(dst)); }
@@ -197,16 +227,90 @@ void Steps::fill(StepOperand dst, const ScalarBits& value) {
 void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes,
                    const StepExpression& before, std::vector<StepOperand> inputs, const StepExpression& after,
                    StepOperand output) {
-  std::vector<compute_dtype> dtypes;
-  for (const StepOperand& operand : inputs) {
-    dtypes.push_back(operand.dtype);
-    assert(operand.shape == inputs[0].shape);
-  }
+  const Names names = input_names(inputs.size());
+  reduce(kind, accumulator, axes, before, names, std::move(inputs), after, std::move(output));
+}
+
+void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes,
+                   const StepExpression& before, const Names& names, std::vector<StepOperand> inputs,
+                   const StepExpression& after, StepOperand output) {
+  assert(std::ranges::all_of(inputs, [&](const StepOperand& operand) { return operand.shape == inputs[0].shape; }));
+  const std::vector<compute_dtype> dtypes = dtypes_of(inputs);
   const compute_dtype wanted = output.dtype;
   Step& step = add("reduce", std::move(inputs), std::move(output));
   step.attributes = {integers("axes", axes), text("kind", kind), dtype_value("accumulator", accumulator)};
-  step.expressions.push_back(type(before, dtypes, accumulator, step.scalars));
-  step.expressions.push_back(type(after, {&accumulator, 1}, wanted, step.scalars));
+  step.expressions.push_back(type(before, names, dtypes, {&accumulator, 1}, step.scalars));
+  step.expressions.push_back(type(after, {"x"}, {&accumulator, 1}, {&wanted, 1}, step.scalars));
+}
+
+// ---- Rows -----------------------------------------------------------------------------------------------------------
+
+void Steps::row(const Row& row) {
+  Step& step = add("row", row.inputs, row.outputs);
+  for (const Row::Stored& stored : row.stored) {
+    step.outputs.push_back(stored.output);
+    step.outputs.back().access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+  }
+  StepAttribute kinds = text("kinds", ""), accumulators = dtype_value("accumulators", COMPUTE_DTYPE_NONE);
+  kinds.texts.clear();
+  accumulators.integers.clear();
+  Names names = input_names(row.inputs.size()), after_names = {"x"};
+  std::vector<compute_dtype> dtypes = dtypes_of(row.inputs), after_dtypes(1);
+  for (size_t i = 0; i < row.stages.size(); ++i) {
+    const RowStage& stage = row.stages[i];
+    kinds.texts.emplace_back(stage.kind);
+    accumulators.integers.push_back(stage.accumulator);
+    after_dtypes.front() = stage.accumulator;
+    step.expressions.push_back(type(stage.before, names, dtypes, {&stage.accumulator, 1}, step.scalars));
+    step.expressions.push_back(type(stage.after, after_names, after_dtypes, {&stage.result, 1}, step.scalars));
+    for (Names* list : {&names, &after_names}) list->push_back(kResultNames[i]);
+    for (auto* list : {&dtypes, &after_dtypes}) list->push_back(stage.result);
+  }
+  if (row.map) step.expressions.push_back(type(*row.map, names, dtypes, dtypes_of(row.outputs), step.scalars));
+  std::vector<int64_t> stored;
+  for (const Row::Stored& each : row.stored) stored.push_back(each.stage);
+  step.attributes = {integers("axes", row.axes), std::move(kinds), std::move(accumulators), integers("stored", stored)};
+}
+
+void Steps::row_in_steps(const Row& row) {
+  const std::vector<int64_t>& space = row.inputs.front().shape;
+  std::vector<int64_t> kept = space;
+  for (const int64_t axis : row.axes) kept[static_cast<size_t>(axis)] = 1;
+  std::vector<StepOperand> results;
+  // The inputs, or what `first` holds, and the results that the expression mentions.
+  const auto with_results = [&](const StepExpression& expression, std::vector<StepOperand> first, Names& names,
+                                const std::vector<int64_t>& shape) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!mentions(expression, kResultNames[i])) continue;
+      first.push_back(broadcast_to(results[i], shape));
+      names.push_back(kResultNames[i]);
+    }
+    return first;
+  };
+  for (size_t i = 0; i < row.stages.size(); ++i) {
+    const RowStage& stage = row.stages[i];
+    const auto stored = std::find_if(row.stored.begin(), row.stored.end(),
+                                     [&](const Row::Stored& each) { return each.stage == static_cast<int32_t>(i); });
+    const bool in_place = stored != row.stored.end() && stored->output.dtype == stage.result;
+    const StepOperand result = in_place ? stored->output : temporary(stage.result, kept);
+    Names names = input_names(row.inputs.size()), after_names = {"x"};
+    std::vector<StepOperand> inputs = with_results(stage.before, row.inputs, names, space);
+    const std::vector<StepOperand> earlier = with_results(stage.after, {}, after_names, kept);
+    if (earlier.empty()) {
+      reduce(stage.kind, stage.accumulator, row.axes, stage.before, names, std::move(inputs), stage.after, result);
+    } else {
+      std::vector<StepOperand> combined = {temporary(stage.accumulator, kept)};
+      reduce(stage.kind, stage.accumulator, row.axes, stage.before, names, std::move(inputs), {"x"}, combined[0]);
+      combined.insert(combined.end(), earlier.begin(), earlier.end());
+      map(stage.after, after_names, std::move(combined), {result});
+    }
+    if (stored != row.stored.end() && !in_place) copy(result, stored->output);
+    results.push_back(result);
+  }
+  if (!row.map) return;
+  Names names = input_names(row.inputs.size());
+  std::vector<StepOperand> inputs = with_results(*row.map, row.inputs, names, space);
+  map(*row.map, names, std::move(inputs), row.outputs);
 }
 
 void Steps::gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,35 @@ inline std::string scalar_name(size_t index) { return std::string(1, kScalarName
 // "convert(x, float32)": the text for an operand of some dtype as another; "x" itself if it is that.
 std::string convert_text(std::string_view operand, compute_dtype from, compute_dtype to);
 
+// ---- Rows -----------------------------------------------------------------------------------------------------------
+
+// Values combined along axes. Texts are over x, y, z (the row's inputs) and r0, r1, … (the results of earlier stages);
+// in `after` x is the combined value, and y and z are not there.
+struct RowStage {
+  const char* kind;
+  compute_dtype accumulator;  // what `before` gives
+  StepExpression before;
+  StepExpression after;
+  compute_dtype result;  // what `after` gives
+};
+
+// What the primitive `row` computes.
+struct Row {
+  struct Stored {
+    int32_t stage;
+    StepOperand output;  // of extent 1 along the axes; the result is converted to its dtype
+  };
+  std::vector<StepOperand> inputs;  // of one shape
+  std::vector<int64_t> axes;        // ascending
+  std::vector<RowStage> stages;     // at most kMaxRowStages
+  std::optional<StepExpression> map =
+      {};  // at every position, over inputs and results; its outputs are separated by ";"
+  std::vector<StepOperand> outputs = {};
+  std::vector<Stored> stored = {};  // ascending
+};
+
+inline constexpr size_t kMaxRowStages = 4;
+
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 class Steps {
@@ -72,14 +102,23 @@ class Steps {
   void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
   void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                bool deterministic);
+  // As one step, and as a reduction for every stage and a map: what a rule offers as its first and second alternative.
+  void row(const Row& row);
+  void row_in_steps(const Row& row);
   // Any primitive that takes tensors and attributes alone.
   Step& add(const char* primitive, std::vector<StepOperand> inputs, StepOperand output);
+  Step& add(const char* primitive, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs);
 
   Lowering take() { return std::move(lowering_); }
 
  private:
-  TypedExpression type(const StepExpression& expression, std::span<const compute_dtype> inputs, compute_dtype wanted,
-                       std::vector<StepScalar>& out_scalars) const;
+  using Names = std::vector<std::string_view>;
+  TypedExpression type(const StepExpression& expression, const Names& names, std::span<const compute_dtype> inputs,
+                       std::span<const compute_dtype> wanted, std::vector<StepScalar>& out_scalars) const;
+  void map(const StepExpression& expression, const Names& names, std::vector<StepOperand> inputs,
+           std::vector<StepOperand> outputs);
+  void reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes, const StepExpression& before,
+              const Names& names, std::vector<StepOperand> inputs, const StepExpression& after, StepOperand output);
 
   const OpCall& call_;
   const LoweringTarget& target_;

@@ -29,6 +29,7 @@ FLOOR(compute_tensor_spec, COMPUTE_TENSOR_SPEC_SIZE_1);
 FLOOR(compute_kernel_options, COMPUTE_KERNEL_OPTIONS_SIZE_1);
 FLOOR(compute_kernel_argument, COMPUTE_KERNEL_ARGUMENT_SIZE_1);
 FLOOR(compute_launch, COMPUTE_LAUNCH_SIZE_1);
+FLOOR(compute_op_registration, COMPUTE_OP_REGISTRATION_SIZE_1);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);
@@ -188,6 +189,25 @@ AT(compute_kernel_argument, access, 20);
 AT(compute_kernel_argument, tensor, 24);
 AT(compute_kernel_argument, value, 32);
 AT(compute_kernel_argument, value_size, 40);
+
+SIZE(compute_op_registration, 120);
+AT(compute_op_registration, struct_size, 0);
+AT(compute_op_registration, struct_type, 4);
+AT(compute_op_registration, next, 8);
+AT(compute_op_registration, name, 16);
+AT(compute_op_registration, name_size, 24);
+AT(compute_op_registration, summary, 32);
+AT(compute_op_registration, summary_size, 40);
+AT(compute_op_registration, inputs, 48);
+AT(compute_op_registration, inputs_size, 56);
+AT(compute_op_registration, attributes, 64);
+AT(compute_op_registration, attributes_size, 72);
+AT(compute_op_registration, dtypes, 80);
+AT(compute_op_registration, dtypes_size, 88);
+AT(compute_op_registration, expression, 96);
+AT(compute_op_registration, expression_size, 104);
+AT(compute_op_registration, version, 112);
+AT(compute_op_registration, flags, 116);
 
 SIZE(compute_launch, 72);
 AT(compute_launch, struct_size, 0);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/ops/steps.hpp"
 #include "tests/unit/op_caller.hpp"
 
 namespace compute {
@@ -187,6 +188,54 @@ TEST(Decompose, ReductionsWithoutElements) {
   EXPECT_EQ(run_op("max", {x}, axes({0})).shape, (std::vector<int64_t>{0}));
 }
 
+// softmax, logsumexp and the maximum of rows, of which the second is stored as float64 and the last one rounded.
+Row softmax_row(Steps& steps) {
+  const StepOperand x = steps.input(0);
+  Row row{{x}, {1}, {}};
+  row.stages.push_back({"max", kFloat, {"x"}, {"x"}, kFloat});
+  row.stages.push_back({"sum", kFloat, {"exp(x - r0)"}, {"x * a", {extent_term(1)}}, kFloat});
+  row.stages.push_back({"sum", kFloat, {"where(x == r0, 1, 0) * r1"}, {"r0 + log1p(r1 - 1) + x * 0"}, kFloat});
+  row.map = StepExpression{"exp(x - r0) / r1; x - r2"};
+  row.outputs = {steps.output(0), steps.output(1)};
+  row.stored = {{0, steps.output(2)}, {2, steps.output(3)}};
+  return row;
+}
+
+TEST(Decompose, ARowIsItsStagesAndItsMap) {
+  const TestTensor x = tensor(kFloat, {2, 3}, {1, 2, 4, -1, 0, 0.5});
+  TestCall test("exp", {relaid(x)});
+  const std::vector<int64_t> whole = {2, 3}, kept = {2, 1};
+  const std::vector<int64_t> strides = row_major_strides(whole), kept_strides = row_major_strides(kept);
+  const LoweringTarget::Output outputs[] = {
+      {kFloat, whole, strides}, {kFloat, whole, strides}, {kHalf, kept, kept_strides}, {kDouble, kept, kept_strides}};
+  const LoweringTarget target{outputs, false, true};
+  for (const bool one_step : {true, false}) {
+    Steps steps(test.call(), target);
+    const Row row = softmax_row(steps);
+    one_step ? steps.row(row) : steps.row_in_steps(row);
+    Lowering lowering = steps.take();
+    EXPECT_EQ(lowering.steps.size() == 1, one_step);
+    layout_temporaries(lowering);
+    std::vector<TestTensor> made;
+    for (const auto& output : outputs) {
+      made.push_back(empty_tensor(output.dtype, {output.shape.begin(), output.shape.end()}));
+    }
+    LoweringEvaluator evaluator(&test.schema, test.inputs, made, test.run_time);
+    evaluator.run(lowering);
+    for (size_t i = 0; i < 2; ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < 3; ++k) sum += std::exp(reals(x)[3 * i + k]);
+      for (size_t k = 0; k < 3; ++k) {
+        const double value = reals(x)[3 * i + k];
+        EXPECT_NEAR(reals(made[0])[3 * i + k], std::exp(value) / sum, 1e-6);
+        EXPECT_NEAR(reals(made[1])[3 * i + k], value - std::log(sum), 1e-6);
+      }
+      EXPECT_EQ(reals(made[2])[i], i == 0 ? 4 : 0.5);
+      EXPECT_NEAR(reals(made[3])[i], std::log(sum), 1e-6);
+    }
+  }
+}
+
 TEST(Decompose, ExtremesAndTruth) {
   const TestTensor x = tensor(kHalf, {2, 3}, {1, 5, -2, 4, kNan, 0});
   const Reals greatest = reals(run_op("max", {x}, axes({1})));
@@ -242,7 +291,7 @@ TEST(Decompose, ExtentsAreScalars) {
 
 TEST(Decompose, RunTimeAttributesAreScalars) {
   const std::vector<TestTensor> inputs{tensor(kFloat, {4}, range(4))};
-  const std::optional<Lowering> lowering = TestCall("var", inputs, TestAttributes().float64("correction", 1)).lower(1);
+  const std::optional<Lowering> lowering = TestCall("var", inputs, TestAttributes().float64("correction", 1)).lower(2);
   const Step& step = lowering->steps[1];
   ASSERT_EQ(step.scalars.size(), 2u);
   EXPECT_EQ(step.scalars[0].source, ScalarSource::kValue);
@@ -481,8 +530,10 @@ TEST(Decompose, CompositesAreOfferedFirst) {
   ASSERT_EQ(step.scalars.size(), 1u);
   EXPECT_EQ(step.scalars[0].dtype, kDouble);
   EXPECT_EQ(step.scalars[0].source, ScalarSource::kRunTimeAttribute);
-  EXPECT_FALSE(TestCall("var", inputs).lower(1)->is_composite);
-  EXPECT_FALSE(TestCall("var", inputs).lower(2));
+  // Then the row, then its steps.
+  EXPECT_STREQ(TestCall("var", inputs).lower(1)->steps.front().name, "row");
+  EXPECT_STREQ(TestCall("var", inputs).lower(2)->steps.front().name, "reduce");
+  EXPECT_FALSE(TestCall("var", inputs).lower(3));
   // Not where an operand is no tensor, or has no elements.
   EXPECT_FALSE(TestCall("var", {scalar_tensor(kFloat, 1)}).lower(0)->is_composite);
   EXPECT_FALSE(TestCall("var", {tensor(kFloat, {1, 0}, {})}, axes({1})).lower(0)->is_composite);

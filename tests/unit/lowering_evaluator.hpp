@@ -143,6 +143,8 @@ class LoweringEvaluator {
         map(step);
       } else if (name == "copy") {
         copy(step);
+      } else if (name == "row") {
+        row(step);
       } else if (name == "reduce") {
         reduce(step);
       } else if (name == "gather") {
@@ -386,7 +388,7 @@ class LoweringEvaluator {
   void reduce(const Step& step) {
     const TypedExpression &before = step.expressions[0], &after = step.expressions[1];
     const std::vector<int64_t>& axes = attribute(step, "axes").integers;
-    const std::string& kind = attribute(step, "kind").text;
+    const std::string& kind = attribute(step, "kind").texts.front();
     const auto dtype = static_cast<compute_dtype>(attribute(step, "accumulator").integers[0]);
     ASSERT_EQ(before.output_dtype(0), dtype);
     ASSERT_EQ(after.output_dtype(0), step.outputs[0].dtype);
@@ -409,6 +411,62 @@ class LoweringEvaluator {
         first = false;
       });
       store(step.outputs[0], base, evaluate(after, {&total, 1}, all.subspan(split), {})[0]);
+    });
+  }
+
+  // Outputs of the map come first, then the results that are stored.
+  void row(const Step& step) {
+    const std::vector<std::string>& kinds = attribute(step, "kinds").texts;
+    const std::vector<int64_t>& accumulators = attribute(step, "accumulators").integers;
+    const std::vector<int64_t>& stored = attribute(step, "stored").integers;
+    ASSERT_EQ(kinds.size(), accumulators.size());
+    ASSERT_EQ(step.expressions.size() / 2, kinds.size());
+    const size_t mapped = step.outputs.size() - stored.size();
+    const std::vector<ScalarBits> given = scalars(step);
+    std::vector<std::span<const ScalarBits>> parts;  // of the scalars, per expression
+    std::span<const ScalarBits> rest(given);
+    for (const TypedExpression& expression : step.expressions) {
+      const auto count = static_cast<size_t>(expression.plugin_view().scalar_count);
+      parts.push_back(rest.first(count));
+      rest = rest.subspan(count);
+    }
+    const std::vector<int64_t>& space = step.inputs[0].shape;
+    std::vector<int64_t> kept = space, reduced(space.size(), 1);
+    for (const int64_t axis : attribute(step, "axes").integers)
+      std::swap(kept[static_cast<size_t>(axis)], reduced[static_cast<size_t>(axis)]);
+    for_each_index(kept, [&](const std::vector<int64_t>& base) {
+      std::vector<ScalarBits> results;
+      const auto at = [&](size_t expression, std::vector<ScalarBits> first, const std::vector<int64_t>& index) {
+        first.insert(first.end(), results.begin(), results.end());
+        return evaluate(step.expressions[expression], first, parts[expression], index);
+      };
+      const auto for_each_term = [&](const auto& visit) {
+        for_each_index(reduced, [&](const std::vector<int64_t>& more) {
+          std::vector<int64_t> index = base;
+          for (size_t i = 0; i < index.size(); ++i) index[i] += more[i];
+          visit(index);
+        });
+      };
+      for (size_t stage = 0; stage < kinds.size(); ++stage) {
+        std::optional<ScalarBits> total;
+        for_each_term([&](const std::vector<int64_t>& index) {
+          const ScalarBits x = at(2 * stage, load_inputs(step, index), index)[0];
+          total = total ? combine(kinds[stage], *total, x, static_cast<compute_dtype>(accumulators[stage])) : x;
+        });
+        results.push_back(at(2 * stage + 1, {*total}, {})[0]);
+      }
+      for (size_t i = 0; i < stored.size(); ++i) {
+        const auto stage = static_cast<size_t>(stored[i]);
+        const StepOperand& output = step.outputs[mapped + i];
+        ASSERT_EQ(output.shape, kept);
+        const compute_dtype dtype = step.expressions[2 * stage + 1].output_dtype(0);
+        store(output, base, convert_scalar(results[stage], dtype, output.dtype));
+      }
+      if (step.expressions.size() % 2 == 0) return;
+      for_each_term([&](const std::vector<int64_t>& index) {
+        const std::vector<ScalarBits> made = at(step.expressions.size() - 1, load_inputs(step, index), index);
+        for (size_t i = 0; i < mapped; ++i) store(step.outputs[i], index, made[i]);
+      });
     });
   }
 
@@ -454,7 +512,7 @@ class LoweringEvaluator {
 
   void scatter(const Step& step) {
     const int64_t axis = attribute(step, "axis").integers[0];
-    const std::string& reduction = attribute(step, "reduction").text;
+    const std::string& reduction = attribute(step, "reduction").texts.front();
     const StepOperand &indices = step.inputs[0], &updates = step.inputs[1], &dst = step.outputs[0];
     ASSERT_EQ(dst.access, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
     ASSERT_EQ(indices.shape, updates.shape);
@@ -488,7 +546,7 @@ class LoweringEvaluator {
 
   void arg_reduce(const Step& step) {
     const int64_t axis = attribute(step, "axis").integers[0];
-    const bool greatest = attribute(step, "kind").text == "max";
+    const bool greatest = attribute(step, "kind").texts.front() == "max";
     const StepOperand &x = step.inputs[0], &out = step.outputs[0];
     for_each_index(out.shape, [&](const std::vector<int64_t>& index) {
       std::vector<int64_t> at = index;

@@ -107,6 +107,7 @@ void understand(const T& given, const char* what) {
 //   offset       allocations that tensors share
 //   wait         waiting for another stream
 //   strides      operands that are not contiguous
+//   row          the optional primitive of that name
 //   intrinsics   all that have a definition in others
 bool lacks(std::string_view capability, std::string_view suffix = {});
 uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …

@@ -55,7 +55,7 @@ void require_level(const Plan& plan, uint32_t level) {
 
 void require_levels(const Plan& plan) {
   const std::string_view name = plan.primitive->name;
-  if (name == "map" || name == "reduce") require_level(plan, COMPUTE_DTYPE_ARITHMETIC);
+  if (name == "map" || name == "reduce" || name == "row") require_level(plan, COMPUTE_DTYPE_ARITHMETIC);
   if (name == "copy" && plan.tensors[0].dtype != plan.tensors[1].dtype) require_level(plan, COMPUTE_DTYPE_CONVERT);
 }
 
@@ -66,7 +66,7 @@ Plan::Plan(const compute_plugin_op& op)
       input_count(op.input_count),
       scalar_count(op.scalar_count) {
   if (primitive == nullptr || op.version != 1) {
-    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has the required primitives alone"};
+    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin does not implement it"};
   }
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
     const compute_plugin_tensor& tensor = element(op.tensors, i);

@@ -65,6 +65,12 @@ struct Plan {
   Function narrow = nullptr;   // scatter: the way back
   int64_t scalar_count;
   int64_t before_scalars = 0;  // reduce: those of the first program
+
+  // row: per stage, per program, and per stored result.
+  std::vector<Function> combines;
+  std::vector<int64_t> first_scalars;
+  std::vector<int64_t> stored;
+  std::vector<Function> narrows;
 };
 
 }  // namespace minimal

@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The five required primitives. Each is a loop over an index space that visits one position at a time.
+// The five required primitives, and the table of all. Each is a loop over an index space that visits one position at a
+// time.
 #include <algorithm>
 #include <numeric>
 #include <span>
 
+#include "index_space.hpp"
 #include "minimal.hpp"
 #include "plan.hpp"
 
 namespace minimal {
 namespace {
-
-constexpr compute_plugin_fault kNoFault = {};
-
-Value load(const std::byte* data, int64_t size_bytes) {
-  Value value;
-  std::memcpy(value.bytes, data, size_bytes);
-  return value;
-}
-
-int64_t element_count(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-// A position in an index space.
-class Position {
- public:
-  explicit Position(const std::vector<int64_t>& shape) : shape_(shape), at_(shape.size()) {}
-
-  const int64_t* data() const { return at_.data(); }
-  int64_t& operator[](int64_t axis) { return at_[axis]; }
-  // On to the next position along these axes, in row-major order; the last one is followed by the first.
-  void step(const std::vector<int64_t>& axes) {
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-      if (++at_[*axis] < shape_[*axis]) return;
-      at_[*axis] = 0;
-    }
-  }
-
- private:
-  const std::vector<int64_t>& shape_;
-  std::vector<int64_t> at_;
-};
 
 // An expression over a plan's inputs, evaluated at one position after another.
 class Evaluation {
@@ -75,21 +45,9 @@ void store_outputs(const Plan& plan, const Operands& operands, const Position& p
   }
 }
 
-// ---- Attributes -----------------------------------------------------------------------------------------------------
+}  // namespace
 
-// An attribute's values; none if it has its default.
-template <class T>
-std::span<const T> attribute(const compute_plugin_op& op, std::string_view name) {
-  for (int32_t i = 0; i < op.attribute_count; ++i) {
-    const compute_attribute& candidate = element(op.attributes, i);
-    if (std::string_view(candidate.name, candidate.name_size) != name) continue;
-    return {static_cast<const T*>(candidate.values), static_cast<size_t>(candidate.count)};
-  }
-  return {};
-}
-
-// The function that combines two values by the attribute `name`, in the dtype that they are computed in.
-Function find_combination(const compute_plugin_op& op, std::string_view name, int32_t dtype) {
+Function find_combination(std::string_view kind, int32_t dtype) {
   struct Row {
     std::string_view kind;
     int32_t intrinsic;
@@ -100,8 +58,6 @@ Function find_combination(const compute_plugin_op& op, std::string_view name, in
       {"min", COMPUTE_PLUGIN_INTRINSIC_MIN},     {"max", COMPUTE_PLUGIN_INTRINSIC_MAX},
       {"all", COMPUTE_PLUGIN_INTRINSIC_BIT_AND}, {"any", COMPUTE_PLUGIN_INTRINSIC_BIT_OR},
   };
-  const auto values = attribute<compute_string>(op, name);
-  const std::string_view kind = values.empty() ? "" : std::string_view(values[0].data, values[0].size);
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& candidate) { return candidate.kind == kind; });
   if (row == std::end(kRows))
@@ -110,6 +66,8 @@ Function find_combination(const compute_plugin_op& op, std::string_view name, in
   if (function == nullptr) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "values of this dtype do not combine so"};
   return function;
 }
+
+namespace {
 
 // ---- map ------------------------------------------------------------------------------------------------------------
 
@@ -152,7 +110,7 @@ void prepare_reduce(Plan& plan, const compute_plugin_op& op) {
   plan.before_scalars = op.expressions[0]->scalar_count;
   const auto accumulator = attribute<int32_t>(op, "accumulator");
   if (accumulator.empty()) throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "reduce has no accumulator"};
-  plan.combine = find_combination(op, "kind", accumulator[0]);
+  plan.combine = find_combination(text_attribute(op, "kind"), accumulator[0]);
 }
 
 class Reduction {
@@ -210,13 +168,13 @@ void prepare_gather(Plan& plan, const compute_plugin_op& op) { prepare_indexed(p
 
 void prepare_scatter(Plan& plan, const compute_plugin_op& op) {
   prepare_indexed(plan, op, 0);
-  const auto reduction = attribute<compute_string>(op, "reduction");
-  if (reduction.empty() || std::string_view(reduction[0].data, reduction[0].size) == "set") return;
+  const std::string_view reduction = text_attribute(op, "reduction");
+  if (reduction.empty() || reduction == "set") return;
   const int32_t dtype = plan.tensors[1].dtype;
   const bool is_half = dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16;
   const int32_t computed_in = is_half ? COMPUTE_DTYPE_FLOAT32 : dtype;
   plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, dtype, computed_in);
-  plan.combine = find_combination(op, "reduction", computed_in);
+  plan.combine = find_combination(reduction, computed_in);
   plan.narrow = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, computed_in, dtype);
 }
 
@@ -277,13 +235,14 @@ constexpr Primitive kPrimitives[] = {
     {"reduce", prepare_reduce, run_reduce, false},
     {"gather", prepare_gather, run_gather, true},
     {"scatter", prepare_scatter, run_scatter, true},
+    {"row", prepare_row, run_row, false},
 };
 
 }  // namespace
 
 const Primitive* find_primitive(std::string_view name) {
   for (const Primitive& primitive : kPrimitives) {
-    if (primitive.name == name) return &primitive;
+    if (primitive.name == name && (name != "row" || !lacks("row"))) return &primitive;
   }
   return nullptr;
 }
