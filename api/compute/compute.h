@@ -224,6 +224,9 @@ enum { COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders th
 /* compute_event_options.flags. */
 enum { COMPUTE_EVENT_TIMED = 1 /* records a time; UNSUPPORTED in this version */ };
 
+/* compute_allocator.flags. */
+enum { COMPUTE_ALLOCATOR_CACHED = 1 /* the library keeps freed blocks and cuts large ones, as with its own memory */ };
+
 /* Struct types. */
 enum {
   COMPUTE_STRUCT_NONE = 0,
@@ -240,7 +243,8 @@ enum {
   COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
-  COMPUTE_STRUCT_OP_REGISTRATION = 15
+  COMPUTE_STRUCT_OP_REGISTRATION = 15,
+  COMPUTE_STRUCT_ALLOCATOR = 14
 };
 
 /* Sizes in version 1 of the structs that the library reads. Smaller ones are refused. */
@@ -252,6 +256,7 @@ enum {
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
 #define COMPUTE_OP_REGISTRATION_SIZE_1 120u
+#define COMPUTE_ALLOCATOR_SIZE_1 48u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* no limit */
 
@@ -268,6 +273,7 @@ typedef struct compute_expression compute_expression;
 typedef struct compute_kernel compute_kernel;
 typedef struct compute_graph compute_graph;
 struct DLManagedTensorVersioned; /* DLPack 1.x */
+struct DLManagedTensor;          /* DLPack before 1.0 */
 
 /* A number with its type. Kind 0 stands for the default of the attribute. */
 typedef struct compute_number {
@@ -368,6 +374,23 @@ typedef struct compute_event_options {
   uint32_t flags; /* COMPUTE_EVENT_ */
   int32_t reserved;
 } compute_event_options;
+
+/* Returns memory of at least `size_bytes` bytes at a multiple of `alignment`, or NULL if there is not enough. */
+typedef void* (*compute_allocate_callback)(int64_t size_bytes, int64_t alignment, void* user_data);
+/* Takes back what a compute_allocate_callback returned. No work uses the memory any more. */
+typedef void (*compute_free_callback)(void* address, int64_t size_bytes, void* user_data);
+
+/* Memory of the program for the tensors of a device; see compute_device_set_allocator. */
+typedef struct compute_allocator {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t flags; /* COMPUTE_ALLOCATOR_ */
+  int32_t reserved;
+  compute_allocate_callback allocate;
+  compute_free_callback release;
+  void* user_data;
+} compute_allocator;
 
 /* compute_tensor_spec.flags. */
 enum {
@@ -645,6 +668,27 @@ COMPUTE_API compute_error* compute_device_health(compute_device* device, int32_t
 /* Frees cached memory and mirrors until at most `keep_bytes` are cached. */
 COMPUTE_API compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes);
 /*
+ * Sets where the device takes memory for tensors, temporaries and mirrors from: the pool of a program that has one, so
+ * that two pools do not compete for one device. NULL restores the device's own memory. `allocator` is copied.
+ *
+ * `allocate` returns memory that the whole device can address and that no queued work uses. `alignment` is a power of
+ * two, at least 64. `release` is called once per block, with the size that was asked for, when the work that uses the
+ * block has ended. Without CACHED, blocks have the size of their tensors, and a free block goes back at once. With
+ * CACHED, it goes back under memory pressure, by compute_device_trim and compute_shutdown.
+ *
+ * If `allocate` returns NULL, the library frees what it has cached, waits for free blocks that are still in use, and
+ * asks again. Then the call fails with OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu). COMPUTE_MEMORY_LIMIT applies.
+ * Staging memory, which the host addresses, is not part of it.
+ *
+ * Both callbacks may be called from any thread, also several at once, and must not call this library or wait for a
+ * thread that is inside of it. compute_shutdown gives all blocks back, except those of a device that was lost or that
+ * has DLPack exports. Neither callback is called after it, nor at exit() without it.
+ *
+ * Errors: INVALID_ARGUMENT  a missing callback, or memory of the device is in use (by tensors or graphs)
+ *         UNSUPPORTED       an unknown flag, or the memory of the device has no addresses or cannot be imported
+ */
+COMPUTE_API compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator);
+/*
  * Returns the stream that NULL stands for on `device`; the caller releases it. It records no graphs. After work on it
  * failed, NULL stands for a new stream: call this function again.
  *
@@ -784,20 +828,55 @@ COMPUTE_API compute_error* compute_tensor_unmap(compute_tensor* tensor, void* da
 COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
 
 /*
- * Exchange with other libraries by DLPack 1.x.
+ * Exchange with other libraries by DLPack 1.x. DLTensor has no struct tag, so it is void* here.
  *
  * _from_dlpack: on success the tensor owns `managed` and calls its deleter later, from any thread; on error the caller
  * keeps it. Host memory is wrapped without a copy, as COMPUTE_WRAP_EXPOSED, or IMMUTABLE if it is flagged read-only.
- * Device memory needs a plugin that imports it.
+ * Device memory needs an open device whose plugin imports it. A cl_mem (kDLOpenCL) must belong to the context of an
+ * open device; compute_device_native_handle returns that context.
  *
  * _to_dlpack: the caller owns *out_managed and calls its deleter. The buffer is exposed until then. `stream` is the
  * consumer's stream, numbered as in DLPack. The call waits for pending work, so that the consumer's work comes after
- * it. With -1 it does not wait, and reports only failures that are already known.
+ * it. With -1 it does not wait, and reports only failures that are already known. dl_tensor.data is the address of
+ * element 0. With kDLOpenCL it is a cl_mem, and byte_offset is the offset of element 0.
+ *
+ * _unversioned: the same for DLManagedTensor, the struct of DLPack before 1.0. It has no flags: imported host memory is
+ * EXPOSED, and immutable memory is not exported (UNSUPPORTED).
  */
 COMPUTE_API compute_error* compute_tensor_from_dlpack(struct DLManagedTensorVersioned* managed,
                                                       compute_tensor** out_tensor);
 COMPUTE_API compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream,
                                                     struct DLManagedTensorVersioned** out_managed);
+COMPUTE_API compute_error* compute_tensor_from_dlpack_unversioned(struct DLManagedTensor* managed,
+                                                                  compute_tensor** out_tensor);
+COMPUTE_API compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* tensor, int64_t stream,
+                                                                struct DLManagedTensor** out_managed);
+/*
+ * Fills *out_dltensor, a DLTensor of 48 bytes, with a borrowed view: shape and strides are the tensor's own. The view
+ * is valid as long as the tensor. On error it is zeroed.
+ *
+ * Does not wait, as _to_dlpack with -1. Copies of a host tensor on other devices are stale from this call on. Fill a
+ * new view before you write again to a host tensor that was used on another device in between.
+ */
+COMPUTE_API compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor);
+
+/*
+ * Two functions with the signatures of DLPack 1.2, for the DLPackExchangeAPI of a language binding. Both return 0 on
+ * success and -1 on failure, and throw nothing.
+ *
+ * _allocate (managed_tensor_allocator): creates a row-major tensor with undefined contents by dtype, ndim, shape and
+ * device of `prototype`, a DLTensor, and exports it. A device other than the host must be open. On failure *out_managed
+ * is NULL and `set_error` is called once with `error_context`, the name of a Python exception and a message, which are
+ * valid during the call. NULL: the error is logged.
+ *
+ * _current_work_stream (current_work_stream): *out_stream becomes the native handle of the default stream of the open
+ * device that has this DLPack type and id, or NULL for host memory. It is valid until work on that stream fails. A
+ * failure is logged, with its reason.
+ */
+typedef void (*compute_dlpack_error_callback)(void* error_context, const char* kind, const char* message);
+COMPUTE_API int32_t compute_dlpack_allocate(const void* prototype, struct DLManagedTensorVersioned** out_managed,
+                                            void* error_context, compute_dlpack_error_callback set_error);
+COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_id, void** out_stream);
 
 /* ---- Failures of queued work ------------------------------------------------------------------------------------- */
 

@@ -86,6 +86,18 @@ struct DeviceAttribute {
 /// Counters since a device was opened: memory, ops, plans, transfers. The fields are those of compute.h.
 using DeviceStatistics = compute_device_statistics;
 
+/// Memory of the program for the tensors of a device; see Device::set_allocator and compute_device_set_allocator.
+///
+/// Threads: the library calls both functions from any thread, also several at once. They must not call the library.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  /// At least `size_bytes` at a multiple of `alignment`. nullptr or an exception: there is not enough.
+  virtual void* allocate(int64_t size_bytes, int64_t alignment) = 0;
+  /// Takes back what allocate() returned for `size_bytes`. An exception is dropped.
+  virtual void release(void* address, int64_t size_bytes) = 0;
+};
+
 /// What ops run on. Threads: any.
 class Device : public Reference<compute_device, compute_device_retain, compute_device_release> {
  public:
@@ -147,6 +159,34 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
   void synchronize() const { check(compute_device_synchronize(get())); }
   /// Gives cached memory and mirrors back until at most `keep_bytes` are cached.
   void trim(int64_t keep_bytes = 0) const { check(compute_device_trim(get(), keep_bytes)); }
+  /// Memory for tensors, temporaries and mirrors comes from `allocator` from now on. With `cached`, the library keeps
+  /// freed blocks. INVALID_ARGUMENT while the device has live tensors.
+  ///
+  /// Ownership: `allocator` stays the caller's. It must live until reset_allocator, shutdown or the end of the process.
+  template <std::same_as<bool> B = bool>
+  void set_allocator(Allocator& allocator, B cached = false) const {
+    compute_allocator given{};
+    given.struct_size = sizeof given;
+    given.struct_type = COMPUTE_STRUCT_ALLOCATOR;
+    given.flags = cached ? COMPUTE_ALLOCATOR_CACHED : 0;
+    given.allocate = [](int64_t size_bytes, int64_t alignment, void* self) -> void* {
+      try {
+        return static_cast<Allocator*>(self)->allocate(size_bytes, alignment);
+      } catch (...) {  // std::bad_alloc above all
+        return nullptr;
+      }
+    };
+    given.release = [](void* address, int64_t size_bytes, void* self) {
+      try {
+        static_cast<Allocator*>(self)->release(address, size_bytes);
+      } catch (...) {  // nobody could catch it
+      }
+    };
+    given.user_data = &allocator;
+    check(compute_device_set_allocator(get(), &given));
+  }
+  /// Memory comes from the device itself again.
+  void reset_allocator() const { check(compute_device_set_allocator(get(), nullptr)); }
 
   /// A row-major tensor with undefined contents.
   [[nodiscard]] Tensor empty(DType dtype, List<int64_t> shape) const {

@@ -397,14 +397,14 @@ typedef struct compute_plugin_allocation {
   int64_t size_bytes; /* > 0 */
 } compute_plugin_allocation;
 
-/* Device memory of another library, described as DLPack does. */
+/* Device memory of another library, described as DLPack does, or memory that a program lends for tensors. */
 typedef struct compute_plugin_import {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t dlpack_device_type;
   int32_t dlpack_device_id;
-  void* data;         /* lowest address of the range */
+  void* data;         /* lowest address of the range; with kDLOpenCL the cl_mem, whose first bytes are the range */
   int64_t size_bytes; /* of the range */
 } compute_plugin_import;
 
@@ -900,7 +900,8 @@ typedef struct compute_plugin_device_table {
   compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                                int32_t access, void** out_data);
   void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, void* data);
-  /* Makes a buffer of memory that another library owns. memory_free with heap -1 releases it. Optional; NULL:
+  /* Makes a buffer of memory that another library owns. Core keeps that memory alive until memory_free with heap -1
+   * releases the buffer. UNSUPPORTED: the memory is not this device's; core then asks its next device. Optional; NULL:
    * unsupported. */
   compute_error* (*memory_import)(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer);
 
@@ -1017,8 +1018,8 @@ typedef struct compute_plugin_native_table {
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle); /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
   const void* reserved;                                                                    /* NULL */
-  /* DLPack device type and id (kDLCUDA, the CUDA ordinal). Buffer handles are addresses then. NULL: memory is not
-   * exported. */
+  /* DLPack device type and id (kDLCUDA, the CUDA ordinal). buffer_handle then gives what DLTensor.data is: an address
+   * that the device can add offsets to, or with kDLOpenCL a cl_mem. NULL: memory is not exported. */
   compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
 } compute_plugin_native_table;
 

@@ -86,6 +86,18 @@ struct DlpackDeleter {
   }
 };
 
+/// Sets the entries of a DLPackExchangeAPI that need no Python: managed_tensor_allocator and current_work_stream. Needs
+/// the header of DLPack 1.2.
+template <class ExchangeApi>
+void fill_dlpack_exchange(ExchangeApi& table) noexcept {
+  table.managed_tensor_allocator = [](auto* prototype, auto** out_managed, void* error_context, auto set_error) {
+    return static_cast<int>(compute_dlpack_allocate(prototype, out_managed, error_context, set_error));
+  };
+  table.current_work_stream = [](auto device_type, int32_t device_id, void** out_stream) {
+    return static_cast<int>(compute_dlpack_current_work_stream(device_type, device_id, out_stream));
+  };
+}
+
 /// A dtype, a shape and strides over memory on a device.
 ///
 /// A Tensor is a handle. Copying one copies no elements: both are the same tensor. Assigning to a named Tensor makes it
@@ -166,8 +178,12 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   [[nodiscard]] static Tensor from_dlpack(DLManagedTensorVersioned* managed) {
     return make([&](compute_tensor** out) { return compute_tensor_from_dlpack(managed, out); });
   }
-  template <class Deleter>
-  [[nodiscard]] static Tensor from_dlpack(std::unique_ptr<DLManagedTensorVersioned, Deleter>&& managed) {
+  /// The same for the struct of DLPack before 1.0.
+  [[nodiscard]] static Tensor from_dlpack(DLManagedTensor* managed) {
+    return make([&](compute_tensor** out) { return compute_tensor_from_dlpack_unversioned(managed, out); });
+  }
+  template <class Managed, class Deleter>
+  [[nodiscard]] static Tensor from_dlpack(std::unique_ptr<Managed, Deleter>&& managed) {
     Tensor tensor = from_dlpack(managed.get());
     static_cast<void>(managed.release());
     return tensor;
@@ -179,6 +195,21 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
     Managed* managed = nullptr;
     check(compute_tensor_to_dlpack(get(), stream, &managed));
     return std::unique_ptr<Managed, DlpackDeleter>(managed);
+  }
+  /// The same as the struct of DLPack before 1.0. UNSUPPORTED for immutable memory.
+  template <std::same_as<DLManagedTensor> Managed = DLManagedTensor>
+  [[nodiscard]] std::unique_ptr<Managed, DlpackDeleter> to_dlpack_unversioned(int64_t stream = -1) const {
+    Managed* managed = nullptr;
+    check(compute_tensor_to_dlpack_unversioned(get(), stream, &managed));
+    return std::unique_ptr<Managed, DlpackDeleter>(managed);
+  }
+  /// A borrowed view: x.to_dltensor<DLTensor>(). It is valid as long as the tensor. See compute.h for its limits.
+  template <class View>
+  [[nodiscard]] View to_dltensor() const {
+    static_assert(sizeof(View) == 48, "DLPack's DLTensor has 48 bytes");
+    View view{};
+    check(compute_tensor_to_dltensor(get(), &view));
+    return view;
   }
 
   // -- Properties

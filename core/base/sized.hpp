@@ -39,6 +39,8 @@ template <>
 inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_op_registration> = COMPUTE_OP_REGISTRATION_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_allocator> = COMPUTE_ALLOCATOR_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
@@ -101,6 +103,8 @@ template <>
 inline constexpr uint32_t struct_type_of<compute_launch> = COMPUTE_STRUCT_LAUNCH;
 template <>
 inline constexpr uint32_t struct_type_of<compute_op_registration> = COMPUTE_STRUCT_OP_REGISTRATION;
+template <>
+inline constexpr uint32_t struct_type_of<compute_allocator> = COMPUTE_STRUCT_ALLOCATOR;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
 template <>

@@ -193,7 +193,9 @@ void give_back_export(compute_device& device) noexcept {
   // Behind a shutdown that waits for something else the memory stays with the process.
   if (!shutting_down.try_lock_until(deadline_after(kPatience))) return;
   const std::lock_guard guard(shutting_down, std::adopt_lock);
-  if (device.exports.fetch_sub(1) == 1 && devices_closed && device.is_host) device.memory->give_everything_back();
+  const bool was_last = device.exports.fetch_sub(1) == 1;
+  // A program's allocator is not called behind shutdown.
+  if (was_last && devices_closed && device.is_host && !device.memory->is_lent()) device.memory->give_everything_back();
 }
 
 bool shut_down_library(int64_t timeout_ns) {

@@ -10,6 +10,7 @@
 #include "core/execution/open_device.hpp"
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/buffer.hpp"
+#include "core/memory/lent_memory.hpp"
 #include "core/memory/pool.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/timeline.hpp"
@@ -157,6 +158,28 @@ compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
   });
 }
 
+compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator) {
+  return guard([&] {
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    std::unique_ptr<RawMemory> lent;
+    bool caches = false;
+    if (allocator != nullptr) {
+      const compute_allocator given = read_sized(allocator, "allocator");
+      require_known_flags(given.flags, COMPUTE_ALLOCATOR_CACHED, "allocator");
+      require_zero(given.reserved, "allocator");
+      require_not_null(reinterpret_cast<const void*>(given.allocate), "allocator->allocate");
+      require_not_null(reinterpret_cast<const void*>(given.release), "allocator->release");
+      lent = make_lent_memory(self, given);
+      caches = (given.flags & COMPUTE_ALLOCATOR_CACHED) != 0;
+    }
+    for (Timeline* timeline : timelines_of(self)) timeline->poll();
+    drop_mirrors(self);
+    self.memory->lend(std::move(lent), caches);
+  });
+}
+
 compute_error* compute_device_synchronize(compute_device* device) {
   return guard([&] {
     Device& self = checked(device);
@@ -165,6 +188,7 @@ compute_error* compute_device_synchronize(compute_device* device) {
     // All of them first: a failure of one keeps nobody from waiting for the others.
     const std::vector<Timeline*> timelines = timelines_of(self);
     for (Timeline* timeline : timelines) timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
+    self.memory->settle_lent();
     for (Timeline* timeline : timelines) {
       if (const Failure* failure = timeline->untold()) throw_failure(*failure);
     }

@@ -4,18 +4,20 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
+#include <string>
 
+#include "core/base/log.hpp"
 #include "core/execution/life.hpp"
+#include "core/execution/open_device.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/streams/timeline.hpp"
 
 using namespace compute;
 
 namespace {
-
-constexpr const char* kFrom = "compute_tensor_from_dlpack";
-constexpr const char* kTo = "compute_tensor_to_dlpack";
 
 struct DtypeCode {
   compute_dtype dtype;
@@ -41,30 +43,78 @@ constexpr DtypeCode kCodes[] = {
     {COMPUTE_DTYPE_COMPLEX128, kDlComplex, 128},
 };
 
-compute_dtype dtype_of(const DLDataType& type) {
+// `what` is the DLTensor's name in messages.
+compute_dtype dtype_of(const DLDataType& type, const std::string& what) {
   for (const DtypeCode& row : kCodes) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{}: managed->dl_tensor.dtype: no dtype has code {}, {} bits and {} lanes", kFrom, type.code,
-                          type.bits, type.lanes));
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.dtype: no dtype has code {}, {} bits and {} lanes", what,
+                                                     type.code, type.bits, type.lanes));
 }
 
+// ---- The two structs ------------------------------------------------------------------------------------------------
+
+// The first fields of a DLTensor.
+struct DlTensorStart {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+};
+
+// Whether bytes may be those of a DLTensor: its numbers are small, and no pointer looks like them.
+bool looks_like_tensor(const DlTensorStart& start) {
+  return start.device.device_type > 0 && start.device.device_type < 64 && start.device.device_id >= 0 &&
+         start.device.device_id < 4096 && start.ndim >= 0 && start.ndim <= 64 && start.dtype.code < 64 &&
+         start.dtype.bits > 0 && start.dtype.lanes > 0;
+}
+
+void require_version(const char* who, const DLManagedTensorVersioned& managed) {
+  if (managed.version.major == 1) return;
+  DlTensorStart start;  // an unversioned struct begins with its DLTensor
+  std::memcpy(&start, &managed, sizeof start);
+  if (looks_like_tensor(start)) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{0}: managed has no version: this looks like an "
+                                                            "unversioned DLManagedTensor; pass it to {0}_unversioned",
+                                                            who));
+  }
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: managed->version is {}.{}; 1.x is understood", who,
+                                                     managed.version.major, managed.version.minor));
+}
+
+void require_version(const char* who, const DLManagedTensor& managed) {
+  DLPackVersion version;  // which a versioned struct begins with
+  std::memcpy(&version, &managed, sizeof version);
+  DlTensorStart start;
+  std::memcpy(&start, &managed, sizeof start);
+  if (version.major != 1 || version.minor >= 4096 || looks_like_tensor(start)) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("{}: this looks like a DLManagedTensorVersioned of version {}.{}; pass it to "
+                          "compute_tensor_from_dlpack",
+                          who, version.major, version.minor));
+}
+
+bool is_read_only(const DLManagedTensorVersioned& managed) { return (managed.flags & kDlReadOnly) != 0; }
+bool is_read_only(const DLManagedTensor&) { return false; }
+
+template <class Managed>
 void call_deleter(void*, void* user_data) {
-  auto* managed = static_cast<DLManagedTensorVersioned*>(user_data);
+  auto* managed = static_cast<Managed*>(user_data);
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
 // An export: what the consumer holds, and what keeps the memory alive.
+template <class Managed>
 struct Export {
-  DLManagedTensorVersioned managed{};
+  Managed managed{};
   TensorReference tensor;
   std::array<int64_t, 2 * COMPUTE_MAX_RANK> dims{};
   bool exposes = false;
 };
 
-void delete_export(DLManagedTensorVersioned* managed) {
-  std::unique_ptr<Export> exported(static_cast<Export*>(managed->manager_ctx));
+template <class Managed>
+void delete_export(Managed* managed) {
+  std::unique_ptr<Export<Managed>> exported(static_cast<Export<Managed>*>(managed->manager_ctx));
   const InUse in_use;
   Buffer& buffer = *exported->tensor->buffer;
   if (!in_use.may_go_on()) {
@@ -77,10 +127,235 @@ void delete_export(DLManagedTensorVersioned* managed) {
   buffer.exposed.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void self_import(DLManagedTensorVersioned* managed, compute_tensor** out_tensor) {
-  const Tensor& from = *static_cast<Export*>(managed->manager_ctx)->tensor;
-  *out_tensor = make_view(from, from.dtype, from.shape_span(), from.strides_span(), from.offset_bytes);
-  delete_export(managed);
+// ---- Import ---------------------------------------------------------------------------------------------------------
+
+// What another library gives, and how it is given back.
+struct Import {
+  const char* who;  // the function, for messages
+  std::string what;
+  const DLTensor& tensor;
+  bool read_only;
+  compute_deleter deleter;
+  void* managed;
+};
+
+// Memory of a device, by the first open device that takes it.
+Tensor* import_device_memory(const Import& from, compute_dtype dtype, std::span<const int64_t> shape) {
+  const DLTensor& given = from.tensor;
+  const bool is_object =
+      given.device.device_type == kDlMemoryObject;  // `data` is no address, and the offset starts at 0
+  auto* first = reinterpret_cast<uint8_t*>((is_object ? 0 : reinterpret_cast<uintptr_t>(given.data)) +
+                                           static_cast<uintptr_t>(given.byte_offset));
+  constexpr uint64_t kGreatestOffset = uint64_t{1} << 60;
+  if (is_object && given.byte_offset > kGreatestOffset) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                fmt::format("{}.byte_offset {} is beyond any memory", from.what, given.byte_offset));
+  }
+  const int64_t alignment = is_complex(dtype) ? dtype_size(dtype) / 2 : dtype_size(dtype);
+  if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(alignment) != 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is not aligned to {} bytes", from.what,
+                                                            is_object ? "byte_offset" : "data", alignment));
+  }
+  const auto settled = settled_strides(shape, given.strides);
+  const std::span<const int64_t> strides(settled.data(), shape.size());
+  const Reach reach = checked_reach(from.what.c_str(), dtype, shape, strides, first);
+  compute_plugin_import import{};
+  import.struct_size = sizeof import;
+  import.struct_type = COMPUTE_PLUGIN_STRUCT_IMPORT;
+  import.dlpack_device_type = given.device.device_type;
+  import.dlpack_device_id = given.device.device_id;
+  import.data = is_object ? given.data : first + reach.low;
+  const int64_t offset = is_object ? static_cast<int64_t>(given.byte_offset) : -reach.low;
+  import.size_bytes = reach.high > reach.low ? offset + reach.high : 0;
+  std::string refusals;
+  for (Device* device : open_devices()) {
+    if (!device->table.has_memory_import()) continue;
+    uint64_t handle = 0;
+    if (compute_error* refused = device->table.memory_import(import, &handle)) {
+      Error error = Error::adopt(refused);
+      if (error.code == COMPUTE_ERROR_UNSUPPORTED) {  // another device's memory
+        refusals += fmt::format("{}{}: {}", refusals.empty() ? " (" : "; ", device->name, error.message);
+        continue;
+      }
+      error.message = fmt::format("{}: {} could not import the memory: {}", from.who, device->name, error.message);
+      throw error;
+    }
+    BufferReference buffer(new Buffer(*device, import.size_bytes));
+    buffer->handle = handle;
+    buffer->imported = true;
+    auto tensor = std::make_unique<Tensor>(std::move(buffer), dtype, shape, strides, offset);
+    tensor->buffer->deleter = from.deleter;
+    tensor->buffer->deleter_user = from.managed;
+    return tensor.release();
+  }
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}{}{}",
+                          from.who, given.device.device_type, refusals, refusals.empty() ? "" : ")"));
+}
+
+Tensor* import_memory(const Import& from) {
+  const DLTensor& given = from.tensor;
+  const compute_dtype dtype = dtype_of(given.dtype, from.what);
+  if (given.ndim > 0) require_not_null(given.shape, "managed->dl_tensor.shape");
+  const int64_t count = checked_shape(from.what.c_str(), dtype, given.ndim, given.shape);
+  if (count > 0) require_not_null(given.data, "managed->dl_tensor.data");
+  const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
+  if (given.device.device_type != kDlCpu && given.device.device_type != kDlPinnedHost)
+    return import_device_memory(from, dtype, shape);
+  auto* data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(given.data) + given.byte_offset);
+  return wrap_host_memory(from.what.c_str(), dtype, shape, given.strides, data,
+                          from.read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, from.deleter, from.managed);
+}
+
+template <class Managed>
+compute_error* import_tensor(const char* who, Managed* managed, compute_tensor** out_tensor) {
+  if (out_tensor != nullptr) *out_tensor = nullptr;
+  return guard(
+      [&] {
+        require_not_null(out_tensor, "out_tensor");
+        require_not_null(managed, "managed");
+        const Running running;
+        require_version(who, *managed);
+        if (managed->deleter == delete_export<Managed>) {
+          // One of ours comes home: it shares its buffer, and with it hazards and overlaps.
+          const Tensor& from = *static_cast<Export<Managed>*>(managed->manager_ctx)->tensor;
+          *out_tensor = make_view(from, from.dtype, from.shape_span(), from.strides_span(), from.offset_bytes);
+          delete_export(managed);
+          return;
+        }
+        *out_tensor = import_memory({who, fmt::format("{}: managed->dl_tensor", who), managed->dl_tensor,
+                                     is_read_only(*managed), call_deleter<Managed>, managed});
+      },
+      who);
+}
+
+// ---- Export ---------------------------------------------------------------------------------------------------------
+
+Tensor& checked_memory(const char* who, compute_tensor* tensor) {
+  Tensor& self = checked(tensor);
+  if (self.buffer == nullptr)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", who));
+  return self;
+}
+
+// The tensor as another library sees it. Host memory is brought up to date.
+DLTensor view_of(const char* who, Tensor& self, int64_t* shape, int64_t* strides) {
+  Device& device = self.buffer->device;
+  DLTensor view{};
+  view.device = {kDlCpu, 0};
+  uint64_t base = 0;
+  if (device.is_host) {
+    bring_home(*self.buffer);
+    base = reinterpret_cast<uintptr_t>(self.buffer->host_address());
+  } else {
+    device.require_usable();
+    if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{}: {} exports no memory; move the tensor to cpu", who, device.name));
+    }
+    device.check(device.native.dlpack_device(&view.device.device_type, &view.device.device_id));
+    if (self.element_count > 0) device.check(device.native.buffer_handle(self.buffer->handle, &base));
+  }
+  if (self.element_count > 0) {
+    const auto offset = static_cast<uint64_t>((device.is_host ? 0 : self.buffer->base_offset) + self.offset_bytes);
+    const bool is_object = view.device.device_type == kDlMemoryObject;
+    view.data = reinterpret_cast<void*>(base + (is_object ? 0 : offset));
+    view.byte_offset = is_object ? offset : 0;
+  }
+  view.ndim = self.rank;
+  for (const DtypeCode& row : kCodes) {
+    if (row.dtype == self.dtype) view.dtype = {row.code, row.bits, 1};
+  }
+  view.shape = shape;
+  view.strides = strides;
+  return view;
+}
+
+// Work of the consumer's stream then comes after all that is pending here, whichever stream that is.
+void order_consumer(Tensor& self, int64_t stream) {
+  if (stream != -1) {
+    wait_for_buffer(*self.buffer, true);
+  } else {
+    require_values(*self.buffer);
+    wait_for_inherited(*self.buffer);  // of which the consumer cannot know
+  }
+}
+
+void fill_header(DLManagedTensorVersioned& managed, bool is_writable) {
+  managed.version = {1, 1};
+  managed.flags = is_writable ? 0 : uint64_t{kDlReadOnly};
+}
+void fill_header(DLManagedTensor&, bool is_writable) {
+  if (is_writable) return;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              "compute_tensor_to_dlpack_unversioned: the memory is immutable, which only "
+              "DLManagedTensorVersioned can tell; use compute_tensor_to_dlpack");
+}
+
+template <class Managed>
+compute_error* export_tensor(const char* who, compute_tensor* tensor, int64_t stream, Managed** out_managed) {
+  if (out_managed != nullptr) *out_managed = nullptr;
+  return guard(
+      [&] {
+        require_not_null(out_managed, "out_managed");
+        Tensor& self = checked_memory(who, tensor);
+        const Running running;
+        auto exported = std::make_unique<Export<Managed>>();
+        Managed& managed = exported->managed;
+        exported->exposes = self.buffer->promise != COMPUTE_WRAP_IMMUTABLE;
+        fill_header(managed, exported->exposes);
+        for (size_t i = 0; i < static_cast<size_t>(self.rank); ++i) {
+          exported->dims[i] = self.shape()[i];
+          exported->dims[COMPUTE_MAX_RANK + i] = self.strides()[i];
+        }
+        managed.dl_tensor = view_of(who, self, exported->dims.data(), exported->dims.data() + COMPUTE_MAX_RANK);
+        managed.manager_ctx = exported.get();
+        managed.deleter = delete_export<Managed>;
+        self.retain();
+        exported->tensor.reset(&self);
+        order_consumer(self, stream);
+        if (exported->exposes) self.buffer->exposed.fetch_add(1, std::memory_order_acq_rel);
+        self.buffer->device.exports.fetch_add(1, std::memory_order_acq_rel);
+        *out_managed = &exported.release()->managed;
+      },
+      who);
+}
+
+// ---- The C exchange API ---------------------------------------------------------------------------------------------
+
+// The open device that DLPack numbers so; the newest, where one was opened again.
+Device& device_of_dlpack(const char* who, int32_t type, int32_t id) {
+  Device* found = nullptr;
+  for (Device* device : open_devices()) {
+    if (device->is_host || !device->native.has_dlpack_device() || device->health.load() != COMPUTE_HEALTH_GOOD)
+      continue;
+    DLDevice own{};
+    if (compute_error* error = device->native.dlpack_device(&own.device_type, &own.device_id)) {
+      compute_error_free(error);
+      continue;
+    }
+    if (own.device_type == type && own.device_id == id) found = device;
+  }
+  if (found != nullptr) return *found;
+  throw Error(COMPUTE_ERROR_NOT_FOUND,
+              fmt::format("{}: no open device has DLPack's device type {} and id {}", who, type, id));
+}
+
+// The exception that a Python binding raises.
+const char* python_exception(compute_error_code code) {
+  switch (code) {
+    case COMPUTE_ERROR_INVALID_ARGUMENT:
+      return "ValueError";
+    case COMPUTE_ERROR_OUT_OF_RANGE:
+      return "OverflowError";
+    case COMPUTE_ERROR_UNSUPPORTED:
+      return "BufferError";
+    case COMPUTE_ERROR_OUT_OF_MEMORY:
+    case COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY:
+      return "MemoryError";
+    default:
+      return "RuntimeError";
+  }
 }
 
 }  // namespace
@@ -88,128 +363,89 @@ void self_import(DLManagedTensorVersioned* managed, compute_tensor** out_tensor)
 extern "C" {
 
 compute_error* compute_tensor_from_dlpack(DLManagedTensorVersioned* managed, compute_tensor** out_tensor) {
-  if (out_tensor != nullptr) *out_tensor = nullptr;
-  return guard([&] {
-    require_not_null(out_tensor, "out_tensor");
-    require_not_null(managed, "managed");
-    const Running running;
-    if (managed->version.major != 1) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: managed->version is {}.{}; 1.x is understood", kFrom,
-                                                         managed->version.major, managed->version.minor));
-    }
-    if (managed->deleter ==
-        delete_export) {  // one of ours comes home: it shares its buffer, and with it hazards and overlaps
-      self_import(managed, out_tensor);
-      return;
-    }
-    const DLTensor& given = managed->dl_tensor;
-    const compute_dtype dtype = dtype_of(given.dtype);
-    if (given.ndim > 0) require_not_null(given.shape, "managed->dl_tensor.shape");
-    constexpr const char* kTensor = "compute_tensor_from_dlpack: managed->dl_tensor";
-    const int64_t count = checked_shape(kTensor, dtype, given.ndim, given.shape);
-    if (count > 0) require_not_null(given.data, "managed->dl_tensor.data");
-    const std::span<const int64_t> shape(given.shape, static_cast<size_t>(given.ndim));
-    auto* data = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(given.data) + given.byte_offset);
-    const bool read_only = (managed->flags & kDlReadOnly) != 0;
-    if (given.device.device_type == kDlCpu || given.device.device_type == kDlPinnedHost) {
-      *out_tensor = wrap_host_memory(kTensor, dtype, shape, given.strides, data,
-                                     read_only ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, call_deleter, managed);
-      return;
-    }
-    const auto settled = settled_strides(shape, given.strides);
-    const std::span<const int64_t> strides(settled.data(), shape.size());
-    const Reach reach = checked_reach(kTensor, dtype, shape, strides, data);
-    for (Device* device : open_devices()) {
-      if (!device->table.has_memory_import()) continue;
-      compute_plugin_import import{};
-      import.struct_size = sizeof import;
-      import.struct_type = COMPUTE_PLUGIN_STRUCT_IMPORT;
-      import.dlpack_device_type = given.device.device_type;
-      import.dlpack_device_id = given.device.device_id;
-      import.data = data + reach.low;
-      import.size_bytes = reach.high - reach.low;
-      uint64_t handle = 0;
-      if (compute_error* refused = device->table.memory_import(import, &handle)) {
-        Error error = Error::adopt(refused);
-        if (error.code == COMPUTE_ERROR_UNSUPPORTED) continue;  // another device's memory
-        error.message = fmt::format("{}: {} could not import the memory: {}", kFrom, device->name, error.message);
-        throw error;
-      }
-      BufferReference buffer(new Buffer(*device, import.size_bytes));
-      buffer->handle = handle;
-      buffer->imported = true;
-      auto tensor = std::make_unique<Tensor>(std::move(buffer), dtype, shape, strides, -reach.low);
-      tensor->buffer->deleter = call_deleter;
-      tensor->buffer->deleter_user = managed;
-      *out_tensor = tensor.release();
-      return;
-    }
-    throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}",
-                            kFrom, given.device.device_type));
-  });
+  return import_tensor("compute_tensor_from_dlpack", managed, out_tensor);
+}
+
+compute_error* compute_tensor_from_dlpack_unversioned(DLManagedTensor* managed, compute_tensor** out_tensor) {
+  return import_tensor("compute_tensor_from_dlpack_unversioned", managed, out_tensor);
 }
 
 compute_error* compute_tensor_to_dlpack(compute_tensor* tensor, int64_t stream,
                                         DLManagedTensorVersioned** out_managed) {
-  if (out_managed != nullptr) *out_managed = nullptr;
+  return export_tensor("compute_tensor_to_dlpack", tensor, stream, out_managed);
+}
+
+compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* tensor, int64_t stream,
+                                                    DLManagedTensor** out_managed) {
+  return export_tensor("compute_tensor_to_dlpack_unversioned", tensor, stream, out_managed);
+}
+
+compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor) {
+  if (out_dltensor != nullptr) std::memset(out_dltensor, 0, sizeof(DLTensor));
   return guard([&] {
-    require_not_null(out_managed, "out_managed");
-    Tensor& self = checked(tensor);
+    require_not_null(out_dltensor, "out_dltensor");
+    Tensor& self = checked_memory("compute_tensor_to_dltensor", tensor);
     const Running running;
-    if (self.buffer == nullptr)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kTo));
-    Device& device = self.buffer->device;
-    DLDevice place = {kDlCpu, 0};
-    uint8_t* base = nullptr;
-    if (device.is_host) {
-      bring_home(*self.buffer);
-      base = self.buffer->host_address();
-    } else {
-      device.require_usable();
-      if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
-        throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                    fmt::format("{}: {} exports no memory; move the tensor to cpu", kTo, device.name));
-      }
-      device.check(device.native.dlpack_device(&place.device_type, &place.device_id));
-      uint64_t handle = 0;
-      if (self.element_count > 0) device.check(device.native.buffer_handle(self.buffer->handle, &handle));
-      base = reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(handle)) + self.buffer->base_offset;
-    }
-    auto exported = std::make_unique<Export>();
-    self.retain();
-    exported->tensor.reset(&self);
-    DLManagedTensorVersioned& managed = exported->managed;
-    managed.version = {1, 1};
-    managed.manager_ctx = exported.get();
-    managed.deleter = delete_export;
-    exported->exposes = self.buffer->promise != COMPUTE_WRAP_IMMUTABLE;
-    managed.flags = exported->exposes ? 0 : uint64_t{kDlReadOnly};
-    for (int32_t i = 0; i < self.rank; ++i) {
-      exported->dims[static_cast<size_t>(i)] = self.shape()[i];
-      exported->dims[static_cast<size_t>(COMPUTE_MAX_RANK + i)] = self.strides()[i];
-    }
-    DLTensor& view = managed.dl_tensor;
-    view.data = self.element_count > 0 ? base + self.offset_bytes : nullptr;
-    view.device = place;
-    view.ndim = self.rank;
-    for (const DtypeCode& row : kCodes) {
-      if (row.dtype == self.dtype) view.dtype = {row.code, row.bits, 1};
-    }
-    view.shape = exported->dims.data();
-    view.strides = exported->dims.data() + COMPUTE_MAX_RANK;
-    view.byte_offset = 0;
-    // Work of the consumer's stream then comes after all that is pending here, whichever stream that is.
-    if (stream != -1) {
-      wait_for_buffer(*self.buffer, true);
-    } else {
-      require_values(*self.buffer);
-      wait_for_inherited(*self.buffer);  // of which the consumer cannot know
-    }
-    if (exported->exposes) self.buffer->exposed.fetch_add(1, std::memory_order_acq_rel);
-    device.exports.fetch_add(1, std::memory_order_acq_rel);
-    *out_managed = &exported.release()->managed;
+    const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
+                                  const_cast<int64_t*>(self.strides()));
+    order_consumer(self, -1);
+    // The program may write: there is no end of the view at which that could be noted.
+    if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
+    std::memcpy(out_dltensor, &view, sizeof view);
   });
+}
+
+int32_t compute_dlpack_allocate(const void* prototype, DLManagedTensorVersioned** out_managed, void* error_context,
+                                compute_dlpack_error_callback set_error) {
+  if (out_managed != nullptr) *out_managed = nullptr;
+  TensorReference made;
+  compute_error* error = guard([&] {
+    constexpr const char* kWho = "compute_dlpack_allocate";
+    require_not_null(prototype, "prototype");
+    require_not_null(out_managed, "out_managed");
+    const Running running;
+    DLTensor wanted;
+    std::memcpy(&wanted, prototype, sizeof wanted);
+    Device& device = wanted.device.device_type == kDlCpu
+                         ? host_device()
+                         : device_of_dlpack(kWho, wanted.device.device_type, wanted.device.device_id);
+    const compute_dtype dtype = dtype_of(wanted.dtype, fmt::format("{}: prototype", kWho));
+    Tensor* tensor = nullptr;
+    if (compute_error* refused = compute_tensor_empty(&device, dtype, wanted.ndim, wanted.shape, &tensor))
+      throw Error::adopt(refused);
+    made.reset(tensor);
+  });
+  if (error == nullptr) error = compute_tensor_to_dlpack(made.get(), -1, out_managed);
+  if (error == nullptr) return 0;
+  if (set_error != nullptr) {
+    set_error(error_context, python_exception(compute_error_get_code(error)), compute_error_message(error));
+  } else {
+    log(COMPUTE_LOG_ERROR, "error", compute_error_message(error));
+  }
+  compute_error_free(error);
+  return -1;
+}
+
+int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_id, void** out_stream) {
+  if (out_stream != nullptr) *out_stream = nullptr;
+  compute_error* error = guard([&] {
+    constexpr const char* kWho = "compute_dlpack_current_work_stream";
+    require_not_null(out_stream, "out_stream");
+    if (device_type == kDlCpu || device_type == kDlPinnedHost) return;
+    const Running running;
+    Device& device = device_of_dlpack(kWho, device_type, device_id);
+    if (device.immediate) return;  // work is complete when a call returns
+    if (!device.native.has_stream_handle()) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} hands out no native streams", kWho, device.name));
+    }
+    uint64_t handle = 0;
+    device.check(device.native.stream_handle(default_timeline(device).plugin_stream, &handle));
+    *out_stream = reinterpret_cast<void*>(handle);
+  });
+  if (error == nullptr) return 0;
+  log(COMPUTE_LOG_ERROR, "error", compute_error_message(error));
+  compute_error_free(error);
+  return -1;
 }
 
 }  // extern "C"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack 1.x, declared here so that nobody needs its header. Layouts are those of https://dmlc.github.io/dlpack;
-// asserted below.
+// The structures of DLPack 1.x and of the versions before, declared here so that nobody needs its header. Layouts are
+// those of https://dmlc.github.io/dlpack; asserted below.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,12 @@ struct DLTensor {
   uint64_t byte_offset;
 };
 
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;
@@ -44,11 +50,13 @@ struct DLManagedTensorVersioned {
 }
 
 static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, byte_offset) == 40);
+static_assert(sizeof(DLManagedTensor) == 64 && offsetof(DLManagedTensor, deleter) == 56);
 static_assert(sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
 namespace compute {
 
-enum : int32_t { kDlCpu = 1, kDlDevice = 2, kDlPinnedHost = 3 };  // kDLCPU, kDLCUDA, kDLCUDAHost
+// kDLCPU, kDLCUDA, kDLCUDAHost, kDLOpenCL
+enum : int32_t { kDlCpu = 1, kDlDevice = 2, kDlPinnedHost = 3, kDlMemoryObject = 4 };
 enum : uint8_t { kDlInt = 0, kDlUint = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
 enum : uint64_t { kDlReadOnly = 1, kDlIsCopied = 2 };
 

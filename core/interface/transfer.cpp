@@ -280,7 +280,7 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
   if (!buffer.block || (device.heaps[0].flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0) return nullptr;
-  if (!device.table.has_memory_map()) return nullptr;
+  if (!device.table.has_memory_map() || device.memory->is_lent()) return nullptr;  // lent memory is of no heap
   device.require_usable();
   wait_to_map(tensor, access);
   int64_t begin = 0, end = 0;

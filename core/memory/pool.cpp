@@ -10,12 +10,14 @@
 #include <bit>
 #include <list>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/host_limits.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/process_config.hpp"
+#include "core/base/service.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -208,7 +210,8 @@ bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
 MemoryPool::MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape,
                        int32_t out_of_memory_code)
     : device_name_(std::move(device_name)),
-      raw_(std::move(raw)),
+      own_(std::move(raw)),
+      raw_(own_.get()),
       shape_(shape),
       out_of_memory_code_(out_of_memory_code),
       least_block_(std::max<int64_t>(64, shape.offset_alignment)),
@@ -265,8 +268,9 @@ Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& 
 
 Handout MemoryPool::allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding) {
   const auto take = [&] {
-    std::lock_guard guard(lock_);
-    return take_slowly(rounded, user, holding);
+    return_ended();
+    std::unique_lock held(lock_);
+    return returns_all_ ? take_lent(size_bytes, holding, held) : take_slowly(rounded, user, holding);
   };
   if (const auto taken = take()) return *taken;
   if (reclaim && reclaim()) {
@@ -467,7 +471,10 @@ void MemoryPool::free(const Block& block, const Access& one, const Access& other
   } else {
     defer(chunk, one, other, more);
   }
-  if (deferred_ != nullptr && (++frees_ & 255) == 0) settle_deferred();
+  if (watches_frees_) [[unlikely]] {
+    after_free(chunk, label);
+    return;
+  }
   blocks_lock_.unlock();
   if (label != nullptr) [[unlikely]]
     delete label;  // after the lock
@@ -485,6 +492,7 @@ void MemoryPool::defer(Chunk* chunk, const Access& one, const Access& other, std
   if (more != nullptr) chunk->more_uses = std::move(*more);
   chunk->below = deferred_;
   deferred_ = chunk;
+  watches_frees_ = true;
 }
 
 OwnedBlock::~OwnedBlock() {
@@ -516,6 +524,7 @@ void MemoryPool::settle_deferred() noexcept {
     chunk->more_uses = {};
     put_into_bin(chunk);
   }
+  watches_frees_ = returns_all_ || deferred_ != nullptr;
 }
 
 void MemoryPool::flush_bins() noexcept {
@@ -583,7 +592,9 @@ void MemoryPool::release_empty_slabs(int64_t keep_bytes) noexcept {
 }
 
 void MemoryPool::trim(int64_t keep_bytes) noexcept {
+  settle_lent();
   std::lock_guard guard(lock_);
+  if (returns_all_) return;
   {
     std::lock_guard blocks_guard(blocks_lock_);
     settle_deferred();
@@ -595,6 +606,162 @@ void MemoryPool::trim(int64_t keep_bytes) noexcept {
 void MemoryPool::give_everything_back() noexcept {
   std::lock_guard guard(lock_);
   for (Slab* slab : slabs_) raw_->free(slab->buffer, slab->size_bytes);
+}
+
+// ---- Memory that a program lends ------------------------------------------------------------------------------------
+
+void MemoryPool::lend(std::unique_ptr<RawMemory> lent, bool caches) {
+  settle_streams(true);
+  trim(0);
+  std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
+  if (reserved_ != 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: {} bytes of memory are in use; set the allocator before, or release what holds them{}",
+                            device_name_, reserved_, holders()))
+        .on_device(device_name_);
+  }
+  lent_ = std::move(lent);
+  raw_ = lent_ ? lent_.get() : own_.get();
+  is_lent_.store(lent_ != nullptr, std::memory_order_release);
+  returns_all_ = watches_frees_ = lent_ && !caches;
+  next_slab_bytes_ = kFirstSlab;
+}
+
+// The lender is called without a lock. Until it has answered, the bytes count as reserved.
+std::optional<Handout> MemoryPool::take_lent(int64_t size_bytes, const Holding& holding, std::unique_lock<Lock>& held) {
+  const int64_t size = round_to(size_bytes, least_block_);
+  if (limit_ >= 0 && reserved_ + size > limit_) return std::nullopt;
+  auto slab = std::make_unique<Slab>();
+  auto chunk = make_chunk();
+  auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
+  uint64_t buffer = 0;
+  bool allocated = false;
+  reserved_ += size;
+  ++raw_requests_;
+  held.unlock();
+  try {
+    allocated = raw_->allocate(size, &buffer);
+  } catch (...) {
+    held.lock();
+    reserved_ -= size;
+    throw;
+  }
+  held.lock();
+  if (!allocated) {
+    reserved_ -= size;
+    return std::nullopt;
+  }
+  slabs_.insert(std::move(entry));
+  *slab = {buffer, size, chunk.get()};
+  chunk->slab = slab.release();
+  chunk->size_bytes = size;
+  chunk->bin = bin_of(size);
+  std::lock_guard guard(blocks_lock_);
+  return account(chunk.release(), holding);
+}
+
+// What stands behind a free that is watched. Allocates nothing.
+void MemoryPool::after_free(Chunk* chunk, const std::string* label) noexcept {
+  Chunk* ended = nullptr;
+  bool must_wait = false;
+  if (!returns_all_) {
+    if ((++frees_ & 255) == 0) settle_deferred();
+  } else {
+    Chunk*& first = bins_[chunk->bin] == chunk ? bins_[chunk->bin] : deferred_;
+    first = chunk->below;
+    chunk->below = nullptr;
+    if (chunk->is_idle()) {
+      ended = chunk;
+      ++returning_;
+    } else {
+      chunk->below = deferred_;
+      deferred_ = chunk;
+      has_new_deferred_ = true;
+      must_wait = !std::exchange(is_returning_, true);
+      if ((++frees_ & 63) == 0) ended = take_ended();
+    }
+  }
+  blocks_lock_.unlock();
+  delete label;  // after the lock
+  return_lent(ended);
+  if (must_wait) return_in_background();
+}
+
+Chunk* MemoryPool::take_ended() noexcept {
+  Chunk* ended = nullptr;
+  for (Chunk** at = &deferred_; *at != nullptr;) {
+    Chunk* chunk = *at;
+    if (!chunk->is_idle()) {
+      at = &chunk->below;
+      continue;
+    }
+    *at = chunk->below;
+    chunk->below = ended;
+    ended = chunk;
+    ++returning_;
+  }
+  return ended;
+}
+
+void MemoryPool::return_lent(Chunk* list) noexcept {
+  while (list != nullptr) {
+    const std::unique_ptr<Chunk> chunk(list);
+    list = chunk->below;
+    const std::unique_ptr<Slab> slab(chunk->slab);
+    {
+      std::lock_guard guard(lock_);
+      slabs_.erase(slab.get());
+    }
+    raw_->free(slab->buffer, slab->size_bytes);
+    std::lock_guard guard(lock_);
+    std::lock_guard blocks_guard(blocks_lock_);
+    reserved_ -= slab->size_bytes;
+    --returning_;
+  }
+}
+
+void MemoryPool::return_ended() noexcept {
+  blocks_lock_.lock();
+  Chunk* ended = returns_all_ ? take_ended() : nullptr;
+  blocks_lock_.unlock();
+  return_lent(ended);
+}
+
+void MemoryPool::settle_lent() noexcept {
+  return_ended();
+  const auto others_return = [&] {
+    std::lock_guard guard(blocks_lock_);
+    return returning_ > 0;
+  };
+  while (others_return()) std::this_thread::yield();
+}
+
+// Waits for the work that uses freed blocks. Where that cannot be waited for, a later call of the pool looks again.
+void MemoryPool::return_in_background() noexcept {
+  try {
+    run_in_background([this] {
+      {
+        std::lock_guard guard(blocks_lock_);
+        has_new_deferred_ = false;
+      }
+      try {
+        settle_streams(true);
+      } catch (...) {
+        // Without memory for the list of them.
+      }
+      return_ended();
+      bool goes_on = false;
+      {
+        std::lock_guard guard(blocks_lock_);
+        goes_on = is_returning_ = has_new_deferred_ && deferred_ != nullptr;
+      }
+      if (goes_on) return_in_background();
+    });
+  } catch (...) {
+    std::lock_guard guard(blocks_lock_);
+    is_returning_ = false;
+  }
 }
 
 void MemoryPool::set_limit(int64_t limit_bytes) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -146,12 +148,21 @@ class MemoryPool {
   // Frees every allocation, used or not: the device is about to be closed and no block will be touched again.
   void give_everything_back() noexcept;
 
+  // Memory comes from `lent` from now on; NULL: from the pool's own source again. Without `caches` every block is an
+  // allocation of its own and goes back when the work that uses it has ended. Throws INVALID_ARGUMENT, and changes
+  // nothing, while blocks are in use.
+  void lend(std::unique_ptr<RawMemory> lent, bool caches);
+  // Gives lent blocks back that were freed while work still used them, as far as that has ended. Afterwards no other
+  // thread is doing so either.
+  void settle_lent() noexcept;
+  bool is_lent() const noexcept { return is_lent_.load(std::memory_order_acquire); }
+
   void set_limit(int64_t limit_bytes);
   // Takes memory from the device now and keeps it for later, in several pieces where the device limits one.
   void preallocate(int64_t size_bytes);
   MemoryStatistics statistics() const;
   // As the device's driver sees it, or for host memory the system; empty where neither says.
-  std::optional<MemoryState> state() const noexcept { return raw_->state(); }
+  std::optional<MemoryState> state() const noexcept { return own_->state(); }
 
   // Drops mirrors and other memory that can be made again; returns whether it dropped some.
   std::function<bool()> reclaim;
@@ -169,6 +180,12 @@ class MemoryPool {
   void put_into_bin(Chunk* chunk) noexcept;
   void defer(Chunk* chunk, const Access& one, const Access& other, std::vector<Access>* more) noexcept;
   void settle_deferred() noexcept;
+  void after_free(Chunk* chunk, const std::string* label) noexcept;  // gives (B) up
+  Chunk* take_ended() noexcept;                                      // a list, by `below`
+  // Neither held: blocks go back to who lent them.
+  void return_lent(Chunk* list) noexcept;
+  void return_ended() noexcept;
+  void return_in_background() noexcept;
   // Neither held. Whether there were free blocks that work in flight may use.
   bool settle_streams(bool waits);
   Handout allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
@@ -176,6 +193,7 @@ class MemoryPool {
   std::optional<Handout> take_slowly(int64_t rounded, Timeline* user, const Holding& holding);
   Chunk* take_best_fit(int64_t rounded);
   Chunk* take_from_device(int64_t rounded);
+  std::optional<Handout> take_lent(int64_t size_bytes, const Holding& holding, std::unique_lock<Lock>& held);
   void flush_bins() noexcept;
   void merge_free(Chunk* chunk) noexcept;
   void release_empty_slabs(int64_t keep_bytes) noexcept;
@@ -190,7 +208,10 @@ class MemoryPool {
   static constexpr int kBins = 8 * 60;
 
   const std::string device_name_;
-  const std::unique_ptr<RawMemory> raw_;
+  const std::unique_ptr<RawMemory> own_;
+  std::unique_ptr<RawMemory> lent_;
+  RawMemory* raw_;  // where memory comes from; changes (L), (B) while none is held
+  std::atomic<bool> is_lent_{false};
   const MemoryShape shape_;
   const int32_t out_of_memory_code_;
   const int64_t least_block_;  // a power of two
@@ -210,7 +231,12 @@ class MemoryPool {
   mutable SpinLock blocks_lock_;
   std::array<Chunk*, kBins> bins_{};  // the one freed last of each size
   Chunk* deferred_ = nullptr;         // those that several timelines may still use
-  uint64_t frees_ = 0;                // while there were some
+  bool returns_all_ = false;          // lent memory that is not cached: freed blocks are deferred, or go back at once
+  bool watches_frees_ = false;        // returns_all_, or some are deferred
+  bool is_returning_ = false;         // in the background
+  bool has_new_deferred_ = false;     // since it began to
+  int64_t returning_ = 0;             // lent blocks on their way back
+  uint64_t frees_ = 0;                // while they were watched
   int64_t used_ = 0, peak_ = 0, live_blocks_ = 0, requests_ = 0;
   std::array<int64_t, 3> used_by_{};
 };

@@ -112,6 +112,26 @@ Memory Device::make_memory(int64_t size_bytes) const {
   return memory;
 }
 
+std::unique_ptr<Buffer> Device::take_memory(cl_mem memory, int64_t size_bytes) const {
+  const auto property = [&](cl_uint name, auto value) {
+    check(api().clGetMemObjectInfo(memory, name, sizeof value, &value, nullptr), "clGetMemObjectInfo");
+    return value;
+  };
+  if (property(CL_MEM_CONTEXT, cl_context{}) != context())
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "the cl_mem belongs to another context than the device's");
+  if (property(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER)
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the cl_mem is no buffer");
+  auto buffer = std::make_unique<Buffer>();
+  buffer->size_bytes = static_cast<int64_t>(property(CL_MEM_SIZE, size_t{}));
+  if (buffer->size_bytes < size_bytes) {
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the cl_mem has " + std::to_string(buffer->size_bytes) +
+                                                            " bytes; the tensor needs " + std::to_string(size_bytes));
+  }
+  check(api().clRetainMemObject(memory), "clRetainMemObject");
+  buffer->memory = Memory(memory);
+  return buffer;
+}
+
 void* Device::map(const Buffer& buffer) {
   std::lock_guard lock(maps_mutex_);
   auto& [address, users] = maps_[&buffer];

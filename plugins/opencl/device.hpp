@@ -54,6 +54,8 @@ class Device {
   // For what is of no stream; any thread may use it.
   cl_command_queue queue() const { return map_queue_.get(); }
   Memory make_memory(int64_t size_bytes) const;
+  // A buffer over memory of somebody else, at least `size_bytes` long. UNSUPPORTED if it is of another context.
+  std::unique_ptr<Buffer> take_memory(cl_mem memory, int64_t size_bytes) const;
 
   // Host-visible memory: the address stays valid until unmap.
   void* map(const Buffer& buffer);

@@ -94,6 +94,23 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   }
 }
 
+// DLPack's kDLOpenCL: `data` is a cl_mem.
+constexpr int32_t kDlOpenCl = 4;
+
+compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
+  *out_buffer = 0;
+  return guard([&] {
+    require_understood(import, "the import");
+    if (import->dlpack_device_type != kDlOpenCl) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  "memory of DLPack device type " + std::to_string(import->dlpack_device_type) + " is not OpenCL's");
+    }
+    if (import->size_bytes == 0) return;
+    *out_buffer =
+        handle_of(object<Device>(device).take_memory(static_cast<cl_mem>(import->data), import->size_bytes).release());
+  });
+}
+
 compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
                           void** out_data) {
   *out_data = nullptr;
@@ -156,6 +173,7 @@ constexpr compute_plugin_device_table device_table() {
   table.close = device_close;
   table.memory_allocate = memory_allocate;
   table.memory_free = memory_free;
+  table.memory_import = memory_import;
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;
   table.stream_create = stream_create;
@@ -323,12 +341,19 @@ compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
   return nullptr;
 }
 
+compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
+  *out_type = kDlOpenCl;
+  *out_id = static_cast<int32_t>(object<Device>(device).info().id) - 1;
+  return nullptr;
+}
+
 constexpr compute_plugin_native_table native_table() {
   compute_plugin_native_table table{};
   table.table_size = sizeof table;
   table.device_handle = native_device;
   table.stream_handle = native_stream;
   table.buffer_handle = native_buffer;
+  table.dlpack_device = native_dlpack_device;
   return table;
 }
 

@@ -30,6 +30,7 @@ FLOOR(compute_kernel_options, COMPUTE_KERNEL_OPTIONS_SIZE_1);
 FLOOR(compute_kernel_argument, COMPUTE_KERNEL_ARGUMENT_SIZE_1);
 FLOOR(compute_launch, COMPUTE_LAUNCH_SIZE_1);
 FLOOR(compute_op_registration, COMPUTE_OP_REGISTRATION_SIZE_1);
+FLOOR(compute_allocator, COMPUTE_ALLOCATOR_SIZE_1);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);
@@ -140,6 +141,16 @@ AT(compute_event_options, struct_type, 4);
 AT(compute_event_options, next, 8);
 AT(compute_event_options, flags, 16);
 AT(compute_event_options, reserved, 20);
+
+SIZE(compute_allocator, 48);
+AT(compute_allocator, struct_size, 0);
+AT(compute_allocator, struct_type, 4);
+AT(compute_allocator, next, 8);
+AT(compute_allocator, flags, 16);
+AT(compute_allocator, reserved, 20);
+AT(compute_allocator, allocate, 24);
+AT(compute_allocator, release, 32);
+AT(compute_allocator, user_data, 40);
 
 SIZE(compute_tensor_spec, 48);
 AT(compute_tensor_spec, struct_size, 0);

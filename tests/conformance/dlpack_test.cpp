@@ -75,6 +75,129 @@ void to_dlpack(const Session& session) {
   }
 }
 
+void to_dlpack_unversioned(const Session& session) {
+  Inputs inputs(84);
+  const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));
+  const Operand view = sliced(permuted(x, {1, 0}), {3, 1}, {4, 2}, {-1, 2});
+  DLManagedTensor* managed = nullptr;
+  const Error error(compute_tensor_to_dlpack_unversioned(view.tensor, -1, &managed));
+  if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+  ASSERT_FALSE(error) << error.message();
+  EXPECT_EQ(managed->dl_tensor.ndim, 2);
+  EXPECT_EQ(Shape(managed->dl_tensor.strides, managed->dl_tensor.strides + 2), (Shape{-1, 8}));
+  Tensor back;
+  check(compute_tensor_from_dlpack_unversioned(managed, back.out()));
+  EXPECT_EQ(compute_tensor_shares_buffer(back, view.tensor), 1);
+  const oracle::Result same = oracle::reference_copy(std::span(&view.array, 1), {});
+  EXPECT_TRUE(oracle::judge(session.download(back), same, {Bound::EXACT, 0}).passed());
+}
+
+// The memory comes back as that of another library would: the device takes it by its DLPack description.
+void foreign_memory(const Session& session) {
+  Inputs inputs(85);
+  const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));
+  const Operand part = sliced(x, {1, 3}, {3, 4}, {2, -1});
+  DLManagedTensor* ours = nullptr;
+  const Error error(compute_tensor_to_dlpack_unversioned(part.tensor, 1, &ours));
+  if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+  ASSERT_FALSE(error) << error.message();
+  static std::atomic<int> deleted;
+  deleted = 0;
+  DLManagedTensorVersioned theirs{};
+  theirs.version = {1, 0};
+  theirs.deleter = [](DLManagedTensorVersioned*) { ++deleted; };
+  theirs.dl_tensor = ours->dl_tensor;
+  {
+    Operand imported{part.array, {}};
+    const Error refused(compute_tensor_from_dlpack(&theirs, imported.tensor.out()));
+    if (refused) ours->deleter(ours);
+    if (refused.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(refused.message());
+    ASSERT_FALSE(refused) << refused.message();
+    EXPECT_EQ(compute_tensor_shares_buffer(imported.tensor, x.tensor), 0);
+    EXPECT_EQ(compute_tensor_device(imported.tensor), compute_tensor_device(x.tensor));
+    const Operand both[] = {imported, part};
+    session.expect("add", {}, both, bound_of("add", dtype::FLOAT32), "imported");
+    EXPECT_EQ(deleted, 0);
+  }
+  check(compute_device_synchronize(session.device()));
+  check(compute_device_trim(session.device(), 0));
+  EXPECT_EQ(deleted, 1) << "the deleter runs once";
+  ours->deleter(ours);
+}
+
+// A borrowed view says what an export says, and needs no deleter.
+void dltensor(const Session& session) {
+  Inputs inputs(86);
+  const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));
+  const Operand view = sliced(permuted(x, {1, 0}), {3, 1}, {4, 2}, {-1, 2});
+  DLTensor borrowed;
+  const Error error(compute_tensor_to_dltensor(view.tensor, &borrowed));
+  if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+  ASSERT_FALSE(error) << error.message();
+  EXPECT_EQ(borrowed.shape, compute_tensor_shape(view.tensor));
+  EXPECT_EQ(borrowed.strides, compute_tensor_strides(view.tensor));
+  DLManagedTensorVersioned* managed = nullptr;
+  check(compute_tensor_to_dlpack(view.tensor, 1, &managed));
+  EXPECT_EQ(borrowed.data, managed->dl_tensor.data);
+  EXPECT_EQ(borrowed.byte_offset, managed->dl_tensor.byte_offset);
+  EXPECT_EQ(borrowed.device.device_type, managed->dl_tensor.device.device_type);
+  EXPECT_EQ(borrowed.device.device_id, managed->dl_tensor.device.device_id);
+  EXPECT_EQ(borrowed.ndim, 2);
+  EXPECT_EQ(borrowed.dtype.bits, 32);
+  managed->deleter(managed);
+}
+
+// The two functions of the C exchange API.
+void exchange(const Session& session) {
+  const Operand x = session.upload(Inputs(87).uniform(dtype::FLOAT32, {3}, -3, 3));
+  DLTensor prototype;
+  const Error error(compute_tensor_to_dltensor(x.tensor, &prototype));
+  if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+  ASSERT_FALSE(error) << error.message();
+  prototype.data = nullptr;
+  prototype.strides = nullptr;
+  std::string told;
+  const auto tell = [](void* context, const char* kind, const char* message) {
+    *static_cast<std::string*>(context) += std::string(kind) + ": " + message;
+  };
+  DLManagedTensorVersioned* managed = nullptr;
+  ASSERT_EQ(compute_dlpack_allocate(&prototype, &managed, &told, tell), 0) << told;
+  ASSERT_NE(managed, nullptr);
+  EXPECT_EQ(managed->dl_tensor.shape[0], 3);
+  EXPECT_EQ(managed->dl_tensor.device.device_type, prototype.device.device_type);
+  EXPECT_NE(managed->dl_tensor.data, nullptr);
+  Tensor made;
+  check(compute_tensor_from_dlpack(managed, made.out()));
+  EXPECT_EQ(compute_tensor_device(made), compute_tensor_device(x.tensor));
+  const float values[] = {1, 2, 3};
+  check(compute_tensor_write(made, values, sizeof values));
+  EXPECT_EQ(told, "");
+  void* stream = &told;
+  const int32_t result =
+      compute_dlpack_current_work_stream(prototype.device.device_type, prototype.device.device_id, &stream);
+  compute_stream* own = nullptr;
+  uint64_t handle = 0;
+  if (Error(compute_device_default_stream(session.device(), &own))) {
+    EXPECT_EQ(result, 0) << "work is complete when a call returns";
+  } else {
+    EXPECT_EQ(result, Error(compute_stream_native_handle(own, &handle)) ? -1 : 0);
+  }
+  EXPECT_EQ(reinterpret_cast<uint64_t>(stream), handle);
+  compute_stream_release(own);
+  prototype.dtype.lanes = 4;
+  EXPECT_EQ(compute_dlpack_allocate(&prototype, &managed, &told, tell), -1);
+  EXPECT_EQ(managed, nullptr);
+  EXPECT_EQ(told.substr(0, 48), "BufferError: compute_dlpack_allocate: prototype.") << told;
+  prototype.dtype.lanes = 1;
+  prototype.ndim = -1;
+  told.clear();
+  EXPECT_EQ(compute_dlpack_allocate(&prototype, &managed, &told, tell), -1);
+  EXPECT_EQ(told.substr(0, 11), "ValueError:") << told;
+  stream = &told;
+  EXPECT_EQ(compute_dlpack_current_work_stream(99, 0, &stream), -1);
+  EXPECT_EQ(stream, nullptr);
+}
+
 // Memory of another library. What was imported is held until its deleter has run, which may be after the test has
 // ended.
 struct Producer {
@@ -145,7 +268,13 @@ void add_dlpack_tests(Registry& registry) {
     const char* name;
     void (*body)(const Session&);
     bool runs_ops;
-  } kTests[] = {{"to_dlpack", to_dlpack, false}, {"from_dlpack", from_dlpack, true}, {"refusals", refusals, false}};
+  } kTests[] = {{"to_dlpack", to_dlpack, false},
+                {"to_dlpack_unversioned", to_dlpack_unversioned, false},
+                {"foreign_memory", foreign_memory, true},
+                {"dltensor", dltensor, false},
+                {"exchange", exchange, false},
+                {"from_dlpack", from_dlpack, true},
+                {"refusals", refusals, false}};
   for (const auto& entry : kTests) {
     Test test{"dlpack", entry.name, entry.body};
     test.runs_ops = entry.runs_ops;

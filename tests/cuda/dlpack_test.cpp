@@ -77,6 +77,26 @@ TEST(CudaDlpack, GivesItsMemoryToOthers) {
   managed->deleter(managed);
 }
 
+TEST(CudaDlpack, AllocatesForTheExchangeApi) {
+  const Device device = Device::open("cuda1");
+  int64_t shape[] = {2, 3};
+  DLTensor prototype{};
+  prototype.device = {kDlCuda, 0};
+  prototype.ndim = 2;
+  prototype.dtype = {2, 32, 1};
+  prototype.shape = shape;
+  DLManagedTensorVersioned* managed = nullptr;
+  const auto fail = [](void*, const char* kind, const char* message) { ADD_FAILURE() << kind << ": " << message; };
+  ASSERT_EQ(compute_dlpack_allocate(&prototype, &managed, nullptr, fail), 0);
+  const Tensor made = Tensor::from_dlpack(managed);
+  EXPECT_EQ(made.device().name(), "cuda1");
+  void* stream = nullptr;
+  ASSERT_EQ(compute_dlpack_current_work_stream(kDlCuda, 0, &stream), 0);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(stream), compute::Stream::default_of(device).native_handle());
+  EXPECT_EQ(compute_dlpack_current_work_stream(kDlCuda, 77, &stream), -1);
+  EXPECT_EQ(stream, nullptr);
+}
+
 TEST(CudaDlpack, RefusesMemoryOfOtherMakers) {
   const Device device = Device::open("cuda0");
   constexpr int32_t kDlMetal = 8;

@@ -165,6 +165,78 @@ TEST(HostMemory, GoesToDlpackAndBack) {
   EXPECT_NE(kept, nullptr) << "the caller's, after an error";
 }
 
+TEST(HostMemory, GoesThroughDlpackOfOldAndIsLookedAt) {
+  const Tensor x = Device::open("cpu").from_host({1.0f, 2.0f, 3.0f});
+  auto exported = x.to_dlpack_unversioned();
+  EXPECT_EQ(static_cast<float*>(exported->dl_tensor.data)[2], 3);
+  const Tensor y = Tensor::from_dlpack(std::move(exported));
+  EXPECT_EQ(exported, nullptr);
+  EXPECT_TRUE(y.shares_buffer(x));
+  const DLTensor view = x[slice(1, 3)].to_dltensor<DLTensor>();
+  static_cast<float*>(view.data)[0] = 20;
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 20, 3}));
+  const Tensor constant = Tensor::wrap_host(Floats{1, 2}, {2});
+  EXPECT_EQ(thrown_by([&] { return constant.to_dlpack_unversioned(); }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { return Tensor(1.0f).to_dltensor<DLTensor>(); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+// What is written through a borrowed view reaches devices that hold copies.
+TEST(HostMemory, IsLookedAtBesideItsMirrors) {
+  const Tensor x = Device::open("cpu").from_host({1.0f, 2.0f}),
+               there = Device::open("minimal0").from_host({0.0f, 0.0f});
+  EXPECT_EQ((x + there).to_vector<float>(), (Floats{1, 2}));
+  static_cast<float*>(x.to_dltensor<DLTensor>().data)[1] = 7;
+  EXPECT_EQ((x + there).to_vector<float>(), (Floats{1, 7}));
+}
+
+TEST(HostMemory, IsAllocatedThroughTheExchangeApi) {
+  DLPackExchangeAPI table{};
+  fill_dlpack_exchange(table);
+  int64_t shape[] = {2, 3};
+  DLTensor prototype{};
+  prototype.device = {1, 0};
+  prototype.ndim = 2;
+  prototype.dtype = {2, 32, 1};
+  prototype.shape = shape;
+  DLManagedTensorVersioned* managed = nullptr;
+  const auto fail = [](void*, const char* kind, const char* message) { ADD_FAILURE() << kind << message; };
+  ASSERT_EQ(table.managed_tensor_allocator(&prototype, &managed, nullptr, fail), 0);
+  const Tensor made = Tensor::from_dlpack(managed);
+  EXPECT_EQ(shape_of(made), (Shape{2, 3}));
+  void* stream = &prototype;
+  EXPECT_EQ(table.current_work_stream(1, 0, &stream), 0);
+  EXPECT_EQ(stream, nullptr);
+}
+
+TEST(HostMemory, ComesFromAnAllocatorOfTheProgram) {
+  struct Counted final : Allocator {
+    void* allocate(int64_t size_bytes, int64_t alignment) override {
+      if (size_bytes > 1'000'000) throw std::bad_alloc();
+      ++live;
+      return std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(size_bytes));
+    }
+    void release(void* address, int64_t) override {
+      --live;
+      std::free(address);
+    }
+    std::atomic<int> live{0};
+  } counted;
+  const Device cpu = Device::open("cpu");
+  cpu.set_allocator(counted);
+  {
+    const Tensor x = cpu.from_host({1.0f, 2.0f});
+    EXPECT_EQ(counted.live, 1);
+    EXPECT_EQ(thrown_by([&] { return cpu.empty(float32, {1'000'000}); }).code, COMPUTE_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(thrown_by([&] { return cpu.reset_allocator(), 0; }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(counted.live, 0);
+  cpu.set_allocator(counted, true);
+  static_cast<void>(cpu.empty(float32, {10}));
+  EXPECT_GT(counted.live, 0);
+  cpu.reset_allocator();
+  EXPECT_EQ(counted.live, 0);
+}
+
 TEST_P(Handles, TensorsSayWhatTheyAre) {
   const Tensor x = iota({2, 3, 4}).permute({2, 0, 1});
   EXPECT_EQ(shape_of(x), (Shape{4, 2, 3}));

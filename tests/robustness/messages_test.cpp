@@ -266,6 +266,47 @@ ISOLATED_TEST(Messages, OfDlpackNameWhatTheCallerGave) {
                "compute_tensor_from_host: data is NULL");
 }
 
+// Each of DLPack's two structs, handed over as the other one.
+ISOLATED_TEST(Messages, OfDlpackTellTheStructsApart) {
+  alignas(64) static float values[8] = {};
+  static int64_t shape[] = {4};
+  DLManagedTensor old = {};
+  old.dl_tensor.data = values;
+  old.dl_tensor.device = {1, 0};
+  old.dl_tensor.ndim = 1;
+  old.dl_tensor.dtype = {2, 32, 1};
+  old.dl_tensor.shape = shape;
+  union {
+    DLManagedTensor old;
+    DLManagedTensorVersioned versioned;
+  } both = {};
+  both.old = old;
+  Tensor tensor;
+  EXPECT_FAILS(compute_tensor_from_dlpack(&both.versioned, tensor.out()), kInvalid,
+               "this looks like an unversioned DLManagedTensor; pass it to compute_tensor_from_dlpack_unversioned");
+  both.versioned = {};
+  both.versioned.version = {1, 1};
+  both.versioned.manager_ctx = &both;
+  both.versioned.deleter = [](DLManagedTensorVersioned*) {};
+  both.versioned.dl_tensor = old.dl_tensor;
+  EXPECT_FAILS(compute_tensor_from_dlpack_unversioned(&both.old, tensor.out()), kInvalid,
+               "this looks like a DLManagedTensorVersioned of version 1.1; pass it to compute_tensor_from_dlpack");
+  EXPECT_OK(compute_tensor_from_dlpack_unversioned(&old, tensor.out()));
+  old.dl_tensor.ndim = -1;
+  EXPECT_FAILS(compute_tensor_from_dlpack_unversioned(&old, tensor.out()), kInvalid,
+               "compute_tensor_from_dlpack_unversioned: managed->dl_tensor: rank -1");
+  const Tensor x = make_tensor<float>(open("cpu"), {1, 2}, {2});
+  EXPECT_FAILS(compute_tensor_to_dltensor(x, nullptr), kInvalid, "out_dltensor is NULL");
+  Tensor scalar;
+  const float one = 1;
+  ASSERT_OK(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, &one, 0, scalar.out()));
+  DLTensor view;
+  std::memset(&view, 0x5A, sizeof view);
+  EXPECT_FAILS(compute_tensor_to_dltensor(scalar, &view), kInvalid, "a scalar has no memory");
+  EXPECT_EQ(view.data, nullptr) << "written on error too";
+  EXPECT_EQ(view.ndim, 0);
+}
+
 ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
   if (kSanitizer) GTEST_SKIP() << "an OpenCL driver is not made for sanitizers";
   Device device;

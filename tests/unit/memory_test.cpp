@@ -286,6 +286,46 @@ TEST(MemoryPool, AnOwnedBlockWaitsForAllThatWereToldOfIt) {
   EXPECT_TRUE(is_given(nullptr));
 }
 
+TEST(MemoryPool, LentMemoryIsOneBlockEachAndGoesBackAtOnce) {
+  Pool test;
+  const Block own = test.pool->allocate_idle(kMiB, MemoryUse::kTensor);
+  auto source = std::make_unique<CountedMemory>(8 * kMiB);
+  CountedMemory& lent = *source;
+  EXPECT_THROW(test.pool->lend(std::make_unique<CountedMemory>(kMiB), false), Error) << "a block is in use";
+  test.pool->free(own, {});
+  test.pool->lend(std::move(source), false);
+  EXPECT_TRUE(test.pool->is_lent());
+  EXPECT_EQ(test.raw->live(), 0u) << "what was cached went back";
+  const Block a = test.pool->allocate_idle(1000, MemoryUse::kTensor);
+  const Block b = test.pool->allocate_idle(100'000, MemoryUse::kTensor);
+  EXPECT_EQ(lent.used, 1024 + 100'032) << "in multiples of 64 bytes";
+  EXPECT_EQ(a.offset_bytes + b.offset_bytes, 0);
+  EXPECT_EQ(test.pool->statistics().reserved, lent.used);
+  test.pool->free(a, {});
+  EXPECT_EQ(lent.used, 100'032);
+  EXPECT_THROW(test.pool->allocate_idle(8 * kMiB, MemoryUse::kTensor), Error);
+  test.pool->set_limit(kMiB);
+  EXPECT_THROW(test.pool->allocate_idle(kMiB, MemoryUse::kTensor), Error) << "the limit counts lent memory too";
+  test.pool->free(b, {});
+  EXPECT_EQ(lent.live(), 0u);
+  EXPECT_EQ(test.pool->statistics().reserved, 0);
+  test.pool->lend(nullptr, false);
+  EXPECT_FALSE(test.pool->is_lent());
+  EXPECT_TRUE(test.pool->allocate_idle(kMiB, MemoryUse::kTensor));
+  EXPECT_EQ(test.raw->live(), 1u);
+}
+
+TEST(MemoryPool, LentMemoryIsKeptWhereItIsCached) {
+  Pool test;
+  auto source = std::make_unique<CountedMemory>(8 * kMiB);
+  CountedMemory& lent = *source;
+  test.pool->lend(std::move(source), true);
+  for (int i = 0; i < 100; ++i) test.pool->free(test.pool->allocate_idle(1000 + i, MemoryUse::kTensor), {});
+  EXPECT_EQ(lent.requests, 1);
+  test.pool->trim(0);
+  EXPECT_EQ(lent.live(), 0u);
+}
+
 // Also the sum of what is given and has not been touched: the system would end the process where it is.
 TEST(HostMemory, NoMoreIsGivenThanThereIs) {
   const auto memory = make_host_memory();

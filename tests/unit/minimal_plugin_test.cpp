@@ -397,7 +397,8 @@ TEST_F(MinimalPlugin, LeavesOptionalSlotsEmpty) {
   EXPECT_EQ(table_->memory_import, nullptr);
   EXPECT_EQ(table_->copy_peer, nullptr);
   EXPECT_EQ(table_->kernels, nullptr);
-  EXPECT_EQ(library_.table->get_extension, nullptr);
+  constexpr std::string_view kNative = COMPUTE_PLUGIN_EXT_NATIVE_V1;
+  EXPECT_EQ(library_.table->get_extension(0, kNative.data(), std::ssize(kNative)), nullptr);
 }
 
 // The library itself stays: plugins are linked so that dlclose leaves them.

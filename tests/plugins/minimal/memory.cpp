@@ -27,6 +27,17 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   from_handle<Device>(device).memory.free(heap, buffer);
 }
 
+compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
+  *out_buffer = 0;
+  return guard([&] {
+    understand(*import, "the import");
+    Device& self = from_handle<Device>(device);
+    if (import->dlpack_device_type != kDlExtDev || static_cast<uint64_t>(import->dlpack_device_id) != self.id)
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: the memory is another device's");
+    *out_buffer = self.memory.adopt(import->data, import->size_bytes);
+  });
+}
+
 compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                           int32_t, void** out_data) {
   *out_data = nullptr;
@@ -65,6 +76,13 @@ uint64_t Memory::allocate(int32_t heap, int64_t size_bytes) {
   return buffer;
 }
 
+uint64_t Memory::adopt(void* data, int64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  const uint64_t buffer = kPrivate | ++last_;
+  blocks_.emplace(buffer, Block{nullptr, size_bytes, static_cast<std::byte*>(data)});
+  return buffer;
+}
+
 void Memory::free(int32_t heap, uint64_t buffer) {
   if (heap == kPinnedHeap) {
     std::free(host_address(buffer));
@@ -73,7 +91,7 @@ void Memory::free(int32_t heap, uint64_t buffer) {
   std::lock_guard lock(mutex_);
   const auto block = blocks_.find(buffer);
   if (block == blocks_.end()) return;
-  used_bytes_ -= block->second.size_bytes;
+  if (block->second.storage != nullptr) used_bytes_ -= block->second.size_bytes;
   blocks_.erase(block);
 }
 
@@ -97,6 +115,7 @@ std::byte* Memory::resolve(compute_plugin_operand operand, int64_t first, int64_
 void fill_memory_slots(compute_plugin_device_table& table) {
   table.memory_allocate = memory_allocate;
   table.memory_free = memory_free;
+  if (has_native_handles()) table.memory_import = memory_import;
   if (lacks("map")) return;
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;

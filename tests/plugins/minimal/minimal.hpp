@@ -119,6 +119,10 @@ enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();
 
+// COMPUTE_MINIMAL_NATIVE=1: devices that import memory of the host and hand out handles, as DLPack's kDLExtDev.
+bool has_native_handles();
+constexpr int32_t kDlExtDev = 12;
+
 // A device's memory. A buffer of the private heap is a number that means nothing to anybody else, as on a real device;
 // one of the pinned heap is its host address.
 class Memory {
@@ -126,13 +130,14 @@ class Memory {
   explicit Memory(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
   uint64_t allocate(int32_t heap, int64_t size_bytes);
+  uint64_t adopt(void* data, int64_t size_bytes);  // memory of somebody else
   void free(int32_t heap, uint64_t buffer);
   // Where an operand's first element is; the bytes from `first` up to `end` around it will be used.
   std::byte* resolve(compute_plugin_operand operand, int64_t first, int64_t end) const;
 
  private:
   struct Block {
-    std::unique_ptr<std::byte[]> storage;
+    std::unique_ptr<std::byte[]> storage;  // NULL: adopted
     int64_t size_bytes;
     std::byte* base;
   };
@@ -194,8 +199,9 @@ class Stream {
 // ---- Devices --------------------------------------------------------------------------------------------------------
 
 struct Device {
-  explicit Device(int64_t capacity_bytes) : memory(capacity_bytes) {}
+  Device(uint64_t id, int64_t capacity_bytes) : id(id), memory(capacity_bytes) {}
 
+  const uint64_t id;
   Memory memory;
   std::mutex mutex;  // of the list
   std::vector<std::unique_ptr<Stream>> streams;

@@ -97,7 +97,7 @@ const compute_plugin_caps* caps(uint64_t) {
 
 void close(uint64_t device) { delete &from_handle<Device>(device); }  // joins the threads of its streams
 
-// What is optional stays NULL: memory_info, memory_import, copy_peer, kernels. Only memory_map is there.
+// What is optional stays NULL: memory_info, copy_peer, kernels, and memory_import unless tests ask for it.
 const compute_plugin_device_table& device_table() {
   static const compute_plugin_device_table device_table = [] {
     compute_plugin_device_table table = {};
@@ -112,13 +112,13 @@ const compute_plugin_device_table& device_table() {
   return device_table;
 }
 
-compute_error* device_open(uint64_t, const compute_plugin_device_options* options, uint64_t* out_device,
+compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                            const compute_plugin_device_table** out_table) {
   *out_device = 0;
   *out_table = nullptr;
   return guard([&] {
     understand(*options, "the device's options");
-    *out_device = to_handle(new Device(memory_bytes()));
+    *out_device = to_handle(new Device(id, memory_bytes()));
     *out_table = &device_table();
   });
 }
@@ -143,6 +143,31 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   });
 }
 
+// ---- Native handles -------------------------------------------------------------------------------------------------
+
+compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
+  *out_handle = stream;
+  return nullptr;
+}
+
+compute_error* native_buffer(uint64_t device, uint64_t buffer, uint64_t* out_handle) {
+  *out_handle = 0;
+  return guard([&] { *out_handle = to_handle(from_handle<Device>(device).memory.resolve({buffer, 0}, 0, 0)); });
+}
+
+compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
+  *out_type = kDlExtDev;
+  *out_id = static_cast<int32_t>(from_handle<Device>(device).id);
+  return nullptr;
+}
+
+const void* get_extension(uint64_t, const char* name, int64_t name_size) {
+  static constexpr compute_plugin_native_table kNative = {
+      sizeof(compute_plugin_native_table), nullptr, native_stream, native_buffer, nullptr, native_dlpack_device};
+  const bool asks_native = std::string_view(name, static_cast<size_t>(name_size)) == COMPUTE_PLUGIN_EXT_NATIVE_V1;
+  return asks_native && has_native_handles() ? &kNative : nullptr;
+}
+
 // ---- The plugin -----------------------------------------------------------------------------------------------------
 
 const compute_plugin_table kTable = [] {
@@ -150,6 +175,7 @@ const compute_plugin_table kTable = [] {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.get_extension = get_extension;
   return table;
 }();
 
@@ -171,6 +197,7 @@ const compute_plugin_manifest kManifest = [] {
 
 }  // namespace
 
+bool has_native_handles() { return setting("COMPUTE_MINIMAL_NATIVE") == "1"; }
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
 
 // Allocates nothing: it is called where a failed allocation is tested.

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that a program lends for the tensors of a device, by the two callbacks of a compute_allocator.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <memory>
+
+#include "core/memory/pool.hpp"
+#include "core/selection/device.hpp"
+
+namespace compute {
+
+// `allocator` was checked. Throws UNSUPPORTED, with the reason, where the device cannot use such memory.
+std::unique_ptr<RawMemory> make_lent_memory(Device& device, const compute_allocator& allocator);
+
+}  // namespace compute
