@@ -243,8 +243,8 @@ enum {
   COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
-  COMPUTE_STRUCT_OP_REGISTRATION = 15,
-  COMPUTE_STRUCT_ALLOCATOR = 14
+  COMPUTE_STRUCT_ALLOCATOR = 14,
+  COMPUTE_STRUCT_OP_REGISTRATION = 15
 };
 
 /* Sizes in version 1 of the structs that the library reads. Smaller ones are refused. */
@@ -610,8 +610,7 @@ COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_dra
  * of an error that a call on this thread returns ends with a line such as "scope: train (main.py:12) > forward".
  *
  * Threads: scopes belong to the calling thread. A runtime that moves work between threads must pin the thread from
- * _push
- *          to _pop (Go: runtime.LockOSThread).
+ *          _push to _pop (Go: runtime.LockOSThread).
  */
 COMPUTE_API compute_error* compute_scope_push(const char* label, const char* file, int32_t line);
 COMPUTE_API compute_error* compute_scope_pop(void);
@@ -730,12 +729,10 @@ COMPUTE_API compute_error* compute_tensor_from_host(compute_device* device, comp
  * between the two are tracked.
  *
  * Ownership: the program owns the memory. On success `deleter` (may be NULL) is called once with (data, user_data),
- * from
- *            any thread, when no tensor and no queued work uses the memory any more. It must not call this library. On
- *            error it is not called.
+ *            from any thread, when no tensor and no queued work uses the memory any more. It must not call this
+ *            library. On error it is not called.
  * Errors:    INVALID_ARGUMENT  a wrong shape, dtype or promise; `data` is not aligned; the range is already wrapped
- * with
- *                              another promise
+ *                              with another promise
  *            OUT_OF_RANGE      the layout exceeds the address space
  *            UNSUPPORTED       the range overlaps a wrapped one without lying inside it; wrap the larger one first
  */
