@@ -20,9 +20,11 @@
  *   never 0; a buffer handle is 0 where there is no buffer.
  * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills it sets struct_size to
  *   the size it was compiled with. The side that reads it reads at most that many bytes; missing trailing fields read
- *   as zero. Core refuses a struct smaller than COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized
- *   structs every element has the struct_size of the first, which is the step. Structs marked "fixed layout" have no
- *   size and never change. No struct is passed by value.
+ *   as zero. A plugin writes at most struct_size bytes of an answer that core sized, and none of its first three
+ *   fields. Core passes structs of at least their size in version 1. Core refuses a struct smaller than
+ *   COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized structs every element has the struct_size of
+ *   the first, which is the step. Structs marked "fixed layout" have no size and never change. No struct is passed by
+ *   value.
  * - Tables. A table begins with its size, is const and lives until the plugin is closed. Core copies it, extensions'
  *   tables too, into a zero-filled table of its own. New slots are added at the end only. A slot that is not marked
  *   optional must be filled; the comment of an optional slot says what NULL means.
@@ -35,6 +37,7 @@
  *   it; a plugin returns each error once. Core presets every out-parameter and ignores it where an error is returned,
  *   except *out_reached. A plugin throws, prints, aborts and exits nothing across the border, callbacks included; core
  *   reports an exception as PLUGIN_REJECTED. Where a slot can say "not supported" in its answer, that is no error.
+ * - Pointers and text. A pointer to no elements may be NULL in both directions. Text is UTF-8.
  * - Ownership. Memory never changes owner. What a plugin hands out is const and valid until close, or is passed to a
  *   callback that copies it. What core passes in is valid during the call only, unless stated otherwise.
  * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached and stream_sync,
@@ -45,7 +48,7 @@
  * - Core table. It is immortal, may be called from any thread, also from a vendor's callbacks, and never calls the
  *   plugin.
  * - First use. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and allocate
- *   no device memory. plan_run does not initialise, compile, allocate or wait; op_prepare does.
+ *   no device memory. plan_run does not initialise, compile, wait or allocate device memory; op_prepare does.
  */
 #ifndef COMPUTE_PLUGIN_H_
 #define COMPUTE_PLUGIN_H_
@@ -291,7 +294,8 @@ typedef struct compute_plugin_core {
   /*
    * Reports that queued work failed. May be called from any thread, before any thread that waits for the work is woken.
    * `core_stream` is the value that stream_create was given; 0 means all streams of `core_device`, and the numbers are
-   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. Takes ownership of
+   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. `seen` is the
+   * greatest number marked so far, or UINT64_MAX for everything that was submitted. Takes ownership of
    * `error`. The queued work may still be running. Optional for a plugin: core learns of a failure from stream_reached
    * and stream_sync too.
    */
@@ -590,8 +594,10 @@ typedef struct compute_plugin_op {
 
 /*
  * The primitives. map, copy, reduce, gather and scatter are required. The others are optional: core decomposes what a
- * plugin refuses. The "index space" is the common shape of the tensors that are named; a stride is 0 where a tensor is
- * broadcast. Core passes every attribute that is named here, also where it has its default value.
+ * plugin refuses. Primitives have version 1. Outputs share no memory with inputs, except where it is said. Core never
+ * asks to convert complex numbers to real ones. The "index space" is the common shape of the tensors that are named; a
+ * stride is 0 where a tensor is broadcast. Core passes every attribute that is named here, also where it has its
+ * default value.
  *
  * map       Evaluates expressions[0] over inputs 0 to n-1 (n may be 0) at every point of the index space, which is the
  *           shape of the outputs. Output i holds the node outputs[i] and has its dtype. An output may be the identical
@@ -602,20 +608,22 @@ typedef struct compute_plugin_op {
  *           of the inputs. Combines the values over the axes in attribute `axes` (INT64, ascending, may be empty) by
  *           attribute `kind` (STRING: sum, prod, min, max, all, any). Then evaluates expressions[1] (`after`) with the
  *           combined value as input 0. Outputs have extent 1 along reduced axes. Attribute `accumulator` (DTYPE) is the
- *           result dtype of `before` and the dtype of the combination. min and max of a NaN
- *           give NaN. Integers wrap. all and any take bool. Core handles empty index spaces. A sum of values that are
- *           all -0 is -0. A sum of floats meets |error| <= (log2(n) + 8) u sum|terms|: add pairwise or in blocks. The
- *           scalars of `before` come first, then those of `after`. INDEX nodes of `before` refer to the index space.
+ *           result dtype of `before` and the dtype of the combination; it is never float16 or bfloat16. sum and prod
+ *           take numbers, min and max real ones, all and any bool. There is at least one input. min and max of a NaN
+ *           give NaN. Integers wrap. Core handles empty index spaces. A sum of values that are all -0 is -0. A sum of
+ *           floats meets |error| <= (log2(n) + 8) u sum|terms|: add pairwise or in blocks. The scalars of `before` come
+ *           first, then those of `after`. INDEX nodes of `before` refer to the index space; `after` has none. sum and
+ *           prod of floats may accumulate in a wider dtype.
  * gather    out[p] = input 0[q], where q is p with coordinate `axis` replaced by input 1[p]. Input 1 (int32 or int64)
  *           and the output have the shape of the index space. Input 0 differs from it along attribute `axis` (INT64)
  *           only. An index i in [-extent, 0) means i + extent. Any other index outside [0, extent) is a fault: the run
  *           reports it, and the element's value is unspecified.
  * scatter   Combines input 1[p] into output 0[q], where q is p with coordinate `axis` replaced by input 0[p]. Attribute
- *           `reduction` (STRING) is set, add, mul, min or max. Output 0 is INPUT | OUTPUT. The inputs have the shape of
- *           the index space; the output differs from it along `axis`. Indices are as for gather; an index out of range
- *           writes nothing. With the flag DETERMINISTIC, duplicates combine in row-major order of p, and for `set` the
- *           last one wins. Without it they combine in any order, and any one of them wins. Core does not ask for add
- *           and mul of float16 and bfloat16: it accumulates in float32 and converts once.
+ *           `reduction` (STRING) is set, add, mul, min or max. Output 0 is INPUT | OUTPUT and listed once. The inputs
+ *           have the shape of the index space; the output differs from it along `axis`. Indices are as for gather; an
+ *           index out of range writes nothing. With the flag DETERMINISTIC, duplicates combine in row-major order of p,
+ *           and for `set` the last one wins. Without it they combine in any order, and any one of them wins. Core does
+ *           not ask for add and mul of float16 and bfloat16: it accumulates in float32 and converts once.
  *
  * contraction   output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n] + beta * input
  *           2 [batch…, m, n] + input 3. Inputs 2 and 3 are optional: input_count is 2, 3 or 4, and an absent input has
@@ -735,10 +743,11 @@ typedef struct compute_plugin_scalar {
 
 /*
  * A fault that a kernel detected. The record lies in memory that the host can read. Core zeroes it before the first of
- * the runs that share it. The kernel that detects the first fault writes the record and sets `code` last; a record
- * whose code is not 0 is left unchanged. The record is complete once stream_reached or stream_sync of the run's own
- * stream gives the run's number; progress of another stream that waited for this one does not count. Core reads the
- * record only then, and keeps it until then. Aligned to 64 bytes. Fixed layout.
+ * the runs that share it. The kernel that detects a fault first, of several any one, writes the record and sets `code`
+ * last; a record whose code is not 0 is left unchanged. Without a record stream_sync fails with KERNEL_FAILED. The
+ * record is complete once stream_reached or stream_sync of the run's own stream gives the run's number; progress of
+ * another stream that waited for this one does not count. Core reads the record only then, and keeps it until then.
+ * Aligned to 64 bytes. Fixed layout.
  */
 enum { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
@@ -871,7 +880,8 @@ typedef struct compute_plugin_stream_options {
  * submitted so far has numbers up to n. Marks ascend; the first may be far above 1. Core marks a stream only when
  * something outside the stream needs the number. Before the first mark stream_reached gives 0.
  *
- * A stream that failed takes no more work. stream_reached and stream_sync then return the error, with *out_reached the
+ * A stream that failed takes no more work: the slots that submit, stream_mark and stream_wait return the error, or
+ * accept and do nothing. stream_reached and stream_sync then return the error, with *out_reached the
  * last number known to have succeeded. From that moment nothing that was queued touches memory or fault records, which
  * core may reuse; while queued work still does, they do not return the error yet. Work that depends on a number by
  * stream_wait starts after the number ended, whether it succeeded or not; core asks the stream of the number how it
@@ -915,8 +925,8 @@ typedef struct compute_plugin_device_table {
   compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number);
   /* The greatest marked number that has finished. Never blocks. */
   compute_error* (*stream_reached)(uint64_t stream, uint64_t* out_reached);
-  /* Waits for a marked number, at most timeout_ns (INT64_MAX: no limit). *out_reached as for stream_reached. A timeout
-   * is not an error. */
+  /* Waits for a marked number, never for one above the last mark, at most timeout_ns (INT64_MAX: no limit).
+   * *out_reached as for stream_reached. A timeout is not an error. */
   compute_error* (*stream_sync)(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached);
 
   /*
@@ -967,7 +977,8 @@ typedef struct compute_plugin_table {
   compute_error* (*device_open)(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                                 const compute_plugin_device_table** out_table);
   /* Called in the child after fork(): forget threads and locks, call no driver. Returns 1 if the plugin's devices work
-   * in the child; else they fail with FORKED there. Optional; NULL: they fail with FORKED. */
+   * in the child; else they fail with FORKED there, and core calls nothing of the plugin in the child any more.
+   * Optional; NULL: they fail with FORKED. */
   int32_t (*on_fork_child)(void);
   /* The process exits. All work has ended or was given up; devices may still be open, and threads of the program may be
    * inside other functions of the plugin. Optional. */
@@ -979,6 +990,10 @@ typedef struct compute_plugin_table {
   const void* (*get_extension)(uint64_t device, const char* name, int64_t name_size);
 } compute_plugin_table;
 
+/* The two functions that a plugin exports. */
+COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void);
+COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
+                                                         const compute_plugin_table** out_table);
 typedef const compute_plugin_manifest* (*compute_plugin_query_function)(void);
 typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_version, const compute_plugin_core* core,
                                                        const compute_plugin_table** out_table);

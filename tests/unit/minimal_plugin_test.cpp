@@ -735,6 +735,18 @@ TEST_F(MinimalPlugin, MapHasScalarsIndicesAndSeveralOutputs) {
 
 // ---- reduce ---------------------------------------------------------------------------------------------------------
 
+TEST_F(MinimalPlugin, RefusesWhatANewerCoreAddsToAPrimitive) {
+  const Operand input = upload(std::vector<float>{1, 2}), output = empty<float>({2});
+  Expression body = identity(COMPUTE_DTYPE_FLOAT32), epilogue = identity(COMPUTE_DTYPE_FLOAT32);
+  Op op = {.name = "map", .inputs = {input}, .outputs = {output}, .expressions = {body.get()}};
+  EXPECT_EQ(refusal(op), 0);
+  op.expressions.push_back(epilogue.get());
+  EXPECT_EQ(refusal(op), COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED);
+  op.expressions.pop_back();
+  op.axis = 0;
+  EXPECT_EQ(refusal(op), COMPUTE_PLUGIN_REFUSE_ATTRIBUTE);
+}
+
 TEST_F(MinimalPlugin, ReducesAnyAxes) {
   const Operand input = upload(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 3, 2});
   Expression before = identity(COMPUTE_DTYPE_INT32), after = identity(COMPUTE_DTYPE_INT32);

@@ -46,6 +46,18 @@ void refuse_strides(const Plan& plan) {
   }
 }
 
+// What a newer core adds to a primitive changes its result, so that it is never passed over.
+void refuse_more(const Primitive& primitive, const compute_plugin_op& op) {
+  if (primitive.expressions >= 0 && op.expression_count > primitive.expressions)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has no epilogues"};
+  for (int32_t i = 0; i < op.attribute_count; ++i) {
+    const compute_attribute& attribute = element(op.attributes, i);
+    const std::string name = " " + std::string(attribute.name, static_cast<size_t>(attribute.name_size)) + " ";
+    if (primitive.attributes.find(name) == std::string_view::npos)
+      throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "an attribute that is newer than the plugin"};
+  }
+}
+
 void require_level(const Plan& plan, uint32_t level) {
   for (const Tensor& tensor : plan.tensors) {
     if (!(level_of(tensor.dtype) & level))
@@ -68,6 +80,7 @@ Plan::Plan(const compute_plugin_op& op)
   if (primitive == nullptr || op.version != 1) {
     throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin does not implement it"};
   }
+  refuse_more(*primitive, op);
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
     const compute_plugin_tensor& tensor = element(op.tensors, i);
     if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED)

@@ -230,12 +230,12 @@ compute_plugin_fault run_scatter(const Plan& plan, const Operands& operands) {
 }
 
 constexpr Primitive kPrimitives[] = {
-    {"map", prepare_map, run_map, false},
-    {"copy", prepare_copy, run_copy, false},
-    {"reduce", prepare_reduce, run_reduce, false},
-    {"gather", prepare_gather, run_gather, true},
-    {"scatter", prepare_scatter, run_scatter, true},
-    {"row", prepare_row, run_row, false},
+    {"map", prepare_map, run_map, false, 1, ""},
+    {"copy", prepare_copy, run_copy, false, 0, ""},
+    {"reduce", prepare_reduce, run_reduce, false, 2, " axes kind accumulator "},
+    {"gather", prepare_gather, run_gather, true, 0, " axis "},
+    {"scatter", prepare_scatter, run_scatter, true, 0, " axis reduction "},
+    {"row", prepare_row, run_row, false, -1, " axes kinds accumulators stored "},
 };
 
 }  // namespace
