@@ -222,7 +222,7 @@ enum { COMPUTE_FORMAT_TEXT = 0, COMPUTE_FORMAT_JSON = 1 };
 enum { COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the stream by events */ };
 
 /* compute_event_options.flags. */
-enum { COMPUTE_EVENT_TIMED = 1 /* records a time; UNSUPPORTED in this version */ };
+enum { COMPUTE_EVENT_TIMED = 1 /* records the time at which the event happens */ };
 
 /* compute_allocator.flags. */
 enum { COMPUTE_ALLOCATOR_CACHED = 1 /* the library keeps freed blocks and cuts large ones, as with its own memory */ };
@@ -364,7 +364,7 @@ typedef struct compute_stream_options {
   uint32_t struct_type;
   const void* next;
   uint32_t flags;   /* COMPUTE_STREAM_ */
-  int32_t priority; /* a hint: 0 is normal, higher runs sooner */
+  int32_t priority; /* a hint: 0 is normal, higher runs sooner; limited to what the device has */
 } compute_stream_options;
 
 typedef struct compute_event_options {
@@ -938,13 +938,23 @@ typedef void (*compute_stream_callback)(const compute_error* error, void* user_d
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback,
                                                  void* user_data);
 
-/* Records an event: the end of the work queued on `stream` so far. `options` may be NULL. */
+/* Records an event: the end of the work queued on `stream` so far. `options` may be NULL. With COMPUTE_EVENT_TIMED the
+ * device takes the time; UNSUPPORTED if it has no times. The event keeps the stream. */
 COMPUTE_API compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options,
                                                 compute_event** out_event);
 /* Orders later work on `stream` after the event. Does not block the caller if both are of one plugin. */
 COMPUTE_API compute_error* compute_event_wait(compute_event* event, compute_stream* stream);
 COMPUTE_API compute_error* compute_event_synchronize(compute_event* event);
 COMPUTE_API compute_error* compute_event_query(compute_event* event, int32_t* out_finished);
+/*
+ * The time from `start` to `end` in nanoseconds, negative if `end` happened first. Both are timed. Waits for both, as
+ * compute_event_synchronize does. On one device the times are of its clock. Between devices they are as exact as the
+ * clocks of the devices and of the host can be related.
+ *
+ * Errors: INVALID_ARGUMENT  an event was recorded without COMPUTE_EVENT_TIMED
+ *         the error of the work before an event, if it failed
+ */
+COMPUTE_API compute_error* compute_event_elapsed(compute_event* start, compute_event* end, int64_t* out_ns);
 COMPUTE_API void compute_event_retain(compute_event* event);
 COMPUTE_API void compute_event_release(compute_event* event);
 

@@ -40,8 +40,8 @@
  * - Pointers and text. A pointer to no elements may be NULL in both directions. Text is UTF-8.
  * - Ownership. Memory never changes owner. What a plugin hands out is const and valid until close, or is passed to a
  *   callback that copies it. What core passes in is valid during the call only, unless stated otherwise.
- * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached and stream_sync,
- *   which may run beside any call. All other functions may be called from any number of threads at once.
+ * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached, stream_sync and
+ *   mark_time, which may run beside any call. All other functions may be called from any number of threads at once.
  * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
  *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno; core restores
  *   both for its caller.
@@ -225,20 +225,62 @@ enum {
   COMPUTE_PLUGIN_STRUCT_ALLOCATION = 1020,
   COMPUTE_PLUGIN_STRUCT_QUERY_INFO = 1021,
   COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT = 1022,
-  COMPUTE_PLUGIN_STRUCT_GRAPH_NODE = 1023
+  COMPUTE_PLUGIN_STRUCT_GRAPH_NODE = 1023,
+  COMPUTE_PLUGIN_STRUCT_GRAPH = 1024,
+  COMPUTE_PLUGIN_STRUCT_SETTING = 1025,
+  COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026
 };
+#define COMPUTE_PLUGIN_STRUCT_RUN_PLACES (COMPUTE_STRUCT_MUST_UNDERSTAND | 1027u)
 
 /* Sizes in version 1 of the structs that core reads, in bytes. Core refuses smaller ones. */
-#define COMPUTE_PLUGIN_MANIFEST_SIZE_1 152u
+#define COMPUTE_PLUGIN_MANIFEST_SIZE_1 160u
+#define COMPUTE_PLUGIN_SETTING_SIZE_1 88u
 #define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
-#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 200u
+#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 216u
 #define COMPUTE_PLUGIN_REQUIREMENT_SIZE_1 120u
 #define COMPUTE_PLUGIN_HEAP_SIZE_1 56u
 #define COMPUTE_PLUGIN_REFUSAL_SIZE_1 56u
 #define COMPUTE_PLUGIN_QUERY_INFO_SIZE_1 32u
 #define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 40u
 #define COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1 24u
-#define COMPUTE_PLUGIN_CAPS_SIZE_1 32u
+#define COMPUTE_PLUGIN_CAPS_SIZE_1 40u
+#define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
+
+/* compute_plugin_setting.kind: the form of the value. */
+enum {
+  COMPUTE_PLUGIN_SETTING_TEXT = 1,
+  COMPUTE_PLUGIN_SETTING_FLAG = 2,    /* 1 or 0; also true, yes, on, false, no, off */
+  COMPUTE_PLUGIN_SETTING_INTEGER = 3, /* in the range that `choices` gives */
+  COMPUTE_PLUGIN_SETTING_BYTES = 4,   /* 4G, 512M; 30% of the device's memory */
+  COMPUTE_PLUGIN_SETTING_CHOICE = 5,  /* one of `choices` */
+  COMPUTE_PLUGIN_SETTING_WORDS = 6,   /* some of `choices`, separated by commas */
+  COMPUTE_PLUGIN_SETTING_PATH = 7,    /* a file that is loaded */
+  COMPUTE_PLUGIN_SETTING_PATHS = 8    /* several, separated by colons */
+};
+
+/* compute_plugin_setting.flags */
+enum {
+  COMPUTE_PLUGIN_SETTING_OF_DEVICE = 1 /* a device setting: selectors can give it, as in acme0+mode=fast */
+};
+
+/*
+ * A setting of the plugin. Its value comes from a flag, the environment or a config file; core checks it. Flags and
+ * config files know settings of the JSON manifest at once, and those of this struct from compute_plugin_query on.
+ *
+ * A device setting has a value for each device. It is the value in the selector, else the value of the setting.
+ * device_open gets it, and core->setting gives the value of the setting. A path cannot be a device setting.
+ */
+typedef struct compute_plugin_setting {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_string name;          /* COMPUTE_ACME_MODE: COMPUTE_, the plugin's name and '_' come first */
+  int32_t kind;                 /* COMPUTE_PLUGIN_SETTING_ */
+  uint32_t flags;               /* COMPUTE_PLUGIN_SETTING_OF_DEVICE */
+  compute_string choices;       /* "fast exact" for CHOICE and WORDS; "0 10", the least and the most, for INTEGER */
+  compute_string default_value; /* may be empty */
+  compute_string help;          /* one line */
+} compute_plugin_setting;
 
 /* compute_plugin_manifest.flags: none yet. */
 
@@ -259,7 +301,8 @@ typedef struct compute_plugin_manifest {
   compute_string build_id;  /* unique to each build */
   compute_string sanitizer; /* "", "address", "thread" or "memory"; must match the process */
   int32_t priority;         /* of its devices for `auto`, among devices of one kind; higher wins; 0 is normal */
-  int32_t reserved;
+  int32_t setting_count;
+  const compute_plugin_setting* settings; /* beside those of a JSON manifest, which win */
 } compute_plugin_manifest;
 
 /* ---- The core table ---------------------------------------------------------------------------------------------- */
@@ -294,10 +337,10 @@ typedef struct compute_plugin_core {
   /*
    * Reports that queued work failed. May be called from any thread, before any thread that waits for the work is woken.
    * `core_stream` is the value that stream_create was given; 0 means all streams of `core_device`, and the numbers are
-   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. `seen` is the
-   * greatest number marked so far, or UINT64_MAX for everything that was submitted. Takes ownership of
-   * `error`. The queued work may still be running. Optional for a plugin: core learns of a failure from stream_reached
-   * and stream_sync too.
+   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. A plugin knows only
+   * numbers that were marked. If work behind the last mark may have failed too, `seen` is UINT64_MAX, which stands for
+   * all work submitted so far. Takes ownership of `error`. The queued work may still be running. Optional for a plugin:
+   * core learns of a failure from stream_reached and stream_sync too.
    */
   void (*report_async)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error);
@@ -337,6 +380,9 @@ typedef struct compute_plugin_device_info {
   int32_t reserved;
   compute_string unusable; /* "", or the reason why the device cannot be opened */
   compute_string platform; /* names of its platform, one per line, for selectors (opencl@platform~pocl); may be "" */
+  uint64_t parent_id;      /* id of the device that this one is a partition of; 0: of none */
+  uint32_t pci_vendor_id;  /* 0 if unknown; core then looks up the address where the system tells it */
+  uint32_t pci_device_id;
 } compute_plugin_device_info;
 
 /* A library or driver that the plugin loads at run time, for the load report. */
@@ -398,7 +444,7 @@ typedef struct compute_plugin_allocation {
   const void* next;
   int32_t heap; /* index into compute_plugin_caps.heaps */
   uint32_t flags;
-  int64_t size_bytes; /* > 0 */
+  int64_t size_bytes; /* > 0; a multiple of 64, unless that is more than max_allocation_bytes */
 } compute_plugin_allocation;
 
 /* Device memory of another library, described as DLPack does, or memory that a program lends for tensors. */
@@ -510,7 +556,9 @@ typedef struct compute_plugin_node {
 /*
  * An expression: a DAG of intrinsics in topological order. It has no dead nodes and no two equal nodes. The operands of
  * commutative intrinsics are in node order. Conversions are explicit `convert` nodes. float16 and bfloat16 occur only
- * as inputs, scalars, outputs, and operands or results of convert and bitcast.
+ * as inputs, scalars, outputs, and operands or results of convert and bitcast. Nodes may have dtypes that the device
+ * did not declare, such as int64 for an index; a plugin refuses an expression with a dtype that it cannot compute with
+ * COMPUTE_PLUGIN_REFUSE_DTYPE.
  *
  * digest: XXH3-128 in big-endian canonical form over these values, all little-endian: the int32 values node_count,
  * input_count, scalar_count and output_count; for every node the int32 values kind, dtype, value, operand_count and the
@@ -563,7 +611,8 @@ typedef struct compute_plugin_tensor {
 enum {
   COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device gives the same bits */
   COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use engines of lower precision */
-  COMPUTE_PLUGIN_OP_TF32 = 4 /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
+  COMPUTE_PLUGIN_OP_TF32 = 4, /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
+  COMPUTE_PLUGIN_OP_AHEAD = 8 /* the plan is prepared ahead of use: nobody waits to run it */
 };
 
 /*
@@ -759,6 +808,27 @@ typedef struct compute_plugin_fault {
   int64_t reserved[4];
 } compute_plugin_fault;
 
+/* Where an operand lies. Fixed layout. */
+typedef struct compute_plugin_place {
+  uint64_t device; /* an open device of the plugin */
+  int32_t heap;    /* index into its heaps; -1: imported memory */
+  int32_t reserved;
+} compute_plugin_place;
+
+/*
+ * A `next` entry of compute_plugin_run: the places of its tensors, for operands on other devices and for collectives.
+ * Without it all operands are on the device of the stream. This version of core never sends it. A plugin that does not
+ * know the entry returns UNSUPPORTED; so does one that cannot reach a place.
+ */
+typedef struct compute_plugin_run_places {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const compute_plugin_place* places; /* one per tensor of the run */
+  int32_t place_count;
+  int32_t reserved;
+} compute_plugin_run_places;
+
 typedef struct compute_plugin_run {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -830,11 +900,20 @@ typedef struct compute_plugin_kernel_table {
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
+/* A device setting and its value. Fixed layout. */
+typedef struct compute_plugin_device_setting {
+  compute_string name;  /* as in selectors: "mode" for COMPUTE_ACME_MODE */
+  compute_string value; /* checked by the setting's declaration; choices in small letters, flags 1 or 0 */
+} compute_plugin_device_setting;
+
 typedef struct compute_plugin_device_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t core_device; /* for core->report_async */
+  uint64_t core_device;                          /* for core->report_async */
+  const compute_plugin_device_setting* settings; /* all device settings that have a value */
+  int32_t setting_count;
+  int32_t reserved;
 } compute_plugin_device_options;
 
 /* compute_plugin_caps.flags */
@@ -855,7 +934,21 @@ typedef struct compute_plugin_caps {
   uint32_t flags;
   int32_t heap_count;
   const compute_plugin_heap* heaps; /* the first heap holds tensors and workspaces */
+  int32_t priority_least;           /* the range of stream priorities, which contains 0; both 0: no priorities */
+  int32_t priority_greatest;
 } compute_plugin_caps;
+
+/* What a device measures. Core sets struct_size, and all values to -1, which means unknown. */
+typedef struct compute_plugin_telemetry {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t utilisation_percent;      /* of the compute units, lately; 0 to 100 */
+  int32_t temperature_millidegrees; /* Celsius */
+  int64_t power_milliwatts;
+  int64_t memory_process_bytes; /* used by this process */
+  int64_t memory_used_bytes;    /* used by all processes */
+} compute_plugin_telemetry;
 
 /* compute_plugin_stream_options.flags */
 enum {
@@ -863,14 +956,17 @@ enum {
   COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2
 };
 
-/* Flags of stream_mark: none yet. */
+/* Flags of stream_mark. */
+enum {
+  COMPUTE_PLUGIN_MARK_TIMED = 65536 /* mark_time will be asked for this mark; only where there is a mark_time */
+};
 
 typedef struct compute_plugin_stream_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t flags;
-  int32_t priority;     /* 0 is normal; higher runs sooner */
+  int32_t priority;     /* 0 is normal; higher runs sooner; within the range of compute_plugin_caps */
   uint64_t core_stream; /* for core->report_async */
 } compute_plugin_stream_options;
 
@@ -894,8 +990,9 @@ typedef struct compute_plugin_device_table {
   int64_t table_size;
   /* Const data, valid until close. */
   const compute_plugin_caps* (*caps)(uint64_t device);
-  /* Closes the device and frees all that is left of it, also kernels, graphs and imports. No work is queued any more,
-   * unless the device was lost. */
+  /* Closes the device and frees all that is left of it. Core need not have released plans, graphs, kernels, streams,
+   * buffers and imports before, and does not use or release them after. No work is queued any more, unless the device
+   * was lost. */
   void (*close)(uint64_t device);
 
   /* Fails with OUT_OF_DEVICE_MEMORY without further effect. NULL if the device is the host. */
@@ -904,6 +1001,12 @@ typedef struct compute_plugin_device_table {
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
   /* Free and total bytes, as reported by the driver. Optional; NULL: unknown. */
   compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
+  /* The bytes of memory that a tensor needs in the first heap, for devices that pad: at least its span. Core asks for
+   * every tensor that it allocates with elements, temporaries too; those are row-major. Views, imports and copies of
+   * host memory are not padded, so a plugin that uses padding checks the size of the allocation. Optional; NULL: the
+   * span of the elements. */
+  compute_error* (*memory_allocation_size)(uint64_t device, const compute_plugin_tensor* tensor,
+                                           int64_t* out_size_bytes);
   /* Maps a range of HOST_VISIBLE memory into the host's address space until memory_unmap. No queued work uses the range
    * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_PLUGIN_TENSOR_INPUT (the host reads),
    * OUTPUT (the host writes) or both. Both slots are optional; NULL: no heap is HOST_VISIBLE. */
@@ -928,6 +1031,16 @@ typedef struct compute_plugin_device_table {
   /* Waits for a marked number, never for one above the last mark, at most timeout_ns (INT64_MAX: no limit).
    * *out_reached as for stream_reached. A timeout is not an error. */
   compute_error* (*stream_sync)(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached);
+  /* The time at which the work before a timed mark finished, in ns of the device's clock. `number` has been reached,
+   * and the stream is not destroyed. Core asks once per timed mark; the plugin then forgets the time. out_ns NULL:
+   * nobody wants the time, which the plugin forgets, also before the number is reached. INVALID_ARGUMENT: the mark was
+   * not timed. mark_time and `clock` are optional together; NULL: the device has no times. */
+  compute_error* (*mark_time)(uint64_t stream, uint64_t number, int64_t* out_ns);
+  /* Reads the device's clock, which all its streams share, and the host's (CLOCK_MONOTONIC), in ns and as close to each
+   * other as the driver allows. May wait for the device. */
+  compute_error* (*clock)(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns);
+  /* Fills what the device measures. Optional; NULL: nothing. */
+  compute_error* (*telemetry)(uint64_t device, compute_plugin_telemetry* out_telemetry);
 
   /*
    * Copies, in stream order. size_bytes > 0. Host memory stays valid until the stream has passed the copy; a plugin may
@@ -953,7 +1066,8 @@ typedef struct compute_plugin_device_table {
   /* Makes an immutable plan, which may run on several threads and streams at once. To refuse the op, a plugin calls
    * `refuse` once, leaves *out_plan 0 and returns no error; it has compiled nothing then. Takes less than 10 µs where
    * the kernel is known. Plans are many, kernels few: key kernels by expression digest or op, dtypes, layout class,
-   * collapsed rank, alignment and index width, never by a size. */
+   * collapsed rank, alignment and index width, never by a size. Core may prepare a plan ahead of use, on any thread,
+   * and says so by COMPUTE_PLUGIN_OP_AHEAD. */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
   compute_error* (*plan_run)(uint64_t plan, const compute_plugin_run* run);
@@ -1014,15 +1128,57 @@ typedef struct compute_plugin_graph_node {
   const int32_t* scalar_slots;   /* per scalar: the graph slot that replaces it at each run, or -1; NULL: none */
 } compute_plugin_graph_node;
 
+/* A range of memory of the device. Fixed layout. */
+typedef struct compute_plugin_range {
+  uint64_t buffer;
+  int64_t offset_bytes;
+  int64_t size_bytes;
+} compute_plugin_range;
+
+/* compute_plugin_graph.flags: none yet. */
+typedef struct compute_plugin_graph {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t flags;
+  int32_t slot_count;
+  const compute_plugin_graph_node* nodes;
+  int64_t node_count;
+  /* Memory that only the nodes of this graph access as long as it exists, and whose contents nobody needs before or
+   * after a run: temporaries, workspaces and outputs that the program has released. A plugin may use it in any way, or
+   * not at all. The ranges are disjoint. */
+  const compute_plugin_range* temporaries;
+  int64_t temporary_count;
+} compute_plugin_graph;
+
 typedef struct compute_plugin_graph_table {
   int64_t table_size;
   /* Makes a graph. Nodes that use the same memory run in order. Core keeps the plans as long as the graph. UNSUPPORTED:
    * core replays by plan_run. */
-  compute_error* (*create)(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count,
-                           int32_t slot_count, uint64_t* out_graph);
+  compute_error* (*create)(uint64_t device, const compute_plugin_graph* graph, uint64_t* out_graph);
   compute_error* (*run)(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots);
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
+
+/*
+ * Plans as data, so that a later process need not compile. This version of core stores no plans yet.
+ *
+ * The data means something only to the plugin that wrote it: another build may refuse it, and so may another device.
+ */
+#define COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1 "compute.ext.plan_cache.v1"
+
+/* Takes the next piece of a plan's data and copies it. */
+typedef void (*compute_plugin_write)(void* context, const void* data, int64_t size);
+
+typedef struct compute_plugin_plan_cache_table {
+  int64_t table_size;
+  /* Writes a plan by one or several calls of `write`, before it returns. UNSUPPORTED: this plan cannot be saved. */
+  compute_error* (*save)(uint64_t device, uint64_t plan, compute_plugin_write write, void* context);
+  /* Makes the plan that `save` wrote; `op` is the one that it was prepared for. Answers as op_prepare does.
+   * UNSUPPORTED: the data is of another build, device or op, or damaged; core then prepares the op. */
+  compute_error* (*load)(uint64_t device, const compute_plugin_op* op, const void* data, int64_t size,
+                         uint64_t* out_plan, compute_plugin_plan_info* out_info);
+} compute_plugin_plan_cache_table;
 
 /* Native handles, for programs that mix their own CUDA or OpenCL code with tensors. */
 #define COMPUTE_PLUGIN_EXT_NATIVE_V1 "compute.ext.native.v1"

@@ -87,7 +87,7 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
 
 /// Options of an event.
 struct EventOptions {
-  bool timed = false;  ///< takes the time; UNSUPPORTED so far
+  bool timed = false;  ///< takes the time, for elapsed_since; UNSUPPORTED if the device has no times
 };
 
 /// A point on a stream.
@@ -110,6 +110,12 @@ class Event : public Reference<compute_event, compute_event_retain, compute_even
     int32_t finished = 0;
     check(compute_event_query(get(), &finished));
     return finished != 0;
+  }
+  /// The time from `start` to this event; waits for both, which are timed.
+  [[nodiscard]] std::chrono::nanoseconds elapsed_since(const Event& start) const {
+    int64_t ns = 0;
+    check(compute_event_elapsed(start.get(), get(), &ns));
+    return std::chrono::nanoseconds(ns);
   }
 };
 

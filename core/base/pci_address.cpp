@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "core/files/files.hpp"
+
 namespace compute {
 
 std::optional<std::string> canonical_pci_address(std::string_view text) {
@@ -36,6 +38,18 @@ std::optional<std::string> canonical_pci_address(std::string_view text) {
   std::array<char, 24> result{};
   std::snprintf(result.data(), result.size(), "%04x:%02x:%02x.%x", domain, bus, device, function);
   return std::string(result.data());
+}
+
+PciIds read_pci_ids(std::string_view address, const std::filesystem::path& folder) {
+  if (canonical_pci_address(address) != address) return {};  // it names a file
+  const auto read = [&](const char* name) {
+    const std::string text = files::File(folder / address / name).read(64).value_or("");
+    uint32_t value = 0;
+    if (!text.starts_with("0x")) return value;  // "0x10de"
+    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), value, 16);
+    return error == std::errc() ? value : 0;
+  };
+  return {read("vendor"), read("device")};
 }
 
 }  // namespace compute

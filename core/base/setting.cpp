@@ -154,7 +154,8 @@ void declare_setting(const DeclaredSetting& declared) {
                        immortal_text(declared.default_text),
                        immortal_text(declared.values),
                        declared.names_files,
-                       immortal_text(declared.summary)};
+                       immortal_text(declared.summary),
+                       declared.of_device};
   known.count.store(count + 1, std::memory_order_release);
 }
 
@@ -164,7 +165,7 @@ std::string why_no_setting(const DeclaredSetting& declared) {
   }
   const Setting row = {SettingId{},          declared.environment.c_str(),  declared.key.c_str(),
                        declared.kind,        declared.default_text.c_str(), declared.values.c_str(),
-                       declared.names_files, declared.summary.c_str()};
+                       declared.names_files, declared.summary.c_str(),      declared.of_device};
   try {
     parse_setting(row, Origin::kDefault, "its default", "");
   } catch (const Error& error) {
@@ -172,6 +173,20 @@ std::string why_no_setting(const DeclaredSetting& declared) {
     return "cannot be: " + error.message;
   }
   return "";
+}
+
+std::vector<const Setting*> device_settings_of(std::string_view plugin) {
+  std::vector<const Setting*> found;
+  for (const Setting& setting : all_settings()) {
+    const std::string_view key = setting.key;
+    if (setting.of_device && key.substr(0, key.find('.')) == plugin) found.push_back(&setting);
+  }
+  return found;
+}
+
+std::string_view option_name(const Setting& setting) {
+  const std::string_view key = setting.key;
+  return key.substr(key.find('.') + 1);
 }
 
 const Setting& find_setting(std::string_view name) {

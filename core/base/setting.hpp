@@ -31,6 +31,7 @@ struct Setting {
   const char* values;
   bool names_files;
   const char* summary;
+  bool of_device = false;  // selectors can give it for a device
 
   std::string flag() const;  // `--compute-memory-limit`
 };
@@ -48,6 +49,7 @@ struct DeclaredSetting {
   std::string values;
   bool names_files = false;
   std::string summary;
+  bool of_device = false;
 };
 
 // Adds a row for good. One whose names are known already changes nothing, nor does any beyond the 256th. Safe from any
@@ -56,6 +58,11 @@ void declare_setting(const DeclaredSetting& declared);
 
 // What is wrong with a declaration, as the end of a sentence; "" if nothing is.
 std::string why_no_setting(const DeclaredSetting& declared);
+
+// The device settings of a plugin, by the plugin's name, in the order of their declaration.
+std::vector<const Setting*> device_settings_of(std::string_view plugin);
+// `mode` of `acme.mode`: a device setting's name in selectors.
+std::string_view option_name(const Setting& setting);
 
 // By the environment's name, the file's key or the flag; NOT_FOUND, with the nearest name, where there is none.
 const Setting& find_setting(std::string_view name);

@@ -217,6 +217,8 @@ inline constexpr PluginStructRow plugin_struct_row{0, 0};
   template <>                                             \
   inline constexpr PluginStructRow plugin_struct_row<name>{type, least_size};
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, COMPUTE_PLUGIN_MANIFEST_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_setting, COMPUTE_PLUGIN_STRUCT_SETTING, COMPUTE_PLUGIN_SETTING_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_telemetry, COMPUTE_PLUGIN_STRUCT_TELEMETRY, COMPUTE_PLUGIN_TELEMETRY_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO,
                           COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, COMPUTE_PLUGIN_PROPERTY_SIZE_1)

@@ -97,6 +97,7 @@ class Call {
   Timeline* timeline_ = nullptr;
   bool recording_ = false;
   bool in_place_ = false;
+  bool ahead_ = false;  // nothing but the plan is wanted
   Places input_places_, output_places_;
   // Of a host operand on the device.
   struct UsedMirror {
@@ -377,6 +378,7 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   request.name = callee_.name;
   request.output_layouts = layouts;
   request.in_place = in_place_;
+  request.ahead = ahead_;
   request.input_alignment = input_alignment;
   request.output_alignment = output_alignment;
   prepare_call(request, *plan);
@@ -439,6 +441,7 @@ void Call::settle() {
 }
 
 CallPlan* Call::prepare() {
+  ahead_ = true;
   settle();
   return plan();
 }

@@ -80,6 +80,27 @@ bool can_be_reopened(const Device& device) {
   return device.health.load() == COMPUTE_HEALTH_CONTEXT_LOST && !device.is_host;
 }
 
+// Whether an open device has all that is asked for.
+bool is_open_with(const Device& open, const DeviceOptions& asked) {
+  if (asked.memory_limit && open.options.memory_limit != asked.memory_limit) return false;
+  const auto& has = open.options.settings;
+  return std::ranges::all_of(asked.settings,
+                             [&](const auto& setting) { return std::ranges::count(has, setting) != 0; });
+}
+
+// The options with the device settings that the selector does not give, as they are configured.
+DeviceOptions with_configured(DeviceOptions options, const DeviceEntry& entry) {
+  const size_t given = options.settings.size();
+  for (const Setting* setting : device_settings_of(entry.info.plugin)) {
+    const auto end = options.settings.begin() + static_cast<std::ptrdiff_t>(given);
+    const auto is_it = [&](const auto& one) { return one.first == option_name(*setting); };
+    if (std::any_of(options.settings.begin(), end, is_it)) continue;
+    const std::string value = compute::setting(setting->id).text;
+    if (!value.empty()) options.settings.emplace_back(option_name(*setting), value);
+  }
+  return options;
+}
+
 MemoryShape shape_of(const compute_plugin_heap& heap) {
   MemoryShape shape;
   shape.suballocate = heap.suballocation == COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
@@ -97,8 +118,7 @@ Device& open_entry(const DeviceSelection& selection) {
   Device* open = find_open(entry);
   if (open != nullptr && !can_be_reopened(*open)) {
     open->require_usable();
-    const bool asks = selection.options.memory_limit.has_value();
-    if (asks && open->options.memory_limit != selection.options.memory_limit) {
+    if (!is_open_with(*open, selection.options)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{} is open already, with other options", entry.info.name));
     }
@@ -107,7 +127,7 @@ Device& open_entry(const DeviceSelection& selection) {
   if (!entry.unusable.empty()) {
     throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("{} cannot be used: {}", entry.info.name, entry.unusable));
   }
-  auto device = std::make_unique<Device>(entry, selection.options);
+  auto device = std::make_unique<Device>(entry, with_configured(selection.options, entry));
   device->strict = selection.strict;
   Device& opened = add_opened_device(std::move(device));
   prepare_for_the_end();
@@ -218,8 +238,12 @@ void try_heap(Device& device, int32_t index) {
 
 compute::MemoryShape compute_device::open_in_plugin() {
   using namespace compute;
-  DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name);
+  DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name, options.settings);
   heaps = std::move(caps.heaps);
+  priority_least = caps.priority_least;
+  priority_greatest = caps.priority_greatest;
+  if (priority_least != priority_greatest) priorities = fmt::format("{} to {}", priority_least, priority_greatest);
+  pads_memory = table.has_memory_allocation_size();
   immediate = (caps.flags & COMPUTE_PLUGIN_DEVICE_IMMEDIATE) != 0;
   is_host = (caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0;
   if (is_host && entry.info.plugin != std::string_view("cpu")) {
@@ -240,7 +264,7 @@ compute::MemoryShape compute_device::open_in_plugin() {
                 fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,
                             kTensorAlignment));
   }
-  table.extensions(plugin->table, graphs, native);
+  table.extensions(plugin->table, graphs, native, plan_cache);
   if (debug_checks("plugin") && !is_host) {
     for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
   }

@@ -10,6 +10,7 @@
 #include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_table.hpp"
+#include "core/memory/tensor.hpp"
 #include "core/ops/decompose.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/selection/device.hpp"
@@ -114,7 +115,8 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags = math_flags() | (step.deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0);
+  op.flags = math_flags() | (step.deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0) |
+             (request.ahead ? uint32_t{COMPUTE_PLUGIN_OP_AHEAD} : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());
   op.tensors = result.tensors.data();
@@ -188,6 +190,22 @@ std::optional<PluginRefusal> offer(Lowering& lowering, F&& take) {
   return std::nullopt;
 }
 
+// Makes room for the padding of temporaries, which steps write whole and row-major.
+void pad_temporaries(compute_device& device, Lowering& lowering) {
+  if (!device.pads_memory || lowering.temporaries.empty()) return;
+  for (const Step& step : lowering.steps) {
+    for (const StepOperand& operand : step.outputs) {
+      if (operand.kind != ValueKind::kTemporary) continue;
+      int64_t& bytes = lowering.temporaries[static_cast<size_t>(operand.index)].size_bytes;
+      int64_t span = dtype_size(operand.dtype);
+      for (const int64_t extent : operand.shape) span *= extent;
+      const std::vector<int64_t> strides = row_major_strides(operand.shape);
+      bytes = std::max(bytes, padded_size(device, operand.dtype, operand.shape, strides, span));
+    }
+  }
+  layout_temporaries(lowering);
+}
+
 // Gives `take(lowering)` the ways to run the call, best first, until one is not refused. The last refusal otherwise.
 template <class F>
 std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& take) {
@@ -249,6 +267,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
     std::optional<PluginRefusal> refused =
         offer(lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
     if (refused) return refused;
+    pad_temporaries(request.device, lowering);
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
     for (const PreparedStep& step : plan.steps) workspace = std::max(workspace, step.workspace_bytes);
@@ -283,6 +302,7 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     // Native is one step: of the op itself, or of the primitive that core makes of it first.
     const bool is_native = refused ? lowering.is_composite : lowering.steps.size() <= 1;
     if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
+    if (!refused) pad_temporaries(device, lowering);
     if (!refused) *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
     return refused;
   });

@@ -23,6 +23,7 @@ struct PlanRequest {
   const char* name = "";
   std::span<const LoweringTarget::Output> output_layouts{};
   bool in_place = false;
+  bool ahead = false;                          // nobody waits to run it
   std::span<const int32_t> input_alignment{};  // bytes
   std::span<const int32_t> output_alignment{};
 };

@@ -55,6 +55,9 @@ struct Recording {
   void use(Buffer& buffer, bool write, bool covers);
   // (L of the recorded timeline)
   void note_unfilled(Timeline& timeline, Buffer& made);
+  // Outputs made while recording that nobody holds any more: only the runs of the graph use them. (Nobody can get hold
+  // of one again.)
+  std::vector<const Buffer*> inner() const;
   // The graph has been run.
   void has_values() noexcept;
 };

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
 #include "core/base/text.hpp"
 #include "core/execution/open_device.hpp"
+#include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/lent_memory.hpp"
@@ -83,16 +87,20 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
       throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called {}\n{}", in_quotes(name),
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
-    write_list(attributes, capacity, static_cast<int64_t>(entry->properties.size()), "attributes", out_count,
-               [&](int64_t i) {
-                 compute_device_attribute value{};
-                 const auto& [name, text] = entry->properties[static_cast<size_t>(i)];
-                 value.name = name.c_str();
-                 value.name_size = static_cast<int64_t>(name.size());
-                 value.value = text.c_str();
-                 value.value_size = static_cast<int64_t>(text.size());
-                 return value;
-               });
+    std::vector<std::pair<std::string_view, std::string_view>> rows(entry->properties.begin(), entry->properties.end());
+    // Known of an open device only.
+    const Device* device = last_opened_device();
+    while (device != nullptr && &device->entry != entry) device = device->opened_before;
+    if (device != nullptr && !device->priorities.empty()) rows.emplace_back("stream_priorities", device->priorities);
+    write_list(attributes, capacity, static_cast<int64_t>(rows.size()), "attributes", out_count, [&](int64_t i) {
+      compute_device_attribute value{};
+      const auto& [name, text] = rows[static_cast<size_t>(i)];
+      value.name = name.data();
+      value.name_size = static_cast<int64_t>(name.size());
+      value.value = text.data();
+      value.value_size = static_cast<int64_t>(text.size());
+      return value;
+    });
   });
 }
 

@@ -2,7 +2,9 @@
 // The C interface of streams and events.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
 
 #include "core/base/service.hpp"
 #include "core/base/sized.hpp"
@@ -43,6 +45,70 @@ compute_stream::~compute_stream() {
   timeline.retire();
 }
 
+void compute_event::keep_time(compute_stream& stream) noexcept {
+  stream.retain();
+  timed_ = &stream;
+}
+
+compute_event::~compute_event() {
+  if (timed_ == nullptr) return;
+  if (!time_ns_ && timeline.device.health.load() != COMPUTE_HEALTH_FORKED) {
+    const StreamInUse stream(timeline);
+    if (stream.handle() != 0) compute_error_free(timeline.device.table.mark_time(stream.handle(), number, nullptr));
+  }
+  release_handle(timed_);
+}
+
+int64_t compute_event::time_ns() {
+  const std::lock_guard guard(mutex_);
+  if (!time_ns_) {
+    const StreamInUse stream(timeline);
+    if (stream.handle() == 0)
+      throw Error(COMPUTE_ERROR_STREAM_FAILED, "the stream of the event failed later, and its times are lost");
+    int64_t time_ns = 0;
+    timeline.device.check(timeline.device.table.mark_time(stream.handle(), number, &time_ns));
+    time_ns_ = time_ns;
+  }
+  return *time_ns_;
+}
+
+namespace {
+
+// A mark of its own, since one that is there may not be timed.
+std::unique_ptr<compute_event> record_timed(compute_stream& stream) {
+  Timeline& timeline = stream.timeline;
+  if (!stream.device.table.has_times() || timeline.immediate) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_event_record: {} takes no times", stream.device.name));
+  }
+  if (timeline.must_throttle()) timeline.throttle();
+  std::lock_guard guard(timeline.lock);
+  timeline.require_healthy();
+  auto event = std::make_unique<compute_event>(timeline, timeline.next("timed event"));
+  timeline.mark_at_locked(event->number, COMPUTE_PLUGIN_MARK_TIMED);
+  event->keep_time(stream);
+  return event;
+}
+
+compute_event& finished_timed(compute_event* event, const char* name) {
+  compute_event& self = checked(event);
+  if (!self.is_timed()) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("compute_event_elapsed: {} was recorded without COMPUTE_EVENT_TIMED", name));
+  }
+  self.timeline.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
+  return self;
+}
+
+// On the host's clock.
+int64_t host_time_ns(compute_event& event) {
+  Device& device = event.timeline.device;
+  ClockReading now;
+  device.check(device.table.clock(&now));
+  return event.time_ns() - now.device_ns + now.host_ns;
+}
+
+}  // namespace
+
 extern "C" {
 
 compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options,
@@ -59,7 +125,8 @@ compute_error* compute_stream_create(compute_device* device, const compute_strea
     if (self.plugin == nullptr) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("streams on {}: {}", self.name, self.no_ops_reason));
     }
-    Timeline& timeline = acquire_timeline(self, 0, given.priority);
+    const int32_t priority = std::clamp(given.priority, self.priority_least, self.priority_greatest);
+    Timeline& timeline = acquire_timeline(self, 0, priority);
     timeline.untracked = (given.flags & COMPUTE_STREAM_UNTRACKED) != 0;
     *out_stream = new compute_stream(self, timeline);
   });
@@ -161,11 +228,12 @@ compute_error* compute_event_record(compute_stream* stream, const compute_event_
     compute_stream& self = usable(stream, "compute_event_record");
     compute_event_options given{};
     if (options != nullptr) given = read_sized(options, "options");
-    if ((given.flags & COMPUTE_EVENT_TIMED) != 0) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_event_record: {} takes no times", self.device.name));
-    }
-    require_known_flags(given.flags, 0, "options");
+    require_known_flags(given.flags, COMPUTE_EVENT_TIMED, "options");
     require_zero(given.reserved, "options");
+    if ((given.flags & COMPUTE_EVENT_TIMED) != 0) {
+      *out_event = record_timed(self).release();
+      return;
+    }
     auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
     if (!self.timeline.immediate && event->number > self.timeline.reached()) {
       std::lock_guard guard(self.timeline.lock);
@@ -219,6 +287,18 @@ compute_error* compute_event_query(compute_event* event, int32_t* out_finished) 
     self.timeline.poll();
     self.timeline.report(self.number);
     *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
+  });
+}
+
+compute_error* compute_event_elapsed(compute_event* start, compute_event* end, int64_t* out_ns) {
+  if (out_ns != nullptr) *out_ns = 0;
+  return guard([&] {
+    require_not_null(out_ns, "out_ns");
+    const Running running;
+    compute_event& from = finished_timed(start, "start");
+    compute_event& to = finished_timed(end, "end");
+    const bool is_one_clock = &from.timeline.device == &to.timeline.device;
+    *out_ns = is_one_clock ? to.time_ns() - from.time_ns() : host_time_ns(to) - host_time_ns(from);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/pci_address.hpp"
 #include "core/loading/device_entry.hpp"
 #include "core/loading/load_report.hpp"
 
@@ -22,6 +23,8 @@ struct ListedDevice {
   int32_t kind = 0;
   int32_t score = 0;
   int32_t platform_index = -1;
+  uint64_t parent_id = 0;
+  PciIds pci_ids;
   std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
 };

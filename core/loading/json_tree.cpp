@@ -16,9 +16,15 @@ class Builder {
   Builder(JsonTree& root, size_t most_depth, JsonFault& fault) : root_(root), most_depth_(most_depth), fault_(fault) {}
 
   bool null() { return add() != nullptr; }
-  bool boolean(bool) { return add() != nullptr; }
   bool number_float(double, const std::string&) { return add() != nullptr; }
   bool binary(Json::binary_t&) { return add() != nullptr; }
+
+  bool boolean(bool value) {
+    JsonTree* const place = add();
+    if (place == nullptr) return false;
+    place->kind = value ? JsonTree::Kind::kTrue : JsonTree::Kind::kFalse;
+    return true;
+  }
 
   bool number_integer(int64_t value) {
     JsonTree* const place = add();

@@ -14,12 +14,14 @@ namespace compute {
 struct JsonTree {
   enum class Kind {
     kOther,
+    kFalse,
+    kTrue,
     kInteger,
     kUnsigned,
     kText,
     kList,
     kObject
-  };  // kOther: null, true, false, and numbers with a fraction
+  };  // kOther: null, and numbers with a fraction
 
   Kind kind = Kind::kOther;
   int64_t integer = 0;            // kInteger: below 0

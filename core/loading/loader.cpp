@@ -16,7 +16,9 @@
 #include "core/base/error.hpp"
 #include "core/base/log.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
+#include "core/loading/declared_setting.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
 
@@ -105,6 +107,14 @@ std::string why_not_ours(const PluginCandidate& found, const std::vector<std::st
 std::string range_text(uint32_t least, uint32_t most) {
   return least == most ? "version " + std::to_string(least)
                        : "versions " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+// Makes settings known, with what the environment says of them. Throws INVALID_ARGUMENT for a value that one cannot
+// have.
+void declare(const std::vector<DeclaredSetting>& settings) {
+  const size_t known = all_settings().size();
+  for (const DeclaredSetting& setting : settings) declare_setting(setting);
+  if (all_settings().size() != known) change_process_config([](Config& config) { config.learn(); });
 }
 
 void require_common_version(uint32_t least, uint32_t most, const char* who) {
@@ -323,6 +333,7 @@ void Loader::query(Candidate& candidate) {
                 (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
+  declare(settings_of(stated, report.name));
   candidate.interface_version = std::min(stated.interface_max, kInterfaceMax);
   // A draft counts where the newest version of both is what they agreed on.
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
@@ -338,6 +349,12 @@ void Loader::negotiate(Candidate& candidate) const {
       reject_file("another plugin called " + candidate.report.name +
                   " was found first: " + printable(other->report.path, kLongestPath));
     }
+  }
+}
+
+void Loader::ask(std::string_view name) {
+  for (const std::unique_ptr<Candidate>& candidate : candidates_) {
+    if (candidate->report.name == name && candidate->found.name_is_known) ask(*candidate);
   }
 }
 

@@ -47,6 +47,10 @@ class Loader {
   // The kinds of device that the manifest of that plugin states; empty: any.
   std::vector<int32_t> kinds_of(std::string_view name) const;
 
+  // Has the plugin of that name declare its settings, without opening it; does nothing for a name that no good plugin
+  // has.
+  void ask(std::string_view name);
+
   // Opens the plugin of that name and lists its devices, once; does nothing for a name that no good plugin has.
   // Returns true if it did open it now. Files that state another name are left alone.
   bool open(std::string_view name);

@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/files/files.hpp"
+#include "core/loading/declared_setting.hpp"
 #include "core/loading/json_tree.hpp"
 
 namespace compute {
@@ -54,6 +55,13 @@ class Members {
     const JsonTree* value = find(key);
     if (value == nullptr) return std::nullopt;
     return checked_integer<Integer>(*value, key);
+  }
+
+  bool flag(const char* key) const {
+    const JsonTree* value = find(key);
+    if (value == nullptr || value->is(JsonTree::Kind::kFalse)) return false;
+    if (!value->is(JsonTree::Kind::kTrue)) fail(key, "must be true or false");
+    return true;
   }
 
   std::vector<int64_t> integers(const char* key) const {
@@ -177,31 +185,17 @@ SettingKind setting_kind(const Members& members, const std::string& name) {
 DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
   DeclaredSetting setting;
   setting.environment = members.required_text("name");
-  std::string prefix = "COMPUTE_" + plugin + "_";
-  std::transform(prefix.begin(), prefix.end(), prefix.begin(), to_upper);
-  const std::string_view rest =
-      std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
-  const auto is_fit = [](char c) { return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
-  if (!setting.environment.starts_with(prefix) || rest.empty() || !std::all_of(rest.begin(), rest.end(), is_fit)) {
-    members.fail("name", "must be " + prefix + " and then capital letters, digits and \"_\"");
-  }
-  setting.key = plugin + "." + to_lower(rest);
   setting.kind = setting_kind(members, members.required_text("kind"));
-  setting.names_files = setting.kind == SettingKind::kPath || setting.kind == SettingKind::kPaths;
   setting.default_text = members.text("default");
   setting.summary = members.required_text("help");
-  for (const std::string& choice : members.texts("choices")) {
-    if (choice.empty() || choice.find_first_of(" ,") != std::string::npos || choice != to_lower(choice)) {
-      members.fail("choices", "holds " + in_quotes(choice) + ", which is not one word in small letters");
-    }
-    setting.values += (setting.values.empty() ? "" : " ") + choice;
-  }
+  setting.of_device = members.flag("device");
+  const std::vector<std::string> choices = members.texts("choices");
   if (setting.kind == SettingKind::kInteger) {
     const std::vector<int64_t> range = members.integers("range");
     if (range.size() != 2 || range[0] > range[1]) members.fail("range", "must be two numbers, the least and the most");
     setting.values = std::to_string(range[0]) + " " + std::to_string(range[1]);
   }
-  if (const std::string why = why_no_setting(setting); !why.empty()) members.fail("default", why);
+  if (const auto fault = complete_setting(setting, plugin, choices)) members.fail(fault->part, fault->why);
   return setting;
 }
 

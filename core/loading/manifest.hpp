@@ -24,7 +24,8 @@
 //
 // `settings` are the plugin's own: COMPUTE_, its name and `_` are their beginning, and the key of a file follows,
 // acme.mode. Kinds are text, flag, integer (with "range": [0, 10]), bytes, choice, words (both with "choices"), path
-// and paths. A path names files that are loaded.
+// and paths. A path names files that are loaded. With "device": true selectors can give it for a device,
+// acme0+mode=fast.
 #pragma once
 
 #include <cstdint>

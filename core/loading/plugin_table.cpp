@@ -85,8 +85,10 @@ template <class Table, size_t reserved = 0>
 constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + (slot_rows<Table>() + reserved) * sizeof(void*);
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
-                  has_all_rows<compute_plugin_native_table, 1>,
+                  has_all_rows<compute_plugin_plan_cache_table> && has_all_rows<compute_plugin_native_table, 1>,
               "plugin_slots.def lacks a slot of plugin.h");
+
+compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 
 // After a slot that gave an error nothing else of it counts.
 template <class T>
@@ -165,12 +167,17 @@ void PluginTable::take(const compute_plugin_table* given, const std::string& plu
 
 // ---- Devices --------------------------------------------------------------------------------------------------------
 
-DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name) {
+DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name,
+                             const DeviceSettings& settings) {
   const PluginPlace place{plugin.place().plugin, name};
+  std::vector<compute_plugin_device_setting> given_settings;
+  for (const auto& [setting, value] : settings) given_settings.push_back({borrowed(setting), borrowed(value)});
   compute_plugin_device_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS;
   options.core_device = core_device;
+  options.settings = given_settings.data();
+  options.setting_count = static_cast<int32_t>(given_settings.size());
   uint64_t handle = 0;
   const compute_plugin_device_table* given = nullptr;
   try {
@@ -190,6 +197,7 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t co
     require_slots((caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0);
     if (has<&Table::memory_map>() != has<&Table::memory_unmap>())
       reject_open("gave a table with one of memory_map and memory_unmap");
+    if (has<&Table::mark_time>() != has<&Table::clock>()) reject_open("gave a table with one of mark_time and clock");
     return caps;
   } catch (...) {
     close();
@@ -220,6 +228,12 @@ DeviceCaps DeviceTable::caps() const {
         reject(fmt::format("a base alignment is {}, no power of two", heap.base_alignment));
       result.heaps.push_back(heap);
     }
+    if (caps.priority_least > 0 || caps.priority_greatest < 0) {
+      reject(fmt::format("the priorities are from {} to {}, and 0 is not among them", caps.priority_least,
+                         caps.priority_greatest));
+    }
+    result.priority_least = caps.priority_least;
+    result.priority_greatest = caps.priority_greatest;
   }));
   return result;
 }
@@ -234,7 +248,8 @@ bool DeviceTable::kernels(KernelTable& out_table) const {
   return true;
 }
 
-void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const {
+void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
+                             PlanCacheTable& out_plan_cache) const {
   const auto take = [&](const char* name, auto& out) {
     const void* given = plugin.extension(device_, name);
     out.adopt(static_cast<const typename std::remove_reference_t<decltype(out)>::TableType*>(given), place());
@@ -242,6 +257,7 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
     return given != nullptr;
   };
   if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
+  if (take(COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1, out_plan_cache)) out_plan_cache.require_slots();
   take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native);
 }
 
@@ -265,6 +281,17 @@ compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) c
   if (error == nullptr && *out_free >= -1 && *out_total >= -1) return nullptr;
   const int64_t free_bytes = std::exchange(*out_free, -1), total = std::exchange(*out_total, -1);
   return error != nullptr ? error : broken<&Table::memory_info>(fmt::format("gave {} of {} bytes", free_bytes, total));
+}
+
+compute_error* DeviceTable::memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
+                                                   int64_t* out_size_bytes) const {
+  *out_size_bytes = 0;
+  compute_error* error = call_noted<&Table::memory_allocation_size>(device_, &tensor, out_size_bytes);
+  if (error == nullptr && *out_size_bytes < span_bytes) {
+    error = broken<&Table::memory_allocation_size>(
+        fmt::format("gave {} bytes for a tensor whose elements take {}", *out_size_bytes, span_bytes));
+  }
+  return or_nothing(error, out_size_bytes);
 }
 
 compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes,
@@ -296,6 +323,44 @@ compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint
   *out_stream = 0;
   compute_error* error = or_nothing(call_noted<&Table::stream_create>(device_, &options, out_stream), out_stream);
   if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("gave 0 for the stream");
+  return error;
+}
+
+compute_error* DeviceTable::mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) const noexcept {
+  if (out_ns == nullptr) return call<&Table::mark_time>(stream, number, out_ns);
+  *out_ns = 0;
+  return or_nothing(call<&Table::mark_time>(stream, number, out_ns), out_ns);
+}
+
+compute_error* DeviceTable::clock(ClockReading* out_reading) const {
+  *out_reading = {};
+  return or_nothing(call_noted<&Table::clock>(device_, &out_reading->device_ns, &out_reading->host_ns), out_reading);
+}
+
+compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) const {
+  const auto unknown = [] {
+    compute_plugin_telemetry value{};
+    value.struct_size = sizeof value;
+    value.struct_type = COMPUTE_PLUGIN_STRUCT_TELEMETRY;
+    value.utilisation_percent = value.temperature_millidegrees = -1;
+    value.power_milliwatts = value.memory_process_bytes = value.memory_used_bytes = -1;
+    return value;
+  };
+  *out_telemetry = unknown();
+  if (!has<&Table::telemetry>()) return nullptr;
+  compute_error* error = call_noted<&Table::telemetry>(device_, out_telemetry);
+  if (error == nullptr) {
+    error = check_answer(place(), slot_name<&Table::telemetry>, [&] {
+      const compute_plugin_telemetry& given = *out_telemetry;
+      require_filled_struct(given, "the answer");
+      if (given.utilisation_percent < -1 || given.utilisation_percent > 100)
+        reject(fmt::format("the utilisation is {} percent", given.utilisation_percent));
+      if (given.power_milliwatts < -1) reject(fmt::format("the power is {} mW", given.power_milliwatts));
+      if (given.memory_process_bytes < -1 || given.memory_used_bytes < -1)
+        reject(fmt::format("{} and {} bytes are used", given.memory_process_bytes, given.memory_used_bytes));
+    });
+  }
+  if (error != nullptr) *out_telemetry = unknown();
   return error;
 }
 
@@ -362,14 +427,29 @@ compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin
   });
 }
 
+namespace {
+
+void clear_info(compute_plugin_plan_info* out_info) {
+  *out_info = {};
+  out_info->struct_size = sizeof *out_info;
+  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
+}
+
+// Called by check_answer.
+void require_good(const compute_plugin_plan_info& info) {
+  require_filled_struct(info, "the answer");
+  if (info.workspace_bytes < 0) reject(fmt::format("the workspace has {} bytes", info.workspace_bytes));
+  if (info.kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", info.kernels_compiled));
+}
+
+}  // namespace
+
 compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* out_plan,
                                        compute_plugin_plan_info* out_info,
                                        std::optional<PluginRefusal>* out_refusal) const {
   out_refusal->reset();
   *out_plan = 0;
-  *out_info = {};
-  out_info->struct_size = sizeof *out_info;
-  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
+  clear_info(out_info);
   Refusing refusing;
   if (compute_error* error = or_nothing(
           call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info, Refusing::take, &refusing), out_plan))
@@ -378,9 +458,7 @@ compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* ou
     refusing.require_good();
     if (refusing.given && *out_plan != 0) reject("it gave a plan for an op that it refused");
     if (!refusing.given && *out_plan == 0) reject("it gave neither a plan nor a refusal");
-    require_filled_struct(*out_info, "the answer");
-    if (out_info->workspace_bytes < 0) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
-    if (out_info->kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", out_info->kernels_compiled));
+    require_good(*out_info);
     *out_refusal = std::move(refusing.given);
   });
   if (error != nullptr && *out_plan != 0) plan_release(std::exchange(*out_plan, 0));
@@ -408,14 +486,79 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
   return error;
 }
 
-compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
+compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes,
+                                  const std::vector<compute_plugin_range>& temporaries, int32_t slot_count,
                                   uint64_t* out_graph) const {
   using Table = compute_plugin_graph_table;
+  compute_plugin_graph graph{};
+  graph.struct_size = sizeof graph;
+  graph.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH;
+  graph.slot_count = slot_count;
+  graph.nodes = nodes.data();
+  graph.node_count = static_cast<int64_t>(nodes.size());
+  graph.temporaries = temporaries.data();
+  graph.temporary_count = static_cast<int64_t>(temporaries.size());
   *out_graph = 0;
-  compute_error* error = or_nothing(
-      call_noted<&Table::create>(device_, nodes.data(), static_cast<int64_t>(nodes.size()), slot_count, out_graph),
-      out_graph);
+  compute_error* error = or_nothing(call_noted<&Table::create>(device_, &graph, out_graph), out_graph);
   if (error == nullptr && *out_graph == 0) return broken<&Table::create>("gave no graph");
+  return error;
+}
+
+namespace {
+
+// What a plugin is given to write a plan with.
+struct PlanWriter {
+  static constexpr int64_t kMostBytes = int64_t{1} << 30;
+  std::string data;
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
+
+  static void take(void* context, const void* piece, int64_t size) {
+    auto& self = *static_cast<PlanWriter*>(context);
+    if (self.fault) return;
+    self.fault.reset(guard([&] {
+      if (size < 0 || size > kMostBytes - static_cast<int64_t>(self.data.size()) || (size > 0 && piece == nullptr))
+        reject(fmt::format("it wrote a piece of {} bytes after {}", size, self.data.size()));
+      self.data.append(static_cast<const char*>(piece), static_cast<size_t>(size));
+    }));
+  }
+};
+
+// Takes an error that says that a plugin does not take part, which is none.
+compute_error* unless_unsupported(compute_error* error) noexcept {
+  if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) return error;
+  compute_error_free(error);
+  return nullptr;
+}
+
+}  // namespace
+
+compute_error* PlanCacheTable::save(uint64_t plan, std::string* out_data) const {
+  using Table = compute_plugin_plan_cache_table;
+  out_data->clear();
+  PlanWriter writer;
+  if (compute_error* error = call_noted<&Table::save>(device_, plan, PlanWriter::take, &writer))
+    return unless_unsupported(error);
+  return check_answer(place(), slot_name<&Table::save>, [&] {
+    if (writer.fault) throw Error::adopt(writer.fault.release());
+    if (writer.data.empty()) reject("it wrote nothing");
+    *out_data = std::move(writer.data);
+  });
+}
+
+compute_error* PlanCacheTable::load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data,
+                                    uint64_t* out_plan, compute_plugin_plan_info* out_info) const {
+  using Table = compute_plugin_plan_cache_table;
+  *out_plan = 0;
+  clear_info(out_info);
+  const auto size = static_cast<int64_t>(data.size());
+  if (compute_error* given =
+          or_nothing(call_noted<&Table::load>(device_, &op, data.data(), size, out_plan, out_info), out_plan))
+    return unless_unsupported(given);
+  compute_error* error = check_answer(place(), slot_name<&Table::load>, [&] {
+    if (*out_plan == 0) reject("it gave no plan");
+    require_good(*out_info);
+  });
+  if (error != nullptr && *out_plan != 0) device.plan_release(std::exchange(*out_plan, 0));
   return error;
 }
 

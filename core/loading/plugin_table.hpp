@@ -10,6 +10,8 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -168,12 +170,29 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
   explicit operator bool() const noexcept { return has<&compute_plugin_graph_table::create>(); }
 
   // Leaves *out_graph 0 on error, and where nothing else was given.
-  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
+  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes,
+                        const std::vector<compute_plugin_range>& temporaries, int32_t slot_count,
                         uint64_t* out_graph) const;
   compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) const noexcept {
     return call<&compute_plugin_graph_table::run>(graph, stream, slots);
   }
   void release(uint64_t graph) const noexcept { tell<&compute_plugin_graph_table::release>(device_, graph); }
+
+ private:
+  friend class DeviceTable;
+  uint64_t device_ = 0;
+};
+
+class PlanCacheTable : public PluginSlots<compute_plugin_plan_cache_table> {
+ public:
+  // False where the plugin has no such extension.
+  explicit operator bool() const noexcept { return has<&compute_plugin_plan_cache_table::save>(); }
+
+  // Empty where this plan cannot be saved.
+  compute_error* save(uint64_t plan, std::string* out_data) const;
+  // *out_plan is 0 where the plugin does not take the data: the op is to be prepared.
+  compute_error* load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data, uint64_t* out_plan,
+                      compute_plugin_plan_info* out_info) const;
 
  private:
   friend class DeviceTable;
@@ -201,6 +220,15 @@ class NativeTable : public PluginSlots<compute_plugin_native_table> {
 struct DeviceCaps {
   uint32_t flags = 0;
   std::vector<compute_plugin_heap> heaps;
+  int32_t priority_least = 0, priority_greatest = 0;
+};
+
+// Names and values of device settings.
+using DeviceSettings = std::vector<std::pair<std::string, std::string>>;
+
+// Two clocks, read at about the same time, in nanoseconds.
+struct ClockReading {
+  int64_t device_ns = 0, host_ns = 0;
 };
 
 class PluginTable : public PluginSlots<compute_plugin_table> {
@@ -246,24 +274,32 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
 
   // Throws the plugin's error, or PLUGIN_REJECTED for a table or capabilities that are not as they must be; the device
   // is closed again then. `name` is the device's, `core_device` the plugin's word for it in reports.
-  DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name);
+  DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name,
+                  const DeviceSettings& settings = {});
   // Does nothing for a device that is not open.
   void close() noexcept;
 
   // NULL where the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that there are.
-  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const;
+  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
+                  PlanCacheTable& out_plan_cache) const;
 
   bool has_memory_info() const noexcept { return has<&Table::memory_info>(); }
   bool has_memory_map() const noexcept { return has<&Table::memory_map>() && has<&Table::memory_unmap>(); }
   bool has_memory_import() const noexcept { return has<&Table::memory_import>(); }
+  bool has_memory_allocation_size() const noexcept { return has<&Table::memory_allocation_size>(); }
+  bool has_times() const noexcept { return has<&Table::mark_time>(); }
+  bool has_telemetry() const noexcept { return has<&Table::telemetry>(); }
   bool has_copy_peer() const noexcept { return has<&Table::copy_peer>(); }
 
   compute_error* memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const;
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
   // Bytes; -1 for what is not known.
   compute_error* memory_info(int64_t* out_free, int64_t* out_total) const;
+  // Only where has_memory_allocation_size. `span_bytes` is what the elements take.
+  compute_error* memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
+                                        int64_t* out_size_bytes) const;
   compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
                             void** out_data) const;
   void memory_unmap(int32_t heap, uint64_t buffer, void* data) const noexcept {
@@ -273,8 +309,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
 
   compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t core_stream, uint64_t* out_stream) const;
   void stream_destroy(uint64_t stream) const noexcept { tell<&Table::stream_destroy>(stream); }
-  compute_error* stream_mark(uint64_t stream, uint64_t number) const noexcept {
-    return call<&Table::stream_mark>(stream, number, 0u);
+  compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags = 0) const noexcept {
+    return call<&Table::stream_mark>(stream, number, flags);
   }
   compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) const noexcept {
     return call<&Table::stream_wait>(stream, other, number);
@@ -299,6 +335,12 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     if (error == nullptr && timeout_ns == INT64_MAX && *out_reached < number) return gave_up(number, out_reached);
     return error;
   }
+
+  // Only where has_times. NULL: nobody wants the time.
+  compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) const noexcept;
+  compute_error* clock(ClockReading* out_reading) const;
+  // What is not known is -1.
+  compute_error* telemetry(compute_plugin_telemetry* out_telemetry) const;
 
   compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst,
                                 int64_t size_bytes) const noexcept {

@@ -199,9 +199,14 @@ void Buffer::free_memory() noexcept {
 }
 
 Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding) {
+  return make_buffer(device, size_bytes, size_bytes, user, holding);
+}
+
+Buffer* make_buffer(Device& device, int64_t size_bytes, int64_t allocated_bytes, Timeline* user,
+                    const Holding& holding) {
   std::unique_ptr<Buffer> buffer(new Buffer(device, size_bytes));
   if (size_bytes == 0) return buffer.release();
-  buffer->block = device.memory->allocate(size_bytes, user, holding).take(buffer->last_read);
+  buffer->block = device.memory->allocate(allocated_bytes, user, holding).take(buffer->last_read);
   buffer->inherited = pending_on(buffer->block);
   buffer->handle = buffer->block.buffer;
   buffer->base_offset = buffer->block.offset_bytes;

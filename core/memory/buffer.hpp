@@ -77,6 +77,9 @@ struct Buffer : Hazards, Recycled<Buffer> {
 // New memory for `size_bytes` on a device. Most likely `user` uses it first; NULL: the host does, without asking.
 // Releases like any buffer.
 Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding);
+// The same with `allocated_bytes` of memory, which is not less, for a device that pads.
+Buffer* make_buffer(Device& device, int64_t size_bytes, int64_t allocated_bytes, Timeline* user,
+                    const Holding& holding);
 
 struct BufferRelease {
   void operator()(Buffer* buffer) const noexcept { buffer->release(); }

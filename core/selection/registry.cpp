@@ -189,14 +189,15 @@ class Catalogue {
 Request request_among_known(const char* text, Catalogue& catalogue) {
   const std::vector<std::string> plugins = catalogue.loader().known_names();
   const SettingValue named = setting(SettingId::kDevices);
-  const std::vector<NamedSelector> aliases = parse_named_selectors(named.text, named.source, plugins);
+  const AskPlugin ask = [&](std::string_view plugin) { catalogue.loader().ask(plugin); };
+  const std::vector<NamedSelector> aliases = parse_named_selectors(named.text, named.source, plugins, ask);
   if (text == nullptr || trimmed(text).empty()) {
     const SettingValue configured = setting(SettingId::kDevice);
-    Selector selector = parse_selector(configured.text, configured.source, plugins, aliases);
+    Selector selector = parse_selector(configured.text, configured.source, plugins, aliases, ask);
     if (!selector.is_unset()) return {std::move(selector), configured.source};
     return {parse_selector("auto", "auto", plugins), "auto"};
   }
-  return {parse_selector(text, "compute_device_open", plugins, aliases), "compute_device_open", true};
+  return {parse_selector(text, "compute_device_open", plugins, aliases, ask), "compute_device_open", true};
 }
 
 // The same. A name that is not known may be that of a plugin whose file says nothing of it.

@@ -15,6 +15,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/base/pci_address.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/setting.hpp"
 
 namespace compute {
 namespace {
@@ -41,8 +42,8 @@ std::string joined(std::span<const std::string> names) {
 class Parser {
  public:
   Parser(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
-         std::span<const NamedSelector> aliases)
-      : text_(text), origin_(origin), end_(text.size()), known_{"auto", "gpu", "cpu"} {
+         std::span<const NamedSelector> aliases, const AskPlugin& ask)
+      : text_(text), origin_(origin), ask_(ask), end_(text.size()), known_{"auto", "gpu", "cpu"} {
     for (const std::string& name : known_plugins) known_.push_back(to_lower(name));
     for (const NamedSelector& one : aliases) aliases_.push_back({one.name, 0, 0, State::kDone, one.selector});
     std::sort(known_.begin(), known_.end());
@@ -314,7 +315,7 @@ class Parser {
 
   std::string key(const std::string& kind, std::span<const std::string> known) {
     const size_t begin = ++offset_;  // past the sign
-    const std::string result = to_lower(take_while(is_name_letter));
+    const std::string result = to_lower(take_while(is_alias_letter));
     if (std::find(known.begin(), known.end(), result) != known.end()) return result;
     if (result.empty()) {
       fail(begin, "expected " + kind + " but found " + at(begin) + " (known: " + joined(known) + ")");
@@ -345,19 +346,50 @@ class Parser {
   void take_option(SelectorItem& result) {
     const std::array<std::string, 1> kOptions = {"mem"};
     const size_t key_offset = offset_ + 1;
-    const std::string name = key("an option", kOptions);
+    const std::vector<const Setting*> settings = settings_for(result.name, key_offset);
+    std::vector<std::string> known(kOptions.begin(), kOptions.end());
+    for (const Setting* setting : settings) known.emplace_back(option_name(*setting));
+    const std::string name = key("an option", known);
     if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
     const size_t begin = ++offset_;
     const std::string_view text = value(name);
-    if (result.options.memory_limit) fail(key_offset, "\"mem\" is given twice");
-    std::string reason;
-    result.options.memory_limit = parse_byte_amount(text, &reason);
-    if (!result.options.memory_limit) fail(begin, reason);
-    if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
+    const auto is_it = [&](const auto& given) { return given.first == name; };
+    const auto& given = result.options.settings;
+    if ((name == "mem" && result.options.memory_limit) || std::any_of(given.begin(), given.end(), is_it))
+      fail(key_offset, in_quotes(name) + " is given twice");
+    if (name == "mem") {
+      std::string reason;
+      result.options.memory_limit = parse_byte_amount(text, &reason);
+      if (!result.options.memory_limit) fail(begin, reason);
+      if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
+      return;
+    }
+    const auto setting =
+        std::find_if(settings.begin(), settings.end(), [&](const Setting* one) { return option_name(*one) == name; });
+    try {
+      const SettingValue value = parse_setting(**setting, Origin::kApi, in_quotes(name), text);
+      result.options.settings.emplace_back(name, value.text);
+    } catch (const Error& error) {
+      if (error.code != COMPUTE_ERROR_INVALID_ARGUMENT) throw;
+      fail(begin, error.message);
+    }
+  }
+
+  // The device settings of `plugin`, which is asked for them where none is called what stands at `offset`.
+  std::vector<const Setting*> settings_for(const std::string& plugin, size_t offset) const {
+    size_t end = offset;
+    while (end < end_ && is_alias_letter(text_[end])) ++end;
+    const std::string name = to_lower(text_.substr(offset, end - offset));
+    std::vector<const Setting*> settings = device_settings_of(plugin);
+    const auto is_it = [&](const Setting* setting) { return option_name(*setting) == name; };
+    if (!ask_ || name == "mem" || std::any_of(settings.begin(), settings.end(), is_it)) return settings;
+    ask_(plugin);
+    return device_settings_of(plugin);
   }
 
   std::string_view text_;
   std::string_view origin_;
+  const AskPlugin& ask_;
   size_t offset_ = 0;
   size_t end_;
   std::vector<std::string> known_;
@@ -390,15 +422,15 @@ bool Selector::may_choose_from(std::string_view plugin) const {
 }
 
 Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
-                        std::span<const NamedSelector> aliases) {
+                        std::span<const NamedSelector> aliases, const AskPlugin& ask) {
   check_size(text, origin);
-  return Parser(text, origin, known_plugins, aliases).selector(0, text.size());
+  return Parser(text, origin, known_plugins, aliases, ask).selector(0, text.size());
 }
 
 std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
-                                                 std::span<const std::string> known_plugins) {
+                                                 std::span<const std::string> known_plugins, const AskPlugin& ask) {
   check_size(text, origin);
-  return Parser(text, origin, known_plugins, {}).named_selectors();
+  return Parser(text, origin, known_plugins, {}, ask).named_selectors();
 }
 
 void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset, const std::string& what) {

@@ -8,15 +8,17 @@
 //   name    := letters and "_"                     a plugin, or `auto`, or `gpu`; case does not matter
 //   index   := digits [":" digits] | ":" digits    `cuda0`; `opencl0:1` platform 0, device 1; `opencl:3` flat index
 //   key     := pci | uuid | name | platform        "=" is equality, "~" is a part of it
-//   option  := mem                                 `+mem=4G`, `+mem=30%`
+//   option  := mem | name of a device setting      `+mem=4G`, `+mem=30%`; `acme0+mode=fast` for COMPUTE_ACME_MODE
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/byte_amount.hpp"
@@ -34,6 +36,7 @@ struct DeviceCondition {
 // What one device is opened with.
 struct DeviceOptions {
   std::optional<ByteAmount> memory_limit;
+  std::vector<std::pair<std::string, std::string>> settings;  // device settings by name, checked
 };
 
 struct SelectorItem {
@@ -73,8 +76,12 @@ struct NamedSelector {
   Selector selector;
 };
 
+// Has a plugin declare its settings, where it has not yet.
+using AskPlugin = std::function<void(std::string_view plugin)>;
+
 // Parses a selector. `known_plugins` are the names of the plugins that were found, those that failed to load included;
-// `auto`, `gpu` and `cpu` are always known. Items that name one of `aliases` are replaced by its items.
+// `auto`, `gpu` and `cpu` are always known. Items that name one of `aliases` are replaced by its items. `ask` is called
+// for an option that no declared setting has; empty: nobody is asked.
 //
 // Throws INVALID_ARGUMENT for a malformed text or an unknown name. The message's first line is complete in itself; the
 // text and a caret under the fault follow on lines of their own:
@@ -83,13 +90,13 @@ struct NamedSelector {
 //     cpu,cdua0
 //         ^
 Selector parse_selector(std::string_view text, std::string_view origin, std::span<const std::string> known_plugins,
-                        std::span<const NamedSelector> aliases = {});
+                        std::span<const NamedSelector> aliases = {}, const AskPlugin& ask = {});
 
 // Parses COMPUTE_DEVICES: `a=cuda0;b=a,opencl0:0`. Names are letters, digits and `_`, do not read like a device
 // (`cuda0`), and may stand in each other's selectors in any order. Errors as in parse_selector; a name that stands for
 // itself, by whatever way, is one.
 std::vector<NamedSelector> parse_named_selectors(std::string_view text, std::string_view origin,
-                                                 std::span<const std::string> known_plugins);
+                                                 std::span<const std::string> known_plugins, const AskPlugin& ask = {});
 
 // Throws INVALID_ARGUMENT in the form above: a fault at byte `offset` of `text`, `what` saying which.
 [[noreturn]] void throw_selector_fault(std::string_view text, std::string_view origin, size_t offset,

@@ -2,6 +2,9 @@
 // The handles of streams and events.
 #pragma once
 
+#include <mutex>
+#include <optional>
+
 #include "core/base/handle.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
@@ -25,7 +28,19 @@ struct compute_stream : compute::Handle<compute::HandleKind::kStream> {
 
 struct compute_event : compute::Handle<compute::HandleKind::kEvent> {
   compute_event(compute::Timeline& timeline, uint64_t number) : timeline(timeline), number(number) {}
+  ~compute_event();
+
+  // Keeps the stream, which is asked for the time of a mark `number` that is timed.
+  void keep_time(compute_stream& stream) noexcept;
+  bool is_timed() const noexcept { return timed_ != nullptr; }
+  // On the device's clock; only once `number` has been reached.
+  int64_t time_ns();
 
   compute::Timeline& timeline;
   const uint64_t number;
+
+ private:
+  compute_stream* timed_ = nullptr;  // retained
+  std::mutex mutex_;                 // of what follows
+  std::optional<int64_t> time_ns_;
 };

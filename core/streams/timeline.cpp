@@ -50,9 +50,9 @@ void Timeline::reach(uint64_t number) noexcept {
 
 // A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued
 // that can only be waited for by the mark.
-void Timeline::mark_at_locked(uint64_t number) {
+void Timeline::mark_at_locked(uint64_t number, uint32_t flags) {
   last_mark_.store(number, std::memory_order_release);  // before it is made: others may see it reached at once
-  if (compute_error* error = device.table.stream_mark(plugin_stream, number)) {
+  if (compute_error* error = device.table.stream_mark(plugin_stream, number, flags)) {
     ask();
     if (failure() == nullptr) device.check(error);
     compute_error_free(error);

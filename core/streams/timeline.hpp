@@ -113,7 +113,8 @@ class Timeline {
 
   // (L) For the parts of a submission of several numbers: marks one, in ascending order, and waits for one that is
   // marked.
-  void mark_at_locked(uint64_t number);
+  // `flags` as of stream_mark.
+  void mark_at_locked(uint64_t number, uint32_t flags = 0);
   void wait_locked(uint64_t number);
 
   // Asks the plugin which marks have been reached, without waiting and without throwing.

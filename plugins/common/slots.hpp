@@ -131,14 +131,21 @@ class Slots {
   using Plan = typename Of::Plan;
   using Kernel = typename Of::Kernel;
 
+  static constexpr bool kHasTimes = requires(Stream & stream) { stream.mark(uint64_t{1}, true); };
+
   // ---- Streams ------------------------------------------------------------------------------------------------------
 
   static void stream_destroy(uint64_t stream) { delete &object<Stream>(stream); }
 
   static compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
     return submit(stream, [&](Stream& s) {
-      require_known_flags(flags, "the mark");
-      s.mark(number);
+      if constexpr (kHasTimes) {
+        require_known_flags(flags, "the mark", COMPUTE_PLUGIN_MARK_TIMED);
+        s.mark(number, (flags & COMPUTE_PLUGIN_MARK_TIMED) != 0);
+      } else {
+        require_known_flags(flags, "the mark");
+        s.mark(number);
+      }
     });
   }
 

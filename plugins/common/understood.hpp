@@ -13,13 +13,13 @@ namespace compute::common {
 // Throws UNSUPPORTED for an entry of a `next` chain that must be understood: plugins of this project know none.
 void require_known_entries(const void* next, const char* what);
 
-// Throws UNSUPPORTED for flags that must be understood, 16 to 31, of which no struct has any yet.
-inline void require_known_flags(uint32_t flags, const char* what) {
-  constexpr uint32_t kMustUnderstand = 0xffff0000u;
-  if ((flags & kMustUnderstand) != 0) [[unlikely]] {
+// Throws UNSUPPORTED for flags that must be understood, 16 to 31, other than `known`.
+inline void require_known_flags(uint32_t flags, const char* what, uint32_t known = 0) {
+  const uint32_t unknown = flags & 0xffff0000u & ~known;
+  if (unknown != 0) [[unlikely]] {
     throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has the flags " + std::to_string(flags) +
-                                               ", of which this plugin does not know " +
-                                               std::to_string(flags & kMustUnderstand) + " and must not ignore them");
+                                               ", of which this plugin does not know " + std::to_string(unknown) +
+                                               " and must not ignore them");
   }
 }
 

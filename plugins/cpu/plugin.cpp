@@ -85,9 +85,23 @@ void stream_destroy(uint64_t stream) { object<Stream>(stream).device()->destroy_
 
 compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
-    common::require_known_flags(flags, "the mark");
-    object<Stream>(stream).mark(number);
+    common::require_known_flags(flags, "the mark", COMPUTE_PLUGIN_MARK_TIMED);
+    object<Stream>(stream).mark(number, (flags & COMPUTE_PLUGIN_MARK_TIMED) != 0);
   });
+}
+
+compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
+  if (out_ns != nullptr) *out_ns = 0;
+  return guard([&] {
+    if (!object<Stream>(stream).take_time(number, out_ns))
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " has no time");
+  });
+}
+
+// Marks are timed by the host's clock.
+compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns) {
+  *out_device_ns = *out_host_ns = now_ns();
+  return nullptr;
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
@@ -173,6 +187,8 @@ constexpr compute_plugin_device_table device_table() {
   table.stream_wait = stream_wait;
   table.stream_reached = stream_reached;
   table.stream_sync = stream_sync;
+  table.mark_time = mark_time;
+  table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;

@@ -57,13 +57,18 @@ struct Stream::Command {
     } run;
     CopyWork copy;
     FillWork fill;
-    uint64_t mark;
+    struct {
+      uint64_t number;
+      bool timed;
+    } mark;
     struct {
       Stream* other;
       uint64_t number;
     } wait;
   };
 };
+
+int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
 Stream* Stream::make_immediate(Device* device) { return new Stream(device, true, 0); }
 
@@ -137,12 +142,25 @@ void Stream::fill(const FillWork& work) {
   });
 }
 
-void Stream::mark(uint64_t number) {
-  if (is_immediate_) return publish(number);
+void Stream::mark(uint64_t number, bool timed) {
+  if (timed) {  // the worker needs no memory then
+    std::lock_guard lock(mutex_);
+    times_.push_back({number, 0});
+  }
+  if (is_immediate_) return publish(number, timed);
   submit(sizeof(Command), [&](Command& command) {
     command.kind = CommandKind::kMark;
-    command.mark = number;
+    command.mark = {number, timed};
   });
+}
+
+bool Stream::take_time(uint64_t number, int64_t* out_ns) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(times_, number, &MarkTime::number);
+  if (found == times_.end()) return false;
+  if (out_ns != nullptr) *out_ns = found->ns;
+  times_.erase(found);
+  return true;
 }
 
 void Stream::wait(Stream* other, uint64_t number) {
@@ -238,7 +256,7 @@ void Stream::execute(const Command& command) {
         fill_bytes(command.fill.dst, command.fill.size_bytes, command.fill.pattern, command.fill.pattern_size);
         break;
       case CommandKind::kMark:
-        publish(command.mark);
+        publish(command.mark.number, command.mark.timed);
         break;
       case CommandKind::kWait:
         break;
@@ -254,7 +272,13 @@ void Stream::execute(const Command& command) {
   }
 }
 
-void Stream::publish(uint64_t number) {
+void Stream::publish(uint64_t number, bool timed) {
+  if (timed) {
+    const int64_t now = now_ns();
+    std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(times_, number, &MarkTime::number);
+    if (found != times_.end()) found->ns = now;
+  }
   reached_.store(number, std::memory_order_seq_cst);
   wake_waiters();
 }

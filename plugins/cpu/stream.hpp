@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "plugins/cpu/command_queue.hpp"
 #include "plugins/cpu/plan.hpp"
@@ -49,7 +50,9 @@ class Stream {
   void run(const Plan& plan, const compute_plugin_run& run);
   void copy(const CopyWork& work);
   void fill(const FillWork& work);
-  void mark(uint64_t number);
+  void mark(uint64_t number, bool timed);
+  // Gives the time of a timed mark away, or drops it where out_ns is NULL. False if there is none.
+  bool take_time(uint64_t number, int64_t* out_ns);
   void wait(Stream* other, uint64_t number);
 
   // The greatest marked number that has finished. If the stream has failed, that is the last one known to be good;
@@ -80,7 +83,7 @@ class Stream {
   void execute(const Command& command);
   void fail(compute_error_code code, std::string_view message) noexcept;
   void throw_if_failed() const;
-  void publish(uint64_t number);
+  void publish(uint64_t number, bool timed);
   void wake_waiters();
   bool is_settled(uint64_t number) const;
   // False after a time-out.
@@ -107,6 +110,14 @@ class Stream {
   std::atomic<int32_t> waiters_{0};
   compute_error_code error_code_ = COMPUTE_OK;
   std::string error_message_;
+  struct MarkTime {
+    uint64_t number;
+    int64_t ns;  // once the mark is reached
+  };
+  std::vector<MarkTime> times_;
 };
+
+// The clock of marks, in nanoseconds. It is the host's.
+int64_t now_ns();
 
 }  // namespace compute::cpu

@@ -4,7 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace compute::cuda {
 namespace {
@@ -33,6 +36,8 @@ int64_t spin_time_ns() {
   const bool alone = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;
   return common::integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(alone ? 0 : 50) * 1000;
 }
+
+int64_t host_now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Math math_setting() {
   const std::string text = common::setting("COMPUTE_MATH").value_or("strict");
@@ -63,6 +68,13 @@ Device::Device(DeviceInfo info, uint64_t core_device)
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
   caps_.heap_count = 2;
   caps_.heaps = heaps_;
+  {
+    const Current current = this->current();
+    int least = 0, greatest = 0;  // the greatest priority is the smallest number
+    cu.ctx_get_stream_priority_range(&least, &greatest);
+    caps_.priority_least = -least;
+    caps_.priority_greatest = -greatest;
+  }
   dialect_.language = common::Language::kCudaC;
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
@@ -73,6 +85,9 @@ Device::~Device() {
   try {
     const Current current = this->current();
     for (const CUevent event : events_) cu.event_destroy(event);
+    for (const CUevent event : timed_events_) cu.event_destroy(event);
+    if (reference_ != nullptr) cu.event_destroy(reference_);
+    if (clock_stream_ != nullptr) cu.stream_destroy(clock_stream_);
     for (void* block : record_blocks_) cu.mem_free_host(block);
     kernels_.clear();
   } catch (...) {
@@ -141,6 +156,85 @@ void Device::give_event(CUevent event) noexcept {
   } catch (...) {
     cu.event_destroy(event);
   }
+}
+
+CUevent Device::take_timed_event() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!timed_events_.empty()) {
+      const CUevent event = timed_events_.back();
+      timed_events_.pop_back();
+      return event;
+    }
+  }
+  CUevent event = nullptr;
+  check(cu.event_create(&event, 0), "creating an event");
+  return event;
+}
+
+void Device::give_timed_event(CUevent event) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    timed_events_.push_back(event);
+  } catch (...) {
+    cu.event_destroy(event);
+  }
+}
+
+// With the clock's lock held, and the context current.
+void Device::start_clock() {
+  if (reference_ != nullptr) return;
+  if (clock_stream_ == nullptr)
+    check(cu.stream_create(&clock_stream_, CU_STREAM_NON_BLOCKING, 0), "creating a stream for the clock");
+  const CUevent event = take_timed_event();
+  try {
+    check(cu.event_record(event, clock_stream_), "starting the clock");
+    check(cu.stream_synchronize(clock_stream_), "starting the clock");
+  } catch (...) {
+    give_timed_event(event);
+    throw;
+  }
+  reference_ns_ = host_now_ns();
+  reference_ = event;
+}
+
+int64_t Device::time_of(CUevent event) {
+  constexpr float kRecentMilliseconds = 1000;
+  const std::lock_guard lock(clock_mutex_);
+  float milliseconds = 0;
+  try {
+    start_clock();
+    check(cu.event_elapsed_time(&milliseconds, reference_, event), "reading the time of an event");
+  } catch (...) {
+    give_timed_event(event);
+    throw;
+  }
+  const int64_t time_ns = reference_ns_ + std::llround(static_cast<double>(milliseconds) * 1e6);
+  if (milliseconds > kRecentMilliseconds) {
+    std::swap(reference_, event);
+    reference_ns_ = time_ns;
+  }
+  give_timed_event(event);
+  return time_ns;
+}
+
+void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
+  const Current current = this->current();
+  const CUevent event = take_timed_event();
+  int64_t before = 0, after = 0;
+  try {
+    const std::lock_guard lock(clock_mutex_);
+    start_clock();
+    before = host_now_ns();
+    check(cu.event_record(event, clock_stream_), "reading the clock");
+    check(cu.stream_synchronize(clock_stream_), "reading the clock");
+    after = host_now_ns();
+  } catch (...) {
+    give_timed_event(event);
+    throw;
+  }
+  *out_device_ns = time_of(event);
+  *out_host_ns = before + (after - before) / 2;
 }
 
 compute_plugin_fault* Device::take_fault_record() {

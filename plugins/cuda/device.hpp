@@ -49,6 +49,14 @@ class Device {
   CUevent take_event();
   void give_event(CUevent event) noexcept;
 
+  /// Events that carry a time.
+  CUevent take_timed_event();
+  void give_timed_event(CUevent event) noexcept;
+  /// When a timed event happened, which it has, in nanoseconds of the device's clock. Takes the event back.
+  int64_t time_of(CUevent event);
+  /// That clock and the host's, read at about the same time.
+  void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
+
   /// Zeroed, in pinned memory that kernels address directly.
   compute_plugin_fault* take_fault_record();
   void give_fault_record(compute_plugin_fault* record) noexcept;
@@ -75,10 +83,19 @@ class Device {
 
   std::mutex mutex_;  // of what follows
   std::vector<CUevent> events_;
+  std::vector<CUevent> timed_events_;
   std::vector<compute_plugin_fault*> free_records_;
   std::vector<void*> record_blocks_;
   std::set<CUdevice> reached_;
   std::set<std::string> names_;
+
+  // The driver gives the time between two events as a float, which is exact to nanoseconds for short times only. So the
+  // clock is that of a recent event, whose time is known.
+  void start_clock();
+  std::mutex clock_mutex_;  // of what follows
+  CUstream clock_stream_ = nullptr;
+  CUevent reference_ = nullptr;
+  int64_t reference_ns_ = 0;
 };
 
 }  // namespace compute::cuda

@@ -208,6 +208,7 @@ enum : int32_t {
   FUNCTION(event_destroy, cuEventDestroy_v2, (CUevent event))                                                          \
   FUNCTION(event_record, cuEventRecord, (CUevent event, CUstream stream))                                              \
   FUNCTION(event_query, cuEventQuery, (CUevent event))                                                                 \
+  FUNCTION(event_elapsed_time, cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                  \
   FUNCTION(module_load_data, cuModuleLoadDataEx,                                                                       \
            (CUmodule * module, const void* image, unsigned option_count, int32_t* options, void** values))             \
   FUNCTION(module_unload, cuModuleUnload, (CUmodule module))                                                           \

@@ -27,11 +27,11 @@ CUDA_KERNEL_NODE_PARAMS parameters_of(GraphKernel& node, void** extra, size_t* b
 
 }  // namespace
 
-Graph::Graph(Device& device, const compute_plugin_graph_node* nodes, int64_t node_count, int32_t slot_count)
-    : device_(device), builder_(device), internal_(device, 0), values_(static_cast<size_t>(slot_count)) {
+Graph::Graph(Device& device, const compute_plugin_graph& graph)
+    : device_(device), builder_(device), internal_(device, 0), values_(static_cast<size_t>(graph.slot_count)) {
   try {
-    for (int64_t i = 0; i < node_count; ++i) {
-      const compute_plugin_graph_node& node = *common::at_step(nodes, i);
+    for (int64_t i = 0; i < graph.node_count; ++i) {
+      const compute_plugin_graph_node& node = *common::at_step(graph.nodes, i);
       if (node.kind != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "a graph of other nodes than runs");
       const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(node.plan));
       has_faults_ = has_faults_ || plan->reports_faults;

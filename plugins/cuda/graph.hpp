@@ -71,7 +71,7 @@ class GraphBuilder {
 
 class Graph {
  public:
-  Graph(Device& device, const compute_plugin_graph_node* nodes, int64_t node_count, int32_t slot_count);
+  Graph(Device& device, const compute_plugin_graph& graph);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;

@@ -120,6 +120,16 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   });
 }
 
+compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
+  if (out_ns != nullptr) *out_ns = 0;
+  return guard([&] { object<Stream>(stream).take_time(number, out_ns); });
+}
+
+compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns) {
+  *out_device_ns = *out_host_ns = 0;
+  return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
+}
+
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
 }
@@ -160,6 +170,8 @@ constexpr compute_plugin_device_table device_table() {
   table.memory_unmap = memory_unmap;
   table.memory_import = memory_import;
   table.stream_create = stream_create;
+  table.mark_time = mark_time;
+  table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;
@@ -172,18 +184,18 @@ constexpr compute_plugin_device_table kDeviceTable = device_table();
 
 // ---- Extensions -----------------------------------------------------------------------------------------------------
 
-compute_error* graph_create(uint64_t device, const compute_plugin_graph_node* nodes, int64_t node_count,
-                            int32_t slot_count, uint64_t* out_graph) {
+compute_error* graph_create(uint64_t device, const compute_plugin_graph* graph, uint64_t* out_graph) {
   *out_graph = 0;
   return guard([&] {
-    for (int64_t i = 0; i < node_count; ++i) {
-      const compute_plugin_graph_node& node = *common::at_step(nodes, i);
+    require_understood(graph, "the graph");
+    for (int64_t i = 0; i < graph->node_count; ++i) {
+      const compute_plugin_graph_node& node = *common::at_step(graph->nodes, i);
       require_understood(&node, "a node of the graph");
       require_understood(node.run, "a run of the graph");
     }
     Device& self = object<Device>(device);
     const Current current = self.current();
-    *out_graph = handle_of(new Graph(self, nodes, node_count, slot_count));
+    *out_graph = handle_of(new Graph(self, *graph));
   });
 }
 

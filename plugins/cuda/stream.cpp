@@ -57,21 +57,36 @@ Stream::~Stream() {
     const Current current = device_.current();
     // A record that a kernel may still write to is not given to another stream.
     if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_fault_record(own_record_);
-    for (const Mark& mark : marks_) device_.give_event(mark.event);
+    for (const Mark& mark : marks_) mark.timed ? device_.give_timed_event(mark.event) : device_.give_event(mark.event);
     if (owns_handle_) cu.stream_destroy(handle_);
   } catch (...) {
     // Of a context that cannot be made current nothing is left.
   }
 }
 
-void Stream::mark(uint64_t number) {
-  const CUevent event = device_.take_event();
+void Stream::mark(uint64_t number, bool timed) {
+  const CUevent event = timed ? device_.take_timed_event() : device_.take_event();
   if (const CUresult result = cu.event_record(event, handle_); result != CUDA_SUCCESS) {
-    device_.give_event(event);
+    timed ? device_.give_timed_event(event) : device_.give_event(event);
     throw failure(result, "marking the stream");
   }
   const std::lock_guard lock(mutex_);
-  marks_.push_back({number, launches_.load(std::memory_order_relaxed), event});
+  marks_.push_back({number, launches_.load(std::memory_order_relaxed), event, timed, timed});
+}
+
+void Stream::take_time(uint64_t number, int64_t* out_ns) {
+  const Current current = device_.current();
+  const std::lock_guard lock(mutex_);
+  poll();
+  const auto waiting = std::ranges::find(marks_, number, &Mark::number);
+  if (out_ns == nullptr && waiting != marks_.end()) waiting->wants_time = false;
+  const auto found = std::ranges::find(times_, number, &MarkTime::number);
+  if (found == times_.end()) {
+    if (out_ns == nullptr) return;
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " has no time");
+  }
+  if (out_ns != nullptr) *out_ns = found->ns;
+  times_.erase(found);
 }
 
 void Stream::wait(Stream& other, uint64_t number) {
@@ -160,10 +175,26 @@ void Stream::poll() {
     }
     look_for_faults();
     if (has_failed_.load(std::memory_order_relaxed)) return;
-    reached_ = mark.number;
-    good_launches_ = mark.launches;
-    marks_.pop_front();
+    retire_front();
+  }
+}
+
+// With the lock held: the first mark has finished.
+void Stream::retire_front() {
+  const Mark mark = marks_.front();
+  reached_ = mark.number;
+  good_launches_ = mark.launches;
+  marks_.pop_front();
+  if (!mark.timed) {
     device_.give_event(mark.event);
+  } else if (!mark.wants_time) {
+    device_.give_timed_event(mark.event);
+  } else {
+    try {
+      times_.push_back({mark.number, device_.time_of(mark.event)});
+    } catch (...) {
+      // Whoever asks is told that there is none.
+    }
   }
 }
 

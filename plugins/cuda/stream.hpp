@@ -43,7 +43,9 @@ class Stream {
     launches_.store(count + 1, std::memory_order_relaxed);
   }
 
-  void mark(uint64_t number);
+  void mark(uint64_t number, bool timed);
+  /// Gives the time of a timed mark that has been reached away; with NULL drops it, whether it has been reached or not.
+  void take_time(uint64_t number, int64_t* out_ns);
   void wait(Stream& other, uint64_t number);
 
   /// The greatest marked number that has finished. If the stream has failed and nothing that was queued touches memory
@@ -72,10 +74,17 @@ class Stream {
     uint64_t number;
     uint64_t launches;  // noted before the mark
     CUevent event;
+    bool timed = false;
+    bool wants_time = false;
+  };
+  struct MarkTime {
+    uint64_t number;
+    int64_t ns;
   };
 
   [[noreturn]] void throw_failure() const;
   void poll();
+  void retire_front();
   void look_for_faults();
   void fail(Error error) noexcept;
   std::string window() const;
@@ -91,6 +100,7 @@ class Stream {
 
   mutable std::mutex mutex_;  // of what follows; never held across a call that blocks
   std::deque<Mark> marks_;
+  std::vector<MarkTime> times_;  // of timed marks that have been reached
   uint64_t reached_ = 0;
   uint64_t good_launches_ = 0;
   compute_error_code error_code_ = COMPUTE_OK;

@@ -256,8 +256,21 @@ SIZE_1(compute_plugin_query_info, COMPUTE_PLUGIN_QUERY_INFO_SIZE_1);
 SIZE_1(compute_plugin_plan_info, COMPUTE_PLUGIN_PLAN_INFO_SIZE_1);
 SIZE_1(compute_plugin_kernel_info, COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1);
 SIZE_1(compute_plugin_caps, COMPUTE_PLUGIN_CAPS_SIZE_1);
+SIZE_1(compute_plugin_setting, COMPUTE_PLUGIN_SETTING_SIZE_1);
+SIZE_1(compute_plugin_telemetry, COMPUTE_PLUGIN_TELEMETRY_SIZE_1);
 
-SIZE(compute_plugin_manifest, 152);
+SIZE(compute_plugin_setting, 88);
+AT(compute_plugin_setting, struct_size, 0);
+AT(compute_plugin_setting, struct_type, 4);
+AT(compute_plugin_setting, next, 8);
+AT(compute_plugin_setting, name, 16);
+AT(compute_plugin_setting, kind, 32);
+AT(compute_plugin_setting, flags, 36);
+AT(compute_plugin_setting, choices, 40);
+AT(compute_plugin_setting, default_value, 56);
+AT(compute_plugin_setting, help, 72);
+
+SIZE(compute_plugin_manifest, 160);
 AT(compute_plugin_manifest, struct_size, 0);
 AT(compute_plugin_manifest, struct_type, 4);
 AT(compute_plugin_manifest, next, 8);
@@ -273,7 +286,8 @@ AT(compute_plugin_manifest, url, 96);
 AT(compute_plugin_manifest, build_id, 112);
 AT(compute_plugin_manifest, sanitizer, 128);
 AT(compute_plugin_manifest, priority, 144);
-AT(compute_plugin_manifest, reserved, 148);
+AT(compute_plugin_manifest, setting_count, 148);
+AT(compute_plugin_manifest, settings, 152);
 
 SIZE(compute_plugin_error_info, 56);
 AT(compute_plugin_error_info, struct_size, 0);
@@ -303,7 +317,7 @@ AT(compute_plugin_property, next, 8);
 AT(compute_plugin_property, name, 16);
 AT(compute_plugin_property, value, 32);
 
-SIZE(compute_plugin_device_info, 200);
+SIZE(compute_plugin_device_info, 216);
 AT(compute_plugin_device_info, struct_size, 0);
 AT(compute_plugin_device_info, struct_type, 4);
 AT(compute_plugin_device_info, next, 8);
@@ -325,6 +339,9 @@ AT(compute_plugin_device_info, dtype_count, 160);
 AT(compute_plugin_device_info, reserved, 164);
 AT(compute_plugin_device_info, unusable, 168);
 AT(compute_plugin_device_info, platform, 184);
+AT(compute_plugin_device_info, parent_id, 200);
+AT(compute_plugin_device_info, pci_vendor_id, 208);
+AT(compute_plugin_device_info, pci_device_id, 212);
 
 SIZE(compute_plugin_requirement, 120);
 AT(compute_plugin_requirement, struct_size, 0);
@@ -451,6 +468,19 @@ AT(compute_plugin_fault, limit, 16);
 AT(compute_plugin_fault, position, 24);
 AT(compute_plugin_fault, reserved, 32);
 
+SIZE(compute_plugin_place, 16);
+AT(compute_plugin_place, device, 0);
+AT(compute_plugin_place, heap, 8);
+AT(compute_plugin_place, reserved, 12);
+
+SIZE(compute_plugin_run_places, 32);
+AT(compute_plugin_run_places, struct_size, 0);
+AT(compute_plugin_run_places, struct_type, 4);
+AT(compute_plugin_run_places, next, 8);
+AT(compute_plugin_run_places, places, 16);
+AT(compute_plugin_run_places, place_count, 24);
+AT(compute_plugin_run_places, reserved, 28);
+
 SIZE(compute_plugin_run, 88);
 AT(compute_plugin_run, struct_size, 0);
 AT(compute_plugin_run, struct_type, 4);
@@ -508,19 +538,38 @@ AT(compute_plugin_kernel_table, compile, 8);
 AT(compute_plugin_kernel_table, launch, 16);
 AT(compute_plugin_kernel_table, release, 24);
 
-SIZE(compute_plugin_device_options, 24);
+SIZE(compute_plugin_device_setting, 32);
+AT(compute_plugin_device_setting, name, 0);
+AT(compute_plugin_device_setting, value, 16);
+
+SIZE(compute_plugin_device_options, 40);
 AT(compute_plugin_device_options, struct_size, 0);
 AT(compute_plugin_device_options, struct_type, 4);
 AT(compute_plugin_device_options, next, 8);
 AT(compute_plugin_device_options, core_device, 16);
+AT(compute_plugin_device_options, settings, 24);
+AT(compute_plugin_device_options, setting_count, 32);
+AT(compute_plugin_device_options, reserved, 36);
 
-SIZE(compute_plugin_caps, 32);
+SIZE(compute_plugin_caps, 40);
 AT(compute_plugin_caps, struct_size, 0);
 AT(compute_plugin_caps, struct_type, 4);
 AT(compute_plugin_caps, next, 8);
 AT(compute_plugin_caps, flags, 16);
 AT(compute_plugin_caps, heap_count, 20);
 AT(compute_plugin_caps, heaps, 24);
+AT(compute_plugin_caps, priority_least, 32);
+AT(compute_plugin_caps, priority_greatest, 36);
+
+SIZE(compute_plugin_telemetry, 48);
+AT(compute_plugin_telemetry, struct_size, 0);
+AT(compute_plugin_telemetry, struct_type, 4);
+AT(compute_plugin_telemetry, next, 8);
+AT(compute_plugin_telemetry, utilisation_percent, 16);
+AT(compute_plugin_telemetry, temperature_millidegrees, 20);
+AT(compute_plugin_telemetry, power_milliwatts, 24);
+AT(compute_plugin_telemetry, memory_process_bytes, 32);
+AT(compute_plugin_telemetry, memory_used_bytes, 40);
 
 SIZE(compute_plugin_stream_options, 32);
 AT(compute_plugin_stream_options, struct_size, 0);
@@ -530,32 +579,36 @@ AT(compute_plugin_stream_options, flags, 16);
 AT(compute_plugin_stream_options, priority, 20);
 AT(compute_plugin_stream_options, core_stream, 24);
 
-SIZE(compute_plugin_device_table, 200);
+SIZE(compute_plugin_device_table, 232);
 AT(compute_plugin_device_table, table_size, 0);
 AT(compute_plugin_device_table, caps, 8);
 AT(compute_plugin_device_table, close, 16);
 AT(compute_plugin_device_table, memory_allocate, 24);
 AT(compute_plugin_device_table, memory_free, 32);
 AT(compute_plugin_device_table, memory_info, 40);
-AT(compute_plugin_device_table, memory_map, 48);
-AT(compute_plugin_device_table, memory_unmap, 56);
-AT(compute_plugin_device_table, memory_import, 64);
-AT(compute_plugin_device_table, stream_create, 72);
-AT(compute_plugin_device_table, stream_destroy, 80);
-AT(compute_plugin_device_table, stream_mark, 88);
-AT(compute_plugin_device_table, stream_wait, 96);
-AT(compute_plugin_device_table, stream_reached, 104);
-AT(compute_plugin_device_table, stream_sync, 112);
-AT(compute_plugin_device_table, copy_from_host, 120);
-AT(compute_plugin_device_table, copy_to_host, 128);
-AT(compute_plugin_device_table, copy, 136);
-AT(compute_plugin_device_table, fill, 144);
-AT(compute_plugin_device_table, copy_peer, 152);
-AT(compute_plugin_device_table, op_query, 160);
-AT(compute_plugin_device_table, op_prepare, 168);
-AT(compute_plugin_device_table, plan_run, 176);
-AT(compute_plugin_device_table, plan_release, 184);
-AT(compute_plugin_device_table, kernels, 192);
+AT(compute_plugin_device_table, memory_allocation_size, 48);
+AT(compute_plugin_device_table, memory_map, 56);
+AT(compute_plugin_device_table, memory_unmap, 64);
+AT(compute_plugin_device_table, memory_import, 72);
+AT(compute_plugin_device_table, stream_create, 80);
+AT(compute_plugin_device_table, stream_destroy, 88);
+AT(compute_plugin_device_table, stream_mark, 96);
+AT(compute_plugin_device_table, stream_wait, 104);
+AT(compute_plugin_device_table, stream_reached, 112);
+AT(compute_plugin_device_table, stream_sync, 120);
+AT(compute_plugin_device_table, mark_time, 128);
+AT(compute_plugin_device_table, clock, 136);
+AT(compute_plugin_device_table, telemetry, 144);
+AT(compute_plugin_device_table, copy_from_host, 152);
+AT(compute_plugin_device_table, copy_to_host, 160);
+AT(compute_plugin_device_table, copy, 168);
+AT(compute_plugin_device_table, fill, 176);
+AT(compute_plugin_device_table, copy_peer, 184);
+AT(compute_plugin_device_table, op_query, 192);
+AT(compute_plugin_device_table, op_prepare, 200);
+AT(compute_plugin_device_table, plan_run, 208);
+AT(compute_plugin_device_table, plan_release, 216);
+AT(compute_plugin_device_table, kernels, 224);
 
 SIZE(compute_plugin_table, 56);
 AT(compute_plugin_table, table_size, 0);
@@ -576,11 +629,32 @@ AT(compute_plugin_graph_node, plan, 24);
 AT(compute_plugin_graph_node, run, 32);
 AT(compute_plugin_graph_node, scalar_slots, 40);
 
+SIZE(compute_plugin_range, 24);
+AT(compute_plugin_range, buffer, 0);
+AT(compute_plugin_range, offset_bytes, 8);
+AT(compute_plugin_range, size_bytes, 16);
+
+SIZE(compute_plugin_graph, 56);
+AT(compute_plugin_graph, struct_size, 0);
+AT(compute_plugin_graph, struct_type, 4);
+AT(compute_plugin_graph, next, 8);
+AT(compute_plugin_graph, flags, 16);
+AT(compute_plugin_graph, slot_count, 20);
+AT(compute_plugin_graph, nodes, 24);
+AT(compute_plugin_graph, node_count, 32);
+AT(compute_plugin_graph, temporaries, 40);
+AT(compute_plugin_graph, temporary_count, 48);
+
 SIZE(compute_plugin_graph_table, 32);
 AT(compute_plugin_graph_table, table_size, 0);
 AT(compute_plugin_graph_table, create, 8);
 AT(compute_plugin_graph_table, run, 16);
 AT(compute_plugin_graph_table, release, 24);
+
+SIZE(compute_plugin_plan_cache_table, 24);
+AT(compute_plugin_plan_cache_table, table_size, 0);
+AT(compute_plugin_plan_cache_table, save, 8);
+AT(compute_plugin_plan_cache_table, load, 16);
 
 SIZE(compute_plugin_native_table, 48);
 AT(compute_plugin_native_table, table_size, 0);

@@ -284,7 +284,10 @@ TEST_P(Handles, StreamsTakeChrono) {
   EXPECT_TRUE(event.finished());
   EXPECT_TRUE(b.finished());
   EXPECT_EQ(out, Floats(1000, 6.0f));
-  EXPECT_EQ(thrown_by([&] { return Event(a, {.timed = true}); }).code, COMPUTE_ERROR_UNSUPPORTED);
+  const Event start(a, {.timed = true}), end(a, {.timed = true});
+  EXPECT_GE(end.elapsed_since(start).count(), 0);
+  EXPECT_EQ(end.elapsed_since(start), -start.elapsed_since(end));
+  EXPECT_EQ(thrown_by([&] { return event.elapsed_since(start); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
   x.write(std::vector<float>(1000, 1.0f));
   EXPECT_EQ(sum(x).item<float>(), 1000);
   std::vector<double> wrong(1000);

@@ -246,7 +246,7 @@ TEST_F(Understood, StreamsAndMarks) {
   });
   uint64_t made = 0;
   EXPECT_GOOD(table->stream_create(device, &options, &made));
-  EXPECT_EQ(code_of(table->stream_mark(made, 1, 1u << 16)), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(code_of(table->stream_mark(made, 1, 1u << 17)), COMPUTE_ERROR_UNSUPPORTED);
   EXPECT_GOOD(table->stream_mark(made, 1, 1u << 15));
   uint64_t reached = 0;
   EXPECT_GOOD(table->stream_sync(made, 1, INT64_MAX, &reached));
@@ -354,6 +354,15 @@ TEST_F(Understood, RunsAndGraphs) {
   run.tensors = tensors;
   run.tensor_count = 2;
   expect_understood(run, [&] { return table->plan_run(plan, &run); });
+  // Places of operands are for the plugin of the tests only, so far.
+  const compute_plugin_place places[] = {{device, 0, 0}, {device, 0, 0}};
+  auto run_places = sized<compute_plugin_run_places>(COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
+  run_places.places = places;
+  run_places.place_count = 2;
+  run.next = &run_places;
+  const bool is_minimal = std::string_view(plugin_file).find("minimal") != std::string_view::npos;
+  EXPECT_EQ(code_of(table->plan_run(plan, &run)), is_minimal ? COMPUTE_OK : COMPUTE_ERROR_UNSUPPORTED);
+  run.next = nullptr;
 
   const auto* graphs = plugin->get_extension == nullptr
                            ? nullptr
@@ -367,12 +376,16 @@ TEST_F(Understood, RunsAndGraphs) {
       node.plan = plan;
       node.run = &run;
     }
+    auto described = sized<compute_plugin_graph>(COMPUTE_PLUGIN_STRUCT_GRAPH);
+    described.nodes = nodes.data();
+    described.node_count = 2;
     const auto create = [&] {
       uint64_t graph = 0;
-      compute_error* error = graphs->create(device, nodes.data(), 2, 0, &graph);
+      compute_error* error = graphs->create(device, &described, &graph);
       if (error == nullptr) graphs->release(device, graph);
       return error;
     };
+    expect_understood(described, create);
     for (compute_plugin_graph_node& node : nodes) expect_understood(node, create);
     expect_understood(run, create);
   }

@@ -88,7 +88,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     };
     sink.requirement = [](void*, const compute_plugin_requirement*) {};
     ASSERT_OK(plugin->enumerate(&sink));
-    const compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    const compute_plugin_device_options options = {
+        sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1, nullptr, 0, 0};
     ASSERT_OK(plugin->device_open(id, &options, &device_, &table_));
     stream_ = make_stream(GetParam());
   }
@@ -262,6 +263,26 @@ TEST_P(CpuPlugin, MarksAreReachedInOrder) {
   EXPECT_EQ(reached, 10u);
   EXPECT_OK(table_->stream_sync(stream_, 11, 1'000'000, &reached));  // the time is over, and it is no error
   EXPECT_EQ(reached, 10u);
+}
+
+TEST_P(CpuPlugin, TimesMarks) {
+  int64_t before = 0, after = 0, host = 0, first = 0, second = 0;
+  ASSERT_OK(table_->clock(device_, &before, &host));
+  EXPECT_EQ(before, host);
+  EXPECT_OK(table_->stream_mark(stream_, 1, COMPUTE_PLUGIN_MARK_TIMED));
+  EXPECT_OK(table_->stream_mark(stream_, 2, COMPUTE_PLUGIN_MARK_TIMED));
+  EXPECT_OK(table_->stream_mark(stream_, 3, COMPUTE_PLUGIN_MARK_TIMED));
+  EXPECT_OK(table_->mark_time(stream_, 3, nullptr));
+  number_ = 3;
+  EXPECT_EQ(finish(), COMPUTE_OK);
+  ASSERT_OK(table_->clock(device_, &after, &host));
+  EXPECT_OK(table_->mark_time(stream_, 1, &first));
+  EXPECT_OK(table_->mark_time(stream_, 2, &second));
+  EXPECT_LE(before, first);
+  EXPECT_LE(first, second);
+  EXPECT_LE(second, after);
+  for (const uint64_t number : {1, 3, 4})
+    EXPECT_EQ(code_of(table_->mark_time(stream_, number, &first)), COMPUTE_ERROR_INVALID_ARGUMENT) << number;
 }
 
 TEST_P(CpuPlugin, WaitsForAnotherStream) {

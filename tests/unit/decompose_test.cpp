@@ -606,6 +606,10 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
     for (const Step& step : last->steps) {
       EXPECT_TRUE(std::find(required.begin(), required.end(), step.name) != required.end())
           << schema->name << ": " << step.name;
+      if (std::string_view(step.name) != "reduce") continue;
+      const compute_plugin_expression& after = step.expressions.at(1).plugin_view();
+      for (int32_t i = 0; i < after.node_count; ++i)
+        EXPECT_NE(after.nodes[i].kind, int32_t{COMPUTE_PLUGIN_NODE_INDEX}) << schema->name;
     }
   }
 }

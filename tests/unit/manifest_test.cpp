@@ -39,7 +39,8 @@ TEST(Manifest, ReadsEveryKeyAndSkipsUnknownOnes) {
     "drivers": {"libraries": ["libacme.so.1"], "modules": ["acme"], "variables": ["ACME_LAYERS"],
                 "lists": [{"folder": "/etc/acme/drivers", "variable": "ACME_DRIVERS"}]},
     "settings": [
-      {"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how"},
+      {"name": "COMPUTE_ACME_MODE", "kind": "choice", "choices": ["fast", "exact"], "default": "fast", "help": "how",
+       "device": true},
       {"name": "COMPUTE_ACME_RINGS_2", "kind": "integer", "range": [1, 9], "help": "how many"},
       {"name": "COMPUTE_ACME_FILE", "kind": "path", "help": "which"}
     ],
@@ -150,6 +151,15 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
        R"("settings[0].default" cannot be: its default: "maybe" is neither 1 nor 0)"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag"}]})",
        R"("settings[0].help" is missing)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "flag", "help": "-",)"
+       R"( "device": 1}]})",
+       R"("settings[0].device" must be true or false)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "path", "help": "-",)"
+       R"( "device": true}]})",
+       R"("settings[0].device" cannot be: selectors name no files that are loaded)"},
+      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_MEM", "kind": "text", "help": "-",)"
+       R"( "device": true}]})",
+       R"("settings[0].name" cannot be: selectors have an option mem)"},
       {R"({"name": "a", "x": 1e999})", "a number is out of range"},
   };
   for (const auto& [text, reason] : rows) EXPECT_EQ(rejection(text), std::string(kFile) + ": " + reason) << text;

@@ -25,7 +25,7 @@ namespace {
 
 // ---- The core -------------------------------------------------------------------------------------------------------
 
-std::atomic<bool> no_pinned_heap = false;
+std::atomic<bool> no_pinned_heap = false, is_padded = false, has_graphs = false;
 
 compute_error* error_new(const compute_plugin_error_info* info) {
   return new compute_error{info->code, std::string(info->message.data, info->message.size)};
@@ -38,6 +38,8 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
   std::string value;
   if (key == "COMPUTE_MINIMAL_MEMORY") value = "16777216";
   if (key == "COMPUTE_MINIMAL_NO_PINNED" && no_pinned_heap) value = "1";
+  if (key == "COMPUTE_MINIMAL_PADDED" && is_padded) value = "1";
+  if (key == "COMPUTE_MINIMAL_GRAPHS" && has_graphs) value = "1";
   if (value.empty()) return -1;
   value.copy(buffer, capacity);
   return static_cast<int64_t>(value.size());
@@ -180,7 +182,8 @@ struct Op {
 class MinimalPlugin : public testing::Test {
  protected:
   void SetUp() override {
-    compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    compute_plugin_device_options options = {
+        sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1, nullptr, 0, 0};
     ASSERT_OK(library_.table->device_open(0, &options, &device_, &table_));
     stream_ = make_stream();
   }
@@ -311,6 +314,39 @@ class MinimalPlugin : public testing::Test {
     return reason;
   }
 
+  template <class Table>
+  const Table* extension(const char* name) {
+    return static_cast<const Table*>(
+        library_.table->get_extension(device_, name, static_cast<int64_t>(std::strlen(name))));
+  }
+
+  // A plan of x + x, and its run on two buffers.
+  struct Doubling {
+    Expression expression;
+    Op op;
+    uint64_t plan = 0;
+    std::vector<compute_plugin_operand> tensors;
+    compute_plugin_run run{};
+  };
+  std::unique_ptr<Doubling> doubling(const Operand& x, const Operand& y) {
+    auto made = std::make_unique<Doubling>();
+    const int32_t input = made->expression.input(COMPUTE_DTYPE_FLOAT32, 0);
+    made->expression.output(made->expression.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {input, input}));
+    made->op = {.name = "map", .inputs = {x}, .outputs = {y}, .expressions = {made->expression.get()}};
+    with_op(made->op, [&](const compute_plugin_op& described) {
+      compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+      int32_t reason = 0;
+      EXPECT_OK(table_->op_prepare(device_, &described, &made->plan, &info, keep_reason, &reason));
+    });
+    made->tensors = {{x.buffer, 0}, {y.buffer, 0}};
+    made->run.struct_size = sizeof made->run;
+    made->run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
+    made->run.stream = stream_;
+    made->run.tensors = made->tensors.data();
+    made->run.tensor_count = 2;
+    return made;
+  }
+
   void run_on(uint64_t stream, const Op& op, compute_plugin_operand fault = {}) {
     uint64_t plan = 0;
     compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
@@ -397,8 +433,9 @@ TEST_F(MinimalPlugin, LeavesOptionalSlotsEmpty) {
   EXPECT_EQ(table_->memory_import, nullptr);
   EXPECT_EQ(table_->copy_peer, nullptr);
   EXPECT_EQ(table_->kernels, nullptr);
-  constexpr std::string_view kNative = COMPUTE_PLUGIN_EXT_NATIVE_V1;
-  EXPECT_EQ(library_.table->get_extension(0, kNative.data(), std::ssize(kNative)), nullptr);
+  EXPECT_EQ(table_->memory_allocation_size, nullptr);
+  EXPECT_EQ(extension<compute_plugin_graph_table>(COMPUTE_PLUGIN_EXT_GRAPH_V1), nullptr);
+  EXPECT_EQ(extension<compute_plugin_native_table>(COMPUTE_PLUGIN_EXT_NATIVE_V1), nullptr);
 }
 
 // The library itself stays: plugins are linked so that dlclose leaves them.
@@ -411,7 +448,8 @@ TEST(MinimalPluginLibrary, ClosesWithoutTrace) {
     Library library;
     uint64_t device = 0, stream = 0;
     const compute_plugin_device_table* table = nullptr;
-    compute_plugin_device_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1};
+    compute_plugin_device_options options = {
+        sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1, nullptr, 0, 0};
     ASSERT_OK(library.table->device_open(1, &options, &device, &table));
     compute_plugin_stream_options stream_options = {
         sizeof stream_options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, 0, 0, 1};
@@ -470,7 +508,179 @@ TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
   table_->memory_free(device_, 1, buffer);
 }
 
+class PaddedPlugin : public MinimalPlugin {
+ protected:
+  PaddedPlugin() { is_padded = true; }
+  ~PaddedPlugin() override { is_padded = false; }
+};
+
+TEST_F(PaddedPlugin, NeedsMemoryForWholeRows) {
+  const auto size_of = [&](int32_t dtype, std::vector<int64_t> shape) {
+    const std::vector<int64_t> strides = row_major(shape);
+    const compute_plugin_tensor tensor = {sizeof tensor,
+                                          COMPUTE_PLUGIN_STRUCT_TENSOR,
+                                          nullptr,
+                                          dtype,
+                                          static_cast<int32_t>(shape.size()),
+                                          shape.data(),
+                                          strides.data(),
+                                          COMPUTE_PLUGIN_TENSOR_OUTPUT,
+                                          64,
+                                          COMPUTE_PLUGIN_LAYOUT_STRIDED,
+                                          0};
+    int64_t size_bytes = 0;
+    EXPECT_OK(table_->memory_allocation_size(device_, &tensor, &size_bytes));
+    return size_bytes;
+  };
+  EXPECT_EQ(size_of(COMPUTE_DTYPE_FLOAT32, {3, 5}), 768);
+  EXPECT_EQ(size_of(COMPUTE_DTYPE_FLOAT32, {2, 3, 64}), 1536);
+  EXPECT_EQ(size_of(COMPUTE_DTYPE_FLOAT64, {33}), 512);
+  EXPECT_EQ(size_of(COMPUTE_DTYPE_BOOL, {}), 256);
+}
+
+TEST_F(MinimalPlugin, MeasuresItsMemory) {
+  compute_plugin_telemetry value = {sizeof value, COMPUTE_PLUGIN_STRUCT_TELEMETRY, nullptr, -1, -1, -1, -1, -1};
+  const uint64_t buffer = allocate(4096);
+  ASSERT_OK(table_->telemetry(device_, &value));
+  EXPECT_EQ(value.memory_process_bytes, 4096);
+  EXPECT_EQ(value.temperature_millidegrees, -1);
+  table_->memory_free(device_, 0, buffer);
+}
+
 // ---- Streams --------------------------------------------------------------------------------------------------------
+
+TEST_F(MinimalPlugin, TimesMarksOnAClockOfItsOwn) {
+  int64_t before = 0, after = 0, host = 0, first = 0, second = 0;
+  ASSERT_OK(table_->clock(device_, &before, &host));
+  EXPECT_OK(table_->stream_mark(stream_, 1, COMPUTE_PLUGIN_MARK_TIMED));
+  EXPECT_OK(table_->stream_mark(stream_, 2, 0));
+  EXPECT_OK(table_->stream_mark(stream_, 3, COMPUTE_PLUGIN_MARK_TIMED));
+  uint64_t reached = 0;
+  EXPECT_OK(table_->stream_sync(stream_, 3, INT64_MAX, &reached));
+  ASSERT_OK(table_->clock(device_, &after, &host));
+  EXPECT_NE(after, host);
+  EXPECT_OK(table_->mark_time(stream_, 3, &second));
+  EXPECT_OK(table_->mark_time(stream_, 1, &first));
+  EXPECT_LE(before, first);
+  EXPECT_LE(first, second);
+  EXPECT_LE(second, after);
+  EXPECT_EQ(code_of(table_->mark_time(stream_, 2, &first)), COMPUTE_ERROR_INVALID_ARGUMENT) << "it was not timed";
+  EXPECT_EQ(code_of(table_->mark_time(stream_, 3, &first)), COMPUTE_ERROR_INVALID_ARGUMENT) << "it is forgotten";
+  const uint64_t other = make_stream();
+  EXPECT_OK(table_->stream_wait(stream_, other, 1));
+  EXPECT_OK(table_->stream_mark(stream_, 4, COMPUTE_PLUGIN_MARK_TIMED));
+  EXPECT_OK(table_->mark_time(stream_, 4, nullptr)) << "not reached yet, and not wanted any more";
+  EXPECT_OK(table_->stream_mark(other, 1, 0));
+  EXPECT_OK(table_->stream_sync(stream_, 4, INT64_MAX, &reached));
+  EXPECT_EQ(code_of(table_->mark_time(stream_, 4, &first)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  table_->stream_destroy(other);
+  number_ = 4;
+}
+
+TEST_F(MinimalPlugin, StreamsHaveThePrioritiesOfItsCaps) {
+  const compute_plugin_caps& caps = *table_->caps(device_);
+  EXPECT_LT(caps.priority_least, 0);
+  EXPECT_GT(caps.priority_greatest, 0);
+  compute_plugin_stream_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, 0, 0, 1};
+  uint64_t stream = 0;
+  for (const int32_t priority : {caps.priority_least, caps.priority_greatest}) {
+    options.priority = priority;
+    ASSERT_OK(table_->stream_create(device_, &options, &stream));
+    table_->stream_destroy(stream);
+  }
+  options.priority = caps.priority_greatest + 1;
+  EXPECT_EQ(code_of(table_->stream_create(device_, &options, &stream)), COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(MinimalPlugin, ReachesOperandsOnItsOwnDevice) {
+  const Operand x = upload(std::vector<float>(4, 3.0f)), y = empty<float>({4});
+  const std::unique_ptr<Doubling> doubles = doubling(x, y);
+  compute_plugin_place places[] = {{device_, 0, 0}, {device_, 1, 0}};
+  compute_plugin_run_places given = {sizeof given, COMPUTE_PLUGIN_STRUCT_RUN_PLACES, nullptr, places, 2, 0};
+  const compute_struct_header skipped = {sizeof skipped, 77, &given};
+  doubles->run.next = &skipped;
+  EXPECT_OK(table_->plan_run(doubles->plan, &doubles->run));
+  EXPECT_EQ(download<float>(y), std::vector<float>(4, 6.0f));
+  places[1].heap = 2;
+  EXPECT_EQ(code_of(table_->plan_run(doubles->plan, &doubles->run)), COMPUTE_ERROR_UNSUPPORTED);
+  places[1] = {device_ + 1, 0, 0};
+  EXPECT_EQ(code_of(table_->plan_run(doubles->plan, &doubles->run)), COMPUTE_ERROR_UNSUPPORTED);
+  given.place_count = 1;
+  EXPECT_EQ(code_of(table_->plan_run(doubles->plan, &doubles->run)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  table_->plan_release(device_, doubles->plan);
+}
+
+TEST_F(MinimalPlugin, GraphsDestroyTheirTemporaries) {
+  has_graphs = true;
+  const auto* graphs = extension<compute_plugin_graph_table>(COMPUTE_PLUGIN_EXT_GRAPH_V1);
+  has_graphs = false;
+  ASSERT_NE(graphs, nullptr);
+  const Operand x = upload(std::vector<float>(4, 3.0f)), inner = empty<float>({4}), y = empty<float>({4});
+  const std::unique_ptr<Doubling> first = doubling(x, inner), second = doubling(inner, y);
+  compute_plugin_graph_node nodes[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    nodes[i].struct_size = sizeof nodes[i];
+    nodes[i].struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
+    nodes[i].kind = 1;
+    nodes[i].plan = (i == 0 ? first : second)->plan;
+    nodes[i].run = &(i == 0 ? first : second)->run;
+  }
+  const compute_plugin_range temporaries[] = {{inner.buffer, 0, 16}};
+  compute_plugin_graph described = {
+      sizeof described, COMPUTE_PLUGIN_STRUCT_GRAPH, nullptr, 0, 0, nodes, 2, temporaries, 1};
+  uint64_t graph = 0;
+  ASSERT_OK(graphs->create(device_, &described, &graph));
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_OK(graphs->run(graph, stream_, nullptr));
+    EXPECT_EQ(download<float>(y), std::vector<float>(4, 12.0f));
+    EXPECT_EQ(download<uint8_t>({COMPUTE_DTYPE_UINT8, {16}, {1}, inner.buffer}), std::vector<uint8_t>(16, 0xDB));
+  }
+  graphs->release(device_, graph);
+  table_->plan_release(device_, first->plan);
+  table_->plan_release(device_, second->plan);
+}
+
+TEST_F(MinimalPlugin, PlansAreSavedAndLoaded) {
+  const auto* plans = extension<compute_plugin_plan_cache_table>(COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1);
+  ASSERT_NE(plans, nullptr);
+  const Operand x = upload(std::vector<float>(4, 3.0f)), y = empty<float>({4}), z = empty<float>({2, 2});
+  const std::unique_ptr<Doubling> doubles = doubling(x, y);
+  std::string data;
+  const compute_plugin_write write = [](void* context, const void* piece, int64_t size) {
+    static_cast<std::string*>(context)->append(static_cast<const char*>(piece), static_cast<size_t>(size));
+  };
+  ASSERT_OK(plans->save(device_, doubles->plan, write, &data));
+  EXPECT_FALSE(data.empty());
+  table_->plan_release(device_, doubles->plan);
+
+  uint64_t loaded = 0;
+  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+  const auto load = [&](uint64_t device, const Op& op, const std::string& from) {
+    compute_error_code code = COMPUTE_OK;
+    with_op(op, [&](const compute_plugin_op& described) {
+      code = code_of(plans->load(device, &described, from.data(), std::ssize(from), &loaded, &info));
+    });
+    return code;
+  };
+  ASSERT_EQ(load(device_, doubles->op, data), COMPUTE_OK);
+  EXPECT_OK(table_->plan_run(loaded, &doubles->run));
+  EXPECT_EQ(download<float>(y), std::vector<float>(4, 6.0f));
+  table_->plan_release(device_, loaded);
+
+  Op other = doubles->op;
+  other.inputs = other.outputs = {z};
+  EXPECT_EQ(load(device_, other, data), COMPUTE_ERROR_UNSUPPORTED) << "of another shape";
+  EXPECT_EQ(load(device_, doubles->op, "x" + data), COMPUTE_ERROR_UNSUPPORTED) << "of another build";
+  EXPECT_EQ(load(device_, doubles->op, ""), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(loaded, 0u);
+  const compute_plugin_device_options options = {
+      sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1, nullptr, 0, 0};
+  uint64_t second = 0;
+  const compute_plugin_device_table* table = nullptr;
+  ASSERT_OK(library_.table->device_open(1, &options, &second, &table));
+  EXPECT_EQ(load(second, doubles->op, data), COMPUTE_ERROR_UNSUPPORTED) << "of another device";
+  table->close(second);
+}
 
 TEST_F(MinimalPlugin, CopiesAndFillsInOrder) {
   const uint64_t buffer = allocate(64), other = allocate(64);

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <compute/compute.h>
 #include "core/base/error.hpp"
+#include "core/base/setting.hpp"
 
 namespace compute {
 namespace {
@@ -38,6 +40,52 @@ std::string spelled(const Selector& selector) {
   std::string text;
   for (const SelectorItem& item : selector.items) text += (text.empty() ? "" : " | ") + spelled(item);
   return text;
+}
+
+// Options that are settings of a plugin.
+TEST(Selector, TakesDeviceSettings) {
+  declare_setting({"COMPUTE_ACME_MODE", "acme.mode", SettingKind::kChoice, "fast", "fast exact", false, "how", true});
+  declare_setting({"COMPUTE_ACME_RINGS_2", "acme.rings_2", SettingKind::kInteger, "", "1 9", false, "how many", true});
+  declare_setting({"COMPUTE_ACME_QUIET", "acme.quiet", SettingKind::kFlag, "", "", false, "no device's", false});
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  const auto parsed = [](const char* text) { return parse_selector(text, "test", kPlugins); };
+  const Selector both = parsed("cuda0,Acme1+Mode=EXACT+mem=4G+rings_2=3");
+  EXPECT_EQ(both.items[0].options.settings, Settings());
+  EXPECT_EQ(both.items[1].options.settings, (Settings{{"mode", "exact"}, {"rings_2", "3"}}));
+  const auto fault = [&](const char* text) {
+    try {
+      parsed(text);
+    } catch (const Error& error) {
+      return error.message.substr(0, error.message.find('\n'));
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(fault("acme0+mode=exat"),
+            R"(test "acme0+mode=exat", column 12: "mode": "exat" is none of fast, exact; did you mean "exact"?)");
+  EXPECT_EQ(
+      fault("acme0+mood=fast"),
+      R"(test "acme0+mood=fast", column 7: "mood" is not an option; did you mean "mode"? (known: mem, mode, rings_2))");
+  EXPECT_EQ(fault("acme+rings_2=12"), R"(test "acme+rings_2=12", column 14: "rings_2": "12" is no number from 1 to 9)");
+  EXPECT_EQ(fault("acme+mode=fast+mode=fast"), R"(test "acme+mode=fast+mode=fast", column 16: "mode" is given twice)");
+  EXPECT_EQ(fault("acme+quiet=1"),
+            R"(test "acme+quiet=1", column 6: "quiet" is not an option (known: mem, mode, rings_2))");
+  EXPECT_EQ(fault("cuda+mode=fast"), R"(test "cuda+mode=fast", column 6: "mode" is not an option (known: mem))");
+  EXPECT_EQ(fault("auto+mode=fast"), R"(test "auto+mode=fast", column 6: "mode" is not an option (known: mem))");
+}
+
+TEST(Selector, AsksAPluginForItsSettings) {
+  std::vector<std::string> asked;
+  const AskPlugin ask = [&](std::string_view plugin) {
+    asked.emplace_back(plugin);
+    declare_setting({"COMPUTE_CUDA_PACE", "cuda.pace", SettingKind::kText, "", "", false, "how", true});
+  };
+  EXPECT_EQ(parse_selector("cuda0+mem=4G", "test", kPlugins, {}, ask).items.size(), 1U);
+  EXPECT_TRUE(asked.empty());
+  const Selector selector = parse_selector("cuda0+pace=slow and steady", "test", kPlugins, {}, ask);
+  EXPECT_EQ(selector.items[0].options.settings[0].second, "slow and steady");
+  EXPECT_EQ(asked, std::vector<std::string>{"cuda"});
+  const std::vector<NamedSelector> named = parse_named_selectors("big=cuda0+pace=slow", "test", kPlugins, ask);
+  EXPECT_EQ(named[0].selector.items[0].options.settings[0].first, "pace");
 }
 
 struct Good {

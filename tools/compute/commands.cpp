@@ -190,6 +190,8 @@ int show_doctor(bool environment) {
 }
 
 int show_config() {
+  // Plugins without a JSON manifest declare their settings once they are loaded.
+  static_cast<void>(compute::load_report());
   fmt::print("{}", settings_text());
   return 0;
 }

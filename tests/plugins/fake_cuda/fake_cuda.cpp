@@ -8,6 +8,7 @@
 #include "fake_cuda.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +28,9 @@ struct CUctx_st {
 struct CUstream_st {
   CUgraph capture = nullptr;
 };
-struct CUevent_st {};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point time;
+};
 struct CUfunc_st {
   std::string name;
 };
@@ -314,7 +317,14 @@ FAKE cuEventDestroy_v2(CUevent event) {
   delete event;
   return CUDA_SUCCESS;
 }
-FAKE cuEventRecord(CUevent, CUstream) { return ready(); }
+FAKE cuEventRecord(CUevent event, CUstream) {
+  event->time = std::chrono::steady_clock::now();
+  return ready();
+}
+FAKE cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return ready();
+}
 FAKE cuEventQuery(CUevent) { return ready(); }
 FAKE cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, int32_t*, void**) {
   // A cubin is an ELF file, everything else PTX.

@@ -91,6 +91,9 @@ struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
     if constexpr (std::is_same_v<Last, uint64_t*>) {
       if (fault.is("beyond")) *last += 1000;
     }
+    if constexpr (std::is_same_v<Last, int64_t*>) {
+      if (fault.is("less")) *last = 1;
+    }
   }
   template <class First, class... Rest>
   static void spoil(const Fault& fault, First, Rest... rest) requires(sizeof...(Rest) > 0) {
@@ -133,6 +136,7 @@ const compute_plugin_caps* caps(uint64_t device) {
     caps.value.heap_count = 2;
   }
   if (fault->is("no_heaps")) caps.value.heap_count = 0;
+  if (fault->is("priorities")) caps.value.priority_least = 1;
   if (fault->is("alignment") || fault->is("base_alignment")) {
     (fault->is("alignment") ? heap.offset_alignment : heap.base_alignment) = fault->is("alignment") ? 3 : 16;
     caps.value.heaps = heaps;
@@ -214,6 +218,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   COVER(table.value, fault, memory_allocate);
   COVER(table.value, fault, memory_free);
   COVER(table.value, fault, memory_info);
+  COVER(table.value, fault, memory_allocation_size);
   COVER(table.value, fault, memory_import);
   COVER(table.value, fault, copy_peer);
   COVER(table.value, fault, kernels);
@@ -225,6 +230,9 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   COVER(table.value, fault, stream_wait);
   COVER(table.value, fault, stream_reached);
   COVER(table.value, fault, stream_sync);
+  COVER(table.value, fault, mark_time);
+  COVER(table.value, fault, clock);
+  COVER(table.value, fault, telemetry);
   COVER(table.value, fault, copy_from_host);
   COVER(table.value, fault, copy_to_host);
   COVER(table.value, fault, copy);
@@ -260,6 +268,12 @@ void deliver(void* context, const compute_plugin_device_info* info) {
     properties[1].next = &must_be_understood;
     changed.value.properties = properties;
     changed.value.property_count = 2;
+  }
+  if (fault && fault->is("partition")) {
+    changed.value.id = info->id + 1;  // an id of 0 is nobody's parent
+    changed.value.parent_id = info->id;
+    changed.value.pci_vendor_id = 0x10de;
+    changed.value.pci_device_id = 0x2335;
   }
   if (fault && fault->is("text")) changed.value.description = {nullptr, 5};
   if (fault && fault->is("bytes")) changed.value.description = {"\xff\xfe\x80", 3};
@@ -297,9 +311,33 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   static Padded<compute_plugin_manifest> manifest;
   static std::string name, sanitizer;
   manifest = padded(*minimal_plugin_query());
+  const compute_plugin_setting* const manifest_settings = manifest.value.settings;
   name = "faulty";
   sanitizer.assign(manifest.value.sanitizer.data, manifest.value.sanitizer.size);
   const std::optional<Fault> fault = next_fault("manifest");
+  static compute_plugin_setting settings[2];
+  manifest.value.settings = nullptr;  // those of another plugin
+  manifest.value.setting_count = 0;
+  if (fault && fault->is("setting")) {
+    static constexpr std::string_view kSettingName = "COMPUTE_FAULTY_MODE", kHelp = "for tests";
+    for (compute_plugin_setting& setting : settings) {
+      setting = *manifest_settings;
+      setting.name = {kSettingName.data(), static_cast<int64_t>(kSettingName.size())};
+      setting.help = {kHelp.data(), static_cast<int64_t>(kHelp.size())};
+    }
+    compute_plugin_setting& bad = settings[1];
+    if (fault->argument == "next") bad.next = &must_be_understood;
+    if (fault->argument == "flags") bad.flags = 1u << 16;
+    if (fault->argument == "small") settings[0].struct_size = bad.struct_size = 24;
+    if (fault->argument == "kind") bad.kind = 99;
+    if (fault->argument == "help") bad.help = {};
+    if (fault->argument == "name") bad.name = manifest_settings->name;
+    if (fault->argument == "path") bad.kind = COMPUTE_PLUGIN_SETTING_PATH;
+    if (fault->argument == "range") bad.kind = COMPUTE_PLUGIN_SETTING_INTEGER;
+    if (fault->argument == "default") bad.default_value = bad.help;
+    manifest.value.settings = settings;
+    manifest.value.setting_count = fault->argument == "count" ? -1 : 2;
+  }
   if (fault) {
     manifest.value.next = fault->is("next") ? &must_be_understood : nullptr;
     if (fault->is("type")) manifest.value.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
@@ -326,8 +364,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   if (real_table.on_fork_child == nullptr) real_table.on_fork_child = [] { return int32_t{0}; };
   if (real_table.on_exit == nullptr) real_table.on_exit = [](int32_t) {};
   if (real_table.close == nullptr) real_table.close = [] {};
-  if (real_table.get_extension == nullptr)
-    real_table.get_extension = [](uint64_t, const char*, int64_t) -> const void* { return nullptr; };
+  real_table.get_extension = [](uint64_t, const char*, int64_t) -> const void* { return nullptr; };
 
   static Padded<compute_plugin_table> table;
   const std::optional<Fault> fault = next_fault("table");

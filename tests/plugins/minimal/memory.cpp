@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "minimal.hpp"
+#include "values.hpp"
 
 namespace minimal {
 namespace {
@@ -46,6 +47,18 @@ compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_
       throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
     }
     *out_data = from_handle<Device>(device).memory.resolve({buffer, offset_bytes}, 0, size_bytes);
+  });
+}
+
+// Every row, along the last axis, takes a multiple of kAlignment.
+compute_error* memory_allocation_size(uint64_t, const compute_plugin_tensor* tensor, int64_t* out_size_bytes) {
+  *out_size_bytes = 0;
+  return guard([&] {
+    understand(*tensor, "the tensor");
+    int64_t rows = 1;
+    for (int32_t axis = 0; axis + 1 < tensor->rank; ++axis) rows *= tensor->shape[axis];
+    const int64_t row_bytes = element_size(tensor->dtype) * (tensor->rank > 0 ? tensor->shape[tensor->rank - 1] : 1);
+    *out_size_bytes = rows * ((row_bytes + kAlignment - 1) / kAlignment * kAlignment);
   });
 }
 
@@ -112,10 +125,16 @@ std::byte* Memory::resolve(compute_plugin_operand operand, int64_t first, int64_
   return block.base + operand.offset_bytes;
 }
 
+int64_t Memory::used_bytes() const {
+  std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
 void fill_memory_slots(compute_plugin_device_table& table) {
   table.memory_allocate = memory_allocate;
   table.memory_free = memory_free;
   if (has_native_handles()) table.memory_import = memory_import;
+  if (memory_is_padded()) table.memory_allocation_size = memory_allocation_size;
   if (lacks("map")) return;
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;

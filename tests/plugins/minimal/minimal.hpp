@@ -81,22 +81,43 @@ const T& element(const T* array, int64_t index) {
 
 // What core asks for and we do not know. Entries of a `next` chain that must be understood, and flags 16 to 31, are
 // refused; the rest is skipped. Every function that is given a struct begins with this.
-inline void understand_flags(uint32_t flags, const char* what) {
-  if (flags < 65536) return;
+inline void understand_flags(uint32_t flags, const char* what, uint32_t known = 0) {
+  if ((flags & ~known) < 65536) return;
   throw Failure(COMPUTE_ERROR_UNSUPPORTED, std::string("minimal: ") + what + " has flags that must be understood");
 }
 template <class T>
-void understand(const T& given, const char* what) {
+void understand(const T& given, const char* what, uint32_t known_entry = 0) {
   const void* next = given.next;
   while (next != nullptr) {
     const auto& entry = *static_cast<const compute_struct_header*>(next);
-    if (entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) {
+    if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) && entry.struct_type != known_entry) {
       throw Failure(COMPUTE_ERROR_UNSUPPORTED,
                     std::string("minimal: ") + what + " has an entry that must be understood");
     }
     next = entry.next;
   }
   if constexpr (requires { given.flags; }) understand_flags(given.flags, what);
+}
+
+// An entry of a `next` chain, by its type; NULL where there is none.
+template <class T>
+const T* find_entry(const void* next, uint32_t struct_type) {
+  while (next != nullptr) {
+    const auto& entry = *static_cast<const compute_struct_header*>(next);
+    if (entry.struct_type == struct_type) return static_cast<const T*>(next);
+    next = entry.next;
+  }
+  return nullptr;
+}
+
+// ---- Settings -------------------------------------------------------------------------------------------------------
+
+std::string setting(std::string_view name);
+// Different for two builds that differ.
+std::string_view build_id();
+
+inline void log(std::string_view category, const std::string& line) {
+  core->log(COMPUTE_LOG_DEBUG, category.data(), std::ssize(category), line.data(), std::ssize(line));
 }
 
 // ---- What a device can be without -----------------------------------------------------------------------------------
@@ -108,6 +129,8 @@ void understand(const T& given, const char* what) {
 //   wait         waiting for another stream
 //   strides      operands that are not contiguous
 //   row          the optional primitive of that name
+//   times        mark_time and clock
+//   telemetry    telemetry
 //   intrinsics   all that have a definition in others
 bool lacks(std::string_view capability, std::string_view suffix = {});
 uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
@@ -118,6 +141,10 @@ enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
 
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();
+// COMPUTE_MINIMAL_PADDED=1: devices that need 256 bytes, or a multiple, for each row of a tensor.
+bool memory_is_padded();
+// COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs, and write over their temporaries (graph.cpp).
+bool has_graphs();
 
 // COMPUTE_MINIMAL_NATIVE=1: devices that import memory of the host and hand out handles, as DLPack's kDLExtDev.
 bool has_native_handles();
@@ -134,6 +161,7 @@ class Memory {
   void free(int32_t heap, uint64_t buffer);
   // Where an operand's first element is; the bytes from `first` up to `end` around it will be used.
   std::byte* resolve(compute_plugin_operand operand, int64_t first, int64_t end) const;
+  int64_t used_bytes() const;
 
  private:
   struct Block {
@@ -164,16 +192,30 @@ class Timeline {
   // Waits until `number` is reached, the stream has failed or the time is over.
   Progress wait(uint64_t number, int64_t timeout_ns);
 
+  // Keeps the time at which `number` is reached, until it is taken or not wanted (out_ns NULL).
+  void keep_time(uint64_t number);
+  void take_time(uint64_t number, int64_t* out_ns);
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   Progress progress_;
+  std::unordered_map<uint64_t, std::optional<int64_t>> times_;
 };
+
+// The clock of the devices: the host's, an hour ahead, so that nobody takes one for the other.
+int64_t device_clock_ns();
+int64_t host_clock_ns();
+
+// What a stream's priority makes of a thread: nothing. Others are refused.
+constexpr int32_t kPriorityLeast = -2, kPriorityGreatest = 3;
+
+struct Device;
 
 // A queue of tasks and the thread that runs them in order.
 class Stream {
  public:
-  explicit Stream(Memory& device_memory);
+  explicit Stream(Device& owner);
   ~Stream();  // waits for what is queued
 
   void submit(std::function<void()> task);
@@ -181,6 +223,7 @@ class Stream {
   bool finished();
   void settle();  // waits until nothing is queued and nothing runs
 
+  Device& device;
   Memory& memory;
   const std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
 
@@ -211,5 +254,8 @@ struct Device {
 void fill_memory_slots(compute_plugin_device_table& table);
 void fill_stream_slots(compute_plugin_device_table& table);
 void fill_op_slots(compute_plugin_device_table& table);
+
+const compute_plugin_graph_table& graph_table();
+const compute_plugin_plan_cache_table& plan_cache_table();
 
 }  // namespace minimal

@@ -76,7 +76,8 @@ void require_levels(const Plan& plan) {
 Plan::Plan(const compute_plugin_op& op)
     : primitive(find_primitive({op.name.data, static_cast<size_t>(op.name.size)})),
       input_count(op.input_count),
-      scalar_count(op.scalar_count) {
+      scalar_count(op.scalar_count),
+      described(description(op)) {
   if (primitive == nullptr || op.version != 1) {
     throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin does not implement it"};
   }
@@ -96,12 +97,36 @@ Plan::Plan(const compute_plugin_op& op)
   if (primitive->name == "scatter" && combine != nullptr) require_level(*this, COMPUTE_DTYPE_ARITHMETIC);
 }
 
-namespace {
+std::string Plan::description(const compute_plugin_op& op) {
+  std::string data(op.name.data, static_cast<size_t>(op.name.size));
+  const auto append = [&](const void* bytes, int64_t size) {
+    data.append(reinterpret_cast<const char*>(&size), sizeof size);
+    if (size > 0) data.append(static_cast<const char*>(bytes), static_cast<size_t>(size));
+  };
+  const int32_t numbers[] = {op.version,         op.input_count,      op.output_count,
+                             op.attribute_count, op.expression_count, op.scalar_count};
+  append(numbers, sizeof numbers);
+  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
+    const compute_plugin_tensor& tensor = element(op.tensors, i);
+    append(&tensor.dtype, sizeof tensor.dtype);
+    const int64_t bytes = tensor.rank * static_cast<int64_t>(sizeof(int64_t));
+    append(tensor.shape, bytes);
+    append(tensor.strides, bytes);
+  }
+  for (int32_t i = 0; i < op.attribute_count; ++i) {
+    const compute_attribute& attribute = element(op.attributes, i);
+    append(attribute.name, attribute.name_size);
+    if (attribute.kind == COMPUTE_KIND_STRING) {
+      const auto* strings = static_cast<const compute_string*>(attribute.values);
+      for (int64_t k = 0; k < attribute.count; ++k) append(strings[k].data, strings[k].size);
+    } else {
+      append(attribute.values, attribute.count * (attribute.kind == COMPUTE_KIND_DTYPE ? 4 : 8));
+    }
+  }
+  for (int32_t i = 0; i < op.expression_count; ++i) append(op.expressions[i]->digest, 16);
+  return data;
+}
 
-// A handle stands for one of these, so that queued runs keep a plan that core has released.
-using SharedPlan = std::shared_ptr<const Plan>;
-
-// The op and all that it points to.
 void understand_all(const compute_plugin_op& op) {
   understand(op, "the op");
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i)
@@ -109,6 +134,8 @@ void understand_all(const compute_plugin_op& op) {
   for (int32_t i = 0; i < op.attribute_count; ++i) understand(element(op.attributes, i), "an attribute of the op");
   for (int32_t i = 0; i < op.expression_count; ++i) understand(*op.expressions[i], "an expression of the op");
 }
+
+namespace {
 
 // The op's plan; NULL once `refuse` was told why there is none.
 SharedPlan make_plan(const compute_plugin_op& op, compute_plugin_refuse refuse, void* context) {
@@ -143,6 +170,8 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
   return guard([&] {
     understand_all(*op);
     understand(*out_info, "the plan's answer");
+    if (op->flags & COMPUTE_PLUGIN_OP_AHEAD)
+      log("compile", "minimal prepares ahead: " + std::string(op->name.data, op->name.size));
     SharedPlan plan = make_plan(*op, refuse, context);
     if (plan == nullptr) return;
     out_info->reports_faults = plan->primitive->reports_faults;
@@ -164,28 +193,47 @@ void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* recor
   record->code = fault.code;
 }
 
+// Every operand is reached on its own device only.
+void check_places(const compute_plugin_run& run, const Device& device) {
+  const auto* given = find_entry<compute_plugin_run_places>(run.next, COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
+  if (given == nullptr) return;
+  if (given->place_count != run.tensor_count)
+    throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: there is not one place for each tensor");
+  for (int32_t i = 0; i < given->place_count; ++i) {
+    const compute_plugin_place& place = given->places[i];
+    if (place.device != to_handle(&device))
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: operand " + std::to_string(i) + " is on another device");
+    if (place.heap != kPrivateHeap && place.heap != kPinnedHeap)
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: operand " + std::to_string(i) + " is in no heap");
+  }
+}
+
 compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
-    understand(*run, "the run");
     Stream& stream = from_handle<Stream>(run->stream);
-    const SharedPlan shared = from_handle<SharedPlan>(plan);
-    Operands operands;
-    for (size_t i = 0; i < shared->tensors.size(); ++i) {
-      const Tensor& tensor = shared->tensors[i];
-      operands.tensors.push_back(stream.memory.resolve(run->tensors[i], tensor.first_byte, tensor.end_byte));
-    }
-    operands.scalars.assign(run->scalars, run->scalars + shared->scalar_count);
-    std::byte* record = nullptr;
-    if (run->fault.buffer != 0) record = stream.memory.resolve(run->fault, 0, sizeof(compute_plugin_fault));
-    stream.submit([shared, operands = std::move(operands), record] {
-      report_fault(shared->primitive->run(*shared, operands), reinterpret_cast<compute_plugin_fault*>(record));
-    });
+    stream.submit(make_task(from_handle<SharedPlan>(plan), *run, stream.device));
   });
 }
 
 void plan_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(plan); }
 
 }  // namespace
+
+std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& run, Device& device) {
+  understand(run, "the run", COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
+  check_places(run, device);
+  Operands operands;
+  for (size_t i = 0; i < plan->tensors.size(); ++i) {
+    const Tensor& tensor = plan->tensors[i];
+    operands.tensors.push_back(device.memory.resolve(run.tensors[i], tensor.first_byte, tensor.end_byte));
+  }
+  operands.scalars.assign(run.scalars, run.scalars + plan->scalar_count);
+  std::byte* record = nullptr;
+  if (run.fault.buffer != 0) record = device.memory.resolve(run.fault, 0, sizeof(compute_plugin_fault));
+  return [plan, operands = std::move(operands), record] {
+    report_fault(plan->primitive->run(*plan, operands), reinterpret_cast<compute_plugin_fault*>(record));
+  };
+}
 
 void fill_op_slots(compute_plugin_device_table& table) {
   table.op_query = op_query;

@@ -2,9 +2,13 @@
 // Plans: ops made ready, immutable, free to run on several streams at once.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "minimal.hpp"
 #include "program.hpp"
 
 namespace minimal {
@@ -51,6 +55,9 @@ const Primitive* find_primitive(std::string_view name);
 struct Plan {
   explicit Plan(const compute_plugin_op& op);  // throws Refused
 
+  // All that a plan depends on, as data.
+  static std::string description(const compute_plugin_op& op);
+
   const Tensor& output(int64_t index) const { return tensors[input_count + index]; }
 
   const Primitive* primitive;
@@ -73,6 +80,16 @@ struct Plan {
   std::vector<int64_t> first_scalars;
   std::vector<int64_t> stored;
   std::vector<Function> narrows;
+  const std::string described;
 };
+
+// A plan's handle stands for one of these, so that queued runs keep a plan that core has released.
+using SharedPlan = std::shared_ptr<const Plan>;
+
+// The op and all that it points to.
+void understand_all(const compute_plugin_op& op);
+
+// A run, made ready to be executed on a stream's thread. Refuses what it cannot reach.
+std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& run, Device& device);
 
 }  // namespace minimal

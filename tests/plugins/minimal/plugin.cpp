@@ -11,6 +11,14 @@ namespace minimal {
 
 const compute_plugin_core* core = nullptr;
 
+std::string setting(std::string_view name) {
+  char buffer[256];
+  const int64_t size = core->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
+  return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
+}
+
+std::string_view build_id() { return MINIMAL_BUILD_ID; }
+
 namespace {
 
 constexpr std::string_view kSanitizer =
@@ -23,12 +31,6 @@ constexpr std::string_view kSanitizer =
 #endif
 
 // ---- Settings, all from the environment -----------------------------------------------------------------------------
-
-std::string setting(std::string_view name) {
-  char buffer[256];
-  const int64_t size = core->setting(name.data(), static_cast<int64_t>(name.size()), buffer, sizeof buffer);
-  return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
-}
 
 // COMPUTE_MINIMAL_MEMORY: bytes of each device.
 int64_t memory_bytes() {
@@ -90,14 +92,24 @@ const compute_plugin_caps* caps(uint64_t) {
                     COMPUTE_PLUGIN_HEAP_COHERENT,
                 -1),
   };
-  static const compute_plugin_caps caps = {sizeof caps, COMPUTE_PLUGIN_STRUCT_CAPS, nullptr,
-                                           0,           has_pinned_heap() ? 2 : 1,  heaps};
+  static const compute_plugin_caps caps = {
+      sizeof caps,    COMPUTE_PLUGIN_STRUCT_CAPS, nullptr, 0, has_pinned_heap() ? 2 : 1, heaps,
+      kPriorityLeast, kPriorityGreatest};
   return &caps;
+}
+
+// There is nothing to measure but memory.
+compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry) {
+  return guard([&] {
+    understand(*out_telemetry, "the telemetry");
+    out_telemetry->memory_process_bytes = from_handle<Device>(device).memory.used_bytes();
+  });
 }
 
 void close(uint64_t device) { delete &from_handle<Device>(device); }  // joins the threads of its streams
 
-// What is optional stays NULL: memory_info, copy_peer, kernels, and memory_import unless tests ask for it.
+// What is optional stays NULL but for a few: memory_map, mark_time, clock, telemetry, and memory_import where tests
+// ask for it.
 const compute_plugin_device_table& device_table() {
   static const compute_plugin_device_table device_table = [] {
     compute_plugin_device_table table = {};
@@ -107,9 +119,21 @@ const compute_plugin_device_table& device_table() {
     fill_memory_slots(table);
     fill_stream_slots(table);
     fill_op_slots(table);
+    if (!lacks("telemetry")) table.telemetry = telemetry;
     return table;
   }();
   return device_table;
+}
+
+// The device settings, as a line of the log.
+void log_settings(uint64_t id, const compute_plugin_device_options& options) {
+  std::string line = "minimal" + std::to_string(id) + " is opened with";
+  for (int32_t i = 0; i < options.setting_count; ++i) {
+    const compute_plugin_device_setting& setting = options.settings[i];
+    line += " " + std::string(setting.name.data, setting.name.size) + "=" +
+            std::string(setting.value.data, setting.value.size);
+  }
+  log("load", line);
 }
 
 compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
@@ -118,6 +142,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   *out_table = nullptr;
   return guard([&] {
     understand(*options, "the device's options");
+    log_settings(id, *options);
     *out_device = to_handle(new Device(id, memory_bytes()));
     *out_table = &device_table();
   });
@@ -161,14 +186,18 @@ compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t*
   return nullptr;
 }
 
-const void* get_extension(uint64_t, const char* name, int64_t name_size) {
-  static constexpr compute_plugin_native_table kNative = {
-      sizeof(compute_plugin_native_table), nullptr, native_stream, native_buffer, nullptr, native_dlpack_device};
-  const bool asks_native = std::string_view(name, static_cast<size_t>(name_size)) == COMPUTE_PLUGIN_EXT_NATIVE_V1;
-  return asks_native && has_native_handles() ? &kNative : nullptr;
-}
+constexpr compute_plugin_native_table kNativeTable = {
+    sizeof(compute_plugin_native_table), nullptr, native_stream, native_buffer, nullptr, native_dlpack_device};
 
 // ---- The plugin -----------------------------------------------------------------------------------------------------
+
+const void* get_extension(uint64_t, const char* name, int64_t name_size) {
+  const std::string_view wanted(name, static_cast<size_t>(name_size));
+  if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1 && has_graphs()) return &graph_table();
+  if (wanted == COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1) return &plan_cache_table();
+  if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
+  return nullptr;
+}
 
 const compute_plugin_table kTable = [] {
   compute_plugin_table table = {};
@@ -178,6 +207,12 @@ const compute_plugin_table kTable = [] {
   table.get_extension = get_extension;
   return table;
 }();
+
+// COMPUTE_MINIMAL_MODE, which does nothing but reach device_open.
+const compute_plugin_setting kSettings[] = {{sizeof(compute_plugin_setting), COMPUTE_PLUGIN_STRUCT_SETTING, nullptr,
+                                             text("COMPUTE_MINIMAL_MODE"), COMPUTE_PLUGIN_SETTING_CHOICE,
+                                             COMPUTE_PLUGIN_SETTING_OF_DEVICE, text("fast exact"), text("fast"),
+                                             text("how a device of the tests is opened")}};
 
 const compute_plugin_manifest kManifest = [] {
   compute_plugin_manifest manifest = {};
@@ -192,12 +227,16 @@ const compute_plugin_manifest kManifest = [] {
   manifest.license = text("Apache-2.0");
   manifest.build_id = text(MINIMAL_BUILD_ID);
   manifest.sanitizer = text(kSanitizer);
+  manifest.settings = kSettings;
+  manifest.setting_count = std::size(kSettings);
   return manifest;
 }();
 
 }  // namespace
 
 bool has_native_handles() { return setting("COMPUTE_MINIMAL_NATIVE") == "1"; }
+bool memory_is_padded() { return setting("COMPUTE_MINIMAL_PADDED") == "1"; }
+bool has_graphs() { return setting("COMPUTE_MINIMAL_GRAPHS") == "1"; }
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
 
 // Allocates nothing: it is called where a failed allocation is tested.

@@ -15,6 +15,7 @@ void Timeline::reach(uint64_t number) {
   {
     std::lock_guard lock(mutex_);
     progress_.reached = std::max(progress_.reached, number);
+    if (const auto time = times_.find(number); time != times_.end()) time->second = device_clock_ns();
   }
   changed_.notify_all();
 }
@@ -27,6 +28,21 @@ void Timeline::fail(const Failure& failure) {
   changed_.notify_all();
 }
 
+void Timeline::keep_time(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  times_.emplace(number, std::nullopt);
+}
+
+void Timeline::take_time(uint64_t number, int64_t* out_ns) {
+  std::lock_guard lock(mutex_);
+  const auto time = times_.find(number);
+  if (time == times_.end() || (out_ns != nullptr && !time->second)) {
+    throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: mark " + std::to_string(number) + " has no time");
+  }
+  if (out_ns != nullptr) *out_ns = *time->second;
+  times_.erase(time);
+}
+
 Timeline::Progress Timeline::wait(uint64_t number, int64_t timeout_ns) {
   constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;  // so that now + timeout fits
   std::unique_lock lock(mutex_);
@@ -37,12 +53,17 @@ Timeline::Progress Timeline::wait(uint64_t number, int64_t timeout_ns) {
 
 // ---- Streams --------------------------------------------------------------------------------------------------------
 
-Stream::Stream(Memory& device_memory) : memory(device_memory), thread_([this] { work(); }) {}
+Stream::Stream(Device& owner) : device(owner), memory(owner.memory), thread_([this] { work(); }) {}
 
 Stream::~Stream() {
   retire();
   thread_.join();
 }
+
+int64_t host_clock_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+int64_t device_clock_ns() { return host_clock_ns() + int64_t{3600} * 1'000'000'000; }
 
 void Stream::submit(std::function<void()> task) {
   {
@@ -110,7 +131,11 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   return guard([&] {
     understand(*options, "the stream's options");
     Device& owner = from_handle<Device>(device);
-    auto stream = std::make_unique<Stream>(owner.memory);
+    if (options->priority < kPriorityLeast || options->priority > kPriorityGreatest) {
+      throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    "minimal: a stream of the priority " + std::to_string(options->priority));
+    }
+    auto stream = std::make_unique<Stream>(owner);
     std::lock_guard lock(owner.mutex);
     std::erase_if(owner.streams, [](const auto& other) { return other->finished(); });
     *out_stream = to_handle(owner.streams.emplace_back(std::move(stream)).get());
@@ -121,8 +146,9 @@ void stream_destroy(uint64_t stream) { from_handle<Stream>(stream).retire(); }
 
 compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
-    understand_flags(flags, "the mark");
+    understand_flags(flags, "the mark", lacks("times") ? 0 : COMPUTE_PLUGIN_MARK_TIMED);
     Stream& self = from_handle<Stream>(stream);
+    if (flags & COMPUTE_PLUGIN_MARK_TIMED) self.timeline->keep_time(number);
     self.submit([timeline = self.timeline, number] { timeline->reach(number); });
   });
 }
@@ -146,6 +172,17 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
 }
 
 compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) { return stream_sync(stream, 0, 0, out_reached); }
+
+compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
+  if (out_ns != nullptr) *out_ns = 0;
+  return guard([&] { from_handle<Stream>(stream).timeline->take_time(number, out_ns); });
+}
+
+compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns) {
+  *out_host_ns = host_clock_ns();
+  *out_device_ns = device_clock_ns();
+  return nullptr;
+}
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
@@ -197,6 +234,10 @@ void fill_stream_slots(compute_plugin_device_table& table) {
   table.stream_wait = stream_wait;
   table.stream_reached = stream_reached;
   table.stream_sync = stream_sync;
+  if (!lacks("times")) {
+    table.mark_time = mark_time;
+    table.clock = device_clock;
+  }
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;

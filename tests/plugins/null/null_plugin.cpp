@@ -71,6 +71,7 @@ constexpr compute_plugin_device_table kDevice = {
     .memory_allocate = memory_allocate,
     .memory_free = [](uint64_t, int32_t, uint64_t) {},
     .memory_info = nullptr,
+    .memory_allocation_size = nullptr,
     .memory_map = nullptr,
     .memory_unmap = nullptr,
     .memory_import = nullptr,
@@ -83,6 +84,9 @@ constexpr compute_plugin_device_table kDevice = {
       return nullptr;
     },
     .stream_sync = stream_sync,
+    .mark_time = nullptr,
+    .clock = nullptr,
+    .telemetry = nullptr,
     .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, int64_t) -> compute_error* {
       return nullptr;
     },

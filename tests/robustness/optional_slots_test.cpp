@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins may offer and the minimal plugin does when it is told to: padding, times, priorities, graphs with
+// temporaries, plans that are prepared ahead, and settings of devices.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "robustness.hpp"
+
+namespace robustness {
+namespace {
+
+constexpr compute_error_code kInvalid = COMPUTE_ERROR_INVALID_ARGUMENT;
+
+int64_t memory_used(compute_device* device) {
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  EXPECT_OK(compute_device_get_statistics(device, &statistics));
+  return statistics.memory_used;
+}
+
+// The lines of the log from now on.
+std::string& logged() {
+  static std::string lines;
+  setenv("COMPUTE_LOG", "debug", 1);
+  EXPECT_OK(compute_log_set_callback(
+      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+  return lines;
+}
+
+// ---- Padding --------------------------------------------------------------------------------------------------------
+
+// The memory that a tensor of [3, 5] float32 takes, however it is made; and one op with temporaries still computes.
+std::vector<int64_t> sizes_of_tensors() {
+  const Device device = open("minimal0");
+  const int64_t shape[] = {3, 5};
+  std::vector<float> values(15);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const float one = 1;
+  std::vector<int64_t> sizes;
+  int64_t before = memory_used(device);
+  const auto note = [&] { sizes.push_back(memory_used(device) - std::exchange(before, memory_used(device))); };
+  Tensor empty, full, copied, doubled, moment;
+  EXPECT_OK(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 2, shape, empty.out()));
+  note();
+  EXPECT_OK(compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 2, shape, &one, full.out()));
+  note();
+  EXPECT_OK(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, shape, values.data(), copied.out()));
+  note();
+  EXPECT_OK(run_op("square", nullptr, {copied}, doubled.out()));
+  note();
+  EXPECT_OK(run_op("square", nullptr, {copied}, moment.out()));
+  std::vector<float> back(15);
+  EXPECT_OK(compute_tensor_read(moment, back.data(), 60));
+  EXPECT_EQ(back[14], 196.0f);
+  return sizes;
+}
+
+ISOLATED_TEST(Padding, IsAllocatedWithEveryTensor) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_PADDED", "1", 1);
+  EXPECT_EQ(sizes_of_tensors(), std::vector<int64_t>(4, 768));
+}
+
+ISOLATED_TEST(Padding, IsNotThereWhereThePluginAsksForNone) {
+  use_plugins({"minimal"});
+  EXPECT_EQ(sizes_of_tensors(), std::vector<int64_t>(4, 64));
+}
+
+// The temporary of a decomposed op has its padding in the one block of the run.
+int64_t temporary_bytes(const char* padded) {
+  setenv("COMPUTE_MINIMAL_PADDED", padded, 1);
+  const Device device = open("minimal0");
+  const compute_op* op = nullptr;
+  EXPECT_OK(compute_op_find("var", 0, &op));
+  const int64_t shape[] = {9, 5};
+  const compute_tensor_spec spec = {
+      sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 2, shape, nullptr, 0, 0};
+  const int64_t axis = 1;
+  const compute_attribute axes = {sizeof axes, COMPUTE_STRUCT_ATTRIBUTE, nullptr, "axes", 4, COMPUTE_KIND_INT64, 0, 1,
+                                  &axis};
+  int32_t support = 0;
+  int64_t bytes = 0;
+  compute_text* reason = nullptr;
+  EXPECT_OK(compute_op_query(device, op, &axes, 1, &spec, 1, &support, &reason, &bytes));
+  EXPECT_EQ(support, COMPUTE_SUPPORT_DECOMPOSED);
+  compute_text_free(reason);
+  return bytes;
+}
+
+ISOLATED_TEST(Padding, TemporariesHaveIt) {
+  use_plugins({"minimal"});
+  const Outcome plain = run_in_child([] { EXPECT_LT(temporary_bytes("0"), 9 * 256); });
+  EXPECT_TRUE(plain.exited(0)) << plain.output;
+  EXPECT_GE(temporary_bytes("1"), 9 * 256);
+}
+
+// ---- Times ----------------------------------------------------------------------------------------------------------
+
+Event timed_event(compute_stream* stream) {
+  const compute_event_options options = {sizeof options, COMPUTE_STRUCT_EVENT_OPTIONS, nullptr, COMPUTE_EVENT_TIMED, 0};
+  Event event;
+  EXPECT_OK(compute_event_record(stream, &options, event.out()));
+  return event;
+}
+
+int64_t elapsed(compute_event* start, compute_event* end) {
+  int64_t ns = 0;
+  EXPECT_OK(compute_event_elapsed(start, end, &ns));
+  return ns;
+}
+
+ISOLATED_TEST(Times, AreThoseOfTheWorkBetweenTwoEvents) {
+  use_plugins({"minimal"});
+  for (const char* name : devices_with_ops()) {
+    const Device device = open(name);
+    const Stream stream = make_stream(device), other = make_stream(device);
+    const Tensor x = make_tensor(device, std::vector<float>(1000, 2.0f));
+    const Event start = timed_event(stream);
+    Tensor y;
+    EXPECT_OK(run_op("square", stream, {x}, y.out()));
+    const Event middle = timed_event(stream);
+    EXPECT_OK(compute_event_wait(middle, other));
+    const Event end = timed_event(other);
+    EXPECT_GT(elapsed(start, middle), 0) << name;
+    EXPECT_GE(elapsed(middle, end), 0) << name;
+    EXPECT_EQ(elapsed(start, end), elapsed(start, middle) + elapsed(middle, end)) << name;
+    EXPECT_EQ(elapsed(end, start), -elapsed(start, end)) << name;
+    Event untimed;
+    EXPECT_OK(compute_event_record(stream, nullptr, untimed.out()));
+    int64_t ns = 7;
+    EXPECT_FAILS(compute_event_elapsed(untimed, end, &ns), kInvalid, "start", "COMPUTE_EVENT_TIMED");
+    EXPECT_EQ(ns, 0);
+    EXPECT_FAILS(compute_event_elapsed(end, untimed, &ns), kInvalid, "end", "COMPUTE_EVENT_TIMED");
+    EXPECT_FAILS(compute_event_elapsed(start, end, nullptr), kInvalid, "out_ns");
+  }
+}
+
+// The minimal plugin's clock is an hour ahead of the host's, so times that are not converted would show.
+ISOLATED_TEST(Times, OfTwoDevicesAreRelatedByTheHost) {
+  use_plugins({"minimal"});
+  const std::vector<const char*> names = devices_with_ops();
+  const Device first = open(names.front()), second = open("minimal1");
+  const Stream a = make_stream(first), b = make_stream(second);
+  const Event start = timed_event(a);
+  EXPECT_OK(compute_event_synchronize(start));
+  const Event end = timed_event(b);
+  constexpr int64_t kMinute = int64_t{60} * 1'000'000'000;
+  EXPECT_LT(std::abs(elapsed(start, end)), kMinute);
+}
+
+ISOLATED_TEST(Times, OutliveTheHandlesOfStreams) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  Event start, end, dropped;
+  {
+    const Stream stream = make_stream(device);
+    start = timed_event(stream);
+    dropped = timed_event(stream);
+    end = timed_event(stream);
+  }
+  dropped = Event();
+  EXPECT_GE(elapsed(start, end), 0);
+  EXPECT_GE(elapsed(start, end), 0) << "asked again";
+}
+
+ISOLATED_TEST(Times, AreNotThereOnEveryDevice) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_WITHOUT", "times", 1);
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  const compute_event_options options = {sizeof options, COMPUTE_STRUCT_EVENT_OPTIONS, nullptr, COMPUTE_EVENT_TIMED, 0};
+  Event event;
+  EXPECT_FAILS(compute_event_record(stream, &options, event.out()), COMPUTE_ERROR_UNSUPPORTED, "minimal0",
+               "takes no times");
+}
+
+ISOLATED_TEST(Times, OfWorkThatFailedAreTheFailure) {
+  use_plugins({"faulty"});
+  const Device device = open("faulty0");
+  const Stream stream = make_stream(device);
+  const Event start = timed_event(stream);
+  EXPECT_OK(compute_event_synchronize(start));
+  const Event end = timed_event(stream);
+  set_faults("stream_sync=error:STREAM_FAILED;stream_reached=error:STREAM_FAILED");
+  int64_t ns = 0;
+  EXPECT_FAILS(compute_event_elapsed(start, end, &ns), COMPUTE_ERROR_STREAM_FAILED);
+}
+
+// ---- Priorities -----------------------------------------------------------------------------------------------------
+
+std::string attribute(const char* device, std::string_view name) {
+  compute_device_attribute attributes[64] = {};
+  attributes[0].struct_size = sizeof attributes[0];
+  int64_t count = 0;
+  EXPECT_OK(compute_device_attributes(device, attributes, 64, &count));
+  for (int64_t i = 0; i < count; ++i) {
+    if (attributes[i].name == name) return attributes[i].value;
+  }
+  return "";
+}
+
+// The minimal plugin refuses priorities beyond its range.
+ISOLATED_TEST(Priorities, AreLimitedToWhatTheDeviceHas) {
+  use_plugins({"minimal"});
+  EXPECT_EQ(attribute("minimal0", "stream_priorities"), "");
+  const Device device = open("minimal0");
+  for (const int32_t priority : {INT32_MIN, -3, -2, 0, 3, 4, INT32_MAX}) {
+    const compute_stream_options options = {sizeof options, COMPUTE_STRUCT_STREAM_OPTIONS, nullptr, 0, priority};
+    Stream stream;
+    EXPECT_OK(compute_stream_create(device, &options, stream.out()));
+  }
+  EXPECT_EQ(attribute("minimal0", "stream_priorities"), "-2 to 3");
+  EXPECT_EQ(attribute("cpu", "stream_priorities"), "");
+}
+
+ISOLATED_TEST(Partitions, NameTheirParentAndTheCard) {
+  use_plugins({"faulty"});
+  set_faults("devices=partition");
+  EXPECT_EQ(attribute("faulty0", "partition_of"), "");
+  EXPECT_EQ(attribute("faulty1", "partition_of"), "faulty0");
+  EXPECT_EQ(attribute("faulty1", "pci_vendor_id"), "0x10de");
+  EXPECT_EQ(attribute("faulty1", "pci_device_id"), "0x2335");
+}
+
+// ---- Graphs and plans -----------------------------------------------------------------------------------------------
+
+// The minimal plugin writes over a graph's temporaries after each run.
+ISOLATED_TEST(GraphTemporaries, AreSeenByNobodyElse) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_GRAPHS", "1", 1);
+  std::string& lines = logged();
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  const std::vector<float> values(1000, 2.0f);
+  const Tensor x = make_tensor(device, values);
+  std::vector<Tensor> bystanders;
+  for (int i = 0; i < 20; ++i) bystanders.push_back(make_tensor(device, std::vector<float>(1000, float(i))));
+  Tensor kept, inner, y;
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_OK(run_op("square", stream, {x}, inner.out()));
+  EXPECT_OK(run_op("negative", stream, {inner}, kept.out()));
+  EXPECT_OK(run_op("square", stream, {kept}, y.out()));
+  inner = Tensor();
+  compute_graph* graph = nullptr;
+  ASSERT_OK(compute_graph_end(stream, &graph));
+  EXPECT_NE(lines.find("a graph of 3 runs with 1 temporaries of 4000 bytes"), std::string::npos) << lines;
+  compute_graph_info info = {};
+  info.struct_size = sizeof info;
+  EXPECT_OK(compute_graph_get_info(graph, &info));
+  EXPECT_EQ(info.native, 1);
+  const auto holds = [](compute_tensor* tensor, float value) {
+    std::vector<float> back(1000);
+    EXPECT_OK(compute_tensor_read(tensor, back.data(), 4000));
+    EXPECT_EQ(back, std::vector<float>(1000, value));
+  };
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_OK(compute_graph_run(graph, stream));
+    const Tensor later = make_tensor(device, std::vector<float>(1000, 77.0f));
+    EXPECT_OK(compute_graph_run(graph, stream));
+    holds(x, 2);
+    holds(kept, -4);
+    holds(y, 16);
+    holds(later, 77);
+    for (int i = 0; i < 20; ++i) holds(bystanders[size_t(i)], float(i));
+  }
+  compute_graph_release(graph);
+}
+
+ISOLATED_TEST(GraphTemporaries, HoldThoseOfDecomposedOps) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_GRAPHS", "1", 1);
+  std::string& lines = logged();
+  const Device device = open("minimal0");
+  const Stream stream = make_stream(device);
+  const Tensor x = make_tensor(device, std::vector<float>{0, 1, 2, 3});
+  Tensor y;
+  ASSERT_OK(compute_graph_begin(stream));
+  EXPECT_OK(run_op("var", stream, {x}, y.out()));
+  compute_graph* graph = nullptr;
+  ASSERT_OK(compute_graph_end(stream, &graph));
+  EXPECT_NE(lines.find(" with 1 temporaries of "), std::string::npos) << lines;
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_OK(compute_graph_run(graph, stream));
+    float value = 0;
+    EXPECT_OK(compute_tensor_read(y, &value, 4));
+    EXPECT_EQ(value, 1.25f);
+  }
+  compute_graph_release(graph);
+}
+
+ISOLATED_TEST(PlansAhead, AreMarkedAsSuch) {
+  use_plugins({"minimal"});
+  std::string& lines = logged();
+  const Device device = open("minimal0");
+  const Tensor x = make_tensor(device, std::vector<float>{1, 2, 3, 4});
+  Tensor y;
+  EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
+  EXPECT_EQ(lines.find("prepares ahead"), std::string::npos) << lines;
+  const compute_op* op = nullptr;
+  EXPECT_OK(compute_op_find("negative", 0, &op));
+  compute_tensor* const inputs[] = {x};
+  compute_tensor* const outputs[] = {nullptr};
+  compute_plan* plan = nullptr;
+  EXPECT_OK(compute_plan_create(op, device, nullptr, 0, inputs, 1, outputs, 1, &plan));
+  EXPECT_NE(lines.find("minimal prepares ahead: map"), std::string::npos) << lines;
+  compute_plan_release(plan);
+}
+
+// ---- Settings of devices --------------------------------------------------------------------------------------------
+
+std::string configured(const char* name) {
+  compute_text* value = nullptr;
+  EXPECT_OK(compute_config_get(name, &value));
+  return take_text(value);
+}
+
+ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
+  use_plugins({"minimal"});
+  std::string& lines = logged();
+  Device device;
+  EXPECT_FAILS(compute_device_open("minimal0+mode=exat", device.out()), kInvalid, "exat", "none of fast, exact",
+               "did you mean \"exact\"", "^");
+  EXPECT_FAILS(compute_device_open("minimal0+mood=exact", device.out()), kInvalid, "mood", "did you mean \"mode\"",
+               "mem, mode", "^");
+  EXPECT_FAILS(compute_device_open("cpu+mode=exact", device.out()), kInvalid, "\"mode\" is not an option", "^");
+  EXPECT_FAILS(compute_device_open("auto+mode=exact", device.out()), kInvalid, "\"mode\" is not an option", "^");
+  const Device exact = open("minimal0+mem=1G+mode=EXACT");
+  EXPECT_NE(lines.find("minimal0 is opened with mode=exact\n"), std::string::npos) << lines;
+  const Device again = open("minimal0+mode=exact"), any = open("minimal0");
+  EXPECT_EQ(again.get(), exact.get());
+  EXPECT_EQ(any.get(), exact.get());
+  EXPECT_FAILS(compute_device_open("minimal0+mode=fast", device.out()), kInvalid, "minimal0", "other options");
+  const Device other = open("minimal1");
+  EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
+  EXPECT_EQ(configured("COMPUTE_MINIMAL_MODE"), "fast\tdefault");
+  EXPECT_NE(configured(nullptr).find("COMPUTE_MINIMAL_MODE"), std::string::npos);
+}
+
+ISOLATED_TEST(DeviceSettings, ComeFromTheEnvironment) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_MODE", "Exact", 1);
+  std::string& lines = logged();
+  const Device device = open("minimal0");
+  EXPECT_NE(lines.find("minimal0 is opened with mode=exact\n"), std::string::npos) << lines;
+  const Device other = open("minimal1+mode=fast");
+  EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
+  EXPECT_EQ(configured("minimal.mode"), "exact\tCOMPUTE_MINIMAL_MODE");
+}
+
+ISOLATED_TEST(DeviceSettings, OfAnotherValueThanTheirChoicesAreRefused) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_MODE", "exat", 1);
+  Device device;
+  EXPECT_FAILS(compute_device_open("minimal0", device.out()), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE", "exat",
+               "none of fast, exact");
+}
+
+// Declared in a manifest, they are known before the file is opened, and the manifest's declaration wins.
+ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "compute-settings-XXXXXX").string();
+  const fs::path folder = mkdtemp(pattern.data());
+  std::ofstream(folder / "minimal.json")
+      << R"({"name": "minimal", "library": ")" << plugin_folder("minimal")
+      << R"(/compute_plugin_minimal.so", "settings": [{"name": "COMPUTE_MINIMAL_MODE",
+    "kind": "choice", "choices": ["fast", "exact", "wild"], "default": "wild", "help": "how", "device": true},
+    {"name": "COMPUTE_MINIMAL_RINGS", "kind": "integer", "range": [1, 9], "help": "how many", "device": true},
+    {"name": "COMPUTE_MINIMAL_QUIET", "kind": "flag", "default": "1", "help": "no device's"}]})";
+  setenv("COMPUTE_PLUGIN_FILES", (folder / "minimal.json").c_str(), 1);
+  EXPECT_EQ(configured("minimal.rings"), "\tdefault");
+  std::string& lines = logged();
+  Device device;
+  EXPECT_FAILS(compute_device_open("minimal0+rings=10", device.out()), kInvalid, "no number from 1 to 9", "^");
+  EXPECT_FAILS(compute_device_open("minimal0+quiet=1", device.out()), kInvalid, "mem, mode, rings", "^");
+  const Device first = open("minimal0+rings=3");
+  EXPECT_NE(lines.find("minimal0 is opened with rings=3 mode=wild\n"), std::string::npos) << lines;
+  EXPECT_OK(compute_config_set("minimal.mode", "fast"));
+  const Device second = open("minimal1");
+  EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
+  fs::remove_all(folder);
+}
+
+ISOLATED_TEST(DeviceSettings, ThatAreDeclaredBadlyRejectThePlugin) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"next", "a setting has a `next` entry"},
+      {"flags", "a setting has the flags"},
+      {"small", "a setting has struct_size 24"},
+      {"kind", "has the unknown kind 99"},
+      {"help", "has no help"},
+      {"name", "must be COMPUTE_FAULTY_"},
+      {"path", "name no files that are loaded"},
+      {"range", "has no range"},
+      {"default", "\"for tests\" is none of"},
+      {"count", "it has -1 settings"},
+  };
+  for (const auto& [part, words] : rows) {
+    const Outcome outcome = run_in_child([&part = part, &words = words] {
+      use_plugins({"faulty"});
+      set_faults(std::string("manifest=setting:") + part);
+      Device device;
+      EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_NOT_FOUND, words);
+    });
+    EXPECT_TRUE(outcome.exited(0)) << part << "\n" << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace robustness

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Core's side of slots that no function of compute.h enters yet, on tables of the test's own.
+#include "core/loading/plugin_table.hpp"
+
+#include <compute/compute.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/loading/plugin_core.hpp"
+
+namespace compute {
+namespace {
+
+// The code and the message of an error, which is freed.
+std::pair<compute_error_code, std::string> taken(compute_error* error) {
+  if (error == nullptr) return {COMPUTE_OK, ""};
+  std::pair<compute_error_code, std::string> result{error->code, error->message};
+  compute_error_free(error);
+  return result;
+}
+
+void expect_rejected(compute_error* error, std::string_view words) {
+  const auto [code, message] = taken(error);
+  EXPECT_EQ(code, COMPUTE_ERROR_PLUGIN_REJECTED);
+  EXPECT_NE(message.find(words), std::string::npos) << message;
+  EXPECT_NE(message.find("plugin fake"), std::string::npos) << message;
+}
+
+compute_error* made_error(compute_error_code code) {
+  compute_plugin_error_info info{};
+  info.struct_size = sizeof info;
+  info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
+  info.code = code;
+  info.argument = -1;
+  info.message = {"as asked", 8};
+  return plugin_core().error_new(&info);
+}
+
+// What the plugin does in the slots that are looked at.
+std::function<compute_error*(compute_plugin_telemetry*)> telemetry;
+std::function<compute_error*(compute_plugin_write, void*)> save;
+std::function<compute_error*(std::string_view, uint64_t*, compute_plugin_plan_info*)> load;
+std::string settings_given;
+int released = 0;
+int32_t priority_least = -1, priority_greatest = 2;
+bool has_clock = true;
+
+const compute_plugin_caps* caps(uint64_t) {
+  static compute_plugin_heap heap{};
+  heap.struct_size = sizeof heap;
+  heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
+  heap.offset_alignment = heap.base_alignment = 64;
+  static compute_plugin_caps value{};
+  value = {sizeof value, COMPUTE_PLUGIN_STRUCT_CAPS, nullptr, 0, 1, &heap, priority_least, priority_greatest};
+  return &value;
+}
+
+// A slot that must be there and is not called.
+template <class... Arguments>
+compute_error* unused(Arguments...) {
+  return made_error(COMPUTE_ERROR_INTERNAL);
+}
+
+template <class... Arguments>
+void fill(compute_error* (*&slot)(Arguments...)) {
+  slot = unused<Arguments...>;
+}
+
+compute_plugin_device_table device_table() {
+  compute_plugin_device_table table{};
+  table.table_size = sizeof table;
+  table.caps = caps;
+  table.close = [](uint64_t) {};
+  fill(table.memory_allocate);
+  table.memory_free = [](uint64_t, int32_t, uint64_t) {};
+  fill(table.stream_create);
+  table.stream_destroy = [](uint64_t) {};
+  fill(table.stream_mark);
+  fill(table.stream_wait);
+  fill(table.stream_reached);
+  fill(table.stream_sync);
+  fill(table.copy_from_host);
+  fill(table.copy_to_host);
+  fill(table.copy);
+  fill(table.fill);
+  fill(table.op_query);
+  fill(table.op_prepare);
+  fill(table.plan_run);
+  table.plan_release = [](uint64_t, uint64_t) { ++released; };
+  fill(table.mark_time);
+  if (has_clock) fill(table.clock);
+  table.telemetry = [](uint64_t, compute_plugin_telemetry* out) { return telemetry(out); };
+  return table;
+}
+
+compute_error* open_fake(uint64_t, const compute_plugin_device_options* options, uint64_t* out_device,
+                         const compute_plugin_device_table** out_table) {
+  for (int32_t i = 0; i < options->setting_count; ++i) {
+    const compute_plugin_device_setting& setting = options->settings[i];
+    settings_given += std::string(setting.name.data, static_cast<size_t>(setting.name.size)) + "=" +
+                      std::string(setting.value.data, static_cast<size_t>(setting.value.size)) + ";";
+  }
+  static compute_plugin_device_table table;
+  table = device_table();
+  *out_device = 1;
+  *out_table = &table;
+  return nullptr;
+}
+
+const void* extension(uint64_t, const char* name, int64_t size) {
+  static const compute_plugin_plan_cache_table kPlanCache = {
+      sizeof kPlanCache,
+      [](uint64_t, uint64_t, compute_plugin_write write, void* context) { return save(write, context); },
+      [](uint64_t, const compute_plugin_op*, const void* data, int64_t bytes, uint64_t* out_plan,
+         compute_plugin_plan_info* out_info) {
+        return load({static_cast<const char*>(data), static_cast<size_t>(bytes)}, out_plan, out_info);
+      }};
+  return std::string_view(name, static_cast<size_t>(size)) == COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1 ? &kPlanCache : nullptr;
+}
+
+class PluginTableTest : public testing::Test {
+ protected:
+  PluginTableTest() {
+    compute_plugin_table table{};
+    table.table_size = sizeof table;
+    table.enumerate = [](const compute_plugin_sink*) -> compute_error* { return nullptr; };
+    table.device_open = open_fake;
+    table.get_extension = extension;
+    plugin_.take(&table, "fake");
+    priority_least = -1;
+    priority_greatest = 2;
+    has_clock = true;
+    settings_given.clear();
+    released = 0;
+  }
+
+  PluginTable plugin_;
+  DeviceTable device_;
+};
+
+TEST_F(PluginTableTest, OpensWithSettingsAndPriorities) {
+  const DeviceCaps caps = device_.open(plugin_, 0, 1, "fake0", {{"mode", "fast"}, {"rings", "3"}});
+  EXPECT_EQ(settings_given, "mode=fast;rings=3;");
+  EXPECT_EQ(caps.priority_least, -1);
+  EXPECT_EQ(caps.priority_greatest, 2);
+  device_.close();
+  priority_least = 1;
+  EXPECT_THROW(device_.open(plugin_, 0, 1, "fake0"), Error);
+}
+
+TEST_F(PluginTableTest, TimesNeedAClock) {
+  has_clock = false;
+  try {
+    device_.open(plugin_, 0, 1, "fake0");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, COMPUTE_ERROR_PLUGIN_REJECTED);
+    EXPECT_NE(error.message.find("one of mark_time and clock"), std::string::npos) << error.message;
+  }
+}
+
+TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
+  device_.open(plugin_, 0, 1, "fake0");
+  EXPECT_TRUE(device_.has_telemetry());
+  compute_plugin_telemetry value{};
+  telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
+    EXPECT_EQ(out->struct_size, sizeof *out);
+    EXPECT_EQ(out->temperature_millidegrees, -1);
+    out->utilisation_percent = 35;
+    out->memory_process_bytes = 4096;
+    return nullptr;
+  };
+  EXPECT_EQ(taken(device_.telemetry(&value)).first, COMPUTE_OK);
+  EXPECT_EQ(value.utilisation_percent, 35);
+  EXPECT_EQ(value.memory_process_bytes, 4096);
+  EXPECT_EQ(value.power_milliwatts, -1);
+  EXPECT_EQ(value.memory_used_bytes, -1);
+  telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
+    out->utilisation_percent = 101;
+    return nullptr;
+  };
+  expect_rejected(device_.telemetry(&value), "101 percent");
+  EXPECT_EQ(value.utilisation_percent, -1);
+  telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
+    out->power_milliwatts = -5;
+    return nullptr;
+  };
+  expect_rejected(device_.telemetry(&value), "-5 mW");
+  telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
+    out->memory_used_bytes = -2;
+    return nullptr;
+  };
+  expect_rejected(device_.telemetry(&value), "-1 and -2 bytes");
+  telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
+    out->struct_type = 0;
+    return nullptr;
+  };
+  expect_rejected(device_.telemetry(&value), "struct_type 0");
+  telemetry = [](compute_plugin_telemetry*) -> compute_error* { throw std::runtime_error("here"); };
+  expect_rejected(device_.telemetry(&value), "telemetry of fake0 threw an exception: here");
+}
+
+class PlanCacheTest : public PluginTableTest {
+ protected:
+  PlanCacheTest() {
+    device_.open(plugin_, 0, 1, "fake0");
+    GraphTable graphs;
+    NativeTable native;
+    device_.extensions(plugin_, graphs, native, plans_);
+    EXPECT_FALSE(static_cast<bool>(graphs));
+    EXPECT_TRUE(static_cast<bool>(plans_));
+  }
+
+  PlanCacheTable plans_;
+  std::string data_;
+  uint64_t plan_ = 0;
+  compute_plugin_plan_info info_{};
+};
+
+TEST_F(PlanCacheTest, KeepsWhatAPluginWrites) {
+  save = [](compute_plugin_write write, void* context) -> compute_error* {
+    write(context, "one", 3);
+    write(context, nullptr, 0);
+    write(context, "two", 3);
+    return nullptr;
+  };
+  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_OK);
+  EXPECT_EQ(data_, "onetwo");
+  save = [](compute_plugin_write, void*) { return made_error(COMPUTE_ERROR_UNSUPPORTED); };
+  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_OK);
+  EXPECT_EQ(data_, "");
+  save = [](compute_plugin_write, void*) { return made_error(COMPUTE_ERROR_DEVICE_LOST); };
+  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_ERROR_DEVICE_LOST);
+  save = [](compute_plugin_write, void*) -> compute_error* { return nullptr; };
+  expect_rejected(plans_.save(5, &data_), "wrote nothing");
+  save = [](compute_plugin_write write, void* context) -> compute_error* {
+    write(context, "x", -1);
+    return nullptr;
+  };
+  expect_rejected(plans_.save(5, &data_), "a piece of -1 bytes");
+  save = [](compute_plugin_write write, void* context) -> compute_error* {
+    write(context, nullptr, 3);
+    return nullptr;
+  };
+  expect_rejected(plans_.save(5, &data_), "a piece of 3 bytes");
+}
+
+TEST_F(PlanCacheTest, TakesThePlanOrPreparesAnew) {
+  compute_plugin_op op{};
+  load = [](std::string_view data, uint64_t* out_plan, compute_plugin_plan_info* out_info) -> compute_error* {
+    EXPECT_EQ(data, "onetwo");
+    *out_plan = 9;
+    out_info->workspace_bytes = 64;
+    return nullptr;
+  };
+  EXPECT_EQ(taken(plans_.load(device_, op, "onetwo", &plan_, &info_)).first, COMPUTE_OK);
+  EXPECT_EQ(plan_, 9U);
+  EXPECT_EQ(info_.workspace_bytes, 64);
+  load = [](std::string_view, uint64_t* out_plan, compute_plugin_plan_info*) {
+    *out_plan = 9;
+    return made_error(COMPUTE_ERROR_UNSUPPORTED);
+  };
+  EXPECT_EQ(taken(plans_.load(device_, op, "of another build", &plan_, &info_)).first, COMPUTE_OK);
+  EXPECT_EQ(plan_, 0U);
+  load = [](std::string_view, uint64_t*, compute_plugin_plan_info*) -> compute_error* { return nullptr; };
+  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "gave no plan");
+  EXPECT_EQ(released, 0);
+  load = [](std::string_view, uint64_t* out_plan, compute_plugin_plan_info* out_info) -> compute_error* {
+    *out_plan = 9;
+    out_info->workspace_bytes = -1;
+    return nullptr;
+  };
+  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "the workspace has -1 bytes");
+  EXPECT_EQ(plan_, 0U);
+  EXPECT_EQ(released, 1) << "the plan that nobody uses is given back";
+}
+
+}  // namespace
+}  // namespace compute
