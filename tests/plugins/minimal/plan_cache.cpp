@@ -9,7 +9,7 @@ std::string data_of(const Device& device, const std::string& description) {
   return std::string(build_id()) + "\n" + std::to_string(device.id) + "\n" + description;
 }
 
-compute_error* save(uint64_t device, uint64_t plan, compute_plugin_write write, void* context) {
+compute_error* save_plan(uint64_t device, uint64_t plan, compute_plugin_write write, void* context) {
   return guard([&] {
     const std::string data = data_of(from_handle<Device>(device), from_handle<SharedPlan>(plan)->described);
     const int64_t half = std::ssize(data) / 2;  // in two pieces, as any number may come
@@ -18,8 +18,8 @@ compute_error* save(uint64_t device, uint64_t plan, compute_plugin_write write, 
   });
 }
 
-compute_error* load(uint64_t device, const compute_plugin_op* op, const void* data, int64_t size, uint64_t* out_plan,
-                    compute_plugin_plan_info* out_info) {
+compute_error* load_plan(uint64_t device, const compute_plugin_op* op, const void* data, int64_t size,
+                         uint64_t* out_plan, compute_plugin_plan_info* out_info) {
   *out_plan = 0;
   return guard([&] {
     understand_all(*op);
@@ -40,7 +40,8 @@ compute_error* load(uint64_t device, const compute_plugin_op* op, const void* da
 }  // namespace
 
 const compute_plugin_plan_cache_table& plan_cache_table() {
-  static constexpr compute_plugin_plan_cache_table kTable = {sizeof(compute_plugin_plan_cache_table), save, load};
+  static constexpr compute_plugin_plan_cache_table kTable = {sizeof(compute_plugin_plan_cache_table), save_plan,
+                                                             load_plan};
   return kTable;
 }
 
