@@ -28,7 +28,7 @@ compute_plugin_setting setting_of(std::string_view name, int32_t kind, std::stri
           words("help")};
 }
 
-TEST(DeclaredSettings, AreOfEveryKind) {
+TEST(DeclaredSettingText, AreOfEveryKind) {
   const compute_plugin_setting given[] = {
       setting_of("COMPUTE_ACME_NAME", COMPUTE_PLUGIN_SETTING_TEXT, "", "a b"),
       setting_of("COMPUTE_ACME_QUIET", COMPUTE_PLUGIN_SETTING_FLAG, "", "yes"),
@@ -58,7 +58,7 @@ TEST(DeclaredSettings, AreOfEveryKind) {
   EXPECT_EQ(read[5].key, "acme.parts_2");
 }
 
-TEST(DeclaredSettings, NeedARangeOfTwoNumbers) {
+TEST(DeclaredSettingText, NeedARangeOfTwoNumbers) {
   for (const char* range : {"", "1", "2 1", "1 x", "1 2 3", "- 4", "1 99999999999999999999"}) {
     const compute_plugin_setting given = setting_of("COMPUTE_ACME_RINGS", COMPUTE_PLUGIN_SETTING_INTEGER, range);
     compute_plugin_manifest manifest{};

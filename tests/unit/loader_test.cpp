@@ -151,10 +151,10 @@ TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
   EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
   EXPECT_EQ(
       rejection("manifest=zero", LoadStep::kDependencies),
-      "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 152 and 1001 are wanted");
+      "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 160 and 1001 are wanted");
   EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies),
             "what compute_plugin_query returned has struct_size " + std::to_string(sizeof(compute_plugin_manifest)) +
-                " and struct_type 1007; at least 152 and 1001 are wanted");
+                " and struct_type 1007; at least 160 and 1001 are wanted");
   EXPECT_EQ(rejection("manifest=interface:7", LoadStep::kDependencies),
             "it states interface version 7, this library has version 1");
   EXPECT_EQ(rejection("manifest=interface:0", LoadStep::kDependencies),
@@ -181,11 +181,11 @@ TEST_F(LoaderTest, TakesLargerStructs) {
 
 TEST_F(LoaderTest, RejectsStructsBelowTheirLeastSize) {
   EXPECT_EQ(rejection("manifest=small", LoadStep::kDependencies),
-            "what compute_plugin_query returned has struct_size 144 and struct_type 1001; at least 152 and 1001 are "
+            "what compute_plugin_query returned has struct_size 144 and struct_type 1001; at least 160 and 1001 are "
             "wanted");
   EXPECT_EQ(
       rejection("devices=small", LoadStep::kOpened),
-      "enumerate broke its contract: a device has struct_size 120 and struct_type 1003; at least 200 and 1003 are "
+      "enumerate broke its contract: a device has struct_size 120 and struct_type 1003; at least 216 and 1003 are "
       "wanted");
 }
 
@@ -206,7 +206,7 @@ TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
             "enumerate failed: plugin faulty: enumerate threw an exception: the faulty plugin throws in enumerate");
   EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
   EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
-            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 200 and 1003 are "
+            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 216 and 1003 are "
             "wanted");
 }
 

@@ -63,8 +63,8 @@ TEST(Selector, TakesDeviceSettings) {
   EXPECT_EQ(fault("acme0+mode=exat"),
             R"(test "acme0+mode=exat", column 12: "mode": "exat" is none of fast, exact; did you mean "exact"?)");
   EXPECT_EQ(
-      fault("acme0+mood=fast"),
-      R"(test "acme0+mood=fast", column 7: "mood" is not an option; did you mean "mode"? (known: mem, mode, rings_2))");
+      fault("acme0+modes=fast"),
+      R"(test "acme0+modes=fast", column 7: "modes" is not an option; did you mean "mode"? (known: mem, mode, rings_2))");
   EXPECT_EQ(fault("acme+rings_2=12"), R"(test "acme+rings_2=12", column 14: "rings_2": "12" is no number from 1 to 9)");
   EXPECT_EQ(fault("acme+mode=fast+mode=fast"), R"(test "acme+mode=fast+mode=fast", column 16: "mode" is given twice)");
   EXPECT_EQ(fault("acme+quiet=1"),
