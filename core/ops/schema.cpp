@@ -209,10 +209,11 @@ using Sorted = std::vector<const OpSchema*>;
 
 struct Tables {
   std::vector<OpSchema> ops;  // by OpId
-  // With the registered ones. A list stays where it is when the next one takes its place.
+  // With the registered ones. Readers take no lock, so that a list stays when the next one takes its place.
   std::atomic<const Sorted*> sorted;
+  std::vector<std::unique_ptr<const Sorted>> lists;        // (registering)
+  std::vector<std::unique_ptr<const OpSchema>> additions;  // (registering)
   std::mutex registering;
-  int32_t registered = 0;
 
   Tables() {
     ops.reserve(kOpCount);
@@ -240,7 +241,8 @@ struct Tables {
       all->push_back(&op);
     }
     std::sort(all->begin(), all->end(), precedes);
-    sorted = all.release();
+    sorted = all.get();
+    lists.push_back(std::move(all));
   }
 };
 
@@ -536,12 +538,14 @@ const OpSchema& register_op(const RegisteredOp& given) {
   const auto place = std::lower_bound(longer->begin(), longer->end(), op.get(), precedes);
   if (place != longer->end() && (*place)->name == op->name && (*place)->version == op->version)
     refuse_registration(given.name, "version " + std::to_string(op->version) + " is registered already");
-  if (all_ops.registered == kMaxRegisteredOps)
+  if (all_ops.additions.size() == static_cast<size_t>(kMaxRegisteredOps))
     refuse_registration(given.name, std::to_string(kMaxRegisteredOps) + " ops are registered already");
-  ++all_ops.registered;
   longer->insert(place, op.get());
-  all_ops.sorted.store(longer.release(), std::memory_order_release);
-  return *op.release();
+  all_ops.lists.reserve(all_ops.lists.size() + 1);
+  all_ops.additions.push_back(std::move(op));
+  all_ops.sorted.store(longer.get(), std::memory_order_release);
+  all_ops.lists.push_back(std::move(longer));
+  return *all_ops.additions.back();
 }
 
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
