@@ -29,8 +29,9 @@
  * - Units. Extents and strides count elements. Offsets and sizes are in bytes, times in nanoseconds.
  * - Structs begin with struct_size (sizeof the struct), struct_type (its COMPUTE_STRUCT_ constant, or 0) and next
  *   (NULL). They grow at the end only. Missing trailing fields read as zero, which keeps the old meaning. The library
- *   refuses a struct smaller than COMPUTE_…_SIZE_1, its size in version 1 (16 for options of ops). All elements of an
- *   array have one struct_size, which is the step; mixed sizes are INVALID_ARGUMENT. Reserved fields are zero.
+ *   refuses a struct smaller than COMPUTE_…_SIZE_1, its size in version 1 (16 for options of ops and
+ *   reductions). All elements of an array have one struct_size, which is the step; mixed sizes are INVALID_ARGUMENT.
+ *   Reserved fields are zero.
  * - Newer features. The library returns UNSUPPORTED for features newer than itself: a nonzero field beyond the part of
  *   a struct that it knows, an unknown flag in a request, a `next` entry whose struct_type has
  *   COMPUTE_STRUCT_MUST_UNDERSTAND. It skips other unknown entries. A program ignores unknown flags of information
@@ -52,6 +53,14 @@
 #define COMPUTE_API __attribute__((visibility("default")))
 #endif
 
+#if defined(__clang__) && !defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wfixed-enum-extension"
+#if __has_warning("-Wc23-extensions")
+#pragma clang diagnostic ignored "-Wc23-extensions"
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -69,9 +78,17 @@ extern "C" {
 #ifndef COMPUTE_SHARED_DEFINITIONS_
 #define COMPUTE_SHARED_DEFINITIONS_
 
+/* Gives an enum the type of the fields that hold its constants, where the language can: in C++ and C23, and with clang,
+ * through which many generators of bindings read headers. */
+#if defined(__cplusplus) || defined(__clang__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define COMPUTE_UNDERLYING(type) : type
+#else
+#define COMPUTE_UNDERLYING(type)
+#endif
+
 /* Error codes. The numbers never change. */
 typedef int32_t compute_error_code;
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_OK = 0,
   COMPUTE_ERROR_INVALID_ARGUMENT = 1,     /* the call is wrong on any device */
   COMPUTE_ERROR_OUT_OF_RANGE = 2,         /* a size or an index does not fit */
@@ -99,7 +116,7 @@ enum {
  * the last axis); 64 to 127 for dtypes of vendors.
  */
 typedef int32_t compute_dtype;
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DTYPE_NONE = 0,
   COMPUTE_DTYPE_BOOL = 1,
   COMPUTE_DTYPE_INT8 = 2,
@@ -119,14 +136,14 @@ enum {
 };
 
 /* Levels of support for a dtype on a device; bits. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_DTYPE_STORAGE = 1,    /* copy, slice, move */
   COMPUTE_DTYPE_CONVERT = 2,    /* convert from and to it */
   COMPUTE_DTYPE_ARITHMETIC = 4, /* all elementwise ops and reductions */
   COMPUTE_DTYPE_MATMUL = 8      /* matrix products */
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DEVICE_KIND_CPU = 1,
   COMPUTE_DEVICE_KIND_DISCRETE_GPU = 2,
   COMPUTE_DEVICE_KIND_INTEGRATED_GPU = 3,
@@ -134,7 +151,7 @@ enum {
 };
 
 /* Types of attribute values. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_INT64 = 1,      /* int64_t */
   COMPUTE_KIND_FLOAT64 = 2,    /* double */
   COMPUTE_KIND_COMPLEX128 = 3, /* double[2] */
@@ -143,7 +160,7 @@ enum {
   COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_LOG_ERROR = 1,
   COMPUTE_LOG_WARNING = 2,
   COMPUTE_LOG_INFO = 3,
@@ -164,7 +181,7 @@ typedef struct compute_struct_header {
 #define COMPUTE_STRUCT_MUST_UNDERSTAND 0x80000000u
 
 /* struct_type of compute_attribute. */
-enum { COMPUTE_STRUCT_ATTRIBUTE = 5 };
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_ATTRIBUTE = 5 };
 
 /* A string, not necessarily NUL-terminated. */
 typedef struct compute_string {
@@ -188,7 +205,7 @@ typedef struct compute_attribute {
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
 /* compute_device_health. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_HEALTH_GOOD = 0,
   COMPUTE_HEALTH_CONTEXT_LOST = 1,
   COMPUTE_HEALTH_DEVICE_LOST = 2,
@@ -197,38 +214,42 @@ enum {
 };
 
 /* compute_tensor_map. */
-enum { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
 
 /* compute_tensor_wrap_host: what the program promises about its memory. The result of an op on another device is in
  * EXPOSED memory when the call returns, and in TRACKED memory after compute_tensor_synchronize or the last release of
  * the tensor. compute_tensor_touch discards results that only a device holds. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_WRAP_IMMUTABLE = 1, /* nobody writes the memory while it is wrapped; mirrors stay valid */
   COMPUTE_WRAP_TRACKED = 2,   /* the program calls compute_tensor_touch after it wrote; mirrors are valid until then */
   COMPUTE_WRAP_EXPOSED = 3    /* the program may write between any two calls; each use on a device copies */
 };
 
 /* Results of compute_op_query. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; out_reason tells why */
   COMPUTE_SUPPORT_NATIVE = 1,     /* one step: the plugin's own op, or the primitive that the op consists of */
   COMPUTE_SUPPORT_DECOMPOSED = 2, /* several steps, or a substitute for a primitive that the plugin refused */
   COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host, as COMPUTE_FALLBACK allows; out_reason tells why */
 };
 
-enum { COMPUTE_FORMAT_TEXT = 0, COMPUTE_FORMAT_JSON = 1 };
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_FORMAT_TEXT = 0, COMPUTE_FORMAT_JSON = 1 };
 
 /* compute_stream_options.flags. */
-enum { COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the stream by events */ };
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the stream by events */
+};
 
 /* compute_event_options.flags. */
-enum { COMPUTE_EVENT_TIMED = 1 /* records the time at which the event happens */ };
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_EVENT_TIMED = 1 /* records the time at which the event happens */ };
 
 /* compute_allocator.flags. */
-enum { COMPUTE_ALLOCATOR_CACHED = 1 /* the library keeps freed blocks and cuts large ones, as with its own memory */ };
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_ALLOCATOR_CACHED = 1 /* the library keeps freed blocks and cuts large ones, as with its own memory */
+};
 
 /* Struct types. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_NONE = 0,
   COMPUTE_STRUCT_DEVICE_INFO = 1,
   COMPUTE_STRUCT_DEVICE_ATTRIBUTE = 2,
@@ -240,7 +261,7 @@ enum {
   COMPUTE_STRUCT_KERNEL_OPTIONS = 8,
   COMPUTE_STRUCT_LAUNCH = 9,
   COMPUTE_STRUCT_OP_INFO = 10,
-  COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h */
+  COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h, compute_reduce_options */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
   COMPUTE_STRUCT_ALLOCATOR = 14,
@@ -275,13 +296,24 @@ typedef struct compute_graph compute_graph;
 struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
-/* A number with its type. Kind 0 stands for the default of the attribute. */
+/*
+ * Strings and errors that a callback receives: valid until it returns. They have names of their own because some
+ * languages (cgo) cannot write `const` in the type of a function that they export.
+ */
+typedef const char* compute_borrowed_string; /* NUL-terminated */
+typedef const compute_error* compute_borrowed_error;
+
+/*
+ * A number with its type: the value of a run-time attribute, or of a scalar of an expression. Kind 0 stands for the
+ * default of the attribute. As a scalar of an expression INT64, FLOAT64 and COMPLEX128 are weak, like a literal.
+ */
 typedef struct compute_number {
-  int32_t kind; /* COMPUTE_KIND_INT64, _FLOAT64 or _COMPLEX128 */
+  int32_t kind; /* COMPUTE_KIND_INT64, _FLOAT64, _COMPLEX128 or _SCALAR */
   int32_t reserved;
-  int64_t integer;
-  double real;
-  double imaginary;
+  int64_t integer;        /* INT64 */
+  double real;            /* FLOAT64, COMPLEX128 */
+  double imaginary;       /* COMPLEX128 */
+  compute_tensor* tensor; /* SCALAR: made by compute_tensor_scalar or compute_scalar_create; read during the call */
 } compute_number;
 
 /* A device, described without opening it. */
@@ -393,7 +425,7 @@ typedef struct compute_allocator {
 } compute_allocator;
 
 /* compute_tensor_spec.flags. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_SPEC_SCALAR = 1, /* a scalar, as of compute_tensor_scalar: rank 0 */
   COMPUTE_SPEC_WEAK = 2,   /* a weak scalar; only with SCALAR */
   COMPUTE_SPEC_ABSENT = 4  /* an absent optional input; other fields are ignored */
@@ -413,7 +445,7 @@ typedef struct compute_tensor_spec {
 } compute_tensor_spec;
 
 /* compute_op_info.flags. */
-enum { COMPUTE_OP_IN_PLACE = 4 /* an output may be the identical view of an input */ };
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_OP_IN_PLACE = 4 /* an output may be the identical view of an input */ };
 
 /*
  * The schema of an op.
@@ -484,7 +516,11 @@ typedef struct compute_kernel_options {
   int64_t compiler_options_size;
 } compute_kernel_options;
 
-enum { COMPUTE_ARGUMENT_TENSOR = 1, COMPUTE_ARGUMENT_VALUE = 2, COMPUTE_ARGUMENT_LOCAL_MEMORY = 3 };
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_ARGUMENT_TENSOR = 1,
+  COMPUTE_ARGUMENT_VALUE = 2,
+  COMPUTE_ARGUMENT_LOCAL_MEMORY = 3
+};
 
 /* An argument of a kernel. */
 typedef struct compute_kernel_argument {
@@ -524,10 +560,13 @@ COMPUTE_API void compute_error_free(compute_error* error);
 COMPUTE_API compute_error_code compute_error_get_code(const compute_error* error);
 /* One line that states the op, the argument and the values. A load report or compiler log follows on further lines. */
 COMPUTE_API const char* compute_error_message(const compute_error* error);
-COMPUTE_API const char* compute_error_op(const compute_error* error);      /* or "" */
-COMPUTE_API int32_t compute_error_argument(const compute_error* error);    /* index of the argument at fault, or -1 */
-COMPUTE_API const char* compute_error_device(const compute_error* error);  /* canonical name, or "" */
-COMPUTE_API int64_t compute_error_native_code(const compute_error* error); /* the vendor's error code, or 0 */
+/* What the error is about, as far as it is known: the op or "", the position of the operand at fault (outputs behind
+ * inputs) or -1, the name of the attribute at fault or "", the canonical name of the device or "". */
+COMPUTE_API const char* compute_error_op(const compute_error* error);
+COMPUTE_API int32_t compute_error_argument(const compute_error* error);
+COMPUTE_API const char* compute_error_attribute(const compute_error* error);
+COMPUTE_API const char* compute_error_device(const compute_error* error);
+COMPUTE_API int64_t compute_error_native_code(const compute_error* error);        /* the vendor's error code, or 0 */
 COMPUTE_API const compute_error* compute_error_cause(const compute_error* error); /* borrowed; may be NULL */
 /* "INVALID_ARGUMENT" for 1 and so on; "UNKNOWN" for an unknown code. */
 COMPUTE_API const char* compute_error_code_name(compute_error_code code);
@@ -553,7 +592,8 @@ COMPUTE_API const char* compute_dtype_name(compute_dtype dtype);
  * newline. It may be called from any thread and must not call this library. It is not called any more once this
  * function has replaced it.
  */
-typedef void (*compute_log_callback)(int32_t level, const char* category, const char* text, void* user_data);
+typedef void (*compute_log_callback)(int32_t level, compute_borrowed_string category, compute_borrowed_string text,
+                                     void* user_data);
 COMPUTE_API compute_error* compute_log_set_callback(compute_log_callback callback, void* user_data);
 
 /*
@@ -688,6 +728,20 @@ COMPUTE_API compute_error* compute_device_trim(compute_device* device, int64_t k
  */
 COMPUTE_API compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator);
 /*
+ * Sets the function that is called before an allocation of memory of any device, `cpu` included, fails for want of
+ * memory. NULL unsets it. A runtime that collects garbage releases tensors there that it has not collected yet.
+ *
+ * The library frees its cached memory and mirrors first, then calls `callback` once with the device (borrowed) and the
+ * bytes that are wanted, then tries again, then fails. `callback` runs on the thread of the call that allocates, and
+ * may run on several threads at once. It may release handles and call compute_device_trim and the functions on errors.
+ * An allocation inside it that finds no memory fails without calling it again.
+ *
+ * It is not called any more once this function has replaced it: this function waits for calls in progress on other
+ * threads.
+ */
+typedef void (*compute_pressure_callback)(compute_device* device, int64_t size_bytes, void* user_data);
+COMPUTE_API compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data);
+/*
  * Returns the stream that NULL stands for on `device`; the caller releases it. It records no graphs. After work on it
  * failed, NULL stands for a new stream: call this function again.
  *
@@ -788,7 +842,8 @@ COMPUTE_API compute_error* compute_tensor_broadcast(compute_tensor* tensor, int3
 COMPUTE_API compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
 /* Removes axis `axis`, whose extent is 1. */
 COMPUTE_API compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
-/* A view of any dtype of the same size, shape, strides and offset that lies inside the buffer of the tensor. */
+/* A view of any dtype of the same size, shape, strides and offset that lies inside the buffer of the tensor. NULL
+ * strides mean row-major. */
 COMPUTE_API compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, int32_t rank,
                                                const int64_t* shape, const int64_t* strides, int64_t offset_bytes,
                                                compute_tensor** out_view);
@@ -934,7 +989,7 @@ COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t*
  * therefore delays all later callbacks. A callback may queue work, but must not wait for work and cannot call
  * compute_shutdown.
  */
-typedef void (*compute_stream_callback)(const compute_error* error, void* user_data);
+typedef void (*compute_stream_callback)(compute_borrowed_error error, void* user_data);
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback,
                                                  void* user_data);
 
@@ -1051,11 +1106,11 @@ COMPUTE_API void compute_expression_release(compute_expression* expression);
  */
 COMPUTE_API compute_error* compute_expression_gradient(compute_expression* expression, const int32_t* wanted,
                                                        int64_t wanted_count, compute_expression** out_gradient);
-/* Evaluates an expression in one pass over its inputs, which broadcast. `scalars` are made by compute_tensor_scalar or
- * compute_scalar_create. If the expression has no inputs, all outputs must be given. */
+/* Evaluates an expression in one pass over its inputs, which broadcast. If the expression has no inputs, all outputs
+ * must be given; they are in and out, as in compute_op_run. */
 COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expression* expression,
                                        compute_tensor* const* inputs, int64_t input_count,
-                                       compute_tensor* const* scalars, int64_t scalar_count, compute_tensor** outputs,
+                                       const compute_number* scalars, int64_t scalar_count, compute_tensor** outputs,
                                        int64_t output_count);
 /* As compute_op_query. `scalars` are taken as COMPUTE_SPEC_SCALAR. `outputs` describes given outputs; others are
  * COMPUTE_SPEC_ABSENT. It may be NULL if none is given. */
@@ -1065,6 +1120,42 @@ COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_exp
                                              const compute_tensor_spec* outputs, int64_t output_count,
                                              int32_t* out_support, compute_text** out_reason,
                                              int64_t* out_workspace_bytes);
+
+/*
+ * Combines the values of an expression over axes, in one pass over its inputs.
+ *
+ * `before` has one output and at least one input that is no scalar. It is evaluated at every point of the common shape
+ * of its inputs. The values are combined by `kind`: "sum", "prod", "min", "max", "all" or "any", as the ops of these
+ * names do. options->after has one input, the combined value, and one output. `options` may be NULL. *output is in and
+ * out, as outputs[0] in compute_op_run. `scalars` holds those of `before`, then those of `after`.
+ *
+ * The combined value has the dtype options->accumulator; without it, what the op gives: int64 or uint64 for a sum or
+ * product of integers, bool for all and any, else the dtype of `before`. float16 and bfloat16 are combined in float32
+ * and rounded once, behind `after`. Over no elements the combined value is 0 (sum, any) or 1 (prod, all); min and max
+ * are INVALID_ARGUMENT.
+ */
+typedef struct compute_reduce_options {
+  uint32_t struct_size;
+  uint32_t struct_type; /* COMPUTE_STRUCT_OP_OPTIONS or 0 */
+  const void* next;
+  const int64_t* axes; /* negative ones count from the end; NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask;        /* bit i is axis i; 0 and NULL axes: all axes */
+  compute_expression* after; /* NULL: the combined value itself */
+  compute_dtype accumulator; /* 0: as above */
+  int32_t keepdims;          /* 1: reduced axes stay, with extent 1 */
+} compute_reduce_options;
+COMPUTE_API compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
+                                          const compute_reduce_options* options, compute_tensor* const* inputs,
+                                          int64_t input_count, const compute_number* scalars, int64_t scalar_count,
+                                          compute_tensor** output);
+/* As compute_map_query. `output` describes a given output, and may be NULL. */
+COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
+                                                const compute_reduce_options* options,
+                                                const compute_tensor_spec* inputs, int64_t input_count,
+                                                const compute_tensor_spec* scalars, int64_t scalar_count,
+                                                const compute_tensor_spec* output, int32_t* out_support,
+                                                compute_text** out_reason, int64_t* out_workspace_bytes);
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
@@ -1104,6 +1195,10 @@ COMPUTE_API void compute_graph_release(compute_graph* graph);
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__clang__) && !defined(__cplusplus)
+#pragma clang diagnostic pop
 #endif
 
 #include "compute/ops.h"

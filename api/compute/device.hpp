@@ -4,6 +4,8 @@
 #ifndef COMPUTE_DEVICE_HPP_
 #define COMPUTE_DEVICE_HPP_
 
+#include <functional>
+
 #include "compute/tensor.hpp"
 
 namespace compute {
@@ -168,7 +170,7 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
     compute_allocator given{};
     given.struct_size = sizeof given;
     given.struct_type = COMPUTE_STRUCT_ALLOCATOR;
-    given.flags = cached ? COMPUTE_ALLOCATOR_CACHED : 0;
+    given.flags = cached ? COMPUTE_ALLOCATOR_CACHED : 0u;
     given.allocate = [](int64_t size_bytes, int64_t alignment, void* self) -> void* {
       try {
         return static_cast<Allocator*>(self)->allocate(size_bytes, alignment);
@@ -278,7 +280,7 @@ inline Stream::Stream(const Device& device, const StreamOptions& options)
         compute_stream_options given{};
         given.struct_size = sizeof given;
         given.struct_type = COMPUTE_STRUCT_STREAM_OPTIONS;
-        given.flags = options.untracked ? COMPUTE_STREAM_UNTRACKED : 0;
+        given.flags = options.untracked ? COMPUTE_STREAM_UNTRACKED : 0u;
         given.priority = options.priority;
         return compute_stream_create(device.get(), &given, out);
       })) {}
@@ -289,6 +291,33 @@ inline Stream Stream::default_of(const Device& device) {
 }
 
 inline Device Stream::device() const { return detail::shared(compute_stream_device(get())); }
+
+/// Is called before an allocation fails for want of memory, until it goes; one at a time in a process.
+///
+/// The callback gets the device and the bytes that are wanted. It may release tensors and trim the device; it runs on
+/// the thread that allocates, and may run on several at once. An exception that leaves it is dropped.
+class PressureHandler {
+ public:
+  using Callback = std::function<void(const Device& device, int64_t size_bytes)>;
+
+  explicit PressureHandler(Callback callback) : callback_(std::move(callback)) {
+    check(compute_memory_set_pressure_callback(&PressureHandler::take, this));
+  }
+  PressureHandler(const PressureHandler&) = delete;
+  PressureHandler& operator=(const PressureHandler&) = delete;
+  ~PressureHandler() { compute_error_free(compute_memory_set_pressure_callback(nullptr, nullptr)); }
+
+ private:
+  static void take(compute_device* device, int64_t size_bytes, void* self) {
+    try {
+      compute_device_retain(device);
+      static_cast<PressureHandler*>(self)->callback_(Device(device), size_bytes);
+    } catch (...) {  // the call that allocates fails by itself
+    }
+  }
+
+  Callback callback_;
+};
 
 }  // namespace compute
 

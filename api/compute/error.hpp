@@ -34,6 +34,7 @@ class ErrorView {
   [[nodiscard]] std::string_view message() const noexcept { return compute_error_message(error_); }
   [[nodiscard]] std::string_view op() const noexcept { return compute_error_op(error_); }  // "" if no op
   [[nodiscard]] int32_t argument() const noexcept { return compute_error_argument(error_); }
+  [[nodiscard]] std::string_view attribute() const noexcept { return compute_error_attribute(error_); }  // or ""
   [[nodiscard]] std::string_view device() const noexcept { return compute_error_device(error_); }
   [[nodiscard]] int64_t native_code() const noexcept { return compute_error_native_code(error_); }
   [[nodiscard]] ErrorView cause() const noexcept { return ErrorView(compute_error_cause(error_)); }

@@ -327,11 +327,43 @@ class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_re
   }
 };
 
+/// The value of an expression's scalar: a number, which is weak like a literal, or Tensor::scalar or Tensor::slot.
+class Scalar {
+ public:
+  template <class T>
+  requires(IntegerType<T> || std::floating_point<T>) Scalar(T value)
+      : number_(Number(value).get()) {}  // NOLINT: implicit on purpose
+  template <std::floating_point T>
+  Scalar(std::complex<T> value) : number_(Number(value).get()) {}  // NOLINT: implicit on purpose
+  Scalar(Tensor value) : tensor_(std::move(value)) {               // NOLINT: implicit on purpose
+    number_.kind = COMPUTE_KIND_SCALAR;
+    number_.tensor = tensor_.get();
+  }
+  /// Valid as long as the scalar.
+  [[nodiscard]] const compute_number& get() const noexcept { return number_; }
+
+ private:
+  Tensor tensor_;
+  compute_number number_{};
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::vector<compute_number> raw_numbers(List<Scalar> scalars) {
+  std::vector<compute_number> all;
+  all.reserve(scalars.size());
+  for (const Scalar& scalar : scalars) all.push_back(scalar.get());
+  return all;
+}
+
+}  // namespace detail
+
 /// An elementwise expression over named inputs, run in one pass: Expression("tanh(a*b + 1)", {"a", "b"})(x, y). Several
 /// outputs are separated by semicolons. The language is in docs/expressions.md.
 class Expression : public Reference<compute_expression, compute_expression_retain, compute_expression_release> {
  public:
   using Reference::Reference;
+  Expression() = default;
   /// `scalars` are names of run-time numbers. A fault in `text` is INVALID_ARGUMENT with a caret.
   explicit Expression(const std::string& text, List<const char*> inputs = {}, List<const char*> scalars = {})
       : Reference(detail::made<compute_expression>([&](compute_expression** out) {
@@ -352,20 +384,23 @@ class Expression : public Reference<compute_expression, compute_expression_retai
     }));
   }
 
-  /// All outputs; `inputs` and `scalars` in the order of the names. A scalar is a number, Tensor::scalar or
-  /// Tensor::slot.
-  [[nodiscard]] std::vector<Tensor> run(List<Tensor> inputs, List<Tensor> scalars = {},
+  /// All outputs; `inputs` and `scalars` in the order of the names.
+  [[nodiscard]] std::vector<Tensor> run(List<Tensor> inputs, List<Scalar> scalars = {},
                                         const Stream& stream = {}) const {
-    detail::Handles in(inputs), values(scalars);
+    detail::Handles in(inputs);
+    const auto values = detail::raw_numbers(scalars);
     return detail::outputs_of(static_cast<size_t>(output_count()), [&](compute_tensor** out, int64_t count) {
-      return compute_map(stream.get(), get(), in.data(), in.size(), values.data(), values.size(), out, count);
+      return compute_map(stream.get(), get(), in.data(), in.size(), values.data(), static_cast<int64_t>(values.size()),
+                         out, count);
     });
   }
   /// Writes into `outputs`, which an expression without inputs needs.
-  void into(List<Tensor> inputs, List<Tensor> scalars, List<Tensor> outputs, const Stream& stream = {}) const {
-    detail::Handles in(inputs), values(scalars), out(outputs);
+  void into(List<Tensor> inputs, List<Scalar> scalars, List<Tensor> outputs, const Stream& stream = {}) const {
+    detail::Handles in(inputs), out(outputs);
+    const auto values = detail::raw_numbers(scalars);
     detail::require_defined(out);
-    check(compute_map(stream.get(), get(), in.data(), in.size(), values.data(), values.size(), out.data(), out.size()));
+    check(compute_map(stream.get(), get(), in.data(), in.size(), values.data(), static_cast<int64_t>(values.size()),
+                      out.data(), out.size()));
   }
   /// The only output of an expression without scalars.
   template <std::convertible_to<Tensor>... Inputs>
@@ -387,6 +422,81 @@ class Expression : public Reference<compute_expression, compute_expression_retai
     });
   }
 };
+
+/// The only output of `expression`: map(affine, {x, y}, {2.0, 3}).
+[[nodiscard]] inline Tensor map(const Expression& expression, List<Tensor> inputs, List<Scalar> scalars = {},
+                                const Stream& stream = {}) {
+  detail::Handles in(inputs);
+  const auto values = detail::raw_numbers(scalars);
+  compute_tensor* out = nullptr;
+  check(compute_map(stream.get(), expression.get(), in.data(), in.size(), values.data(),
+                    static_cast<int64_t>(values.size()), &out, 1));
+  return Tensor(out);
+}
+
+/// How reduce combines. Not kept beyond the call.
+struct ReduceOptions {
+  Axes axes = all_axes;
+  bool keepdims = false;
+  DType accumulator = {};  ///< none: that of the op of the same name
+  Expression after = {};   ///< of one input, the combined value; empty: that itself
+};
+
+namespace detail {
+
+[[nodiscard]] inline compute_reduce_options raw_options(const ReduceOptions& options) {
+  compute_reduce_options to{};
+  to.struct_size = sizeof to;
+  to.struct_type = COMPUTE_STRUCT_OP_OPTIONS;
+  to.axes = options.axes.data();
+  to.axes_count = options.axes.count();
+  to.after = options.after.get();
+  to.accumulator = options.accumulator.id();
+  to.keepdims = options.keepdims ? 1 : 0;
+  return to;
+}
+
+}  // namespace detail
+
+/// Combines the values of `before` by "sum", "prod", "min", "max", "all" or "any", in one pass over `inputs`:
+/// reduce(Expression("(a - b)**2", {"a", "b"}), "sum", {x, y}, {.axes = 0}). `scalars` holds those of `before`, then
+/// those of options.after.
+[[nodiscard]] inline Tensor reduce(const Expression& before, const std::string& kind, List<Tensor> inputs,
+                                   const ReduceOptions& options = {}, List<Scalar> scalars = {},
+                                   const Stream& stream = {}) {
+  detail::Handles in(inputs);
+  const auto values = detail::raw_numbers(scalars);
+  const compute_reduce_options raw = detail::raw_options(options);
+  compute_tensor* out = nullptr;
+  check(compute_reduce(stream.get(), before.get(), kind.c_str(), &raw, in.data(), in.size(), values.data(),
+                       static_cast<int64_t>(values.size()), &out));
+  return Tensor(out);
+}
+/// Writes into `output`.
+inline void reduce_into(const Expression& before, const std::string& kind, List<Tensor> inputs, const Tensor& output,
+                        const ReduceOptions& options = {}, List<Scalar> scalars = {}, const Stream& stream = {}) {
+  if (!output.defined()) detail::throw_invalid("reduce_into: the output is an empty tensor");
+  detail::Handles in(inputs);
+  const auto values = detail::raw_numbers(scalars);
+  const compute_reduce_options raw = detail::raw_options(options);
+  compute_tensor* out = output.get();
+  check(compute_reduce(stream.get(), before.get(), kind.c_str(), &raw, in.data(), in.size(), values.data(),
+                       static_cast<int64_t>(values.size()), &out));
+}
+/// How `device` would run reduce.
+[[nodiscard]] inline Support reduce_query(const Device& device, const Expression& before, const std::string& kind,
+                                          List<TensorSpec> inputs, const ReduceOptions& options = {},
+                                          List<TensorSpec> scalars = {},
+                                          const TensorSpec& output = TensorSpec::left_out()) {
+  const auto in = detail::raw_specs(inputs), values = detail::raw_specs(scalars);
+  const auto out = detail::raw_specs({output});
+  const compute_reduce_options raw = detail::raw_options(options);
+  return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
+    return compute_reduce_query(device.get(), before.get(), kind.c_str(), &raw, in.data(),
+                                static_cast<int64_t>(in.size()), values.data(), static_cast<int64_t>(values.size()),
+                                out.data(), level, reason, workspace);
+  });
+}
 
 }  // namespace compute
 

@@ -13,7 +13,8 @@
  *   like others.
  * - Attributes that have a default are in an options struct, NULL for all defaults. Set its struct_size to its sizeof
  *   and the rest to zero: a field that is zero has its default, which stands beside it.
- * - A run-time attribute that is a graph's slot (compute_scalar_create) is given through compute_op_run.
+ * - A run-time attribute that is a graph's slot (compute_scalar_create) is a compute_number of kind COMPUTE_KIND_SCALAR.
+ * - Axes are given as a list (an empty one by any address and count 0) or as a mask, not as both.
  * - A NULL stream is the default stream of the device that the op runs on. Functions without inputs need a stream or
  *   an output.
  *
@@ -427,9 +428,10 @@ typedef struct compute_all_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  int64_t keepdims; /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
 } compute_all_options;
 COMPUTE_API compute_error* compute_all(compute_stream* stream, compute_tensor* x, const compute_all_options* options,
                                        compute_tensor** out_y);
@@ -442,9 +444,10 @@ typedef struct compute_any_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  int64_t keepdims; /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
 } compute_any_options;
 COMPUTE_API compute_error* compute_any(compute_stream* stream, compute_tensor* x, const compute_any_options* options,
                                        compute_tensor** out_y);
@@ -593,9 +596,10 @@ typedef struct compute_max_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  int64_t keepdims; /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
 } compute_max_options;
 COMPUTE_API compute_error* compute_max(compute_stream* stream, compute_tensor* x, const compute_max_options* options,
                                        compute_tensor** out_y);
@@ -609,9 +613,10 @@ typedef struct compute_mean_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  int64_t keepdims; /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
 } compute_mean_options;
 COMPUTE_API compute_error* compute_mean(compute_stream* stream, compute_tensor* x, const compute_mean_options* options,
                                         compute_tensor** out_y);
@@ -624,9 +629,10 @@ typedef struct compute_min_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  int64_t keepdims; /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
 } compute_min_options;
 COMPUTE_API compute_error* compute_min(compute_stream* stream, compute_tensor* x, const compute_min_options* options,
                                        compute_tensor** out_y);
@@ -640,8 +646,9 @@ typedef struct compute_prod_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
+  uint64_t axes_mask;  /* bit i: axis i; 0 without a list: all */
   int64_t keepdims;    /* 0 */
   compute_dtype dtype; /* 0: by the rule */
   int32_t reserved;
@@ -689,10 +696,11 @@ typedef struct compute_std_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  double correction; /* 0 */
-  int64_t keepdims;  /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  double correction;  /* 0 */
+  int64_t keepdims;   /* 0 */
 } compute_std_options;
 COMPUTE_API compute_error* compute_std(compute_stream* stream, compute_tensor* x, const compute_std_options* options,
                                        compute_tensor** out_y);
@@ -706,8 +714,9 @@ typedef struct compute_sum_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
+  uint64_t axes_mask;  /* bit i: axis i; 0 without a list: all */
   int64_t keepdims;    /* 0 */
   compute_dtype dtype; /* 0: by the rule */
   int32_t reserved;
@@ -754,10 +763,11 @@ typedef struct compute_var_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axes; /* NULL: all */
+  const int64_t* axes; /* NULL: as axes_mask says */
   int64_t axes_count;
-  double correction; /* 0 */
-  int64_t keepdims;  /* 0 */
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  double correction;  /* 0 */
+  int64_t keepdims;   /* 0 */
 } compute_var_options;
 COMPUTE_API compute_error* compute_var(compute_stream* stream, compute_tensor* x, const compute_var_options* options,
                                        compute_tensor** out_y);

@@ -55,6 +55,14 @@
 
 #include <stdint.h>
 
+#if defined(__clang__) && !defined(__cplusplus)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wfixed-enum-extension"
+#if __has_warning("-Wc23-extensions")
+#pragma clang diagnostic ignored "-Wc23-extensions"
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,9 +71,17 @@ extern "C" {
 #ifndef COMPUTE_SHARED_DEFINITIONS_
 #define COMPUTE_SHARED_DEFINITIONS_
 
+/* Gives an enum the type of the fields that hold its constants, where the language can: in C++ and C23, and with clang,
+ * through which many generators of bindings read headers. */
+#if defined(__cplusplus) || defined(__clang__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define COMPUTE_UNDERLYING(type) : type
+#else
+#define COMPUTE_UNDERLYING(type)
+#endif
+
 /* Error codes. The numbers never change. */
 typedef int32_t compute_error_code;
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_OK = 0,
   COMPUTE_ERROR_INVALID_ARGUMENT = 1,     /* the call is wrong on any device */
   COMPUTE_ERROR_OUT_OF_RANGE = 2,         /* a size or an index does not fit */
@@ -93,7 +109,7 @@ enum {
  * the last axis); 64 to 127 for dtypes of vendors.
  */
 typedef int32_t compute_dtype;
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DTYPE_NONE = 0,
   COMPUTE_DTYPE_BOOL = 1,
   COMPUTE_DTYPE_INT8 = 2,
@@ -113,14 +129,14 @@ enum {
 };
 
 /* Levels of support for a dtype on a device; bits. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_DTYPE_STORAGE = 1,    /* copy, slice, move */
   COMPUTE_DTYPE_CONVERT = 2,    /* convert from and to it */
   COMPUTE_DTYPE_ARITHMETIC = 4, /* all elementwise ops and reductions */
   COMPUTE_DTYPE_MATMUL = 8      /* matrix products */
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DEVICE_KIND_CPU = 1,
   COMPUTE_DEVICE_KIND_DISCRETE_GPU = 2,
   COMPUTE_DEVICE_KIND_INTEGRATED_GPU = 3,
@@ -128,7 +144,7 @@ enum {
 };
 
 /* Types of attribute values. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_INT64 = 1,      /* int64_t */
   COMPUTE_KIND_FLOAT64 = 2,    /* double */
   COMPUTE_KIND_COMPLEX128 = 3, /* double[2] */
@@ -137,7 +153,7 @@ enum {
   COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_LOG_ERROR = 1,
   COMPUTE_LOG_WARNING = 2,
   COMPUTE_LOG_INFO = 3,
@@ -158,7 +174,7 @@ typedef struct compute_struct_header {
 #define COMPUTE_STRUCT_MUST_UNDERSTAND 0x80000000u
 
 /* struct_type of compute_attribute. */
-enum { COMPUTE_STRUCT_ATTRIBUTE = 5 };
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_ATTRIBUTE = 5 };
 
 /* A string, not necessarily NUL-terminated. */
 typedef struct compute_string {
@@ -202,7 +218,7 @@ typedef struct compute_attribute {
 #endif
 
 /* Struct types. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STRUCT_MANIFEST = 1001,
   COMPUTE_PLUGIN_STRUCT_ERROR_INFO = 1002,
   COMPUTE_PLUGIN_STRUCT_DEVICE_INFO = 1003,
@@ -247,7 +263,7 @@ enum {
 #define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
 
 /* compute_plugin_setting.kind: the form of the value. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_SETTING_TEXT = 1,
   COMPUTE_PLUGIN_SETTING_FLAG = 2,    /* 1 or 0; also true, yes, on, false, no, off */
   COMPUTE_PLUGIN_SETTING_INTEGER = 3, /* in the range that `choices` gives */
@@ -259,7 +275,7 @@ enum {
 };
 
 /* compute_plugin_setting.flags */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_SETTING_OF_DEVICE = 1 /* a device setting: selectors can give it, as in acme0+mode=fast */
 };
 
@@ -411,7 +427,7 @@ typedef struct compute_plugin_sink {
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* compute_plugin_heap.flags */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1,
   COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map works */
   COMPUTE_PLUGIN_HEAP_HOST_SPACE =
@@ -420,7 +436,7 @@ enum {
   COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory are visible without memory_unmap */
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; its views use offsets */
   COMPUTE_PLUGIN_SUBALLOCATE_OFFSET = 1 /* tensors may share an allocation, at multiples of offset_alignment */
 };
@@ -463,7 +479,7 @@ typedef struct compute_plugin_import {
 /* Intrinsics. compute/intrinsics.def gives their meaning, NaN rules and error bounds. A plugin that does not know an
  * id refuses the expression with COMPUTE_PLUGIN_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition
  * and asks again. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_INTRINSIC_CONVERT = 1,
   COMPUTE_PLUGIN_INTRINSIC_BITCAST = 2,
   COMPUTE_PLUGIN_INTRINSIC_WHERE = 3,
@@ -536,7 +552,7 @@ enum {
   COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP = 70
 };
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_NODE_INPUT = 1,    /* value: index of the input */
   COMPUTE_PLUGIN_NODE_SCALAR = 2,   /* value: index of the run-time scalar */
   COMPUTE_PLUGIN_NODE_INDEX = 3,    /* value: axis; the position along this axis of the index space; int32 or int64 */
@@ -582,14 +598,14 @@ typedef struct compute_plugin_expression {
 
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_TENSOR_INPUT = 1,
   COMPUTE_PLUGIN_TENSOR_OUTPUT = 2 /* INPUT | OUTPUT: read and written (scatter) */
 };
 
 /* How the elements of a tensor are stored. Block-scaled, tiled and padded storage will get further values. A plugin
  * refuses a layout that it does not know with COMPUTE_PLUGIN_REFUSE_LAYOUT. */
-enum { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* one element per index, at the strides */ };
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* one element per index, at the strides */ };
 
 /* A tensor of an op: everything but its place in memory, which each run gives. */
 typedef struct compute_plugin_tensor {
@@ -608,7 +624,7 @@ typedef struct compute_plugin_tensor {
 } compute_plugin_tensor;
 
 /* compute_plugin_op.flags */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device gives the same bits */
   COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use engines of lower precision */
   COMPUTE_PLUGIN_OP_TF32 = 4, /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
@@ -727,7 +743,7 @@ typedef struct compute_plugin_op {
  */
 
 /* Reasons of a refusal. */
-enum {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED = 1,
   COMPUTE_PLUGIN_REFUSE_DTYPE = 2,
   COMPUTE_PLUGIN_REFUSE_LAYOUT = 3, /* core passes a row-major copy of `argument` instead */
@@ -763,7 +779,7 @@ typedef struct compute_plugin_query_info {
  * refusal. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE =
       1 /* plan_run allocates, waits or calls back: the plan cannot be used in graphs */
 };
@@ -798,7 +814,7 @@ typedef struct compute_plugin_scalar {
  * another stream that waited for this one does not count. Core reads the record only then, and keeps it until then.
  * Aligned to 64 bytes. Fixed layout.
  */
-enum { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
   int32_t code;
   int32_t argument; /* operand that holds the index */
@@ -917,7 +933,7 @@ typedef struct compute_plugin_device_options {
 } compute_plugin_device_options;
 
 /* compute_plugin_caps.flags */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   /* A stream with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs plan_run, copies and fill on the calling thread before they
    * return. A failure does not make the stream fail. Core calls no other slots of it than
    * stream_wait and stream_destroy. */
@@ -951,13 +967,13 @@ typedef struct compute_plugin_telemetry {
 } compute_plugin_telemetry;
 
 /* compute_plugin_stream_options.flags */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STREAM_DEFAULT = 1, /* the stream that a client names NULL; ordered by stream_wait only */
   COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2
 };
 
 /* Flags of stream_mark. */
-enum {
+enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_MARK_TIMED = 65536 /* mark_time will be asked for this mark; only where there is a mark_time */
 };
 
@@ -1080,7 +1096,9 @@ typedef struct compute_plugin_device_table {
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
-enum { COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */ };
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */
+};
 
 typedef struct compute_plugin_table {
   int64_t table_size;
@@ -1196,6 +1214,10 @@ typedef struct compute_plugin_native_table {
 
 #ifdef __cplusplus
 }
+#endif
+
+#if defined(__clang__) && !defined(__cplusplus)
+#pragma clang diagnostic pop
 #endif
 
 #endif /* COMPUTE_PLUGIN_H_ */

@@ -107,7 +107,7 @@ class LogSink {
   ~LogSink() { compute_error_free(compute_log_set_callback(nullptr, nullptr)); }
 
  private:
-  static void take(int32_t level, const char* category, const char* text, void* self) {
+  static void take(int32_t level, compute_borrowed_string category, compute_borrowed_string text, void* self) {
     try {
       static_cast<LogSink*>(self)->callback_(static_cast<LogLevel>(level), category, text);
     } catch (...) {  // the thread may be the library's: nobody could catch it

@@ -99,7 +99,7 @@ class Event : public Reference<compute_event, compute_event_retain, compute_even
           compute_event_options given{};
           given.struct_size = sizeof given;
           given.struct_type = COMPUTE_STRUCT_EVENT_OPTIONS;
-          given.flags = options.timed ? COMPUTE_EVENT_TIMED : 0;
+          given.flags = options.timed ? COMPUTE_EVENT_TIMED : 0u;
           return compute_event_record(stream.get(), &given, out);
         })) {}
 

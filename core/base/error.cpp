@@ -45,6 +45,7 @@ Error Error::adopt(compute_error* raw) {
   Error error(raw->code, raw->message);
   error.op = raw->op;
   error.device = raw->device;
+  error.attribute = raw->attribute;
   error.argument = raw->argument;
   error.native_code = raw->native_code;
   if (raw->cause != nullptr) error.cause.reset(std::exchange(raw->cause, nullptr), compute_error_free);
@@ -58,6 +59,7 @@ compute_error* make_error(const Error& error) noexcept {
     object->message = printable_lines(error.message);
     object->op = printable(error.op);
     object->device = printable(error.device);
+    object->attribute = printable(error.attribute);
     object->argument = error.argument;
     object->native_code = error.native_code;
     if (error.cause != nullptr) object->cause = copy_error(error.cause.get());

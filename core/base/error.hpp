@@ -34,6 +34,7 @@ struct compute_error {
   std::string message;
   std::string op;
   std::string device;
+  std::string attribute;
   compute_error* cause = nullptr;
   bool static_object = false;
   compute::GivenLinks links;
@@ -65,6 +66,10 @@ class Error : public std::exception {
     argument = index;
     return std::move(*this);
   }
+  Error&& with_attribute(std::string name) && {
+    attribute = std::move(name);
+    return std::move(*this);
+  }
   Error&& on_device(std::string name) && {
     if (device.empty()) device = std::move(name);
     return std::move(*this);
@@ -74,6 +79,7 @@ class Error : public std::exception {
   std::string message;
   std::string op;
   std::string device;
+  std::string attribute;
   int32_t argument = -1;
   int64_t native_code = 0;
   bool wants_function = false;

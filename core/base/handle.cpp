@@ -3,9 +3,49 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/base/lock.hpp"
 #include "core/base/process_config.hpp"
 
 namespace compute {
+namespace {
+
+struct ReleasedHandles {
+  Lock lock;
+  std::map<const void*, std::string> descriptions;
+};
+
+// Handles are kept, so that no address comes twice.
+ReleasedHandles& released_handles() {
+  static auto* const immortal = new ReleasedHandles;
+  return *immortal;
+}
+
+std::string description_of(const void* handle) {
+  if (!keeps_released_handles()) return {};
+  ReleasedHandles& released = released_handles();
+  const std::lock_guard guard(released.lock);
+  const auto found = released.descriptions.find(handle);
+  return found != released.descriptions.end() ? found->second : std::string();
+}
+
+constexpr HandleKind kKinds[] = {HandleKind::kDevice, HandleKind::kTensor,     HandleKind::kStream, HandleKind::kEvent,
+                                 HandleKind::kPlan,   HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph};
+
+}  // namespace
+
+void note_released(const void* handle, std::string description) noexcept {
+  try {
+    ReleasedHandles& released = released_handles();
+    const std::lock_guard guard(released.lock);
+    released.descriptions.insert_or_assign(handle, std::move(description));
+  } catch (const std::bad_alloc&) {
+    // Messages say less then.
+  }
+}
 
 const char* handle_name(HandleKind kind) noexcept {
   switch (kind) {
@@ -29,19 +69,22 @@ const char* handle_name(HandleKind kind) noexcept {
   return "handle";
 }
 
+std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t found) {
+  for (const HandleKind other : kKinds) {
+    if (found == static_cast<uint32_t>(other))
+      return fmt::format("is a {}, not a {}", handle_name(other), handle_name(wanted));
+  }
+  const std::string description = description_of(handle);
+  if (!description.empty()) return fmt::format("({}) was released", description);
+  return fmt::format("was released, or never was a {}", handle_name(wanted));
+}
+
 void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
   const char* name = handle_name(wanted);
   if (handle == nullptr)
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} is NULL", name)).about_parameter();
-  for (const HandleKind other : {HandleKind::kDevice, HandleKind::kTensor, HandleKind::kStream, HandleKind::kEvent,
-                                 HandleKind::kPlan, HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph}) {
-    if (found == static_cast<uint32_t>(other)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("a {} was given where a {} is wanted", handle_name(other), name))
-          .about_parameter();
-    }
-  }
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} at {} was released, or never was one", name, handle))
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("the {} at {} {}", name, handle, fault_of_handle(wanted, handle, found)))
       .about_parameter();
 }
 

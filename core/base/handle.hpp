@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <variant>
 
@@ -25,11 +26,16 @@ enum class HandleKind : uint32_t {
 
 const char* handle_name(HandleKind kind) noexcept;
 
+// What is wrong with a handle that is none of kind `wanted`: "was released", "is a device, not a tensor".
+std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t found);
+
 // Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.
 [[noreturn]] void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found);
 
 // True with COMPUTE_DEBUG=handles: released handles are kept, so that their use is always found.
 bool keeps_released_handles() noexcept;
+// Then: what a handle was, for messages about its use.
+void note_released(const void* handle, std::string description) noexcept;
 
 template <HandleKind kKind>
 class Handle {
@@ -79,6 +85,7 @@ void release_handle(T* handle) noexcept {
   const InUse in_use;
   if (!in_use.may_go_on()) return;
   if (keeps_released_handles()) {
+    if constexpr (requires { handle->description(); }) note_released(handle, handle->description());
     handle->~T();
   } else {
     delete handle;

@@ -11,26 +11,43 @@
 namespace compute {
 namespace {
 
-using Scopes = PerThread<std::vector<Scope>>;
+struct OpenScopes {
+  std::vector<Scope> list;
+  std::shared_ptr<const std::string> text;  // made when it is asked for
+};
+using Scopes = PerThread<OpenScopes>;
 
 }  // namespace
 
-std::string current_scope() {
+std::shared_ptr<const std::string> shared_scope() {
+  if (Scopes::find() == nullptr) return nullptr;
+  OpenScopes& open = Scopes::get();
+  if (open.text != nullptr || open.list.empty()) return open.text;
   std::string text;
-  if (Scopes::find() == nullptr) return text;
-  for (const Scope& scope : Scopes::get()) {
+  for (const Scope& scope : open.list) {
     if (!text.empty()) text += " > ";
     text += scope.file.empty() ? scope.label : fmt::format("{} ({}:{})", scope.label, scope.file, scope.line);
   }
-  return text;
+  open.text = std::make_shared<const std::string>(std::move(text));
+  return open.text;
 }
 
-void push_scope(Scope scope) { Scopes::get().push_back(std::move(scope)); }
+std::string current_scope() {
+  const auto text = shared_scope();
+  return text != nullptr ? *text : std::string();
+}
+
+void push_scope(Scope scope) {
+  OpenScopes& open = Scopes::get();
+  open.list.push_back(std::move(scope));
+  open.text.reset();
+}
 
 bool pop_scope() {
-  std::vector<Scope>& scopes = Scopes::get();
-  if (scopes.empty()) return false;
-  scopes.pop_back();
+  OpenScopes& open = Scopes::get();
+  if (open.list.empty()) return false;
+  open.list.pop_back();
+  open.text.reset();
   return true;
 }
 

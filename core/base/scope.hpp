@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace compute {
@@ -14,6 +15,8 @@ struct Scope {
 
 // "train (main.py:12) > forward"; "" outside of any scope.
 std::string current_scope();
+// The same for who keeps it: NULL outside of any scope.
+std::shared_ptr<const std::string> shared_scope();
 
 // Of this thread. False if none is open.
 void push_scope(Scope scope);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/mix_hash.hpp"
+#include "core/base/printable.hpp"
 #include "core/execution/execute.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/prepare.hpp"
@@ -39,7 +40,7 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
                        std::span<Tensor* const> outputs) {
   Device* chosen = stream != nullptr ? &checked(stream).device : nullptr;
   const bool by_stream = chosen != nullptr;
-  const auto consider = [&](Tensor* tensor, const char* role, size_t index) {
+  const auto consider = [&](Tensor* tensor, const char* role, size_t index, size_t argument) {
     if (tensor == nullptr || tensor->buffer == nullptr) return;
     Device& device = tensor->buffer->device;
     if (device.is_host || &device == chosen) return;
@@ -50,10 +51,10 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
     throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
                 fmt::format("{}: {} {} is on {}, {} on {}; move one with compute_tensor_to_device", name, role, index,
                             device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
-        .with_argument(static_cast<int32_t>(index));
+        .with_argument(static_cast<int32_t>(argument));
   };
-  for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i);
-  for (size_t i = 0; i < outputs.size(); ++i) consider(outputs[i], "output", i);
+  for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i, i);
+  for (size_t i = 0; i < outputs.size(); ++i) consider(outputs[i], "output", i, inputs.size() + i);
   return chosen != nullptr ? *chosen : host_device();
 }
 
@@ -68,12 +69,15 @@ class Call {
       : callee_(callee), inputs_(inputs), out_(outputs), stream_(stream) {}
 
   void run();
+  // Adds what is known of the operands to an error.
+  void explain(Error& error) const;
   // Everything but running. The plan is borrowed as from PlanCache::find.
   CallPlan* prepare();
 
  private:
   void settle();
   void check_outputs_given() const;
+  int32_t argument_of_output(size_t index) const { return static_cast<int32_t>(inputs_.size() + index); }
   void place_inputs();
   void place_outputs(const CallPlan& plan);
   bool place_given_output(Tensor& tensor, Execution::Place& place);
@@ -121,16 +125,19 @@ void Call::check_outputs_given() const {
     if (output == nullptr) continue;
     if (output->buffer == nullptr) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: output {} is a scalar, which cannot be written", callee_.name, i));
+                  fmt::format("{}: output {} is a scalar, which cannot be written", callee_.name, i))
+          .with_argument(argument_of_output(i));
     }
     if (output->buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: output {} is over immutable memory", callee_.name, i));
+                  fmt::format("{}: output {} is over immutable memory", callee_.name, i))
+          .with_argument(argument_of_output(i));
     }
     if (overlaps_itself(*output)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: output {} {} has strides {} that make its elements share memory", callee_.name, i,
-                              describe(*output), shape_text(output->strides_span())));
+                              describe(*output), shape_text(output->strides_span())))
+          .with_argument(argument_of_output(i));
     }
     for (size_t j = 0; j < inputs_.size(); ++j) {
       const Tensor* input = inputs_[j];
@@ -144,10 +151,27 @@ void Call::check_outputs_given() const {
     }
     for (size_t j = 0; j < i; ++j) {
       if (out_[j] != nullptr && may_overlap(*output, *out_[j])) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: outputs {} and {} overlap", callee_.name, j, i));
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: outputs {} and {} overlap", callee_.name, j, i))
+            .with_argument(argument_of_output(i));
       }
     }
   }
+}
+
+void Call::explain(Error& error) const {
+  const Device* device = device_ != nullptr ? device_ : stream_ != nullptr ? &stream_->device : nullptr;
+  if (error.device.empty() && device != nullptr) error.device = device->name;
+  if (error.argument < 0) return;
+  const auto position = static_cast<size_t>(error.argument);
+  const bool is_input = position < inputs_.size();
+  const size_t index = is_input ? position : position - inputs_.size();
+  if (!is_input && index >= out_.size()) return;
+  const Tensor* tensor = is_input ? inputs_[index] : out_[index];
+  if (tensor == nullptr || *tensor->label() == '\0') return;
+  const std::string label = in_quotes(tensor->label());
+  if (error.message.find(label) != std::string::npos) return;
+  error.message.insert(std::min(error.message.find('\n'), error.message.size()),
+                       fmt::format(" ({} {} is {})", is_input ? "input" : "output", index, label));
 }
 
 void Call::place_inputs() {
@@ -336,12 +360,14 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
     inference = infer(*op_call);
   } else {
     plan->expression = *callee_.expression;
+    if (callee_.reduction != nullptr) plan->after = callee_.reduction->after;
     bool any = false;
     for (Tensor* tensor : out_) {
       wanted.push_back(tensor != nullptr ? tensor->dtype : COMPUTE_DTYPE_NONE);
       any = any || tensor != nullptr;
     }
     map_call.emplace(MapCall{*callee_.expression, operands});
+    map_call->reduction = callee_.reduction;
     if (any) {
       map_call->wanted = wanted;
       for (Tensor* tensor : out_) {
@@ -364,7 +390,8 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
       if (given->dtype != desc.dtype || !std::equal(shape.begin(), shape.end(), desc.shape.begin(), desc.shape.end())) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                     fmt::format("{}: output {} is {}, the result is {} {}", callee_.name, i, describe(*given),
-                                dtype_name(desc.dtype), shape_text(desc.shape)));
+                                dtype_name(desc.dtype), shape_text(desc.shape)))
+            .with_argument(argument_of_output(i));
       }
       layouts.push_back({given->dtype, shape, given->strides_span()});
     } else {
@@ -499,12 +526,24 @@ void Call::run_plan(CallPlan& plan) {
 
 void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
               std::span<compute_tensor*> outputs) {
-  Call(callee, stream, inputs, outputs).run();
+  Call call(callee, stream, inputs, outputs);
+  try {
+    call.run();
+  } catch (Error& error) {
+    call.explain(error);
+    throw;
+  }
 }
 
 CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
                        std::span<compute_tensor*> outputs) {
-  return Call(callee, stream, inputs, outputs).prepare();
+  Call call(callee, stream, inputs, outputs);
+  try {
+    return call.prepare();
+  } catch (Error& error) {
+    call.explain(error);
+    throw;
+  }
 }
 
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline) {

@@ -19,12 +19,14 @@ struct Callee {
   uint64_t attributes_hash = 0;
   std::span<const RunTimeValue> run_time;
   const ExpressionTemplate* expression = nullptr;
+  const MapReduction* reduction = nullptr;  // beside `expression`; `attributes` tells it to the key of the plan
   const char* name = "";
   CallPlan* kept = nullptr;  // tried first
 
-  bool in_place() const { return op == nullptr || op->in_place(); }
+  bool in_place() const { return op != nullptr ? op->in_place() : reduction == nullptr; }
   uint64_t identity() const {
-    return op != nullptr ? reinterpret_cast<uint64_t>(op) : reinterpret_cast<uint64_t>(&expression->data());
+    if (op != nullptr) return reinterpret_cast<uint64_t>(op);
+    return reinterpret_cast<uint64_t>(&expression->data()) | static_cast<uint64_t>(reduction != nullptr);
   }
 };
 

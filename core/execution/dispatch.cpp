@@ -10,12 +10,28 @@
 
 namespace compute {
 
-void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept {
+void note_failed_call(Error& error, const char* name, compute_stream* stream,
+                      std::span<Tensor* const> operands) noexcept {
   error.with_op(name);
-  if (stream != nullptr && stream->is_alive()) note_recording_error(stream->timeline, error);
+  const bool has_stream = stream != nullptr && stream->is_alive();
+  const Device* device = has_stream ? &stream->device : nullptr;
+  for (const Tensor* operand : operands) {
+    if (device != nullptr && !device->is_host) break;
+    if (operand != nullptr && operand->is_alive() && operand->buffer != nullptr) device = &operand->buffer->device;
+  }
+  if (error.device.empty() && device != nullptr) error.device = device->name;
+  if (has_stream) note_recording_error(stream->timeline, error);
 }
 
 namespace {
+
+[[noreturn]] void refuse_operand(const char* name, const char* role, int64_t index, int64_t argument,
+                                 const Tensor& operand) {
+  throw Error(
+      COMPUTE_ERROR_INVALID_ARGUMENT,
+      fmt::format("{}: {} {} {}", name, role, index, fault_of_handle(HandleKind::kTensor, &operand, operand.mark())))
+      .with_argument(static_cast<int32_t>(argument));
+}
 
 void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
   for (int64_t i = 0; i < count; ++i) {
@@ -26,7 +42,7 @@ void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i))
           .with_argument(static_cast<int32_t>(i));
     }
-    if (!inputs[i]->is_alive()) checked(inputs[i]);
+    if (!inputs[i]->is_alive()) refuse_operand(name, "input", i, i, *inputs[i]);
   }
 }
 
@@ -75,7 +91,8 @@ void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64
   check_operand_counts(schema, input_count, output_count);
   check_inputs(schema.name.c_str(), inputs, input_count, &schema);
   for (int64_t i = 0; i < output_count; ++i) {
-    if (outputs[i] != nullptr) checked(outputs[i]);
+    if (outputs[i] != nullptr && !outputs[i]->is_alive())
+      refuse_operand(schema.name.c_str(), "output", i, input_count + i, *outputs[i]);
   }
 }
 
@@ -84,16 +101,20 @@ void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64
 void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes,
             int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
             int64_t output_count) {
-  named_call(schema.name.c_str(), stream, [&] {
-    check_operands(schema, inputs, input_count, outputs, output_count);
-    const auto run = [&](const Callee& callee) {
-      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)},
-               {outputs, static_cast<size_t>(output_count)});
-    };
-    if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
-    const CallAttributes read(schema, attributes, attribute_count);
-    run(callee_of(schema, read));
-  });
+  const std::span<Tensor* const> operands = tensors_of(inputs, input_count);
+  named_call(
+      schema.name.c_str(), stream,
+      [&] {
+        check_operands(schema, inputs, input_count, outputs, output_count);
+        const auto run = [&](const Callee& callee) {
+          run_call(callee, stream, {inputs, static_cast<size_t>(input_count)},
+                   {outputs, static_cast<size_t>(output_count)});
+        };
+        if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
+        const CallAttributes read(schema, attributes, attribute_count);
+        run(callee_of(schema, read));
+      },
+      operands);
 }
 
 CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes,
@@ -126,15 +147,20 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
   return guard([&] {
     const Callee callee = callee_by_default(op_schema(id));
     compute_tensor* output = into;
-    named_call(callee.name, stream, [&] {
-      check_inputs(callee.name, inputs, input_count, nullptr);
-      if (out == nullptr) {
-        if (into == nullptr)
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
-        checked(into);
-      }
-      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {&output, 1});
-    });
+    const std::span<Tensor* const> operands{inputs, static_cast<size_t>(input_count)};
+    named_call(
+        callee.name, stream,
+        [&] {
+          check_inputs(callee.name, inputs, input_count, nullptr);
+          if (out == nullptr) {
+            if (into == nullptr)
+              throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                          fmt::format("{}: the place of the output is NULL", callee.name));
+            if (!into->is_alive()) refuse_operand(callee.name, "output", 0, input_count, *into);
+          }
+          run_call(callee, stream, operands, {&output, 1});
+        },
+        operands);
     if (out != nullptr) *out = output;
   });
 }
@@ -145,6 +171,24 @@ void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::
   callee.expression = &expression;
   callee.name = "map";
   run_call(callee, stream, operands, {outputs, static_cast<size_t>(output_count)});
+}
+
+void run_map_reduction(const ExpressionTemplate& expression, const MapReduction& reduction, compute_stream* stream,
+                       std::span<Tensor* const> operands, compute_tensor** output) {
+  Attributes told;
+  const bool has_after = static_cast<bool>(reduction.after);
+  const int64_t words[] = {has_after ? reinterpret_cast<int64_t>(&reduction.after.data()) : 0, reduction.accumulator,
+                           reduction.keepdims, reduction.over_all};
+  told.append(words);
+  told.append(reduction.axes);
+  told.append(std::string_view(reduction.kind));
+  Callee callee;
+  callee.expression = &expression;
+  callee.reduction = &reduction;
+  callee.attributes = &told;
+  callee.attributes_hash = told.hash();
+  callee.name = "reduce";
+  run_call(callee, stream, operands, {output, 1});
 }
 
 TensorReference pack(Tensor& tensor, Timeline& timeline) {

@@ -14,18 +14,26 @@
 
 namespace compute {
 
-void note_failed_call(Error& error, const char* name, compute_stream* stream) noexcept;
+// `operands` may hold what is no tensor.
+void note_failed_call(Error& error, const char* name, compute_stream* stream,
+                      std::span<Tensor* const> operands) noexcept;
 
-// Runs all of a call: what it throws names the op, and spoils what `stream`, which may be NULL, is recording.
+// Runs all of a call: what it throws names the op and the device, and spoils what `stream`, which may be NULL, is
+// recording.
 template <class F>
-void named_call(const char* name, compute_stream* stream, F&& f) {
+void named_call(const char* name, compute_stream* stream, F&& f, std::span<Tensor* const> operands = {}) {
   const Running running;
   try {
     f();
   } catch (Error& error) {
-    note_failed_call(error, name, stream);
+    note_failed_call(error, name, stream, operands);
     throw;
   }
+}
+
+// A list of a caller's, which may be none.
+inline std::span<Tensor* const> tensors_of(compute_tensor* const* list, int64_t count) {
+  return {list, list != nullptr && count > 0 ? static_cast<size_t>(count) : 0};
 }
 
 // compute_op_run without its guard. outputs[i] is in and out.
@@ -64,6 +72,8 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
 // A map over a parsed expression; scalars follow inputs in `operands`.
 void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::span<Tensor* const> operands,
              compute_tensor** outputs, int64_t output_count);
+void run_map_reduction(const ExpressionTemplate& expression, const MapReduction& reduction, compute_stream* stream,
+                       std::span<Tensor* const> operands, compute_tensor** output);
 
 // Row-major copy of a tensor on its own device, queued on `timeline`.
 TensorReference pack(Tensor& tensor, Timeline& timeline);

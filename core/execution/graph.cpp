@@ -103,7 +103,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   uses.append(recording.uses.data(), recording.uses.size());
   // Runs share the records: of two on two streams it could not be told which one a fault is of.
   if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
-    graph.last_run.timeline->wait_for_end(graph.last_run.number, COMPUTE_TIMEOUT_NONE);
+    graph.last_run.timeline->require_end(graph.last_run.number);
   }
   Submission submission(timeline, uses, "graph");
   if (graph.faults) graph.faults->used_by(timeline, submission.number());
@@ -150,12 +150,6 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
 
 compute_graph::~compute_graph() {
   if (native == 0 && !faults) return;
-  if (last_run.timeline != nullptr) {
-    try {
-      last_run.timeline->wait_for_end(last_run.number, COMPUTE_TIMEOUT_NONE);
-    } catch (...) {
-      // The plugin takes no mark: there is nothing to wait for.
-    }
-  }
+  if (last_run.timeline != nullptr && !last_run.timeline->wait_quietly(last_run.number)) return;
   if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
 }

@@ -19,6 +19,7 @@
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/copy_helpers.hpp"
 #include "core/memory/pool.hpp"
+#include "core/memory/pressure.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -46,7 +47,7 @@ bool drain(Deadline deadline) noexcept {
       drained = timeline->wait_for_end(number, left_until(deadline)) && drained;
     } catch (...) {
       // What takes no mark cannot be waited for: unless its stream has failed, it may still run.
-      drained = drained && timeline->failure() != nullptr;
+      drained = drained && timeline->failure() != nullptr && !timeline->is_hung(number);
     }
   }
   return drained;
@@ -107,6 +108,7 @@ void after_fork_in_child() {
   if (!is_whole) {
     renew_config_lock();
     renew_log_lock();
+    renew_pressure_lock();
   }
   forget_given_errors();
   forget_background_thread();

@@ -21,6 +21,7 @@
 #include "core/loading/plugin_core.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/pool.hpp"
+#include "core/memory/pressure.hpp"
 #include "core/memory/tensor.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/async_report.hpp"
@@ -188,6 +189,7 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
     memory->set_limit(limit->of(total));
   }
   if (const auto amount = setting(SettingId::kPreallocate).bytes; amount) memory->preallocate(amount->of(total));
+  memory->relieve = [this](int64_t size_bytes) { return relieve_pressure(*this, size_bytes); };
 }
 
 namespace compute {

@@ -50,8 +50,8 @@ struct CallPlan {
   explicit CallPlan(compute_device& device) : device(device) {}
 
   compute_device& device;
-  const OpSchema* op = nullptr;  // NULL for a user's expression
-  ExpressionTemplate expression;
+  const OpSchema* op = nullptr;          // NULL for a user's expression
+  ExpressionTemplate expression, after;  // their addresses are in `key`
   const char* name = "";
   std::vector<uint64_t> key;
   uint64_t hash = 0;

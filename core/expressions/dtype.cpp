@@ -368,7 +368,8 @@ compute_dtype result_type(std::string_view op, std::span<const PromotionOperand>
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
               std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " + (second.weak ? "the number " : "") +
                   dtype_name(second.dtype) + " do not promote; cast one of them (cast(" +
-                  std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))");
+                  std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))")
+      .with_argument(second.argument);
 }
 
 bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept {

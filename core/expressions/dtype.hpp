@@ -68,6 +68,7 @@ struct PromotionOperand {
   compute_dtype dtype;
   bool weak = false;
   std::string_view name = {};  // for messages
+  int32_t argument = -1;       // its position among the operands of a call
 };
 
 // The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not

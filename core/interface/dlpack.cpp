@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/interface/dlpack.hpp"
+#include "core/interface/about.hpp"
 
 #include <fmt/format.h>
 
@@ -382,17 +383,20 @@ compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* tensor, int6
 
 compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor) {
   if (out_dltensor != nullptr) std::memset(out_dltensor, 0, sizeof(DLTensor));
-  return guard([&] {
-    require_not_null(out_dltensor, "out_dltensor");
-    Tensor& self = checked_memory("compute_tensor_to_dltensor", tensor);
-    const Running running;
-    const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
-                                  const_cast<int64_t*>(self.strides()));
-    order_consumer(self, -1);
-    // The program may write: there is no end of the view at which that could be noted.
-    if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
-    std::memcpy(out_dltensor, &view, sizeof view);
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        require_not_null(out_dltensor, "out_dltensor");
+        Tensor& self = checked_memory("compute_tensor_to_dltensor", tensor);
+        const Running running;
+        const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
+                                      const_cast<int64_t*>(self.strides()));
+        order_consumer(self, -1);
+        // The program may write: there is no end of the view at which that could be noted.
+        if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
+        std::memcpy(out_dltensor, &view, sizeof view);
+      },
+      tensor);
 }
 
 int32_t compute_dlpack_allocate(const void* prototype, DLManagedTensorVersioned** out_managed, void* error_context,

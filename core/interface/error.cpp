@@ -22,6 +22,9 @@ const char* compute_error_message(const compute_error* error) { return error == 
 const char* compute_error_op(const compute_error* error) { return error == nullptr ? "" : error->op.c_str(); }
 int32_t compute_error_argument(const compute_error* error) { return error == nullptr ? -1 : error->argument; }
 const char* compute_error_device(const compute_error* error) { return error == nullptr ? "" : error->device.c_str(); }
+const char* compute_error_attribute(const compute_error* error) {
+  return error == nullptr ? "" : error->attribute.c_str();
+}
 int64_t compute_error_native_code(const compute_error* error) { return error == nullptr ? 0 : error->native_code; }
 const compute_error* compute_error_cause(const compute_error* error) {
   return error == nullptr ? nullptr : error->cause;

@@ -8,6 +8,7 @@
 #include "core/base/sized.hpp"
 #include "core/execution/dispatch.hpp"
 #include "core/execution/graph.hpp"
+#include "core/interface/about.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 
@@ -16,12 +17,8 @@ struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
   ~compute_kernel() {
     if (plugin_kernel == 0 || device.health.load() == COMPUTE_HEALTH_FORKED) return;
     for (compute::Timeline* timeline : compute::timelines_of(device)) {
-      try {
-        if (!timeline->immediate && timeline->submitted() > 0)
-          timeline->wait_for_end(timeline->submitted(), COMPUTE_TIMEOUT_NONE);
-      } catch (...) {
-        // The plugin takes no mark: there is nothing to wait for.
-      }
+      const uint64_t number = timeline->submitted();
+      if (!timeline->immediate && number > 0 && !timeline->wait_quietly(number)) return;
     }
     table.release(plugin_kernel);
   }
@@ -177,65 +174,72 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
                                       const char* name, const compute_kernel_options* options,
                                       compute_kernel** out_kernel) {
   if (out_kernel != nullptr) *out_kernel = nullptr;
-  return guard([&] {
-    require_not_null(out_kernel, "out_kernel");
-    Device& self = checked(device);
-    require_not_null(language, "language");
-    require_not_null(source, "source");
-    require_not_null(name, "name");
-    const Running running;
-    self.require_usable();
-    compute_kernel_options given{};
-    if (options != nullptr) given = read_sized(options, "options");
-    const compute_string compiler_options =
-        string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
-    struct Release {
-      void operator()(compute_kernel* kernel) const { release_handle(kernel); }
-    };
-    std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
-    if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {} on {}: the device takes no kernels as source text",
-                                                         printable(name), self.name));
-    }
-    kernel->name = printable(name);
-    compute_plugin_kernel_source text{};
-    text.struct_size = sizeof text;
-    text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
-    text.language = string_of(language);
-    text.source = string_of(source);
-    text.name = string_of(name);
-    text.options = compiler_options;
-    try {
-      self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
-    } catch (Error& error) {
-      shorten(error.message, name);
-      shorten(error.message, language);
-      error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
-      throw;
-    }
-    self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
-    *out_kernel = kernel.release();
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        require_not_null(out_kernel, "out_kernel");
+        Device& self = checked(device);
+        require_not_null(language, "language");
+        require_not_null(source, "source");
+        require_not_null(name, "name");
+        const Running running;
+        self.require_usable();
+        compute_kernel_options given{};
+        if (options != nullptr) given = read_sized(options, "options");
+        const compute_string compiler_options =
+            string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
+        struct Release {
+          void operator()(compute_kernel* kernel) const { release_handle(kernel); }
+        };
+        std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
+        if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
+          throw Error(
+              COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
+        }
+        kernel->name = printable(name);
+        compute_plugin_kernel_source text{};
+        text.struct_size = sizeof text;
+        text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
+        text.language = string_of(language);
+        text.source = string_of(source);
+        text.name = string_of(name);
+        text.options = compiler_options;
+        try {
+          self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
+        } catch (Error& error) {
+          shorten(error.message, name);
+          shorten(error.message, language);
+          error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
+          throw;
+        }
+        self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
+        *out_kernel = kernel.release();
+      },
+      device);
 }
 
 compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* stream, const compute_launch* launch,
                                      const compute_kernel_argument* arguments, int64_t argument_count) {
-  return guard([&] {
-    compute_kernel& self = checked(kernel);
-    const Running running;
-    self.device.require_usable();
-    require_not_null(launch, "launch");
-    if (argument_count > 0) require_not_null(arguments, "arguments");
-    const compute_launch shape = read_sized(launch, "launch");
-    if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
-                                                              self.name, self.info.argument_count, argument_count));
-    }
-    check_launch(self, shape);
-    Timeline& timeline = launch_timeline(self, stream);
-    LaunchArguments given(self, arguments, argument_count);
-    submit_launch(self, timeline, shape, given);
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        compute_kernel& self = checked(kernel);
+        const Running running;
+        self.device.require_usable();
+        require_not_null(launch, "launch");
+        if (argument_count > 0) require_not_null(arguments, "arguments");
+        const compute_launch shape = read_sized(launch, "launch");
+        if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
+                                                                  self.name, self.info.argument_count, argument_count));
+        }
+        check_launch(self, shape);
+        Timeline& timeline = launch_timeline(self, stream);
+        LaunchArguments given(self, arguments, argument_count);
+        submit_launch(self, timeline, shape, given);
+      },
+      kernel, stream);
 }
 
 void compute_kernel_retain(compute_kernel* kernel) {

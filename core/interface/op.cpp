@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
 #include "core/base/text.hpp"
 #include "core/execution/dispatch.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/prepare.hpp"
+#include "core/interface/about.hpp"
 #include "core/memory/residency.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
@@ -155,6 +157,15 @@ class SpecifiedOperands {
     }
   }
 
+  void require_present() const {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].dtype == COMPUTE_DTYPE_NONE) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: operand {} is not optional", who_, i))
+            .with_argument(static_cast<int32_t>(i));
+      }
+    }
+  }
+
   size_t size() const { return operands_.size(); }
   const OperandDesc& operator[](size_t index) const { return operands_[index]; }
   std::span<const OperandDesc> all() const { return operands_; }
@@ -164,6 +175,105 @@ class SpecifiedOperands {
   std::vector<OperandDesc> operands_;
   std::deque<std::vector<int64_t>> dense_;  // keeps addresses
 };
+
+// The inputs of an expression and its scalars, of which plain numbers become scalar tensors.
+class ExpressionOperands {
+ public:
+  ExpressionOperands(const char* who, compute_tensor* const* inputs, int64_t input_count, const compute_number* scalars,
+                     int64_t scalar_count) {
+    if (input_count > 0) require_not_null(inputs, "inputs");
+    if (scalar_count > 0) require_not_null(scalars, "scalars");
+    for (int64_t i = 0; i < input_count; ++i) {
+      if (inputs[i] == nullptr) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", who, i))
+            .with_argument(static_cast<int32_t>(i));
+      }
+      all_.push_back(&checked(inputs[i]));
+    }
+    for (int64_t i = 0; i < scalar_count; ++i) {
+      require_zero(scalars[i].reserved, "scalars");
+      all_.push_back(scalar(who, scalars[i], i, static_cast<int32_t>(input_count + i)));
+    }
+  }
+
+  std::span<Tensor* const> all() const { return all_; }
+
+ private:
+  Tensor* scalar(const char* who, const compute_number& number, int64_t index, int32_t argument) {
+    const auto make = [&](compute_dtype dtype, const void* value) {
+      return made_.emplace_back(new Tensor(dtype, value, true, Tensor::Kind::kScalar)).get();
+    };
+    switch (number.kind) {
+      case COMPUTE_KIND_INT64:
+        return make(COMPUTE_DTYPE_INT64, &number.integer);
+      case COMPUTE_KIND_FLOAT64:
+        return make(COMPUTE_DTYPE_FLOAT64, &number.real);
+      case COMPUTE_KIND_COMPLEX128:
+        return make(COMPUTE_DTYPE_COMPLEX128, &number.real);
+      case COMPUTE_KIND_SCALAR:
+        break;
+      default:
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: scalar {} has kind {}, which is no kind of number", who, index, number.kind))
+            .with_argument(argument);
+    }
+    Tensor& tensor = checked(number.tensor);
+    if (tensor.kind != Tensor::Kind::kMemory) return &tensor;
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: scalar {} is a tensor with memory; make it with compute_tensor_scalar", who, index))
+        .with_argument(argument);
+  }
+
+  SmallVector<Tensor*, 8> all_;
+  std::vector<TensorReference> made_;
+};
+
+// The static part of compute_reduce, checked as far as it can be without operands.
+MapReduction read_reduction(const compute_expression& before, const char* kind, const compute_reduce_options* options,
+                            int64_t input_count, int64_t scalar_count) {
+  const auto refuse = [](const std::string& what) { throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: " + what); };
+  require_not_null(kind, "kind");
+  MapReduction reduction;
+  for (const char* known : {"sum", "prod", "min", "max", "all", "any"}) {
+    if (std::string_view(kind) == known) reduction.kind = known;
+  }
+  if (*reduction.kind == '\0')
+    refuse(fmt::format("kind is {}; it is sum, prod, min, max, all or any", in_quotes(kind)));
+  const auto given = options != nullptr ? read_sized(options, "options") : compute_reduce_options{};
+  if (given.keepdims != 0 && given.keepdims != 1) refuse(fmt::format("keepdims is {}, not 0 or 1", given.keepdims));
+  if (given.accumulator != COMPUTE_DTYPE_NONE && dtype_size(given.accumulator) == 0)
+    refuse(fmt::format("accumulator {} is no dtype", given.accumulator));
+  reduction.accumulator = given.accumulator;
+  reduction.keepdims = given.keepdims != 0;
+  const bool has_list = given.axes != nullptr || given.axes_count != 0;
+  if (has_list && given.axes_mask != 0) refuse("axes and axes_mask are both given");
+  if (has_list) {
+    if (given.axes_count < 0 || given.axes_count > COMPUTE_MAX_RANK)
+      refuse(fmt::format("axes_count is {}, outside [0, {}]", given.axes_count, COMPUTE_MAX_RANK));
+    require_not_null(given.axes, "axes");
+    reduction.axes.assign(given.axes, given.axes + given.axes_count);
+  }
+  for (int64_t i = 0; i < 64; ++i) {
+    if ((given.axes_mask >> i & 1) != 0) reduction.axes.push_back(i);
+  }
+  reduction.over_all = !has_list && given.axes_mask == 0;
+  int64_t scalars = before.scalar_count;
+  if (before.parsed.output_count() != 1) refuse("`before` has several outputs");
+  if (given.after != nullptr) {
+    const compute_expression& after = checked(given.after);
+    reduction.after = after.parsed;
+    scalars += after.scalar_count;
+    if (after.input_count != 1 || after.parsed.output_count() != 1)
+      refuse(fmt::format("`after` has {} inputs and {} outputs, not one of each", after.input_count,
+                         after.parsed.output_count()));
+    if (after.parsed.max_index_axis() >= 0) refuse("`after` has no index");
+  }
+  if (input_count != before.input_count || scalar_count != scalars) {
+    refuse(fmt::format("the expressions have {} inputs and {} scalars; {} and {} were given", before.input_count,
+                       scalars, input_count, scalar_count));
+  }
+  return reduction;
+}
 
 // The three out-parameters of the functions that ask.
 class Answer {
@@ -299,85 +409,95 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
                                 int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
                                 int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
-  return guard([&] {
-    answer.require_places();
-    Device& self = checked(device);
-    const OpSchema& schema = schema_of(op);
-    named_call(schema.name.c_str(), nullptr, [&] {
-      check_operand_counts(schema, input_count, schema.output_count);
-      const CallAttributes read(schema, attributes, attribute_count);
-      SpecifiedOperands operands(schema.name.c_str());
-      operands.add(inputs, input_count, "inputs", 0);
-      for (size_t i = 0; i < operands.size(); ++i) {
-        if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
-              .with_argument(static_cast<int32_t>(i));
-        }
-      }
-      const OpCall call{schema, read.statics, operands.all()};
-      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
-    });
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        answer.require_places();
+        Device& self = checked(device);
+        const OpSchema& schema = schema_of(op);
+        named_call(schema.name.c_str(), nullptr, [&] {
+          check_operand_counts(schema, input_count, schema.output_count);
+          const CallAttributes read(schema, attributes, attribute_count);
+          SpecifiedOperands operands(schema.name.c_str());
+          operands.add(inputs, input_count, "inputs", 0);
+          for (size_t i = 0; i < operands.size(); ++i) {
+            if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
+              throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
+                  .with_argument(static_cast<int32_t>(i));
+            }
+          }
+          const OpCall call{schema, read.statics, operands.all()};
+          answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+        });
+      },
+      device);
 }
 
 compute_error* compute_plan_create(const compute_op* op, compute_device* device, const compute_attribute* attributes,
                                    int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                                    compute_tensor* const* outputs, int64_t output_count, compute_plan** out_plan) {
   if (out_plan != nullptr) *out_plan = nullptr;
-  return guard([&] {
-    require_not_null(out_plan, "out_plan");
-    const OpSchema& schema = schema_of(op);
-    Device& self = checked(device);
-    named_call(schema.name.c_str(), nullptr, [&] {
-      auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
-      plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
-      for (int64_t i = 0; i < input_count; ++i) {
-        plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
-      }
-      for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
-        const OutputDesc& made = plan->prepared->outputs[i];
-        plan->outputs.push_back(outputs[i] != nullptr
-                                    ? PlannedOperand(*outputs[i])
-                                    : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
-      }
-      *out_plan = plan.release();
-    });
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        require_not_null(out_plan, "out_plan");
+        const OpSchema& schema = schema_of(op);
+        Device& self = checked(device);
+        named_call(schema.name.c_str(), nullptr, [&] {
+          auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
+          plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+          for (int64_t i = 0; i < input_count; ++i) {
+            plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
+          }
+          for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
+            const OutputDesc& made = plan->prepared->outputs[i];
+            plan->outputs.push_back(outputs[i] != nullptr
+                                        ? PlannedOperand(*outputs[i])
+                                        : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+          }
+          *out_plan = plan.release();
+        });
+      },
+      device);
 }
 
 compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, const compute_attribute* run_time,
                                 int64_t run_time_count, compute_tensor* const* inputs, int64_t input_count,
                                 compute_tensor** outputs, int64_t output_count) {
-  return guard([&] {
-    compute_plan& self = checked(plan);
-    named_call(self.op.name.c_str(), stream, [&] {
-      if (input_count != static_cast<int64_t>(self.inputs.size()) ||
-          output_count != static_cast<int64_t>(self.outputs.size())) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name,
-                                self.inputs.size(), self.outputs.size(), input_count, output_count));
-      }
-      if (input_count > 0) require_not_null(inputs, "inputs");
-      if (output_count > 0) require_not_null(outputs, "outputs");
-      if (stream != nullptr && &checked(stream).device != &self.device) {
-        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}",
-                                                               self.op.name, self.device.name, stream->device.name));
-      }
-      for (size_t i = 0; i < self.inputs.size(); ++i) {
-        require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
-      }
-      for (size_t i = 0; i < self.outputs.size(); ++i) {
-        if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
-      }
-      const auto run = [&](const CallAttributes& attributes) {
-        run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
-      };
-      if (run_time_count == 0) return run(self.attributes);
-      CallAttributes changed = self.attributes;
-      changed.change_run_time(self.op, run_time, run_time_count);
-      run(changed);
-    });
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        compute_plan& self = checked(plan);
+        named_call(self.op.name.c_str(), stream, [&] {
+          if (input_count != static_cast<int64_t>(self.inputs.size()) ||
+              output_count != static_cast<int64_t>(self.outputs.size())) {
+            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name,
+                                    self.inputs.size(), self.outputs.size(), input_count, output_count));
+          }
+          if (input_count > 0) require_not_null(inputs, "inputs");
+          if (output_count > 0) require_not_null(outputs, "outputs");
+          if (stream != nullptr && &checked(stream).device != &self.device) {
+            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
+                        fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name, self.device.name,
+                                    stream->device.name));
+          }
+          for (size_t i = 0; i < self.inputs.size(); ++i) {
+            require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
+          }
+          for (size_t i = 0; i < self.outputs.size(); ++i) {
+            if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
+          }
+          const auto run = [&](const CallAttributes& attributes) {
+            run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+          };
+          if (run_time_count == 0) return run(self.attributes);
+          CallAttributes changed = self.attributes;
+          changed.change_run_time(self.op, run_time, run_time_count);
+          run(changed);
+        });
+      },
+      plan, stream);
 }
 
 void compute_plan_retain(compute_plan* plan) {
@@ -461,37 +581,26 @@ int32_t compute_expression_output_count(const compute_expression* expression) {
 }
 
 compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
-                           int64_t input_count, compute_tensor* const* scalars, int64_t scalar_count,
+                           int64_t input_count, const compute_number* scalars, int64_t scalar_count,
                            compute_tensor** outputs, int64_t output_count) {
-  return guard([&] {
-    compute_expression& self = checked(expression);
-    named_call("map", stream, [&] {
-      self.require_counts(input_count, scalar_count, output_count);
-      if (input_count > 0) require_not_null(inputs, "inputs");
-      if (scalar_count > 0) require_not_null(scalars, "scalars");
-      require_not_null(outputs, "outputs");
-      SmallVector<Tensor*, 8> operands;
-      for (int64_t i = 0; i < input_count; ++i) {
-        if (inputs[i] == nullptr) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: input {} is NULL", i))
-              .with_argument(static_cast<int32_t>(i));
-        }
-        operands.push_back(&checked(inputs[i]));
-      }
-      for (int64_t i = 0; i < scalar_count; ++i) {
-        Tensor& scalar = checked(scalars[i]);
-        if (scalar.kind == Tensor::Kind::kMemory) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("map: scalar {} is a tensor with memory; make it with compute_tensor_scalar", i));
-        }
-        operands.push_back(&scalar);
-      }
-      for (int64_t i = 0; i < output_count; ++i) {
-        if (outputs[i] != nullptr) checked(outputs[i]);
-      }
-      run_map(self.parsed, stream, operands, outputs, output_count);
-    });
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        compute_expression& self = checked(expression);
+        named_call(
+            "map", stream,
+            [&] {
+              self.require_counts(input_count, scalar_count, output_count);
+              require_not_null(outputs, "outputs");
+              const ExpressionOperands operands("map", inputs, input_count, scalars, scalar_count);
+              for (int64_t i = 0; i < output_count; ++i) {
+                if (outputs[i] != nullptr) checked(outputs[i]);
+              }
+              run_map(self.parsed, stream, operands.all(), outputs, output_count);
+            },
+            tensors_of(inputs, input_count));
+      },
+      stream);
 }
 
 compute_error* compute_map_query(compute_device* device, compute_expression* expression,
@@ -500,34 +609,87 @@ compute_error* compute_map_query(compute_device* device, compute_expression* exp
                                  const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
                                  compute_text** out_reason, int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
-  return guard([&] {
-    answer.require_places();
-    Device& self = checked(device);
-    const compute_expression& asked = checked(expression);
-    named_call("map", nullptr, [&] {
-      asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
-      SpecifiedOperands operands("map"), given("map");
-      operands.add(inputs, input_count, "inputs", 0);
-      operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
-      if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
-      for (size_t i = 0; i < operands.size(); ++i) {
-        if (operands[i].dtype == COMPUTE_DTYPE_NONE) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("map: operand {} is not optional", i));
-        }
-      }
-      std::vector<compute_dtype> wanted;
-      MapCall call{asked.parsed, operands.all()};
-      for (const OperandDesc& output : given.all()) {
-        wanted.push_back(output.dtype);
-        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
-        if (output.dtype == COMPUTE_DTYPE_NONE) continue;
-        call.wanted_shape = output.extents();
-      }
-      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
-        call.wanted = wanted;
-      answer.ask(self, "map", nullptr, &call, infer(call), given.all());
-    });
-  });
+  return guard_about(
+      __func__,
+      [&] {
+        answer.require_places();
+        Device& self = checked(device);
+        const compute_expression& asked = checked(expression);
+        named_call("map", nullptr, [&] {
+          asked.require_counts(input_count, scalar_count,
+                               outputs != nullptr ? output_count : asked.parsed.output_count());
+          SpecifiedOperands operands("map"), given("map");
+          operands.add(inputs, input_count, "inputs", 0);
+          operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+          if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
+          operands.require_present();
+          std::vector<compute_dtype> wanted;
+          MapCall call{asked.parsed, operands.all()};
+          for (const OperandDesc& output : given.all()) {
+            wanted.push_back(output.dtype);
+            if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
+            if (output.dtype == COMPUTE_DTYPE_NONE) continue;
+            call.wanted_shape = output.extents();
+          }
+          if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
+            call.wanted = wanted;
+          answer.ask(self, "map", nullptr, &call, infer(call), given.all());
+        });
+      },
+      device);
+}
+
+compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
+                              const compute_reduce_options* options, compute_tensor* const* inputs, int64_t input_count,
+                              const compute_number* scalars, int64_t scalar_count, compute_tensor** output) {
+  return guard_about(
+      __func__,
+      [&] {
+        compute_expression& self = checked(before);
+        named_call(
+            "reduce", stream,
+            [&] {
+              const MapReduction reduction = read_reduction(self, kind, options, input_count, scalar_count);
+              require_not_null(output, "output");
+              const ExpressionOperands operands("reduce", inputs, input_count, scalars, scalar_count);
+              if (*output != nullptr) checked(*output);
+              run_map_reduction(self.parsed, reduction, stream, operands.all(), output);
+            },
+            tensors_of(inputs, input_count));
+      },
+      stream);
+}
+
+compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
+                                    const compute_reduce_options* options, const compute_tensor_spec* inputs,
+                                    int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
+                                    const compute_tensor_spec* output, int32_t* out_support, compute_text** out_reason,
+                                    int64_t* out_workspace_bytes) {
+  Answer answer(out_support, out_reason, out_workspace_bytes);
+  return guard_about(
+      __func__,
+      [&] {
+        answer.require_places();
+        Device& self = checked(device);
+        const compute_expression& asked = checked(before);
+        named_call("reduce", nullptr, [&] {
+          const MapReduction reduction = read_reduction(asked, kind, options, input_count, scalar_count);
+          SpecifiedOperands operands("reduce"), given("reduce");
+          operands.add(inputs, input_count, "inputs", 0);
+          operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+          operands.require_present();
+          if (output != nullptr) given.add(output, 1, "output", 0);
+          MapCall call{asked.parsed, operands.all()};
+          call.reduction = &reduction;
+          const compute_dtype wanted = given.size() > 0 ? given[0].dtype : COMPUTE_DTYPE_NONE;
+          if (wanted != COMPUTE_DTYPE_NONE) {
+            if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output is no scalar");
+            call.wanted = {&wanted, 1};
+          }
+          answer.ask(self, "reduce", nullptr, &call, infer(call), given.all());
+        });
+      },
+      device);
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 #include <compute/compute.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <string_view>
 
@@ -32,14 +33,25 @@ class AttributeList {
   void list(std::string_view name, const int64_t* values, int64_t count, bool required = false) {
     add_if(required || values != nullptr || count != 0, name, COMPUTE_KIND_INT64, count, values);
   }
+  // A list, or a mask in place of one.
+  void axes(std::string_view name, const int64_t* values, int64_t count, uint64_t mask) {
+    if (mask == 0) return list(name, values, count);
+    if (values != nullptr || count != 0)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "axes and axes_mask are both given").about_parameter();
+    int64_t masked = 0;
+    for (; mask != 0; mask &= mask - 1) masked_axes_[static_cast<size_t>(masked++)] = std::countr_zero(mask);
+    list(name, masked_axes_.data(), masked);
+  }
   void string(std::string_view name, const char* data, int64_t size) {
     strings_[static_cast<size_t>(count_)] = {data, size};
     add_if(data != nullptr || size != 0, name, COMPUTE_KIND_STRING, 1, &strings_[static_cast<size_t>(count_)]);
   }
   void number(std::string_view name, const compute_number* value, bool required = false) {
     if (value == nullptr || (value->kind == 0 && !required)) return;
-    const bool is_integer = value->kind == COMPUTE_KIND_INT64;
-    add_if(true, name, value->kind, 1, is_integer ? static_cast<const void*>(&value->integer) : &value->real);
+    const void* const values = value->kind == COMPUTE_KIND_INT64    ? static_cast<const void*>(&value->integer)
+                               : value->kind == COMPUTE_KIND_SCALAR ? static_cast<const void*>(&value->tensor)
+                                                                    : &value->real;
+    add_if(true, name, value->kind, 1, values);
   }
 
   const compute_attribute* data() const { return list_.data(); }
@@ -61,6 +73,7 @@ class AttributeList {
 
   std::array<compute_attribute, Capacity> list_;
   std::array<compute_string, Capacity> strings_;
+  std::array<int64_t, 64> masked_axes_;
   int64_t count_ = 0;
 };
 
@@ -75,13 +88,18 @@ Options read_options(const Options* options) {
 
 // Runs `f` with the place of the one output: `into`, or a result made for *out.
 template <class F>
-compute_error* call_op(compute_tensor** out, compute_tensor* into, const char* name, F&& f) noexcept {
+compute_error* call_op(OpId op, compute_tensor** out, compute_tensor* into, const char* name, F&& f) noexcept {
   if (out != nullptr) *out = nullptr;
   return guard([&] {
-    if (out == nullptr) require_not_null(into, name);
-    compute_tensor* output = into;
-    f(&output);
-    if (out != nullptr) *out = output;
+    try {
+      if (out == nullptr) require_not_null(into, name);
+      compute_tensor* output = into;
+      f(&output);
+      if (out != nullptr) *out = output;
+    } catch (Error& error) {
+      error.with_op(op_schema(op).name);
+      throw;
+    }
   });
 }
 

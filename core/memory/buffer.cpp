@@ -12,6 +12,7 @@
 #include "core/base/service.hpp"
 #include "core/base/small_vector.hpp"
 #include "core/memory/host_copy.hpp"
+#include "core/memory/pressure.hpp"
 #include "core/memory/residency.hpp"
 #include "core/memory/staging.hpp"
 #include "core/streams/submission.hpp"
@@ -180,18 +181,13 @@ void Buffer::free_memory() noexcept {
   }
   try {
     run_in_background([this, finish] {
-      const auto wait = [](const Access& access) {
-        if (access.timeline == nullptr) return;
-        try {
-          access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
-        } catch (const Error&) {
-          // There is nobody left to tell.
-        }
+      // There is nobody left to tell of failures.
+      const auto has_ended = [](const Access& access) {
+        return access.timeline == nullptr || access.timeline->wait_quietly(access.number);
       };
-      wait(last_write);
-      wait(last_read);
-      std::for_each(more_reads.begin(), more_reads.end(), wait);
-      finish();
+      // The memory that a stream may use which hangs stays in use.
+      if (has_ended(last_write) && has_ended(last_read) && std::all_of(more_reads.begin(), more_reads.end(), has_ended))
+        finish();
     });
   } catch (...) {
     // Without memory for the wait, the memory of the program stays in use.
@@ -218,11 +214,7 @@ Buffer* make_buffer(Device& device, int64_t size_bytes, int64_t allocated_bytes,
 void wait_for_inherited(const Buffer& buffer) {
   const Access before = buffer.inherited != nullptr ? *buffer.inherited : Access{};
   if (before.timeline == nullptr || before.timeline->has_ended(before.number)) return;
-  try {
-    before.timeline->wait_for_end(before.number, COMPUTE_TIMEOUT_NONE);
-  } catch (const Error&) {
-    // The plugin takes no mark: there is nothing to wait for.
-  }
+  if (!before.timeline->wait_quietly(before.number)) before.timeline->require_healthy();
 }
 
 void wait_for_buffer(Buffer& buffer, bool for_writing) {
@@ -234,7 +226,7 @@ void wait_for_buffer(Buffer& buffer, bool for_writing) {
     last_write = buffer.last_write;
     if (for_writing) collect_accesses(buffer, accesses);
   }
-  for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
+  for (const Access& access : accesses) access.timeline->require_end(access.number);
   if (last_write.timeline == nullptr) return;
   if (last_write.timeline->has_reached(last_write.number) && !any_failure()) return;
   last_write.timeline->wait(last_write.number, COMPUTE_TIMEOUT_NONE);
@@ -249,7 +241,7 @@ void wait_to_overwrite(Buffer& buffer) {
     last_write = buffer.last_write;
     collect_accesses(buffer, accesses);
   }
-  for (const Access& access : accesses) access.timeline->wait_for_end(access.number, COMPUTE_TIMEOUT_NONE);
+  for (const Access& access : accesses) access.timeline->require_end(access.number);
   std::lock_guard guard(buffer.lock);
   // Another thread may have queued a write meanwhile.
   if (buffer.last_write.timeline == last_write.timeline && buffer.last_write.number == last_write.number)
@@ -324,8 +316,11 @@ void take_back_write(Buffer& host, const Buffer& replica) noexcept {
   host.newest.store(nullptr, std::memory_order_release);
 }
 
-BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
-                          const char* op, int64_t* out_begin, bool* out_became_newest) {
+namespace {
+
+BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
+                            const char* op, int64_t* out_begin, bool* out_became_newest) {
+  const PressureHeldOff held_off;
   constexpr int64_t kGrain = 64;  // so that offsets keep their alignment
   const bool overwrites = use == MirrorUse::kOverwrite && begin % kGrain == 0;
   begin = begin / kGrain * kGrain;
@@ -383,6 +378,20 @@ BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& devi
   *out_begin = found->begin;
   found->replica->retain();
   return BufferReference(found->replica);
+}
+
+}  // namespace
+
+// Where memory is short the program is asked to release some while the mirror lock is not held.
+BufferReference mirror_on(Buffer& host, int64_t begin, int64_t end, Device& device, Timeline& timeline, MirrorUse use,
+                          const char* op, int64_t* out_begin, bool* out_became_newest) {
+  try {
+    return mirror_once(host, begin, end, device, timeline, use, op, out_begin, out_became_newest);
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY && error.code != COMPUTE_ERROR_OUT_OF_MEMORY) throw;
+    if (!relieve_pressure(device, end - begin)) throw;
+  }
+  return mirror_once(host, begin, end, device, timeline, use, op, out_begin, out_became_newest);
 }
 
 bool drop_mirrors(Device& device) {

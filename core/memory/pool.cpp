@@ -17,6 +17,7 @@
 #include "core/base/host_limits.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/process_config.hpp"
+#include "core/base/scope.hpp"
 #include "core/base/service.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/streams/timeline.hpp"
@@ -171,7 +172,8 @@ struct Chunk {
   int32_t rank = 0;
   std::array<int64_t, 4> extents{};  // the first ones
   std::unique_ptr<std::string> label;
-  std::array<Access, 2> uses;  // while it is deferred, beside `pending`
+  std::shared_ptr<const std::string> scope;  // in which it was made
+  std::array<Access, 2> uses;                // while it is deferred, beside `pending`
   std::vector<Access> more_uses;
   MemoryPool::FreeChunks::node_type entry;  // in free_chunks_, while it is not there
 
@@ -267,19 +269,25 @@ Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& 
 }
 
 Handout MemoryPool::allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding) {
+  if (const auto taken = take_at_any_price(size_bytes, rounded, user, holding)) return *taken;
+  if (relieve && relieve(size_bytes)) {
+    if (const auto taken = take_at_any_price(size_bytes, rounded, user, holding)) return *taken;
+  }
+  throw_out_of_memory(size_bytes);
+}
+
+std::optional<Handout> MemoryPool::take_at_any_price(int64_t size_bytes, int64_t rounded, Timeline* user,
+                                                     const Holding& holding) {
   const auto take = [&] {
     return_ended();
     std::unique_lock held(lock_);
     return returns_all_ ? take_lent(size_bytes, holding, held) : take_slowly(rounded, user, holding);
   };
-  if (const auto taken = take()) return *taken;
+  if (const auto taken = take()) return taken;
   if (reclaim && reclaim()) {
-    if (const auto taken = take()) return *taken;
+    if (const auto taken = take()) return taken;
   }
-  if (settle_streams(user != nullptr)) {
-    if (const auto taken = take()) return *taken;
-  }
-  throw_out_of_memory(size_bytes);
+  return settle_streams(user != nullptr) ? take() : std::nullopt;
 }
 
 // Free blocks may be of no use only because nobody has asked how far the streams are that used them last.
@@ -306,14 +314,10 @@ bool MemoryPool::settle_streams(bool waits) {
     }
   }
   for (const Access& last : pending) {
-    if (!waits) {
+    if (waits) {
+      last.timeline->wait_quietly(last.number);
+    } else {
       last.timeline->poll();
-      continue;
-    }
-    try {
-      last.timeline->wait_for_end(last.number, COMPUTE_TIMEOUT_NONE);
-    } catch (const Error&) {
-      // The plugin takes no mark: there is nothing to wait for.
     }
   }
   return !pending.empty();
@@ -328,6 +332,11 @@ void describe(Chunk& chunk, const Holding& holding) noexcept {
   chunk.dtype = holding.dtype;
   chunk.rank = static_cast<int32_t>(holding.shape.size());
   for (size_t i = 0; i < std::min(holding.shape.size(), chunk.extents.size()); ++i) chunk.extents[i] = holding.shape[i];
+  try {
+    chunk.scope = shared_scope();
+  } catch (const std::bad_alloc&) {
+    chunk.scope.reset();
+  }
 }
 
 }  // namespace
@@ -824,6 +833,7 @@ std::string MemoryPool::holders() const {
                           static_cast<size_t>(chunk.rank) > shown ? ", …" : "");
     }
     if (chunk.label) text += fmt::format("  {}", in_quotes(*chunk.label));
+    if (chunk.dtype != 0 && chunk.scope) text += fmt::format("  scope: {}", printable(*chunk.scope));
   }
   return text;
 }

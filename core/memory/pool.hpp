@@ -129,8 +129,8 @@ class MemoryPool {
 
   // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of what holds the memory, after giving back what is
   // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a
-  // `user` it waits for them. No timeline is locked by the caller. A block for no `user` is idle: nothing is pending on
-  // it.
+  // `user` it waits for them. Calls `relieve` then, and tries all of it once more. No timeline is locked by the
+  // caller. A block for no `user` is idle: nothing is pending on it.
   Handout allocate(int64_t size_bytes, Timeline* user, const Holding& holding);
   Block allocate_idle(int64_t size_bytes, MemoryUse use) { return allocate(size_bytes, nullptr, use).take_idle(); }
 
@@ -166,6 +166,8 @@ class MemoryPool {
 
   // Drops mirrors and other memory that can be made again; returns whether it dropped some.
   std::function<bool()> reclaim;
+  // Asks the program to release memory, so many bytes; returns whether it was asked. May be empty.
+  std::function<bool(int64_t)> relieve;
 
   struct Slab;
   struct BySize {
@@ -189,6 +191,8 @@ class MemoryPool {
   // Neither held. Whether there were free blocks that work in flight may use.
   bool settle_streams(bool waits);
   Handout allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
+  // After giving back what can be given back without the program.
+  std::optional<Handout> take_at_any_price(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
   // (L), and (B) not held
   std::optional<Handout> take_slowly(int64_t rounded, Timeline* user, const Holding& holding);
   Chunk* take_best_fit(int64_t rounded);

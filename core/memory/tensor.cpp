@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/mix_hash.hpp"
+#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 
 compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
@@ -54,6 +55,13 @@ void compute_tensor::set_label(const char* text) {
   Label* label = new Label{text, labels_.load(std::memory_order_acquire)};
   while (!labels_.compare_exchange_weak(label->before, label, std::memory_order_acq_rel)) {
   }
+}
+
+std::string compute_tensor::description() const {
+  std::string text = compute::dtype_name(dtype);
+  text += kind == Kind::kMemory ? fmt::format(" [{}]", fmt::join(shape_span(), ",")) : std::string(" scalar");
+  if (*label() != '\0') text += ", label " + compute::in_quotes(label());
+  return text;
 }
 
 void compute_tensor::byte_range(int64_t* out_begin, int64_t* out_end) const {

@@ -53,6 +53,9 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   }
   void set_label(const char* text);
 
+  // "float32 [4], label 'weights'"
+  std::string description() const;
+
  private:
   struct Label {
     std::string text;

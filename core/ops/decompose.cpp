@@ -138,6 +138,8 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
 }
 
 Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target) {
+  if (call.reduction != nullptr)
+    return any_elements(target) ? lower_map_reduction(call, inference, target) : Lowering();
   return map_lowering(inference.map, call.operands, target);
 }
 

@@ -19,8 +19,9 @@ namespace compute {
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative);
 
-// One map step. Scalar sources of kind kOperand number MapCall::operands.
+// One map step; of a call with a reduction one reduce step. Scalar sources of kind kOperand number MapCall::operands.
 Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target);
+Lowering lower_map_reduction(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 
 // Places temporaries into one block so that only those whose lives overlap have memory of their own: from the first
 // step that names one to the last. Offsets are multiples of `alignment`.

@@ -39,6 +39,11 @@ Inference infer(const OpCall& call) {
 }
 
 Inference infer(const MapCall& call) {
+  if (call.reduction != nullptr) {
+    Inference result = infer_map_reduction(call);
+    check_output("reduce", result.outputs[0]);
+    return result;
+  }
   const ExpressionTemplate& expression = call.expression;
   const auto expected = static_cast<size_t>(expression.input_count() + expression.scalar_count());
   if (call.operands.size() != expected) {

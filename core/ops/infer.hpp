@@ -12,5 +12,6 @@ namespace compute {
 // broadcast".
 Inference infer(const OpCall& call);
 Inference infer(const MapCall& call);
+Inference infer_map_reduction(const MapCall& call);  // of a call with a reduction
 
 }  // namespace compute

@@ -31,12 +31,24 @@ struct OpCall {
   std::span<const OperandDesc> inputs;
 };
 
-// A user's expression over operands: the template's inputs, then its scalars (is_scalar is implied for those).
+// What compute_reduce does with the values of an expression.
+struct MapReduction {
+  const char* kind = "";  // sum, prod, min, max, all or any; immortal
+  compute_dtype accumulator = COMPUTE_DTYPE_NONE;
+  bool keepdims = false;
+  bool over_all = true;  // all axes; else `axes`, as given
+  std::vector<int64_t> axes = {};
+  ExpressionTemplate after = {};  // of one input; empty: the combined value itself
+};
+
+// A user's expression over operands: the template's inputs, then its scalars (is_scalar is implied for those), then
+// those of reduction->after.
 struct MapCall {
   const ExpressionTemplate& expression;
   std::span<const OperandDesc> operands;
   std::span<const compute_dtype> wanted = {};  // dtype per output, NONE where none is wanted; empty: none at all
   std::span<const int64_t> wanted_shape = {};  // index space of an expression without inputs
+  const MapReduction* reduction = nullptr;     // NULL: the expression alone
 };
 
 struct OutputDesc {
@@ -44,10 +56,21 @@ struct OutputDesc {
   std::vector<int64_t> shape;
 };
 
+// What follows from the operands of a MapReduction.
+struct ReductionInference {
+  std::vector<int64_t> shape;       // the index space
+  std::vector<int64_t> kept_shape;  // with extent 1 at reduced axes
+  std::vector<int64_t> axes;        // ascending
+  int64_t count = 1;                // elements that make one result
+  compute_dtype accumulator = COMPUTE_DTYPE_NONE;
+  TypedExpression after;  // over the accumulator; where `count` is 0, over a scalar
+};
+
 // What follows from a call's operands, found once per plan.
 struct Inference {
   std::vector<OutputDesc> outputs;
   TypedExpression map;  // what an elementwise op or an expression computes for each element; empty for other ops
+  ReductionInference reduction;
 };
 
 }  // namespace compute

@@ -33,11 +33,11 @@ Reduction read_reduction(const OpCall& call) {
   std::vector<int64_t> axes;
   if (call.attributes.has(index)) {
     for (const int64_t axis : call.attributes.int64_list(index)) {
-      axes.push_back(normalize_axis(call.schema.name, axis, call.inputs[0].rank));
+      axes.push_back(normalize_axis(call.schema.name, axis, call.inputs[0].rank, "axes"));
     }
     std::sort(axes.begin(), axes.end());
     const auto twice = std::adjacent_find(axes.begin(), axes.end());
-    if (twice != axes.end()) refuse(call, "axis " + std::to_string(*twice) + " is given twice");
+    if (twice != axes.end()) refuse_attribute(call, "axes", "axis " + std::to_string(*twice) + " is given twice");
   } else {
     axes = all_axes(call);
   }

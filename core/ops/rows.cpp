@@ -46,7 +46,8 @@ RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands
   PromotionOperand list[kMaxRowInputs];
   size_t count = 0;
   for (size_t i = has_condition ? 1 : 0; i < operands.size(); ++i) {
-    list[count++] = {operands[i].dtype, operands[i].is_scalar && operands[i].weak, schema.inputs[i]};
+    list[count++] = {operands[i].dtype, operands[i].is_scalar && operands[i].weak, schema.inputs[i],
+                     static_cast<int32_t>(i)};
   }
   // An operand outside the class is the better news than two that do not promote.
   const std::span<const PromotionOperand> joined(list, count);

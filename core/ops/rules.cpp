@@ -29,6 +29,10 @@ void refuse(const OpCall& call, const std::string& what, int32_t argument) {
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, call.schema.name + ": " + what).with_argument(argument);
 }
 
+void refuse_attribute(const OpCall& call, std::string_view name, const std::string& what) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, call.schema.name + ": " + what).with_attribute(std::string(name));
+}
+
 void require_class(const OpCall& call, int32_t index, DtypeClass wanted) {
   const compute_dtype dtype = call.inputs[static_cast<size_t>(index)].dtype;
   if (!in_class(dtype, wanted)) refuse_dtype(call.schema.name, call.schema.input_name(index), dtype, wanted, index);
@@ -50,13 +54,14 @@ int32_t run_time_index(const OpCall& call, std::string_view name) {
 
 bool flag_attribute(const OpCall& call, std::string_view name) {
   const int64_t value = call.attributes.int64(attribute_index(call, name));
-  if (value != 0 && value != 1) refuse(call, std::string(name) + " is " + std::to_string(value) + ", not 0 or 1");
+  if (value != 0 && value != 1)
+    refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + ", not 0 or 1");
   return value != 0;
 }
 
 int64_t extent_attribute(const OpCall& call, std::string_view name) {
   const int64_t value = call.attributes.int64(attribute_index(call, name));
-  if (value < 0) refuse(call, std::string(name) + " is " + std::to_string(value) + ", less than 0");
+  if (value < 0) refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + ", less than 0");
   return value;
 }
 
@@ -73,7 +78,8 @@ compute_dtype promote_inputs(const OpCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i) names.push_back(call.schema.input_name(static_cast<int32_t>(i)));
   std::vector<PromotionOperand> operands;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    operands.push_back({call.inputs[i].dtype, call.inputs[i].is_scalar && call.inputs[i].weak, names[i]});
+    operands.push_back(
+        {call.inputs[i].dtype, call.inputs[i].is_scalar && call.inputs[i].weak, names[i], static_cast<int32_t>(i)});
   }
   return result_type(call.schema.name, operands);
 }

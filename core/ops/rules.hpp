@@ -41,6 +41,7 @@ const OpRules& op_rules(OpId id);
 
 // Throws INVALID_ARGUMENT: "name: what".
 [[noreturn]] void refuse(const OpCall& call, const std::string& what, int32_t argument = -1);
+[[noreturn]] void refuse_attribute(const OpCall& call, std::string_view name, const std::string& what);
 [[noreturn]] void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted,
                                int32_t argument);
 // Refuses input `index` unless its dtype is in the class.

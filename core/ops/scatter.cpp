@@ -16,8 +16,9 @@ std::string_view checked_reduction(const OpCall& call) {
   const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
   const std::vector<std::string> known{"set", "add", "mul", "min", "max"};
   if (std::find(known.begin(), known.end(), reduction) == known.end()) {
-    refuse(call, "reduction is " + in_quotes(reduction) + ", not one of set, add, mul, min, max" +
-                     did_you_mean(reduction, known));
+    refuse_attribute(call, "reduction",
+                     "reduction is " + in_quotes(reduction) + ", not one of set, add, mul, min, max" +
+                         did_you_mean(reduction, known));
   }
   const compute_dtype dtype = call.inputs[0].dtype;
   const bool ordered = reduction == "min" || reduction == "max";

@@ -254,8 +254,8 @@ Tables& tables() {
 
 // ---- Attributes -----------------------------------------------------------------------------------------------------
 
-[[noreturn]] void refuse(const OpSchema& schema, const std::string& what) {
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + what);
+[[noreturn]] void refuse(const OpSchema& schema, std::string_view attribute, const std::string& what) {
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + what).with_attribute(std::string(attribute));
 }
 
 const char* kind_text(AttributeKind kind) {
@@ -318,11 +318,13 @@ int32_t find_attribute(const OpSchema& schema, std::string_view name) {
   for (const AttributeSchema& attribute : schema.attributes) known.push_back(attribute.name);
   std::string what = "no attribute is called " + in_quotes(name) + did_you_mean(name, known);
   if (known.empty()) what += "; it takes none";
-  refuse(schema, what);
+  refuse(schema, name, what);
 }
 
 void check_given(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute& given) {
-  const auto refuse_given = [&](const std::string& what) { refuse(schema, "attribute " + attribute.name + what); };
+  const auto refuse_given = [&](const std::string& what) {
+    refuse(schema, attribute.name, "attribute " + attribute.name + what);
+  };
   if (!kind_fits(attribute, given.kind)) {
     refuse_given(std::string(" takes ") + kind_text(attribute.kind) + ", not " + kind_text(given.kind));
   }
@@ -358,7 +360,8 @@ RunTimeValue run_time_value(const OpSchema& schema, const AttributeSchema& attri
       break;
     default:
       std::memcpy(&value.scalar, given->values, sizeof value.scalar);
-      if (value.scalar == nullptr) refuse(schema, "attribute " + attribute.name + ": the scalar is NULL");
+      if (value.scalar == nullptr)
+        refuse(schema, attribute.name, "attribute " + attribute.name + ": the scalar is NULL");
       return value;
   }
   value.bits = scalar_from_memory(value.dtype, given->values);
@@ -368,7 +371,7 @@ RunTimeValue run_time_value(const OpSchema& schema, const AttributeSchema& attri
 void append_static(const OpSchema& schema, const AttributeSchema& attribute, const compute_attribute* given,
                    Attributes& out) {
   if (given == nullptr) {
-    if (attribute.required) refuse(schema, "attribute " + attribute.name + " is required");
+    if (attribute.required) refuse(schema, attribute.name, "attribute " + attribute.name + " is required");
     if (!attribute.has_default) return out.append_absent();
     if (attribute.kind == AttributeKind::kString) return out.append(std::string_view(attribute.default_text));
     int64_t word = attribute.default_int64;
@@ -402,7 +405,8 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
       std::memcpy(&text, given->values, sizeof text);
       if (text.size == -1 && text.data != nullptr) text.size = static_cast<int64_t>(std::strlen(text.data));
       if (text.size < 0 || text.size > 4096 || (text.data == nullptr && text.size > 0)) {
-        refuse(schema, "attribute " + attribute.name + ": a string of " + std::to_string(text.size) + " bytes");
+        refuse(schema, attribute.name,
+               "attribute " + attribute.name + ": a string of " + std::to_string(text.size) + " bytes");
       }
       return out.append(std::string_view(text.data, static_cast<size_t>(text.size)));
     }
@@ -410,7 +414,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
       compute_dtype dtype;
       std::memcpy(&dtype, given->values, sizeof dtype);
       if (!is_dtype(dtype))
-        refuse(schema, "attribute " + attribute.name + ": " + std::to_string(dtype) + " is no dtype");
+        refuse(schema, attribute.name, "attribute " + attribute.name + ": " + std::to_string(dtype) + " is no dtype");
       const int64_t word = dtype;
       return out.append(std::span<const int64_t>(&word, 1));
     }
@@ -559,12 +563,13 @@ void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t o
     } else if (least != most) {
       takes += " to " + std::to_string(most);
     }
-    refuse(schema,
+    refuse(schema, {},
            "it takes " + takes + (takes == "1" ? " input" : " inputs") + ", not " + std::to_string(input_count));
   }
   if (output_count != schema.output_count) {
-    refuse(schema, "it has " + std::to_string(schema.output_count) +
-                       (schema.output_count == 1 ? " output" : " outputs") + ", not " + std::to_string(output_count));
+    refuse(schema, {},
+           "it has " + std::to_string(schema.output_count) + (schema.output_count == 1 ? " output" : " outputs") +
+               ", not " + std::to_string(output_count));
   }
 }
 
@@ -665,31 +670,31 @@ namespace {
 void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
                 const compute_attribute** out) {
   if (count < 0 || (attributes == nullptr && count > 0)) {
-    refuse(schema, count < 0 ? "an attribute count of " + std::to_string(count) : "attributes is NULL");
+    refuse(schema, {}, count < 0 ? "an attribute count of " + std::to_string(count) : "attributes is NULL");
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
     if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size > kGreatestStruct ||
         attribute.struct_size % alignof(compute_attribute) != 0 || attribute.struct_size != attributes->struct_size) {
-      refuse(schema,
+      refuse(schema, {},
              "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
     }
     check_tail(&attribute, attribute.struct_size, "an attribute");
     check_chain(attribute.next, "an attribute");
     require_zero(attribute.reserved, "an attribute");
     if (attribute.name == nullptr || attribute.name_size < -1) {
-      refuse(schema, "attribute " + std::to_string(i) + " has no name");
+      refuse(schema, {}, "attribute " + std::to_string(i) + " has no name");
     }
     if (attribute.name_size == 0) {
-      refuse(schema,
+      refuse(schema, {},
              "attribute " + std::to_string(i) + " has a name_size of 0; -1 is that of a name that ends with NUL");
     }
     const size_t name_size =
         attribute.name_size < 0 ? std::strlen(attribute.name) : static_cast<size_t>(attribute.name_size);
     const int32_t index = find_attribute(schema, {attribute.name, name_size});
     const AttributeSchema& known = schema.attributes[static_cast<size_t>(index)];
-    if (out[index] != nullptr) refuse(schema, "attribute " + known.name + " is given twice");
+    if (out[index] != nullptr) refuse(schema, known.name, "attribute " + known.name + " is given twice");
     check_given(schema, known, attribute);
     out[index] = &attribute;
   }
@@ -709,7 +714,8 @@ void read_attributes(const OpSchema& schema, const compute_attribute* attributes
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const AttributeSchema& attribute = schema.attributes[i];
     if (attribute.run_time) {
-      if (given[i] == nullptr && attribute.required) refuse(schema, "attribute " + attribute.name + " is required");
+      if (given[i] == nullptr && attribute.required)
+        refuse(schema, attribute.name, "attribute " + attribute.name + " is required");
       *out_run_time++ = run_time_value(schema, attribute, given[i]);
       out_static.append_absent();
     } else {
@@ -728,7 +734,7 @@ void change_run_time(const OpSchema& schema, const compute_attribute* attributes
       if (given[i] != nullptr) *run_time = run_time_value(schema, attribute, given[i]);
       ++run_time;
     } else if (given[i] != nullptr) {
-      refuse(schema, "attribute " + attribute.name + " is static: another value of it is another plan");
+      refuse(schema, attribute.name, "attribute " + attribute.name + " is static: another value of it is another plan");
     }
   }
 }
@@ -753,7 +759,8 @@ ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const
     const std::string& name =
         schema.attributes[static_cast<size_t>(schema.run_time[static_cast<size_t>(run_time_index)])].name;
     throw Error(code, schema.name + ": " + name + " is " + scalar_text(value.bits, value.dtype) + ", which " +
-                          dtype_name(dtype) + " does not hold");
+                          dtype_name(dtype) + " does not hold")
+        .with_attribute(name);
   };
   if (is_complex(value.dtype) && !is_complex(dtype)) {
     const ScalarBits wide = convert_scalar(value.bits, value.dtype, COMPUTE_DTYPE_COMPLEX128);

@@ -23,6 +23,6 @@ std::vector<int64_t> broadcast_shapes(std::string_view op, std::span<const Opera
 // The strides of `operand` seen as `shape`, to which it broadcasts: 0 along repeated axes.
 std::vector<int64_t> broadcast_strides(const OperandDesc& operand, std::span<const int64_t> shape);
 // An axis in [-rank, rank) as one in [0, rank). Throws INVALID_ARGUMENT.
-int32_t normalize_axis(std::string_view op, int64_t axis, int32_t rank);
+int32_t normalize_axis(std::string_view op, int64_t axis, int32_t rank, std::string_view attribute = "axis");
 
 }  // namespace compute

@@ -97,6 +97,11 @@ std::string convert_text(std::string_view operand, compute_dtype from, compute_d
   return "convert(" + std::string(operand) + ", " + dtype_name(to) + ")";
 }
 
+std::vector<StepAttribute> reduce_attributes(std::span<const int64_t> axes, const char* kind,
+                                             compute_dtype accumulator) {
+  return {integers("axes", axes), text("kind", kind), dtype_value("accumulator", accumulator)};
+}
+
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 StepOperand Steps::input(int32_t index, compute_dtype dtype) {
@@ -238,7 +243,7 @@ void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const 
   const std::vector<compute_dtype> dtypes = dtypes_of(inputs);
   const compute_dtype wanted = output.dtype;
   Step& step = add("reduce", std::move(inputs), std::move(output));
-  step.attributes = {integers("axes", axes), text("kind", kind), dtype_value("accumulator", accumulator)};
+  step.attributes = reduce_attributes(axes, kind, accumulator);
   step.expressions.push_back(type(before, names, dtypes, {&accumulator, 1}, step.scalars));
   step.expressions.push_back(type(after, {"x"}, {&accumulator, 1}, {&wanted, 1}, step.scalars));
 }

@@ -78,6 +78,10 @@ struct Row {
 
 inline constexpr size_t kMaxRowStages = 4;
 
+// Of the primitive reduce.
+std::vector<StepAttribute> reduce_attributes(std::span<const int64_t> axes, const char* kind,
+                                             compute_dtype accumulator);
+
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 class Steps {

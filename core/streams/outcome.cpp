@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/in_use.hpp"
+#include "core/base/process_config.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -385,7 +386,40 @@ compute_error* Timeline::ask_plugin(uint64_t stream, uint64_t* out_reached) noex
   return device.table.stream_reached(stream, last_mark, out_reached);
 }
 
+int64_t hang_limit_ns() noexcept {
+  static const int64_t limit = [] {
+    const int64_t seconds = setting(SettingId::kHangSeconds).integer.value_or(0);
+    return seconds > 0 ? seconds * 1'000'000'000 : COMPUTE_TIMEOUT_NONE;
+  }();
+  return limit;
+}
+
+// The stream makes no progress. Its work may touch memory yet, so none of it counts as ended.
+void Timeline::give_up() noexcept {
+  hung_.store(true, std::memory_order_release);
+  try {
+    fail(reached(), submitted(),
+         make_error(Error(COMPUTE_ERROR_STREAM_FAILED,
+                          fmt::format("no progress in {} s (COMPUTE_HANG_SECONDS)", hang_limit_ns() / 1'000'000'000))),
+         false);
+  } catch (const std::bad_alloc&) {
+    // The next wait gives up again.
+  }
+}
+
+// Without a limit of its own, a wait ends when the stream makes no progress within COMPUTE_HANG_SECONDS.
 void Timeline::sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept {
+  const int64_t limit = hang_limit_ns();
+  if (timeout_ns != COMPUTE_TIMEOUT_NONE || limit == COMPUTE_TIMEOUT_NONE) return sync_once(stream, mark, timeout_ns);
+  if (is_hung(mark)) return sync_once(stream, mark, 0);
+  for (uint64_t before = 0; !has_ended(mark);) {
+    before = reached();
+    sync_once(stream, mark, limit);
+    if (!has_ended(mark) && reached() == before) return give_up();
+  }
+}
+
+void Timeline::sync_once(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept {
   const auto start = Clock::now();
   uint64_t done = 0;
   compute_error* error = sync_plugin(stream, mark, timeout_ns, &done);

@@ -299,7 +299,7 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
     if (on_host.timeline != nullptr) {
       locks.unlock();
       // Whether it failed, and whether that matters here, is looked at again.
-      on_host.timeline->wait_for_end(on_host.number, COMPUTE_TIMEOUT_NONE);
+      on_host.timeline->require_end(on_host.number);
       ordered.push_back({on_host.timeline, on_host.number, 0});
     } else if (unlocked != nullptr) {
       locks.add(*unlocked);

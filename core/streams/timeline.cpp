@@ -99,6 +99,7 @@ uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
     compute_error_free(error);  // these two cannot wait for each other
     const NotParked not_parked;
     other.sync_with_plugin(other.plugin_stream, mark, COMPUTE_TIMEOUT_NONE);
+    if (other.is_hung(mark)) other.require_healthy();
     return mark;
   }
   device.check(error);
@@ -111,6 +112,39 @@ uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
 }
 
 // The lock may be held for long: by a submission that runs on its thread, or by a plugin that does not return.
+std::unique_lock<Lock> Timeline::lock_until(Deadline deadline, uint64_t number) {
+  const int64_t limit = hang_limit_ns();
+  const bool may_hang = deadline == Deadline::max() && limit != COMPUTE_TIMEOUT_NONE;
+  if (may_hang) deadline = deadline_after(limit);
+  if (deadline == Deadline::max()) return std::unique_lock(lock);
+  if (lock.try_lock_until(deadline)) return {lock, std::adopt_lock};
+  if (may_hang) {
+    if (!immediate) {
+      give_up();
+      return {};
+    }
+    throw Error(COMPUTE_ERROR_STREAM_FAILED,
+                fmt::format("a stream of {}: another thread has been submitting {} for {} s "
+                            "(COMPUTE_HANG_SECONDS)",
+                            device.name, name_of(number), limit / 1'000'000'000))
+        .on_device(device.name);
+  }
+  return {};
+}
+
+void Timeline::require_end(uint64_t number) {
+  if (!wait_for_end(number, COMPUTE_TIMEOUT_NONE) && is_hung(number)) require_healthy();
+}
+
+bool Timeline::wait_quietly(uint64_t number) noexcept {
+  try {
+    if (wait_for_end(number, COMPUTE_TIMEOUT_NONE)) return true;
+  } catch (...) {
+    // There is nobody to tell.
+  }
+  return !hung_ && !immediate;
+}
+
 bool Timeline::wait_for_end(uint64_t number, int64_t timeout_ns) {
   if (has_ended(number)) return true;
   if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) device.throw_unusable();
@@ -118,14 +152,8 @@ bool Timeline::wait_for_end(uint64_t number, int64_t timeout_ns) {
   const StreamInUse stream(*this);
   uint64_t mark = 0;
   {
-    std::unique_lock guard(lock, std::defer_lock);
-    if (deadline == Deadline::max()) {
-      guard.lock();
-    } else if (lock.try_lock_until(deadline)) {
-      guard = std::unique_lock(lock, std::adopt_lock);
-    } else {
-      return false;
-    }
+    const std::unique_lock guard = lock_until(deadline, number);
+    if (!guard.owns_lock()) return false;
     if (immediate) return true;  // the submission that ran on another thread held the lock until it was done
     if (stream.handle() != 0) {
       try {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -139,8 +140,17 @@ class Timeline {
   void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
                            std::shared_ptr<const void> records);
 
-  // Waits until `number` has ended, at most `timeout_ns`; false after that. Says nothing about how it ended.
+  // COMPUTE_HANG_SECONDS have passed in a wait without progress, and `number` may touch memory yet.
+  bool is_hung(uint64_t number) const noexcept { return hung_.load(std::memory_order_acquire) && !has_ended(number); }
+
+  // Waits until `number` has ended, at most `timeout_ns`; false after that, and if the stream hangs. Says nothing about
+  // how it ended.
   bool wait_for_end(uint64_t number, int64_t timeout_ns);
+  // The same without a limit; throws if the stream hangs.
+  void require_end(uint64_t number);
+  // The same without a limit, for who releases what `number` uses: false if that may be in use yet, since the stream
+  // hangs. A plugin that takes no mark leaves nothing to wait for.
+  bool wait_quietly(uint64_t number) noexcept;
   // The same, and throws what made the results of `number` worthless.
   bool wait(uint64_t number, int64_t timeout_ns);
   // The same for a stream as a whole: throws why it takes no more work, or once what spoilt something else of its
@@ -221,6 +231,10 @@ class Timeline {
   // The same, and takes the answer.
   void sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept;
   void take_plugin_answer(compute_error* error, uint64_t reached, int64_t timeout_ns) noexcept;
+  // Once, at most `timeout_ns`.
+  void sync_once(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept;
+  void give_up() noexcept;
+  std::unique_lock<Lock> lock_until(Deadline deadline, uint64_t number);
   void check_faults(uint64_t reached);
   uint64_t settle_sources(uint64_t reached, int64_t timeout_ns);
   void publish(uint64_t reached);
@@ -241,6 +255,7 @@ class Timeline {
   std::atomic<const Failure*> death_{nullptr};    // the plugin's
   std::atomic<uint64_t> last_mark_{0};            // of the plugin's stream
   std::atomic<int32_t> users_{0};                 // of plugin_stream without the lock
+  std::atomic<bool> hung_{false};                 // its failure is that it made no progress
   std::vector<uint64_t> marks_;                   // (L) ascending, above reached_
   std::vector<Wait> waits_;                       // (L) the latest for each other timeline
   std::array<std::atomic<const char*>, 64> names_{};
@@ -252,6 +267,9 @@ class Timeline {
   std::unique_ptr<Failure> unfilled_;  // the one of all outputs of graphs that have not run
   std::atomic<bool> has_unsettled_{false};
 };
+
+// COMPUTE_HANG_SECONDS in nanoseconds, as it was at the first call; COMPUTE_TIMEOUT_NONE without it.
+int64_t hang_limit_ns() noexcept;
 
 // "take: index 5 is out of range for an extent of 3"
 Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device);

@@ -76,7 +76,7 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
     heap.max_allocation_bytes = info_.max_allocation_bytes;
     heap.base_alignment = 64;
   }
-  heaps_[0].flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0);
+  heaps_[0].flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u);
   heaps_[0].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_NONE;
   heaps_[0].size_bytes = info_.memory_bytes;
   heaps_[0].offset_alignment = info_.base_alignment;

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp and each of its parts
+# With clang too, where it is installed: it gives enums their types as an extension. The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp and each of its parts
 # as C++20.
 file(MAKE_DIRECTORY "${WORK}")
 set(c ${CC} -std=c11)
 set(cpp ${CXX} -std=c++20)
 set(warnings -pedantic -Wall -Wextra -Werror -Wconversion -Wundef -Wshadow)
+
+set(languages c cpp)
+find_program(CLANG clang)
+if(CLANG)
+  set(clang ${CLANG} -x c -std=c11)
+  list(APPEND languages clang)
+endif()
 
 foreach(headers "compute;plugin" "plugin;compute" compute plugin ops)
   string(REPLACE ";" "_then_" name "${headers}")
@@ -13,7 +20,7 @@ foreach(headers "compute;plugin" "plugin;compute" compute plugin ops)
     string(APPEND source "#include \"compute/${header}.h\"\n")
   endforeach()
   string(APPEND source "extern int something;\n")
-  foreach(language c cpp)
+  foreach(language IN LISTS languages)
     file(WRITE "${WORK}/${name}.${language}" "${source}")
     execute_process(COMMAND ${${language}} ${warnings} "-I${API}" -fsyntax-only "${WORK}/${name}.${language}" RESULT_VARIABLE result)
     if(NOT result EQUAL 0)

@@ -52,12 +52,23 @@ AT(compute_attribute, reserved, 36);
 AT(compute_attribute, count, 40);
 AT(compute_attribute, values, 48);
 
-SIZE(compute_number, 32);
+SIZE(compute_number, 40);
 AT(compute_number, kind, 0);
 AT(compute_number, reserved, 4);
 AT(compute_number, integer, 8);
 AT(compute_number, real, 16);
 AT(compute_number, imaginary, 24);
+AT(compute_number, tensor, 32);
+SIZE(compute_reduce_options, 56);
+AT(compute_reduce_options, struct_size, 0);
+AT(compute_reduce_options, struct_type, 4);
+AT(compute_reduce_options, next, 8);
+AT(compute_reduce_options, axes, 16);
+AT(compute_reduce_options, axes_count, 24);
+AT(compute_reduce_options, axes_mask, 32);
+AT(compute_reduce_options, after, 40);
+AT(compute_reduce_options, accumulator, 48);
+AT(compute_reduce_options, keepdims, 52);
 
 SIZE(compute_device_info, 216);
 AT(compute_device_info, struct_size, 0);

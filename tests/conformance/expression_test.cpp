@@ -24,9 +24,10 @@ Expression parse(const char* text, const std::vector<const char*>& inputs,
 std::vector<Tensor> run(const Expression& expression, const std::vector<Operand>& inputs,
                         const std::vector<Tensor>& scalars, std::vector<Tensor> outputs,
                         compute_stream* stream = nullptr) {
-  std::vector<compute_tensor*> x, s, y;
+  std::vector<compute_tensor*> x, y;
+  std::vector<compute_number> s;
   for (const Operand& operand : inputs) x.push_back(operand.tensor);
-  for (const Tensor& tensor : scalars) s.push_back(tensor);
+  for (const Tensor& tensor : scalars) s.push_back({COMPUTE_KIND_SCALAR, 0, 0, 0, 0, tensor});
   for (const Tensor& tensor : outputs) y.push_back(tensor);
   check(compute_map(stream, expression, x.data(), static_cast<int64_t>(x.size()), s.data(),
                     static_cast<int64_t>(s.size()), y.data(), static_cast<int64_t>(y.size())));
@@ -206,6 +207,119 @@ void many_operands(const Session& session) {
                 {Bound::EXACT, 0}, "many operands");
 }
 
+// ---- compute_reduce ----
+
+Tensor reduce(const Expression& before, const char* kind, const Expression* after, int64_t axis,
+              const std::vector<Operand>& inputs, const std::vector<compute_number>& scalars,
+              compute_tensor* output = nullptr, compute_stream* stream = nullptr) {
+  std::vector<compute_tensor*> x;
+  for (const Operand& operand : inputs) x.push_back(operand.tensor);
+  compute_reduce_options options{};
+  options.struct_size = sizeof options;
+  options.axes_mask = uint64_t{1} << axis;
+  if (after != nullptr) options.after = *after;
+  if (output != nullptr) compute_tensor_retain(output);
+  Tensor y;
+  *y.out() = output;
+  compute_tensor* made = output;
+  check(compute_reduce(stream, before, kind, &options, x.data(), static_cast<int64_t>(x.size()), scalars.data(),
+                       static_cast<int64_t>(scalars.size()), &made));
+  if (output == nullptr) *y.out() = made;
+  return y;
+}
+
+compute_number number(double value) { return {COMPUTE_KIND_FLOAT64, 0, 0, value, 0, nullptr}; }
+compute_number number(int64_t value) { return {COMPUTE_KIND_INT64, 0, value, 0, 0, nullptr}; }
+
+// sqrt(sum((a - b)^2 * s) / n) of broadcast operands in odd layouts, with scalars of both expressions.
+void reduction_between_expressions(const Session& session) {
+  Inputs inputs(58);
+  const Expression before = parse("(a - b) ** 2 * s", {"a", "b"}, {"s"}), after = parse("sqrt(x / n)", {"x"}, {"n"});
+  for (Layout layout : kEveryLayout) {
+    const Shape shape = {11, 17};
+    const Operand a =
+        view(layout, session.upload(inputs.uniform(dtype::FLOAT32, base_shape(layout, shape), 0.5L, 1.5L)), shape);
+    const Operand b = session.upload(inputs.uniform(dtype::FLOAT32, {17}, -1, 0));
+    const auto terms = [&](int64_t along, int64_t row, int64_t column) {
+      Real sum = 0;
+      for (int64_t i = 0; i < along; ++i) {
+        const int64_t r = along == 17 ? row : i, c = along == 17 ? i : column;
+        const Real difference = a.array.at(r * 17 + c).re - b.array.at(c).re;
+        sum += difference * difference * 3;
+      }
+      return sum;
+    };
+    const Tensor rows = reduce(before, "sum", &after, 1, {a, b}, {number(int64_t{3}), number(17.0)});
+    session.judge(rows, expected(dtype::FLOAT32, {11}, [&](int64_t i) { return std::sqrt(terms(17, i, 0) / 17); }),
+                  {Bound::ULP, 16}, std::string("rows, ") + name(layout));
+    const Stream stream = session.stream();
+    const Tensor columns =
+        reduce(before, "sum", &after, 0, {a, b}, {number(int64_t{3}), number(11.0)}, nullptr, stream);
+    session.judge(columns, expected(dtype::FLOAT32, {17}, [&](int64_t i) { return std::sqrt(terms(11, 0, i) / 11); }),
+                  {Bound::ULP, 16}, std::string("columns, ") + name(layout));
+  }
+}
+
+// Half types sum in float32 and round behind `after`: neither holds 2049 or 6147 exactly, both hold 3.
+void reduction_rounds_once(const Session& session) {
+  const Expression before = parse("x", {"x"}), after = parse("x * 3 - 6144", {"x"});
+  Inputs inputs(59);
+  for (Dtype dtype : {Dtype{dtype::FLOAT16}, Dtype{dtype::BFLOAT16}}) {
+    if (!session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    const Operand ones = session.upload(inputs.uniform(dtype, {2, 2049}, 1, 1));
+    const Tensor y = reduce(before, "sum", &after, 1, {ones}, {});
+    session.judge(y, expected(dtype, {2}, [](int64_t) { return Real{3}; }), {Bound::EXACT, 0},
+                  oracle::info(dtype).name);
+  }
+}
+
+void reduction_of_nothing(const Session& session) {
+  Inputs inputs(60);
+  const Expression before = parse("x * s", {"x"}, {"s"}), after = parse("x + t", {"x"}, {"t"});
+  const Operand nothing = session.upload(Array(dtype::FLOAT32, {3, 0}));
+  for (const auto& [kind, value] : {std::pair{"sum", 5.0L}, {"prod", 6.0L}}) {
+    const Tensor y = reduce(before, kind, &after, 1, {nothing}, {number(2.0), number(5.0)});
+    session.judge(y, expected(dtype::FLOAT32, {3}, [&](int64_t) { return value; }), {Bound::EXACT, 0}, kind);
+  }
+  // Something else has an element, so that the device is reached.
+  const Operand one = session.upload(inputs.uniform(dtype::FLOAT32, {1, 1}, 2, 2));
+  session.judge(reduce(before, "max", &after, 1, {one}, {number(2.0), number(5.0)}),
+                expected(dtype::FLOAT32, {1}, [](int64_t) { return Real{9}; }), {Bound::EXACT, 0}, "max");
+}
+
+// Into an output of another float dtype, and in a graph whose slots both expressions read.
+void reduction_in_graphs(const Session& session) {
+  Inputs inputs(61);
+  const Expression before = parse("x * s", {"x"}, {"s"}), after = parse("x + t", {"x"}, {"t"});
+  const Operand x = session.upload(inputs.uniform(dtype::INT32, {6, 50}, -100, 100));
+  Tensor slots[2];
+  compute_number scalars[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    check(compute_scalar_create(dtype::INT32, slots[i].out()));
+    scalars[i].kind = COMPUTE_KIND_SCALAR;
+    scalars[i].tensor = slots[i];
+  }
+  const Stream stream = session.stream();
+  const Tensor y = session.empty(dtype::INT64, {6});
+  check(compute_graph_begin(stream));
+  reduce(before, "sum", &after, 1, {x}, {scalars[0], scalars[1]}, y, stream);
+  compute_graph* graph = nullptr;
+  check(compute_graph_end(stream, &graph));
+  for (int32_t scale : {3, -2}) {
+    const int32_t shift = 7 * scale;
+    check(compute_graph_set_scalar(graph, slots[0], &scale));
+    check(compute_graph_set_scalar(graph, slots[1], &shift));
+    check(compute_graph_run(graph, stream));
+    const auto value = [&](int64_t row) {
+      int64_t sum = shift;
+      for (int64_t i = 0; i < 50; ++i) sum += static_cast<int64_t>(x.array.at(row * 50 + i).integer) * scale;
+      return static_cast<Real>(sum);
+    };
+    session.judge(y, expected(dtype::INT64, {6}, value), {Bound::EXACT, 0}, "graph");
+  }
+  compute_graph_release(graph);
+}
+
 }  // namespace
 
 void add_expression_tests(Registry& registry) {
@@ -219,6 +333,14 @@ void add_expression_tests(Registry& registry) {
   registry.add({"expression", "conversions", conversions});
   registry.add({"expression", "in_place", in_place});
   registry.add({"expression", "many_operands", many_operands});
+  registry.add({"expression", "reduction_between_expressions", reduction_between_expressions});
+  registry.add({"expression", "reduction_of_nothing", reduction_of_nothing});
+  Test rounding_test{"expression", "reduction_rounds_once", reduction_rounds_once};
+  rounding_test.dtypes = {dtype::FLOAT16, dtype::BFLOAT16};
+  registry.add(std::move(rounding_test));
+  Test graph_test{"expression", "reduction_in_graphs", reduction_in_graphs};
+  graph_test.dtypes = {dtype::INT32, dtype::INT64};
+  registry.add(std::move(graph_test));
   Test fault_test{"expression", "faults", faults};
   fault_test.runs_ops = false;
   registry.add(std::move(fault_test));

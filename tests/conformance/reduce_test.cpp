@@ -55,6 +55,48 @@ Attributes with_axes(const Shape& axes, bool keepdims = false) {
   return attributes;
 }
 
+bool is_kind(std::string_view op) {
+  return op == "all" || op == "any" || op == "max" || op == "min" || op == "prod" || op == "sum";
+}
+
+// The op as compute_reduce of an expression that is its input, with axes as a list and, where they can be, as a mask.
+std::vector<Tensor> by_expression(const char* kind, const Attributes& attributes, const Operand& x) {
+  const char* names[] = {"x"};
+  Expression before;
+  check(compute_expression_parse("x", names, 1, nullptr, 0, before.out()));
+  compute_reduce_options options{};
+  options.struct_size = sizeof options;
+  const auto axes = attributes.find("axes");
+  if (axes != attributes.end()) {
+    static constexpr int64_t kNone = 0;
+    options.axes = axes->second.integers.empty() ? &kNone : axes->second.integers.data();
+    options.axes_count = static_cast<int64_t>(axes->second.integers.size());
+  }
+  const auto number = [&](const char* name) {
+    const auto found = attributes.find(name);
+    return found == attributes.end() ? 0 : static_cast<int32_t>(found->second.integers[0]);
+  };
+  options.keepdims = number("keepdims");
+  options.accumulator = number("dtype");
+  std::vector<Tensor> results;
+  const auto run = [&] {
+    compute_tensor* const input = x.tensor;
+    compute_tensor* y = nullptr;
+    check(compute_reduce(nullptr, before, kind, &options, &input, 1, nullptr, 0, &y));
+    *results.emplace_back().out() = y;
+  };
+  run();
+  if (options.axes_count == 0) return results;
+  for (int64_t i = 0; i < options.axes_count; ++i) {
+    const int64_t axis = options.axes[i] < 0 ? options.axes[i] + compute_tensor_rank(x.tensor) : options.axes[i];
+    options.axes_mask |= uint64_t{1} << axis;
+  }
+  options.axes = nullptr;
+  options.axes_count = 0;
+  run();
+  return results;
+}
+
 class Case {
  public:
   Case(const Session& session, const Reduction& op, Dtype dtype)
@@ -72,6 +114,11 @@ class Case {
     const std::string over = axes == attributes.end() ? "all axes" : "axes " + oracle::describe(axes->second.integers);
     session_.expect(op_.op, attributes, std::span(&x, 1), bound_,
                     over + ", " + what + ", seed " + std::to_string(seed_));
+    if (!is_kind(op_.op)) return;
+    for (const Tensor& y : by_expression(op_.op, attributes, x)) {
+      session_.judge(y, session_.reference(op_.op, attributes, std::span(&x, 1)), bound_,
+                     "by expression, " + over + ", " + what + ", seed " + std::to_string(seed_));
+    }
   }
 
   void run(const Shape& shape, const Attributes& attributes, Layout layout = Layout::CONTIGUOUS) {

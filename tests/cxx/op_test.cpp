@@ -91,6 +91,24 @@ TEST_P(Ops, ExpressionsRunInOnePass) {
             SupportLevel::native);
 }
 
+TEST_P(Ops, ExpressionsAreReduced) {
+  const Tensor x = iota({2, 3}), y = device_.from_host({1.0f, 1.0f, 1.0f});
+  const Expression squares("(a - b)**2 * s", {"a", "b"}, {"s"}), root("sqrt(v) + t", {"v"}, {"t"});
+  EXPECT_EQ(map(squares, {x, y}, {2}).to_vector<float>(), (Floats{2, 0, 2, 8, 18, 32}));
+  EXPECT_EQ(reduce(squares, "sum", {x, y}, {.axes = 1}, {1}).to_vector<float>(), (Floats{2, 29}));
+  const Tensor kept =
+      reduce(squares, "max", {x, y}, {.axes = 0, .keepdims = true, .after = root}, {1.0, Tensor::scalar(0.5f)});
+  EXPECT_EQ(kept.shape().size(), 2u);
+  EXPECT_EQ(kept.to_vector<float>(), (Floats{2.5f, 3.5f, 4.5f}));
+  EXPECT_EQ(reduce(squares, "sum", {x, y}, {.accumulator = float64}, {1}).dtype(), float64);
+  const Tensor out = device_.zeros(float32, {2});
+  reduce_into(squares, "min", {x, y}, out, {.axes = 1}, {3});
+  EXPECT_EQ(out.to_vector<float>(), (Floats{0, 12}));
+  EXPECT_EQ(thrown_by([&] { return reduce(squares, "median", {x, y}, {}, {1}); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  const TensorSpec matrix{.dtype = float32, .shape = {2, 3}}, scalar{.dtype = float32, .shape = {}};
+  EXPECT_EQ(reduce_query(device_, squares, "sum", {matrix, matrix}, {.axes = 1}, {scalar}).level, SupportLevel::native);
+}
+
 TEST_P(Ops, GraphsHaveSlots) {
   const Stream stream(device_);
   const Tensor x = iota({3}), slot = Tensor::slot(float32);

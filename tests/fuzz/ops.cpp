@@ -246,7 +246,11 @@ void map(compute_tensor* const* inputs, int64_t count, Tensors& tensors, fuzz::B
   const char* scalars[] = {"s"};
   compute_expression* expression = nullptr;
   fuzz::require(compute_expression_parse(kTexts[bytes.below(std::size(kTexts))], names, 2, scalars, 1, &expression));
-  compute_tensor* scalar = tensors.make();
+  compute_number scalar{};
+  scalar.kind = static_cast<int32_t>(bytes.below(8));
+  scalar.integer = 3;
+  scalar.real = 0.5;
+  scalar.tensor = tensors.make();
   compute_tensor* outputs[3] = {};
   const auto output_count = static_cast<int64_t>(bytes.below(4));
   static_cast<void>(

@@ -444,6 +444,8 @@ ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
   EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, wide, 0, view.out()),
                COMPUTE_ERROR_OUT_OF_RANGE);
   EXPECT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, strides, 0, view.out()));
+  EXPECT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, view.out()));
+  EXPECT_EQ(compute_tensor_strides(view)[0], 1);
   EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, strides, 4, view.out()),
                COMPUTE_ERROR_OUT_OF_RANGE);
   EXPECT_FAILS(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 1, shape, back, 0, view.out()),

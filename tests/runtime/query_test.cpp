@@ -122,6 +122,32 @@ TEST(Query, TakesExpressions) {
   EXPECT_EQ(index.ask({}, {}, &integers).support, COMPUTE_SUPPORT_NATIVE);
 }
 
+TEST(Query, TakesReductionsOfExpressions) {
+  const Expression distance("(a - b) * (a - b) * s", {"a", "b"}, {"s"});
+  const compute_tensor_spec x = matrix(COMPUTE_DTYPE_FLOAT32);
+  const compute_tensor_spec weak = scalar(COMPUTE_DTYPE_FLOAT64, COMPUTE_SPEC_WEAK);
+  const auto reduce = [&](const Specs& inputs, const char* kind, compute_reduce_options options,
+                          const compute_tensor_spec* output = nullptr) {
+    options.struct_size = sizeof options;
+    return ask([&](int32_t* support, compute_text** reason, int64_t* workspace) {
+      return compute_reduce_query(remote().get(), distance.get(), kind, &options, inputs.data(),
+                                  static_cast<int64_t>(inputs.size()), &weak, 1, output, support, reason, workspace);
+    });
+  };
+  EXPECT_EQ(reduce({x, x}, "sum", {}).support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_EQ(reduce({x}, "sum", {}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(reduce({x, x}, "mean", {}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  compute_reduce_options options{};
+  options.axes_mask = 4;
+  EXPECT_EQ(reduce({x, x}, "sum", options).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  options.axes_mask = 2;
+  const int64_t extent = 4;
+  compute_tensor_spec output = matrix(COMPUTE_DTYPE_FLOAT32);
+  output.rank = 1;
+  output.shape = &extent;
+  EXPECT_EQ(reduce({x, x}, "max", options, &output).support, COMPUTE_SUPPORT_NATIVE);
+}
+
 TEST(Query, InfosHaveSizesAndFlags) {
   const compute_op* op = nullptr;
   compute::check(compute_op_find("exp", 0, &op));

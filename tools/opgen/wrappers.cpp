@@ -25,6 +25,9 @@ std::string output_name(const OpSchema& op) {
   return op.inputs.empty() || op.inputs[0] != "x" ? "result" : "y";
 }
 
+// A list of axes can be given as a bit mask too, by callers that cannot put a pointer into a struct.
+bool has_mask(const AttributeSchema& a) { return a.is_list && !a.required && a.default_text == "all"; }
+
 bool is_pointer_field(const AttributeSchema& a) {
   return a.kind == AttributeKind::kInt64 && !a.is_list && !(a.has_default && a.default_int64 == 0);
 }
@@ -46,13 +49,19 @@ std::string elementwise_text(const OpSchema& op) {
 namespace {
 
 std::string default_comment(const AttributeSchema& a) {
+  if (has_mask(a)) return "NULL: as " + a.name + "_mask says";
   const char* zero = is_pointer_field(a) || a.is_list || a.kind == AttributeKind::kString ? "NULL: " : "";
   return zero + (a.default_text == "none" && a.kind == AttributeKind::kDtype ? "0: by the rule" : a.default_text);
 }
 
 // Parameters of a required attribute, or fields of an optional one: pairs of a type and a name.
 std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& a) {
-  if (a.is_list) return {{"const int64_t*", a.name}, {"int64_t", a.name + "_count"}};
+  if (a.is_list) {
+    std::vector<std::pair<std::string, std::string>> list = {{"const int64_t*", a.name},
+                                                             {"int64_t", a.name + "_count"}};
+    if (has_mask(a)) list.emplace_back("uint64_t", a.name + "_mask");
+    return list;
+  }
   switch (a.kind) {
     case AttributeKind::kInt64:
       return {{!a.required && is_pointer_field(a) ? "const int64_t*" : "int64_t", a.name}};
@@ -146,6 +155,7 @@ std::vector<Field> option_fields(const OpSchema& op) {
     if (a.required) continue;
     std::string comment = default_comment(a);
     for (const auto& [type, name] : members(a)) {
+      if (name.ends_with("_mask")) comment = "bit i: axis i; 0 without a list: " + a.default_text;
       fields.push_back({type, name, std::exchange(comment, "")});
       fours += type == "compute_dtype";
     }
@@ -180,8 +190,8 @@ std::string options_struct(const OpSchema& op) {
 // With 64-bit pointers. Counted here, not by a compiler: that compares.
 int64_t size_of(std::string_view type) {
   if (type == "uint32_t" || type == "int32_t" || type == "compute_dtype") return 4;
-  if (type == "compute_number") return 32;
-  if (type == "int64_t" || type == "double" || type.ends_with("*")) return 8;
+  if (type == "compute_number") return 40;
+  if (type == "int64_t" || type == "uint64_t" || type == "double" || type.ends_with("*")) return 8;
   throw std::runtime_error("a field of type " + std::string(type) + " has no size in tools/opgen/wrappers.cpp");
 }
 
@@ -211,6 +221,9 @@ std::string declarations(const OpSchema& op) {
 // One statement that adds an attribute to the list.
 std::string add_attribute(const AttributeSchema& a) {
   const std::string from = (a.required ? "" : "given.") + a.name, name = "\"" + a.name + "\"";
+  if (has_mask(a)) {
+    return "attributes.axes(" + name + ", " + from + ", " + from + "_count, " + from + "_mask);";
+  }
   if (a.is_list) {
     return "attributes.list(" + name + ", " + from + ", " + from + "_count" + (a.required ? ", true" : "") + ");";
   }
@@ -243,7 +256,8 @@ std::string body(const OpSchema& op) {
   std::string text = signature("static compute_error* run_" + op.name + "_" + std::to_string(op.version),
                                parameters.list, "compute_tensor** out, compute_tensor* into", " {") +
                      "\n";
-  text += "  return call_op(out, into, \"" + output + "\", [&](compute_tensor** outputs) {\n";
+  text += "  return call_op(OpId::k_" + op.name + "_" + std::to_string(op.version) + ", out, into, \"" + output +
+          "\", [&](compute_tensor** outputs) {\n";
   if (!op.attributes.empty()) text += "    AttributeList<" + std::to_string(op.attributes.size()) + "> attributes;\n";
   bool has_given = false;
   for (const AttributeSchema& a : op.attributes) has_given |= !a.required;
@@ -289,7 +303,9 @@ std::string ops_header() {
  *   like others.
  * - Attributes that have a default are in an options struct, NULL for all defaults. Set its struct_size to its sizeof
  *   and the rest to zero: a field that is zero has its default, which stands beside it.
- * - A run-time attribute that is a graph's slot (compute_scalar_create) is given through compute_op_run.
+ * - A run-time attribute that is a graph's slot (compute_scalar_create) is a compute_number of kind
+ *   COMPUTE_KIND_SCALAR.
+ * - Axes are given as a list (an empty one by any address and count 0) or as a mask, not as both.
  * - A NULL stream is the default stream of the device that the op runs on. Functions without inputs need a stream or
  *   an output.
  *

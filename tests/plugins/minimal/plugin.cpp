@@ -86,7 +86,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
 // since the process may exit while work is still running.
 const compute_plugin_caps* caps(uint64_t) {
   static const compute_plugin_heap heaps[] = {
-      make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0),
+      make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u),
                 memory_bytes()),
       make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
                     COMPUTE_PLUGIN_HEAP_COHERENT,

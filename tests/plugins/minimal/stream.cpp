@@ -146,7 +146,7 @@ void stream_destroy(uint64_t stream) { from_handle<Stream>(stream).retire(); }
 
 compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
   return guard([&] {
-    understand_flags(flags, "the mark", lacks("times") ? 0 : COMPUTE_PLUGIN_MARK_TIMED);
+    understand_flags(flags, "the mark", lacks("times") ? 0u : COMPUTE_PLUGIN_MARK_TIMED);
     Stream& self = from_handle<Stream>(stream);
     if (flags & COMPUTE_PLUGIN_MARK_TIMED) self.timeline->keep_time(number);
     self.submit([timeline = self.timeline, number] { timeline->reach(number); });

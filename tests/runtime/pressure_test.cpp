@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The function that programs are called by before an allocation fails.
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "runtime.hpp"
+
+namespace {
+
+using compute::Device;
+using compute::Tensor;
+using namespace runtime;
+
+constexpr int64_t kMebibyte = int64_t{1} << 20;
+
+// A device of 8 MiB, and what the program could give up of it.
+class Pressure : public testing::TestWithParam<const char*> {
+ protected:
+  Pressure() : device_(compute::Device::open(std::string(GetParam()) + "+mem=8M")) {}
+
+  compute_error* allocate(int64_t mebibytes, Tensor& out) {
+    const int64_t shape[] = {mebibytes * kMebibyte / 4};
+    compute_tensor* made = nullptr;
+    compute_error* error = compute_tensor_empty(device_.get(), COMPUTE_DTYPE_FLOAT32, 1, shape, &made);
+    out = Tensor(made);
+    return error;
+  }
+  compute_error_code code_of(compute_error* error) {
+    const compute_error_code code = compute_error_get_code(error);
+    compute_error_free(error);
+    return code;
+  }
+  compute_error_code shortage() const {
+    return device_.name() == "cpu" ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
+
+  Device device_;
+};
+
+TEST_P(Pressure, ReleasesWhatTheAllocationNeeds) {
+  Tensor held, wanted;
+  ASSERT_EQ(code_of(allocate(6, held)), COMPUTE_OK);
+  int calls = 0;
+  int64_t asked = 0;
+  std::string name;
+  {
+    const compute::PressureHandler handler([&](const Device& device, int64_t size_bytes) {
+      ++calls;
+      asked = size_bytes;
+      name = device.name();
+      held = Tensor();
+    });
+    EXPECT_EQ(code_of(allocate(7, wanted)), COMPUTE_OK);
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(asked, 7 * kMebibyte);
+    EXPECT_EQ(name, GetParam());
+    // Cached memory is freed first: nobody is asked.
+    wanted = Tensor();
+    EXPECT_EQ(code_of(allocate(5, wanted)), COMPUTE_OK);
+    EXPECT_EQ(calls, 1);
+    // Asked once, then the error.
+    EXPECT_EQ(code_of(allocate(6, held)), shortage());
+    EXPECT_EQ(calls, 2);
+  }
+  EXPECT_EQ(code_of(allocate(6, held)), shortage());
+  EXPECT_EQ(calls, 2) << "called after it was unset";
+}
+
+TEST_P(Pressure, OpsAskToo) {
+  Tensor held, x = device_.zeros(compute::float32, {kMebibyte / 2}), y;
+  ASSERT_EQ(code_of(allocate(5, held)), COMPUTE_OK);
+  int calls = 0;
+  const compute::PressureHandler handler([&](const Device& device, int64_t) {
+    ++calls;
+    held = Tensor();
+    device.trim();
+  });
+  y = compute::exp(x);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(y.to_vector<float>()[0], 1.0f);
+}
+
+TEST_P(Pressure, AnAllocationInsideFailsAtOnce) {
+  Tensor held, wanted, inside;
+  ASSERT_EQ(code_of(allocate(6, held)), COMPUTE_OK);
+  int calls = 0;
+  compute_error_code code = COMPUTE_OK;
+  const compute::PressureHandler handler([&](const Device&, int64_t) {
+    ++calls;
+    code = code_of(allocate(4, inside));
+  });
+  EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(code, shortage());
+}
+
+TEST_P(Pressure, MayUnsetItself) {
+  Tensor held, wanted;
+  ASSERT_EQ(code_of(allocate(6, held)), COMPUTE_OK);
+  const auto unset = [](compute_device*, int64_t, void* calls) {
+    ++*static_cast<int*>(calls);
+    compute_error_free(compute_memory_set_pressure_callback(nullptr, nullptr));
+  };
+  int calls = 0;
+  compute::check(compute_memory_set_pressure_callback(unset, &calls));
+  EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
+  EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
+  EXPECT_EQ(calls, 1);
+}
+
+// Threads that allocate, release and ask at once, while another one sets and unsets the function.
+TEST_P(Pressure, ManyThreads) {
+  std::mutex mutex;
+  std::vector<Tensor> cache;
+  std::atomic<bool> is_set{false}, stop{false};
+  std::atomic<int> called_unset{0}, calls{0}, failures{0};
+  const auto release_all = [&](const Device&, int64_t) {
+    if (!is_set.load()) ++called_unset;
+    ++calls;
+    std::vector<Tensor> dropped;
+    const std::lock_guard guard(mutex);
+    dropped.swap(cache);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        Tensor made;
+        const compute_error_code code = code_of(allocate(1 + i % 3, made));
+        if (code != COMPUTE_OK && code != shortage()) ++failures;
+        const std::lock_guard guard(mutex);
+        if (code == COMPUTE_OK) cache.push_back(std::move(made));
+      }
+    });
+  }
+  std::thread setter([&] {
+    while (!stop.load()) {
+      is_set.store(true);
+      {
+        const compute::PressureHandler handler(release_all);
+        std::this_thread::yield();
+      }
+      is_set.store(false);
+      std::this_thread::yield();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  stop.store(true);
+  setter.join();
+  EXPECT_EQ(failures.load(), 0);
+  EXPECT_EQ(called_unset.load(), 0);
+  cache.clear();
+  Tensor all;
+  EXPECT_EQ(code_of(allocate(7, all)), COMPUTE_OK) << "nothing is lost";
+}
+
+INSTANTIATE_TEST_SUITE_P(, Pressure, testing::Values("cpu", "minimal0"));
+
+// The mirror of a host tensor is asked for while no lock is held that the release of others would need.
+TEST(PressureOfMirrors, AsksForTheMirror) {
+  const Device device = Device::open("minimal0+mem=8M");
+  const Tensor x = host().from_host(std::vector<float>(static_cast<size_t>(kMebibyte)));
+  Tensor held = device.empty(compute::float32, {kMebibyte * 5 / 4});
+  int64_t asked = 0;
+  const compute::PressureHandler handler([&](const Device&, int64_t size_bytes) {
+    asked = size_bytes;
+    held = Tensor();
+  });
+  const Tensor y = compute::sum(x, compute::all_axes, false, {}, compute::Stream(device));
+  EXPECT_EQ(asked, 4 * kMebibyte);
+  EXPECT_EQ(y.item<float>(), 0.0f);
+}
+
+}  // namespace
