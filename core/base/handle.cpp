@@ -37,11 +37,12 @@ void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
                                  HandleKind::kPlan, HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph}) {
     if (found == static_cast<uint32_t>(other)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("a {} was given where a {} is wanted", handle_name(other), name))
+                  fmt::format("wrong type of handle: expected {}, got {}", name, handle_name(other)))
           .about_parameter();
     }
   }
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} at {} was released, or never was one", name, handle))
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              fmt::format("invalid {0} handle {1}: it was released or is not a {0}", name, handle))
       .about_parameter();
 }
 
