@@ -52,7 +52,7 @@ void CallAttributes::read_scalars(const OpSchema& schema) {
     const Tensor& scalar = checked(value.scalar);
     if (scalar.kind == Tensor::Kind::kMemory) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                  fmt::format("{}: attribute {} is a tensor with memory; pass a scalar or a slot", schema.name,
                               schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
     }
     value.dtype = scalar.dtype;
@@ -130,7 +130,7 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
       check_inputs(callee.name, inputs, input_count, nullptr);
       if (out == nullptr) {
         if (into == nullptr)
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the place of the output is NULL", callee.name));
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the output pointer is NULL", callee.name));
         checked(into);
       }
       run_call(callee, stream, {inputs, static_cast<size_t>(input_count)}, {&output, 1});
