@@ -32,7 +32,7 @@ std::string by_parts(compute_dtype dtype, std::string_view a, std::string_view b
 
 std::vector<OutputDesc> infer_arange(const OpCall& call) {
   const compute_dtype dtype = dtype_attribute(call, "dtype");
-  if (!in_class(dtype, DtypeClass::kNumeric)) refuse(call, "dtype is bool; it makes numeric dtypes");
+  if (!in_class(dtype, DtypeClass::kNumeric)) refuse(call, "dtype is bool; expected a numeric dtype");
   return {{dtype, {extent_attribute(call, "size")}}};
 }
 
@@ -51,7 +51,7 @@ std::optional<Lowering> lower_arange(const OpCall& call, const LoweringTarget& t
 std::vector<OutputDesc> infer_linspace(const OpCall& call) {
   const compute_dtype dtype = dtype_attribute(call, "dtype");
   if (!in_class(dtype, DtypeClass::kInexact)) {
-    refuse(call, "dtype is " + dtype_name(dtype) + "; it makes floating-point and complex dtypes; cast the result");
+    refuse(call, "dtype is " + dtype_name(dtype) + "; expected a floating-point or complex dtype; cast the result");
   }
   flag_attribute(call, "endpoint");
   return {{dtype, {extent_attribute(call, "size")}}};
