@@ -84,7 +84,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
     const Running running;
     const DeviceEntry* entry = Registry::instance().find(name);
     if (entry == nullptr) {
-      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called {}\n{}", in_quotes(name),
+      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("unknown device {}\n{}", in_quotes(name),
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
     std::vector<std::pair<std::string_view, std::string_view>> rows(entry->properties.begin(), entry->properties.end());
@@ -156,7 +156,7 @@ compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
     Device& self = checked(device);
     const Running running;
     if (keep_bytes < 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}, below 0", keep_bytes));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}; it must not be negative", keep_bytes));
     }
     if (self.health.load() == COMPUTE_HEALTH_FORKED) self.throw_unusable();
     for (Timeline* timeline : timelines_of(self)) timeline->poll();

@@ -22,13 +22,13 @@ compute_error* compute_graph_begin(compute_stream* stream) {
     self.device.require_usable();
     if (self.is_borrowed()) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("the default stream of {}, which others use, records no graphs; make a stream",
+                  fmt::format("the default stream of {} is shared and cannot record graphs; create a stream",
                               self.device.name));
     }
     auto recording = std::make_unique<Recording>();
     std::lock_guard guard(self.timeline.lock);
     if (self.timeline.recording.load() != nullptr) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the stream is recording already");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the stream is already recording");
     }
     self.timeline.recording.store(recording.release());
   });
@@ -69,7 +69,7 @@ compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream) {
     const Running running;
     self.device.require_usable();
     if (stream != nullptr && &checked(stream).device != &self.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("the graph was recorded on {}, the stream is on {}",
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("the graph was recorded on {}, but the stream is on {}",
                                                              self.device.name, stream->device.name));
     }
     Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(self.device);

@@ -62,25 +62,26 @@ void check_launch(const compute_kernel& kernel, const compute_launch& shape) {
   }
   const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
   if (kernel.info.max_group_size > 0 && group_items > kernel.info.max_group_size) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group of {}; at most {} here", kernel.name,
-                                                            group_items, kernel.info.max_group_size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group size {} exceeds the limit of {}",
+                                                            kernel.name, group_items, kernel.info.max_group_size));
   }
   if (shape.local_memory_bytes < 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("kernel {}: local_memory_bytes is {}, below 0", kernel.name, shape.local_memory_bytes));
+                fmt::format("kernel {}: local_memory_bytes is {}; it must not be negative", kernel.name,
+                            shape.local_memory_bytes));
   }
 }
 
 // Where a launch on `stream`, which may be NULL, is queued.
 Timeline& launch_timeline(const compute_kernel& kernel, compute_stream* stream) {
   if (stream != nullptr && &checked(stream).device != &kernel.device) {
-    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}",
+    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, but the stream is on {}",
                                                            kernel.name, kernel.device.name, stream->device.name));
   }
   Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(kernel.device);
   if (timeline.recording.load() != nullptr) {
     Error error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("kernel {}: user kernels are not recorded in graphs", kernel.name));
+                fmt::format("kernel {}: user kernels cannot be recorded in graphs", kernel.name));
     note_recording_error(timeline, error);
     throw error;
   }
@@ -125,8 +126,8 @@ class LaunchArguments {
         break;
       default:
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", kernel_.name, i,
-                                argument.kind));
+                    fmt::format("kernel {}: argument {} has kind {}, which is not a COMPUTE_ARGUMENT_ value",
+                                kernel_.name, i, argument.kind));
     }
     values.push_back(value);
   }
@@ -140,8 +141,8 @@ class LaunchArguments {
     }
     if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", kernel_.name, i,
-                              argument.access))
+                  fmt::format("kernel {}: argument {} has access {}, which is not a COMPUTE_ACCESS_ value",
+                              kernel_.name, i, argument.access))
           .with_argument(static_cast<int32_t>(i));
     }
     const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
@@ -194,8 +195,9 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     };
     std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
     if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("kernel {} on {}: the device takes no kernels as source text",
-                                                         printable(name), self.name));
+      throw Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          fmt::format("kernel {} on {}: the device does not compile kernels from source", printable(name), self.name));
     }
     kernel->name = printable(name);
     compute_plugin_kernel_source text{};
@@ -228,8 +230,8 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     if (argument_count > 0) require_not_null(arguments, "arguments");
     const compute_launch shape = read_sized(launch, "launch");
     if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
-                                                              self.name, self.info.argument_count, argument_count));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: expected {} arguments, got {}", self.name,
+                                                              self.info.argument_count, argument_count));
     }
     check_launch(self, shape);
     Timeline& timeline = launch_timeline(self, stream);

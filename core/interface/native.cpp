@@ -12,8 +12,9 @@ namespace {
 void require_native(const Device& device, bool is_there, const char* what) {
   device.require_usable();
   if (is_there) return;
-  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} hands out no native handles of {}{}", device.name, what,
-                                                     device.is_host ? "; compute_tensor_map gives addresses" : ""));
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{} does not provide native handles of {}{}", device.name, what,
+                          device.is_host ? "; use compute_tensor_map to get addresses" : ""));
 }
 
 }  // namespace

@@ -75,10 +75,9 @@ struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
 
   void require_counts(int64_t inputs, int64_t scalars, int64_t outputs) const {
     if (inputs == input_count && scalars == scalar_count && outputs == parsed.output_count()) return;
-    throw compute::Error(
-        COMPUTE_ERROR_INVALID_ARGUMENT,
-        fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given",
-                    input_count, scalar_count, parsed.output_count(), inputs, scalars, outputs));
+    throw compute::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                         fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; got {}, {} and {}",
+                                     input_count, scalar_count, parsed.output_count(), inputs, scalars, outputs));
   }
 };
 
@@ -92,7 +91,7 @@ const OpSchema& schema_of(const compute_op* op) {
   // Handles are immortal, so a wrong one is found by looking.
   const auto known = op_schemas();
   if (std::find(known.begin(), known.end(), wanted) == known.end()) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op is no handle of compute_op_find");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op was not returned by compute_op_find");
   }
   return *wanted;
 }
@@ -119,7 +118,7 @@ void require_like(const compute_plan& plan, const char* role, size_t index, cons
                   const PlannedOperand& planned) {
   if (tensor == nullptr ? planned.dtype == COMPUTE_DTYPE_NONE : planned.is_like(*tensor)) return;
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-              fmt::format("{}: {} {} is {}, the plan is for {}", plan.op.name, role, index,
+              fmt::format("{}: {} {} is {}, but the plan is for {}", plan.op.name, role, index,
                           tensor == nullptr ? "NULL" : PlannedOperand(*tensor).text(), planned.text()))
       .with_argument(static_cast<int32_t>(index));
 }
@@ -144,9 +143,9 @@ class SpecifiedOperands {
       operand.is_scalar = (flags & COMPUTE_SPEC_SCALAR) != 0;
       operand.weak = (flags & COMPUTE_SPEC_WEAK) != 0;
       if (operand.is_scalar ? spec.rank != 0 : operand.weak) {
-        throw Error(
-            COMPUTE_ERROR_INVALID_ARGUMENT,
-            fmt::format("{}[{}]: {}", name, i, operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}[{}]: {}", name, i,
+                                operand.is_scalar ? "a scalar must have rank 0" : "only a scalar can be weak"));
       }
       operand.rank = spec.rank;
       operand.shape = spec.shape;
@@ -195,7 +194,7 @@ class Answer {
           (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
         throw Error(
             COMPUTE_ERROR_INVALID_ARGUMENT,
-            fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
+            fmt::format("{}: output {} is {} {}, but the result is {} {}", name, i, dtype_name(given[i].dtype),
                         shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
       }
       const std::span<const int64_t> own(strides[i]);
@@ -262,7 +261,7 @@ compute_error* compute_op_register(const compute_op_registration* registration, 
     const compute_op_registration given = read_sized(registration, "registration");
     if (given.flags != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("registration has flags {:#x} that this version does not know", given.flags));
+                  fmt::format("registration has flags {:#x}, which are not supported", given.flags));
     }
     const auto text = [](const char* data, int64_t size, const char* name) {
       const compute_string string = string_in(data, size, name);
@@ -354,13 +353,13 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, cons
       if (input_count != static_cast<int64_t>(self.inputs.size()) ||
           output_count != static_cast<int64_t>(self.outputs.size())) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name,
+                    fmt::format("{}: the plan takes {} inputs and {} outputs, got {} and {}", self.op.name,
                                 self.inputs.size(), self.outputs.size(), input_count, output_count));
       }
       if (input_count > 0) require_not_null(inputs, "inputs");
       if (output_count > 0) require_not_null(outputs, "outputs");
       if (stream != nullptr && &checked(stream).device != &self.device) {
-        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, the stream is on {}",
+        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, but the stream is on {}",
                                                                self.op.name, self.device.name, stream->device.name));
       }
       for (size_t i = 0; i < self.inputs.size(); ++i) {
@@ -393,7 +392,9 @@ compute_error* compute_expression_parse(const char* text, const char* const* inp
     require_not_null(out_expression, "out_expression");
     require_not_null(text, "text");
     const auto names = [](const char* const* given, int64_t count, const char* what) {
-      if (count < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}_count is {}, below 0", what, count));
+      if (count < 0)
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}_count is {}; it must not be negative", what, count));
       if (count > 0) require_not_null(given, what);
       std::vector<std::string_view> views;
       for (int64_t i = 0; i < count; ++i) {
@@ -423,19 +424,19 @@ compute_error* compute_expression_gradient(compute_expression* expression, const
     } else {
       if (wanted_count < 0 || wanted_count > kMaxExpressionOutputs) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("wanted_count is {}, not in [0, {}]", wanted_count, kMaxExpressionOutputs));
+                    fmt::format("wanted_count is {}, outside [0, {}]", wanted_count, kMaxExpressionOutputs));
       }
       inputs.assign(wanted, wanted + wanted_count);
     }
     if (inputs.empty() || inputs.size() > static_cast<size_t>(kMaxExpressionOutputs)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("gradients of {} inputs are wanted, not of 1 to {}",
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("gradients of {} inputs were requested; expected 1 to {}",
                                                               inputs.size(), kMaxExpressionOutputs));
     }
     for (const int32_t input : inputs) {
       if (input >= 0 && input < self.input_count) continue;
       throw Error(
           COMPUTE_ERROR_INVALID_ARGUMENT,
-          fmt::format("the expression has {} inputs; the gradient of input {} is wanted", self.input_count, input));
+          fmt::format("the expression has {} inputs; there is no input {} for a gradient", self.input_count, input));
     }
     auto gradient = std::make_unique<compute_expression>();
     gradient->parsed = gradient_of(self.parsed, inputs);
@@ -482,7 +483,7 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
         Tensor& scalar = checked(scalars[i]);
         if (scalar.kind == Tensor::Kind::kMemory) {
           throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("map: scalar {} is a tensor with memory; make it with compute_tensor_scalar", i));
+                      fmt::format("map: scalar {} is a tensor with memory; create it with compute_tensor_scalar", i));
         }
         operands.push_back(&scalar);
       }
@@ -519,7 +520,7 @@ compute_error* compute_map_query(compute_device* device, compute_expression* exp
       MapCall call{asked.parsed, operands.all()};
       for (const OperandDesc& output : given.all()) {
         wanted.push_back(output.dtype);
-        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
+        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output cannot be a scalar");
         if (output.dtype == COMPUTE_DTYPE_NONE) continue;
         call.wanted_shape = output.extents();
       }

@@ -64,7 +64,7 @@ int64_t compute_event::time_ns() {
   if (!time_ns_) {
     const StreamInUse stream(timeline);
     if (stream.handle() == 0)
-      throw Error(COMPUTE_ERROR_STREAM_FAILED, "the stream of the event failed later, and its times are lost");
+      throw Error(COMPUTE_ERROR_STREAM_FAILED, "the stream of the event failed later; its times are lost");
     int64_t time_ns = 0;
     timeline.device.check(timeline.device.table.mark_time(stream.handle(), number, &time_ns));
     time_ns_ = time_ns;
@@ -78,7 +78,8 @@ namespace {
 std::unique_ptr<compute_event> record_timed(compute_stream& stream) {
   Timeline& timeline = stream.timeline;
   if (!stream.device.table.has_times() || timeline.immediate) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_event_record: {} takes no times", stream.device.name));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("compute_event_record: {} does not support timed events", stream.device.name));
   }
   if (timeline.must_throttle()) timeline.throttle();
   std::lock_guard guard(timeline.lock);
@@ -142,7 +143,7 @@ compute_error* compute_device_default_stream(compute_device* device, compute_str
     if (self.immediate) {
       throw Error(
           COMPUTE_ERROR_UNSUPPORTED,
-          fmt::format("{} has a default stream for each thread, whose work is complete when a call returns; give NULL",
+          fmt::format("{} has one default stream per thread, whose work is complete when a call returns; pass NULL",
                       self.name));
     }
     *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
@@ -172,7 +173,7 @@ compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout
     const Running running;
     require_not_null(out_reached, "out_reached");
     if (timeout_ns < 0)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}; it must not be negative", timeout_ns));
     compute_stream& self = usable(stream, "compute_stream_wait_until");
     const uint64_t number = self.timeline.submitted();
     *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;

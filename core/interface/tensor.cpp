@@ -21,7 +21,7 @@ std::span<const int64_t> as_span(const int64_t* values, int32_t rank) { return {
 
 void require_storage(const Device& device, compute_dtype dtype) {
   if (!device.supports(dtype, COMPUTE_DTYPE_STORAGE)) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(dtype)));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not support {}", device.name, dtype_name(dtype)));
   }
 }
 
@@ -83,13 +83,12 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
     }
     found.reset(buffer);
     if (it->second.begin > begin || it->first < end) {
-      throw Error(
-          COMPUTE_ERROR_UNSUPPORTED,
-          fmt::format("{}: the range overlaps a wrapped one without lying inside it; wrap the larger one first", who));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{}: the range partly overlaps a wrapped range; wrap the larger one first", who));
     }
     if (buffer->promise != promise) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: the range is wrapped already, with another promise", who));
+                  fmt::format("{}: the range is already wrapped with another promise", who));
     }
     return found;
   }
@@ -219,7 +218,7 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     if (promise < COMPUTE_WRAP_IMMUTABLE || promise > COMPUTE_WRAP_EXPOSED) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
+                  fmt::format("{}: promise {} is not a COMPUTE_WRAP_ value", kName, promise));
     }
     if (count > 0) require_not_null(data, "data");
     *out_tensor = wrap_host_memory(kName, dtype, as_span(shape, rank), strides, data, promise, deleter, user_data);

@@ -27,7 +27,7 @@ void check_size(const char* who, const Tensor& tensor, int64_t size_bytes) {
   const int64_t wanted = tensor.element_count * dtype_size(tensor.dtype);
   if (size_bytes != wanted) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: size_bytes is {}, the tensor has {}", who, size_bytes, wanted));
+                fmt::format("{}: size_bytes is {}, but the tensor has {} bytes", who, size_bytes, wanted));
   }
 }
 
@@ -35,12 +35,12 @@ void require_writable(const char* who, const Tensor& tensor) {
   if (tensor.buffer == nullptr)
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar cannot be written", who));
   if (tensor.buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is over immutable memory", who));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is in immutable memory", who));
   }
   if (overlaps_itself(tensor)) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: strides {} make elements of shape {} share memory", who,
-                            shape_text(tensor.strides_span()), shape_text(tensor.shape_span())));
+                fmt::format("{}: strides {} make elements of shape {} overlap", who, shape_text(tensor.strides_span()),
+                            shape_text(tensor.shape_span())));
   }
 }
 
@@ -180,7 +180,8 @@ Tensor* move(Tensor& tensor, Device& device) {
   const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
   if (bytes == 0) return made.release();
   if (!device.supports(tensor.dtype, COMPUTE_DTYPE_STORAGE)) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(tensor.dtype)));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} does not support {}", device.name, dtype_name(tensor.dtype)));
   }
   TensorReference packed;
   if (source.is_host) {
@@ -354,9 +355,10 @@ compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int6
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
     if (self.buffer == nullptr)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar is read by compute_tensor_read", kName));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: a scalar has no memory; use compute_tensor_read", kName));
     if (&self.buffer->device != &queue.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, but the stream is on {}", kName,
                                                              device_of(self).name, queue.device.name));
     }
     queue.device.require_usable();
@@ -379,7 +381,7 @@ compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* sr
     if (size_bytes == 0) return;
     require_not_null(src, "src");
     if (&self.buffer->device != &queue.device) {
-      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, but the stream is on {}", kName,
                                                              device_of(self).name, queue.device.name));
     }
     queue.device.require_usable();
@@ -422,7 +424,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     const Running running;
     if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
+                  fmt::format("{}: access {} is not a COMPUTE_ACCESS_ value", kName, access));
     }
     const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
     if (self.buffer == nullptr)

@@ -30,7 +30,7 @@ const Tensor& viewed(compute_tensor* tensor, const char* who) {
 void require_rank(const char* who, int32_t rank, const Tensor& tensor) {
   if (rank != tensor.rank) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: rank {} was given for a tensor of rank {}", who, rank, tensor.rank));
+                fmt::format("{}: got rank {} for a tensor of rank {}", who, rank, tensor.rank));
   }
 }
 
@@ -109,9 +109,11 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
         continue;
       }
       if (shape[i] < 0) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: extent {} of axis {} is negative{}", kName, shape[i], i,
-                                shape[i] == -1 ? ", for the second time" : ""));
+        throw Error(
+            COMPUTE_ERROR_INVALID_ARGUMENT,
+            shape[i] == -1
+                ? fmt::format("{}: the extents of axes {} and {} are both -1; only one can be inferred", kName, open, i)
+                : fmt::format("{}: extent {} of axis {} is negative", kName, shape[i], i));
       }
       if (__builtin_mul_overflow(known, shape[i], &known)) {
         throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
@@ -125,7 +127,7 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
     if (self.element_count == 0 && open < 0) checked_shape(kName, self.dtype, rank, shape);  // strides are made of it
     if (known != self.element_count || (open >= 0 && extents[static_cast<size_t>(open)] < 0)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: shape {} of {} elements does not become {}", kName, shape_text(self.shape_span()),
+                  fmt::format("{}: shape {} of {} elements cannot become {}", kName, shape_text(self.shape_span()),
                               self.element_count, shape_text({shape, static_cast<size_t>(rank)})));
     }
     Dims strides{};
@@ -154,7 +156,7 @@ compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, cons
     for (int32_t i = 0; i < rank; ++i) {
       const int32_t axis = axes != nullptr ? checked_axis(kName, axes[i], rank) : rank - 1 - i;
       if ((seen >> axis & 1u) != 0) {
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: axis {} is named twice", kName, axis));
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: axis {} is given twice", kName, axis));
       }
       seen |= 1u << axis;
       shape[static_cast<size_t>(i)] = self.shape()[axis];
@@ -233,7 +235,8 @@ compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compu
     const Tensor& self = viewed(tensor, kName);
     const int32_t rank = self.rank + 1;
     if (rank > COMPUTE_MAX_RANK) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the rank is {} already", kName, self.rank));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: the rank is already {}, the maximum", kName, self.rank));
     }
     const int32_t at = checked_axis(kName, axis, rank);
     Dims shape{}, strides{};
@@ -301,7 +304,7 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
         inside && low >= 0 && (count == 0 ? high <= self.buffer->size_bytes : high <= self.buffer->size_bytes - size);
     if (!inside) {
       throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
-                  fmt::format("{}: the view leaves the buffer of {} bytes", kName, self.buffer->size_bytes));
+                  fmt::format("{}: the view exceeds the buffer of {} bytes", kName, self.buffer->size_bytes));
     }
     *out_view = make_view(self, dtype, {shape, static_cast<size_t>(rank)}, as_span(settled, rank), offset_bytes);
   });
