@@ -218,7 +218,7 @@ std::vector<std::string> warnings(const std::vector<Target>& targets) {
     if (exports.empty() || std::none_of(targets.begin(), targets.end(), is_its)) continue;
     constexpr size_t kMostShown = 5;
     std::string line = "WARNING: the plugin " + plugin.at("name").get<std::string>() +
-                       " exports more than its two functions, which other libraries may meet:";
+                       " exports symbols besides its two functions, which may clash with those of other libraries:";
     for (size_t i = 0; i < std::min(exports.size(), kMostShown); ++i) line += " " + exports[i].get<std::string>();
     if (exports.size() > kMostShown) line += " and " + std::to_string(exports.size() - kMostShown) + " more";
     lines.push_back(std::move(line));

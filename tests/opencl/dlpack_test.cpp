@@ -144,7 +144,7 @@ TEST(OpenclDlpack, LendsNoMemoryByAddress) {
   compute_error* error = compute_device_set_allocator(device.get(), &given);
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_NE(std::string(compute_error_message(error)).find("its memory is made of objects and has no addresses"),
+  EXPECT_NE(std::string(compute_error_message(error)).find("its memory consists of objects, which have no addresses"),
             std::string::npos)
       << compute_error_message(error);
   compute_error_free(error);

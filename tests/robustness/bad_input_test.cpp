@@ -382,7 +382,7 @@ ISOLATED_TEST(BadInput, OutputsThatDoNotFitOrOverlap) {
   const int64_t shape[] = {3, 6};
   ASSERT_OK(compute_tensor_broadcast(x, 2, shape, repeated.out()));
   const Tensor matrix = floats(device, {3, 6});
-  EXPECT_FAILS(exp_into(matrix, repeated), kInvalid, "exp", "[3,6]", "[0,1]", "share memory");
+  EXPECT_FAILS(exp_into(matrix, repeated), kInvalid, "exp", "[3,6]", "[0,1]", "overlap");
   // Not IN_PLACE.
   const Tensor square = floats(device, {2, 2});
   compute_tensor* output = square;
@@ -522,8 +522,8 @@ ISOLATED_TEST(BadInput, WritingToWhatIsReadOnly) {
   const int64_t square[] = {2, 2}, sliding[] = {1, 1};
   Tensor windows;
   ASSERT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 2, square, sliding, 0, windows.out()));
-  EXPECT_FAILS(compute_tensor_write(windows, values, 16), kInvalid, "[1,1]", "share memory");
-  EXPECT_FAILS(compute_tensor_map(windows, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid, "share memory");
+  EXPECT_FAILS(compute_tensor_write(windows, values, 16), kInvalid, "[1,1]", "overlap");
+  EXPECT_FAILS(compute_tensor_map(windows, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid, "overlap");
   output = scalar;
   EXPECT_NE(code_of(run_op("exp", nullptr, {scalar}, &output)), COMPUTE_OK);
   EXPECT_EQ(values[0], 1);
@@ -794,7 +794,7 @@ ISOLATED_TEST(BadInput, WhatANewerProgramAsksForIsNotDropped) {
   last.struct_type |= COMPUTE_STRUCT_MUST_UNDERSTAND;
   EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options.next");
   last = {sizeof last, 7777, &first};
-  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), kInvalid, "without an end");
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), kInvalid, "more than 64 entries");
   last = {sizeof last, 7777 | COMPUTE_STRUCT_MUST_UNDERSTAND, nullptr};
 
   const Tensor x = floats(device, {2, 3});
