@@ -57,8 +57,8 @@ inline void check_chain(const void* next, const char* name) {
     std::memcpy(&entry, next, sizeof entry);
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}.next requires support for struct type {:#x}, which this library does not have", name,
-                              entry.struct_type));
+                  fmt::format("{}.next has an entry of type {:#x}, which is not supported and must not be ignored",
+                              name, entry.struct_type));
     }
     if (i == kLongest)
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
@@ -252,16 +252,15 @@ void require_understood(const T& value, const char* what) {
     if (entry.struct_size < sizeof entry || i == kLongest) reject_plugin_struct(what, "has an invalid `next` chain");
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       reject_plugin_struct(
-          what, fmt::format("requires support for `next` struct type {:#x}, which this library does not have",
+          what, fmt::format("has a `next` entry of type {:#x}, which is not supported and must not be ignored",
                             entry.struct_type));
     }
     next = entry.next;
   }
   if constexpr (requires { value.flags; }) {
     if ((value.flags & kMustUnderstand) != 0) {
-      reject_plugin_struct(
-          what, fmt::format("has flags {:#x}; this library does not support {:#x}, which must not be ignored",
-                            value.flags, value.flags & kMustUnderstand));
+      reject_plugin_struct(what, fmt::format("has flags {:#x}; {:#x} is not supported and must not be ignored",
+                                             value.flags, value.flags & kMustUnderstand));
     }
   }
 }
