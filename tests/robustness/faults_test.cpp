@@ -326,7 +326,7 @@ ISOLATED_TEST(Faults, APreparedLieIsFound) {
   }
   set_faults("op_prepare=refuse_next:1");
   EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0",
-               "which this library does not have");
+               "must not be ignored");
   for (const char* answer :
        {"op_query=refuse_next:1", "op_query=answer_next", "op_query=answer_flags:65536", "op_query=refuse_twice:1"}) {
     set_faults(answer);

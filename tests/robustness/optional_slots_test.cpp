@@ -386,7 +386,7 @@ ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
 
 ISOLATED_TEST(DeviceSettings, ThatAreDeclaredBadlyRejectThePlugin) {
   const std::pair<const char*, const char*> rows[] = {
-      {"next", "a setting requires support for `next` struct type"},
+      {"next", "a setting has a `next` entry of type"},
       {"flags", "a setting has flags"},
       {"small", "a setting has struct_size 24"},
       {"kind", "has the unknown kind 99"},

@@ -169,8 +169,8 @@ TEST(DeviceChoice, OfANamedDeviceIsStrictAndSaysWhy) {
 
 TEST(DeviceChoice, SaysWhatAPluginWithoutDevicesLacks) {
   const std::vector<DeviceRecord> devices = {machine()[0]};
-  EXPECT_EQ(failure("cuda", devices, {{"cuda", "no NVIDIA driver: tried libcuda.so.1"}}),
-            R"(COMPUTE_DEVICE "cuda": cuda has no device: no NVIDIA driver: tried libcuda.so.1)");
+  EXPECT_EQ(failure("cuda", devices, {{"cuda", "NVIDIA driver: libcuda.so.1 was not found"}}),
+            R"(COMPUTE_DEVICE "cuda": cuda has no device: NVIDIA driver: libcuda.so.1 was not found)");
   EXPECT_EQ(failure("opencl", devices),
             R"(COMPUTE_DEVICE "opencl": opencl has no device: the plugin is not installed)");
   EXPECT_EQ(failure("gpu", devices, {{"cuda", "no driver"}}),
