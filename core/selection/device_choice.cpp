@@ -270,7 +270,7 @@ class Chooser {
         const bool pooled = chosen_by->is_auto() || chosen_by->is_gpu();
         reason = pooled && exclusion != nullptr ? "excluded by " + printable(exclusion->text)
                  : pooled                       ? why_after(device, devices_[*choice_.device])
-                                                : "listed after " + devices_[*choice_.device].name;
+                                                : "comes after " + devices_[*choice_.device].name;
       }
       choice_.others.push_back({device.name, reason});
     }

@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
   auto* info = app.add_subcommand("info", "Shows what is known about a device, and checks that it works");
   info->add_option("device", device, "A selector; default: the configured one");
 
-  auto* ops = app.add_subcommand(
-      "ops", "Shows how a device runs each op, per dtype: native, decomposed, on the host, or why not");
+  auto* ops =
+      app.add_subcommand("ops", "Shows how a device runs each op, by dtype: native, decomposed, host, or refused");
   ops->add_option("--device", device, "A selector; default: the configured one");
   ops->add_flag("--json", json, "Print a JSON array");
 
