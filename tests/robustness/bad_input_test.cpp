@@ -410,7 +410,7 @@ ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
   const Tensor x = floats(device, {2, 3});
   Tensor view, transposed;
   const int64_t two_open[] = {-1, -1}, seven[] = {7}, one_open[] = {4, -1}, negative[] = {-2, 3};
-  EXPECT_FAILS(compute_tensor_reshape(x, 2, two_open, view.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, two_open, view.out()), kInvalid, "axes 0 and 1 are both -1");
   EXPECT_FAILS(compute_tensor_reshape(x, 1, seven, view.out()), kInvalid, "[7]", "[2,3]");
   EXPECT_FAILS(compute_tensor_reshape(x, 2, one_open, view.out()), kInvalid);
   EXPECT_FAILS(compute_tensor_reshape(x, 2, negative, view.out()), kInvalid, "-2");

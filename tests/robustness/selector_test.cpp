@@ -117,7 +117,8 @@ ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
   const Device first = open("minimal0+mem=1M"), again = open("minimal0");
   EXPECT_EQ(first.get(), again.get());
   Device other;
-  EXPECT_FAILS(compute_device_open("minimal0+mem=2M", other.out()), kInvalid, "minimal0", "options");
+  EXPECT_FAILS(compute_device_open("minimal0+mem=2M", other.out()), kInvalid,
+               "minimal0 is already open with mem=1M; mem=2M was requested");
 }
 
 }  // namespace

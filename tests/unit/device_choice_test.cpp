@@ -217,7 +217,8 @@ TEST(DeviceChoice, ExplainsEveryOtherDevice) {
   EXPECT_EQ(choice.others.size(), devices.size());
 
   EXPECT_EQ(reason(choose("cpu", devices), "cuda0"), "not requested");
-  EXPECT_EQ(reason(choose("cuda", devices), "cuda1"), "ranks below cuda0");
+  EXPECT_EQ(reason(choose("cuda", devices), "cuda1"), "comes after cuda0");
+  EXPECT_EQ(reason(choose("auto,-opencl", devices, {{"opencl", "not requested"}}), "opencl"), "excluded by -opencl");
   EXPECT_EQ(reason(choose("auto,-gpu", devices), "opencl0:0"), "same processor as cpu");
   devices[5].score = -1;
   EXPECT_EQ(reason(choose("auto", devices), "cuda1"), "score -1; cuda0 has 0");
