@@ -17,6 +17,18 @@ void note_failed_call(Error& error, const char* name, compute_stream* stream) no
 
 namespace {
 
+// For a handle that is not alive: says which input it is.
+[[gnu::cold]] void refuse_input(const char* name, compute_tensor* input, int64_t index) {
+  try {
+    checked(input);
+  } catch (Error& error) {
+    error.message = fmt::format("{}: input {}: {}", name, index, error.message);
+    error.argument = static_cast<int32_t>(index);
+    error.wants_function = false;
+    throw;
+  }
+}
+
 void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
   for (int64_t i = 0; i < count; ++i) {
     if (inputs[i] == nullptr) {
@@ -26,7 +38,7 @@ void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i))
           .with_argument(static_cast<int32_t>(i));
     }
-    if (!inputs[i]->is_alive()) checked(inputs[i]);
+    if (!inputs[i]->is_alive()) refuse_input(name, inputs[i], i);
   }
 }
 
