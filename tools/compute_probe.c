@@ -95,7 +95,7 @@ static int add_on(compute_device* device, const char* name) {
   }
   for (int i = 0; i < 4 && !bad; ++i) {
     bad = sums[i] != 2 * values[i];
-    if (bad) report("failed: a sum is wrong on ", name);
+    if (bad) report("failed: wrong sum on ", name);
   }
   compute_tensor_release(y);
   compute_tensor_release(x);
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
   const int is_good = files != NULL && !configure(files) && !try_plugin(runs);
   free(files);
   if (!has_entered) {
-    report("untried: ", "compute-probe did not come to load it");
+    report("untried: ", "compute-probe did not load the plugin");
   } else if (is_good) {
     report("passed", "");
   }

@@ -52,7 +52,7 @@ install_packages() {
   local allowed=$1 missing=() package
   shift
   if ! command -v apt-get >/dev/null; then
-    echo "This is no Debian or Ubuntu; the build needs what these packages hold: $*"
+    echo "This is not Debian or Ubuntu; the build needs the contents of these packages: $*"
     return 0
   fi
   for package in "$@"; do
@@ -67,11 +67,11 @@ install_packages() {
   if ((EUID != 0)); then root=(sudo "${root[@]}"); fi
   local install=("${root[@]}" apt-get install --yes --no-install-recommends "${missing[@]}")
   if [[ $allowed == no ]]; then
-    echo "Missing packages, and --no-install forbids to install them. This would: ${install[*]}" >&2
+    echo "Packages are missing, and --no-install was given. Install them with: ${install[*]}" >&2
     return 1
   fi
   if ((EUID != 0)) && ! command -v sudo >/dev/null; then
-    echo "Missing packages, and there is no sudo here. As root: ${install[*]:1}" >&2
+    echo "Packages are missing, and sudo is not available. Run as root: ${install[*]:1}" >&2
     return 1
   fi
   # A machine whose package lists are empty or stale knows nothing that it could install.
@@ -94,7 +94,7 @@ fetch_intel_driver() {
   rm -rf "$folder"
   mkdir -p "$folder"/{wheels,unpacked,lib,vendors}
   python3 -m pip download --quiet --disable-pip-version-check --only-binary=:all: --dest "$folder/wheels" intel-opencl-rt intel-cmplr-lib-rt || {
-    echo "without Intel's OpenCL driver: pip could not bring intel-opencl-rt"
+    echo "without Intel's OpenCL driver: pip could not download intel-opencl-rt"
     return 1
   }
   for wheel in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$folder/unpacked"; done
@@ -110,11 +110,11 @@ fetch_rusticl_driver() {
   rm -rf "$folder"
   mkdir -p "$folder/vendors"
   (cd "$folder" && apt-get download mesa-opencl-icd && dpkg-deb -x ./*.deb . && rm ./*.deb) >/dev/null 2>&1 || {
-    echo "without rusticl: apt-get could not bring mesa-opencl-icd"
+    echo "without rusticl: apt-get could not download mesa-opencl-icd"
     return 1
   }
   library=$(find "$folder" -name 'libRusticlOpenCL.so.1')
-  if [[ ! $library ]] || ldd "$library" | grep 'not found'; then echo "without rusticl: libraries that it needs are missing"; return 1; fi
+  if [[ ! $library ]] || ldd "$library" | grep 'not found'; then echo "without rusticl: libraries that it requires are missing"; return 1; fi
   [[ -e /usr/lib/clc/spirv64-mesa3d-.spv ]] || { echo "without rusticl: it needs libclc-15"; return 1; }
   ln -s "$(dirname "$(realpath "$library")")" "$folder/lib"
   realpath "$library" >"$folder/vendors/rusticl.icd"

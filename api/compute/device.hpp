@@ -238,7 +238,8 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
   /// A copy of row-major elements of a dtype that C++ has no type for.
   [[nodiscard]] Tensor from_host(DType dtype, std::span<const std::byte> bytes, List<int64_t> shape) const {
     const auto size = static_cast<size_t>(dtype.size());
-    if (size == 0 || bytes.size() % size != 0) detail::throw_invalid("from_host: the bytes are no whole elements");
+    if (size == 0 || bytes.size() % size != 0)
+      detail::throw_invalid("from_host: the number of bytes is not a multiple of the element size");
     Tensor::require_count("from_host", bytes.size() / size, shape);
     return from_bytes(dtype, shape, bytes.data());
   }

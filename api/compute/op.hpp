@@ -120,7 +120,7 @@ namespace detail {
   for (size_t i = 0; i < specs.size(); ++i) {
     const TensorSpec& from = specs[i];
     if (!from.strides.empty() && from.strides.size() != from.shape.size()) {
-      throw_invalid("TensorSpec: as many strides as extents are needed");
+      throw_invalid("TensorSpec: the numbers of strides and extents differ");
     }
     compute_tensor_spec& to = all[i];
     to.struct_size = sizeof to;
@@ -215,7 +215,7 @@ class Op {
   explicit Op(const std::string& name, Integer version = 0) {
     const int64_t number = version.value();
     if (number < 0 || number > std::numeric_limits<int32_t>::max())
-      detail::throw_invalid("Op: no version has this number");
+      detail::throw_invalid("Op: the version is negative or does not fit in int32");
     check(compute_op_find(name.c_str(), static_cast<int32_t>(number), &op_));
   }
   /// Adds an elementwise op to those of this process: Op::define("acme.scale", "x y", "x * y * k", "k: float64 = 1!").
@@ -225,7 +225,7 @@ class Op {
                    const std::string& summary = "", Integer version = 1) {
     const int64_t number = version.value();
     if (number < 1 || number > std::numeric_limits<int32_t>::max())
-      detail::throw_invalid("Op::define: a version is 1 or more");
+      detail::throw_invalid("Op::define: the version must be at least 1");
     compute_op_registration given{};
     given.struct_size = sizeof given;
     given.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;

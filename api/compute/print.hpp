@@ -294,8 +294,7 @@ template <class T>
     case COMPUTE_DTYPE_COMPLEX128:
       return as(std::complex<double>{});
     default:
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  "print: the dtype " + std::to_string(tensor.dtype().id()) + " is not known");
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "print: unknown dtype " + std::to_string(tensor.dtype().id()));
   }
 }
 

@@ -307,7 +307,7 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   }
   /// The buffer with a dtype of the same size, and any layout that stays inside the buffer.
   [[nodiscard]] Tensor view(DType dtype, List<int64_t> shape, List<int64_t> strides, int64_t offset_bytes) const {
-    if (shape.size() != strides.size()) detail::throw_invalid("view: as many strides as extents are needed");
+    if (shape.size() != strides.size()) detail::throw_invalid("view: the numbers of strides and extents differ");
     return make([&](compute_tensor** out) {
       return compute_tensor_view(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), strides.data(),
                                  offset_bytes, out);
@@ -442,10 +442,10 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
                                    const std::optional<List<int64_t>>& strides, compute_deleter deleter,
                                    void* user_data) {
     if (std::is_const_v<T> && promise != Wrap::immutable) {
-      detail::throw_invalid("wrap_host: const elements need Wrap::immutable");
+      detail::throw_invalid("wrap_host: const elements require Wrap::immutable");
     }
     if (strides && strides->size() != shape.size()) {
-      detail::throw_invalid("wrap_host: as many strides as extents are needed");
+      detail::throw_invalid("wrap_host: the numbers of strides and extents differ");
     }
     return make([&](compute_tensor** out) {
       return compute_tensor_wrap_host(dtype_of<std::remove_const_t<T>>.id(), static_cast<int32_t>(shape.size()),
@@ -482,7 +482,8 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
     const int64_t at = axis < 0 ? axis + rank() : axis;
     if (at < 0 || at >= rank()) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(call) + ": axis " + std::to_string(axis) +
-                                                      " of a tensor of rank " + std::to_string(rank()));
+                                                      " is out of range for a tensor of rank " +
+                                                      std::to_string(rank()));
     }
     return static_cast<size_t>(at);
   }
@@ -514,7 +515,7 @@ inline Tensor Tensor::part(std::span<const Index> indices) const {
   }
   const auto axes = static_cast<size_t>(rank());
   if (used > axes || ellipses > 1 || result_rank > COMPUTE_MAX_RANK) {
-    detail::throw_invalid("index: " + std::to_string(indices.size()) + " indices do not fit a tensor of rank " +
+    detail::throw_invalid("index: " + std::to_string(indices.size()) + " indices given for a tensor of rank " +
                           std::to_string(rank()));
   }
   // By axis of the result: the axis of the tensor, or kNew.
@@ -639,7 +640,8 @@ class Mapped {
 
 template <MemoryElement T>
 Mapped<T> Tensor::map(Access access) const {
-  if (std::is_const_v<T> && access != Access::read) detail::throw_invalid("map: const elements are mapped to read");
+  if (std::is_const_v<T> && access != Access::read)
+    detail::throw_invalid("map: const elements can only be mapped with Access::read");
   require_readable_as<std::remove_const_t<T>>();
   return Mapped<T>(*this, access);
 }

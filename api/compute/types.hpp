@@ -276,7 +276,7 @@ namespace detail {
 template <class Rep, class Period>
 [[nodiscard]] constexpr int64_t timeout_ns(std::chrono::duration<Rep, Period> timeout) {
   const long double count = std::chrono::duration<long double, std::nano>(timeout).count();
-  if (count != count) throw_invalid("a timeout is not a number");
+  if (count != count) throw_invalid("the timeout is not a number");
   if (count >= 0x1p63L) return COMPUTE_TIMEOUT_NONE;
   if (count <= -0x1p63L) return std::numeric_limits<int64_t>::min();
   const auto whole = static_cast<int64_t>(count);

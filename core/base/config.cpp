@@ -139,7 +139,7 @@ void Config::read_environment(size_t first) {
 files::Trust Config::trust() const {
   files::Trust trust = inputs_.trust;
   trust.everybody = get(SettingId::kTrustAll).flag;
-  trust.remedy = inputs_.privileged ? "" : "; COMPUTE_TRUST_ALL=1 takes it all the same";
+  trust.remedy = inputs_.privileged ? "" : "; set COMPUTE_TRUST_ALL=1 to use it anyway";
   return trust;
 }
 
@@ -150,19 +150,19 @@ std::optional<std::string> Config::content_of(const std::filesystem::path& path,
   if (path == "/dev/null") return std::nullopt;  // the usual word for no file
   files::File file(path);
   if (!file || !S_ISREG(file.status().st_mode)) {
-    if (file.is_short()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "cannot read " + shown + " now: " + file.problem());
+    if (file.is_short()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "cannot read " + shown + ": " + file.problem());
     if (!named) return std::nullopt;
     throw Error(COMPUTE_ERROR_NOT_FOUND, "COMPUTE_CONFIG: cannot read " + shown + ": " + file.problem());
   }
   if (const std::string reason = trust().why_not(file, path); !reason.empty()) {
-    if (named) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_CONFIG: " + shown + " is not read: " + reason);
-    ignored_.push_back(shown + " is not read: " + reason);
+    if (named) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_CONFIG: " + shown + " was not read: " + reason);
+    ignored_.push_back(shown + " is ignored: " + reason);
     return std::nullopt;
   }
   std::optional<std::string> content = file.read(kMaxFileBytes);
   if (!content) {
     const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_INVALID_ARGUMENT;
-    throw Error(code, shown + ": a configuration file that is " + file.problem());
+    throw Error(code, "cannot read " + shown + ": " + file.problem());
   }
   return content;
 }
@@ -175,7 +175,7 @@ std::vector<std::string> Config::misspelt() const {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string nearest = nearest_name(name, known, kMostLetters);
     if (nearest.empty()) continue;
-    lines.push_back(in_quotes(name) + " in the environment is no setting; did you mean " + nearest + "?");
+    lines.push_back("environment variable " + in_quotes(name) + " is not a setting; did you mean " + nearest + "?");
   }
   return lines;
 }
@@ -186,7 +186,7 @@ std::vector<std::string> Config::without_effect() const {
     const Setting& setting = setting_of(id);
     const SettingValue& value = get(id);
     if (!value.is_set() || value.text == setting.default_text) continue;
-    lines.push_back(std::string(setting.environment) + " has no effect: it is not implemented yet in this version");
+    lines.push_back(std::string(setting.environment) + " has no effect: it is not implemented in this version");
   }
   return lines;
 }
@@ -244,7 +244,7 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
   for (int32_t i = 0; i < *argc; ++i) {
     if (argv[i] == nullptr) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  "argv[" + std::to_string(i) + "] is NULL, and argc " + std::to_string(*argc));
+                  "argv[" + std::to_string(i) + "] is NULL, but argc is " + std::to_string(*argc));
     }
     const std::string_view argument = argv[i];
     ended = ended || argument == "--";
@@ -255,10 +255,10 @@ void take_flags(Config& config, int32_t* argc, char** argv) {
     const size_t equals = std::min(argument.find('='), argument.size());
     const Setting& setting = changed.find(argument.substr(0, equals));
     if (equals == argument.size() && setting.kind != SettingKind::kFlag && setting.kind != SettingKind::kWords) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " needs a value: " + setting.flag() + "=…");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " requires a value: " + setting.flag() + "=VALUE");
     }
     if (setting.names_files && config.inputs().privileged) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " is refused: the process is privileged");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, setting.flag() + " is not allowed: the process is privileged");
     }
     changed.set(setting.id, Origin::kFlag, equals == argument.size() ? "1" : argument.substr(equals + 1));
   }

@@ -61,7 +61,7 @@ class FileReader {
     if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
     if (const int64_t line = line_of_foreign_character(content); line != 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path_, kLongestPath) + ":" + std::to_string(line) +
-                                                      ": a character beyond ASCII outside of a string and a comment");
+                                                      ": non-ASCII character outside of strings and comments");
     }
     try {
       take_table(toml::parse(content, path_), "");
@@ -164,7 +164,7 @@ class FileReader {
                     const std::vector<std::string>& known) {
     if (found_.unknown) return;
     found_.unknown = Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                           source + ": there is no " + what + " " + in_quotes(name) + did_you_mean(name, known));
+                           source + ": unknown " + what + " " + in_quotes(name) + did_you_mean(name, known));
   }
 
   std::string path_;

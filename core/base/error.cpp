@@ -99,13 +99,13 @@ compute_error* current_exception_to_error(const char* function) noexcept {
     return &out_of_memory_object();
   } catch (const std::exception& exception) {
     try {
-      return make_error(Error(COMPUTE_ERROR_INTERNAL, std::string("internal: ") + exception.what()));
+      return make_error(Error(COMPUTE_ERROR_INTERNAL, std::string("internal error: ") + exception.what()));
     } catch (...) {
       return &out_of_memory_object();
     }
   } catch (...) {
     try {
-      return make_error(Error(COMPUTE_ERROR_INTERNAL, "internal: an exception of unknown type"));
+      return make_error(Error(COMPUTE_ERROR_INTERNAL, "internal error: an exception of unknown type"));
     } catch (...) {
       return &out_of_memory_object();
     }
@@ -148,7 +148,8 @@ void throw_null(const char* name) {
 
 void require_format(int32_t format) {
   if (format == COMPUTE_FORMAT_TEXT || format == COMPUTE_FORMAT_JSON) return;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "format is " + std::to_string(format) + ", neither text (0) nor JSON (1)")
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+              "format is " + std::to_string(format) + "; expected COMPUTE_FORMAT_TEXT (0) or COMPUTE_FORMAT_JSON (1)")
       .about_parameter();
 }
 

@@ -70,21 +70,22 @@ const char* handle_name(HandleKind kind) noexcept {
 }
 
 std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t found) {
+  const char* name = handle_name(wanted);
   for (const HandleKind other : kKinds) {
     if (found == static_cast<uint32_t>(other))
-      return fmt::format("is a {}, not a {}", handle_name(other), handle_name(wanted));
+      return fmt::format(": wrong type of handle: expected {}, got {}", name, handle_name(other));
   }
   const std::string description = description_of(handle);
-  if (!description.empty()) return fmt::format("({}) was released", description);
-  return fmt::format("was released, or never was a {}", handle_name(wanted));
+  if (!description.empty()) return fmt::format(" ({}) was released", description);
+  return fmt::format(": invalid {0} handle {1}: it was released or is not a {0}", name, handle);
 }
 
 void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found) {
   const char* name = handle_name(wanted);
   if (handle == nullptr)
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the {} is NULL", name)).about_parameter();
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-              fmt::format("the {} at {} {}", name, handle, fault_of_handle(wanted, handle, found)))
+  const std::string fault = fault_of_handle(wanted, handle, found);
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fault.starts_with(": ") ? fault.substr(2) : name + fault)
       .about_parameter();
 }
 

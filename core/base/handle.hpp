@@ -26,7 +26,8 @@ enum class HandleKind : uint32_t {
 
 const char* handle_name(HandleKind kind) noexcept;
 
-// What is wrong with a handle that is none of kind `wanted`: "was released", "is a device, not a tensor".
+// What follows the name of a handle that is not one of kind `wanted`: " (float32 [4]) was released",
+// ": wrong type of handle: expected tensor, got device".
 std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t found);
 
 // Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.

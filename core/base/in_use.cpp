@@ -101,8 +101,8 @@ ThreadUse& enter_first_time() {
 void throw_refused() {
   if ((attention.load() & kForkedInCall) != 0) {
     throw Error(COMPUTE_ERROR_FORKED,
-                "this process was forked while another thread was inside a call of the library; fork before, or when "
-                "calls have ended");
+                "the process was forked while another thread was in a call to the library; fork before the library is "
+                "used, or while no call is running");
   }
   throw Error(COMPUTE_ERROR_SHUT_DOWN, "the library was shut down");
 }

@@ -39,15 +39,17 @@ std::string nearest_name(std::string_view text, std::span<const std::string> kno
 
 std::string nearest_name(std::string_view text, std::span<const std::string> known, size_t most) {
   if (text.empty() || text.size() > kMaxLength) return {};
-  size_t best = most + 1;
+  size_t best = most + 1, best_more = 0;
   std::string found;
   for (const std::string& name : known) {
     if (name.size() > kMaxLength) continue;
     const size_t more = std::max(name.size(), text.size()) - std::min(name.size(), text.size());
-    if (more >= best) continue;
+    if (more > best) continue;
     const size_t distance = edit_distance(text, name);
-    if (distance < best) {
+    // of two that are as near the one of the same length: letters are swapped or mistaken more often than left out
+    if (distance < best || (distance == best && best <= most && more < best_more)) {
       best = distance;
+      best_more = more;
       found = name;
     }
   }

@@ -89,7 +89,7 @@ bool parse_flag(const std::string& source, std::string_view text) {
   const std::string word = to_lower(text);
   if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
   if (word == "0" || word == "false" || word == "no" || word == "off") return false;
-  refuse(source, text, "is neither 1 nor 0");
+  refuse(source, text, "is not 0 or 1");
 }
 
 int64_t parse_integer(const std::string& source, std::string_view text, const char* range) {
@@ -98,7 +98,7 @@ int64_t parse_integer(const std::string& source, std::string_view text, const ch
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    refuse(source, text, "is no number from " + ends[0] + " to " + ends[1]);
+    refuse(source, text, "is not a number from " + ends[0] + " to " + ends[1]);
   }
   return value;
 }
@@ -109,7 +109,7 @@ std::string parse_choice(const std::string& source, std::string_view text, const
   if (std::find(known.begin(), known.end(), word) != known.end()) return word;
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  refuse(source, text, "is none of " + list + did_you_mean(word, known));
+  refuse(source, text, "is not one of " + list + did_you_mean(word, known));
 }
 
 // Some of `choices`, separated by commas. 1 stands for the first, `all` for all, 0 for none.
@@ -170,7 +170,7 @@ std::string why_no_setting(const DeclaredSetting& declared) {
     parse_setting(row, Origin::kDefault, "its default", "");
   } catch (const Error& error) {
     if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY) throw;
-    return "cannot be: " + error.message;
+    return "is invalid: " + error.message;
   }
   return "";
 }
@@ -196,16 +196,16 @@ const Setting& find_setting(std::string_view name) {
     const bool as_flag = name.starts_with("-"), as_environment = name.starts_with("C");
     known.emplace_back(as_flag ? setting.flag() : as_environment ? setting.environment : setting.key);
   }
-  throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no setting " + in_quotes(name) + did_you_mean(name, known));
+  throw Error(COMPUTE_ERROR_NOT_FOUND, "unknown setting " + in_quotes(name) + did_you_mean(name, known));
 }
 
 void check_setting_paths(const std::string& source, const std::vector<std::string>& paths) {
   if (paths.size() > kMaxPaths) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                source + ": " + std::to_string(paths.size()) + " paths; at most " + std::to_string(kMaxPaths));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": " + std::to_string(paths.size()) +
+                                                    " paths given; the limit is " + std::to_string(kMaxPaths));
   }
   for (const std::string& path : paths) {
-    if (path.size() > kMaxPathBytes) refuse(source, path, "is longer than any path");
+    if (path.size() > kMaxPathBytes) refuse(source, path, "is longer than " + std::to_string(kMaxPathBytes) + " bytes");
   }
 }
 
@@ -217,11 +217,11 @@ SettingValue parse_setting(const Setting& setting, Origin origin, const std::str
   value.text = text.empty() ? setting.default_text : std::string(text);
   if (value.text.empty()) return value;
   if (std::any_of(value.text.begin(), value.text.end(), is_control)) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value holds a control character");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value contains a control character");
   }
   if (value.text.size() > kMaxValueBytes) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value has " + std::to_string(value.text.size()) +
-                                                    " bytes; at most " + std::to_string(kMaxValueBytes));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": the value is " + std::to_string(value.text.size()) +
+                                                    " bytes long; the limit is " + std::to_string(kMaxValueBytes));
   }
   switch (setting.kind) {
     case SettingKind::kText:

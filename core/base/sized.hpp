@@ -57,11 +57,12 @@ inline void check_chain(const void* next, const char* name) {
     std::memcpy(&entry, next, sizeof entry);
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}.next asks for {:#x}, which this library does not know and must not skip", name,
-                              entry.struct_type));
+                  fmt::format("{}.next has an entry of type {:#x}, which is not supported and must not be ignored",
+                              name, entry.struct_type));
     }
     if (i == kLongest)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.next is a chain without an end", name));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}.next is a chain of more than {} entries", name, kLongest));
     next = entry.next;
   }
 }
@@ -71,9 +72,9 @@ template <class T>
 void check_tail(const T* given, uint32_t size, const char* name) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(given);
   if (size <= sizeof(T) || std::all_of(bytes + sizeof(T), bytes + size, [](uint8_t byte) { return byte == 0; })) return;
-  throw Error(
-      COMPUTE_ERROR_UNSUPPORTED,
-      fmt::format("{} has {} bytes, of which this library knows {}; the rest is not zero", name, size, sizeof(T)));
+  throw Error(COMPUTE_ERROR_UNSUPPORTED,
+              fmt::format("{} is {} bytes long; this library supports {}, and the bytes after those are not zero", name,
+                          size, sizeof(T)));
 }
 
 // The same for the step of an array, whose elements are aligned.
@@ -81,8 +82,8 @@ inline void require_struct_step(uint32_t size, const char* name) {
   require_struct_size(size, name);
   if (size % alignof(void*) != 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}.struct_size is {}, no multiple of {}: its elements would not be aligned", name, size,
-                            alignof(void*)));
+                fmt::format("{}.struct_size is {}, not a multiple of {}; the array elements would be misaligned", name,
+                            size, alignof(void*)));
   }
 }
 
@@ -121,8 +122,8 @@ template <class T>
 T read_sized(const T* given, const char* name) {
   require_struct_size(given->struct_size, name, least_size_of<T>);
   if (given->struct_type != COMPUTE_STRUCT_NONE && given->struct_type != struct_type_of<T>) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}.struct_type is {}; that of this struct is {}, or 0",
-                                                            name, given->struct_type, struct_type_of<T>));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}.struct_type is {}; expected {} or 0", name, given->struct_type, struct_type_of<T>));
   }
   check_tail(given, given->struct_size, name);
   check_chain(given->next, name);
@@ -131,14 +132,15 @@ T read_sized(const T* given, const char* name) {
 
 // Refuses a field that later versions may give a meaning.
 inline void require_zero(int32_t reserved, const char* name) {
-  if (reserved != 0) throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.reserved is {}, not zero", name, reserved));
+  if (reserved != 0)
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.reserved is {}; it must be 0", name, reserved));
 }
 
 // Refuses flags of a request that ask for what this library does not know.
 inline void require_known_flags(uint32_t flags, uint32_t known, const char* name) {
   if ((flags & ~known) == 0) return;
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{}.flags is {:#x}, of which {:#x} is not known", name, flags, flags & ~known));
+              fmt::format("{}.flags is {:#x}; {:#x} is not supported", name, flags, flags & ~known));
 }
 
 // Zeroes an out-struct of any size but for its size and `next`: stands before whatever can fail. A size that cannot be
@@ -175,8 +177,8 @@ T read_sized_at(const T* array, int64_t index, const char* name) {
   require_struct_step(array->struct_size, name);
   const T* at = at_step(array, index);
   if (at->struct_size != array->struct_size) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, that of the first is {}", name,
-                                                            index, at->struct_size, array->struct_size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}[{}].struct_size is {}, but that of element 0 is {}",
+                                                            name, index, at->struct_size, array->struct_size));
   }
   return read_sized(at, name);
 }
@@ -247,20 +249,18 @@ void require_understood(const T& value, const char* what) {
   for (int i = 0; next != nullptr; ++i) {
     compute_struct_header entry;
     std::memcpy(&entry, next, sizeof entry);
-    if (entry.struct_size < sizeof entry || i == kLongest)
-      reject_plugin_struct(what, "has a `next` chain that is none");
+    if (entry.struct_size < sizeof entry || i == kLongest) reject_plugin_struct(what, "has an invalid `next` chain");
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       reject_plugin_struct(
-          what, fmt::format("has a `next` entry of type {:#x}, which this library does not know and must not skip",
+          what, fmt::format("has a `next` entry of type {:#x}, which is not supported and must not be ignored",
                             entry.struct_type));
     }
     next = entry.next;
   }
   if constexpr (requires { value.flags; }) {
     if ((value.flags & kMustUnderstand) != 0) {
-      reject_plugin_struct(
-          what, fmt::format("has the flags {:#x}, of which this library does not know {:#x} and must not ignore them",
-                            value.flags, value.flags & kMustUnderstand));
+      reject_plugin_struct(what, fmt::format("has flags {:#x}; {:#x} is not supported and must not be ignored",
+                                             value.flags, value.flags & kMustUnderstand));
     }
   }
 }
@@ -272,7 +272,7 @@ T read_plugin_struct(const T* given, const char* what) {
   static_assert(kRow.type != 0);
   if (given == nullptr) reject_plugin_struct(what, "is NULL");
   if (given->struct_size < kRow.least_size || given->struct_size > kGreatestStruct || given->struct_type != kRow.type) {
-    reject_plugin_struct(what, fmt::format("has struct_size {} and struct_type {}; at least {} and {} are wanted",
+    reject_plugin_struct(what, fmt::format("has struct_size {} and struct_type {}; expected at least {} and {}",
                                            given->struct_size, given->struct_type, kRow.least_size, kRow.type));
   }
   require_understood(*given, what);
@@ -285,7 +285,7 @@ inline compute_string string_in(const char* data, int64_t size, const char* name
   if (data != nullptr && size == -1) return {data, static_cast<int64_t>(std::strlen(data))};
   if (data == nullptr || size < 1) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{} is {} and its size {}; -1 is that of a string that ends with NUL", name,
+                fmt::format("{} is {} and its size is {}; use -1 for a NUL-terminated string", name,
                             data != nullptr ? "set" : "NULL", size));
   }
   return {data, size};
@@ -296,12 +296,13 @@ template <class T>
 T read_plugin_struct_at(const T* array, int64_t index, const char* what) {
   if (array->struct_size < plugin_struct_row<T>.least_size || array->struct_size > kGreatestStruct ||
       array->struct_size % alignof(T) != 0) {
-    reject_plugin_struct(what, fmt::format("has struct_size {}, by which no array can be stepped", array->struct_size));
+    reject_plugin_struct(what,
+                         fmt::format("has struct_size {}, which is not a valid array stride", array->struct_size));
   }
   const T* at = at_step(array, index);
   if (at->struct_size != array->struct_size) {
     reject_plugin_struct(
-        what, fmt::format("has struct_size {}, that of the first is {}", at->struct_size, array->struct_size));
+        what, fmt::format("has struct_size {}, but that of element 0 is {}", at->struct_size, array->struct_size));
   }
   return read_plugin_struct(at, what);
 }
@@ -311,7 +312,7 @@ template <class T>
 void require_filled_struct(const T& value, const char* what) {
   if (value.struct_size != sizeof value || value.struct_type != plugin_struct_row<T>.type) {
     reject_plugin_struct(
-        what, fmt::format("has been given struct_size {} and struct_type {}", value.struct_size, value.struct_type));
+        what, fmt::format("was returned with struct_size {} and struct_type {}", value.struct_size, value.struct_type));
   }
   require_understood(value, what);
 }

@@ -49,8 +49,8 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
       return;
     }
     throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                fmt::format("{}: {} {} is on {}, {} on {}; move one with compute_tensor_to_device", name, role, index,
-                            device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
+                fmt::format("{}: {} {} is on {}, but {} on {}; move one with compute_tensor_to_device", name, role,
+                            index, device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
         .with_argument(static_cast<int32_t>(argument));
   };
   for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i, i);
@@ -129,13 +129,12 @@ void Call::check_outputs_given() const {
           .with_argument(argument_of_output(i));
     }
     if (output->buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: output {} is over immutable memory", callee_.name, i))
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: output {} is in immutable memory", callee_.name, i))
           .with_argument(argument_of_output(i));
     }
     if (overlaps_itself(*output)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: output {} {} has strides {} that make its elements share memory", callee_.name, i,
+                  fmt::format("{}: output {} {} has strides {} that make its elements overlap", callee_.name, i,
                               describe(*output), shape_text(output->strides_span())))
           .with_argument(argument_of_output(i));
     }
@@ -146,7 +145,7 @@ void Call::check_outputs_given() const {
       throw Error(
           COMPUTE_ERROR_INVALID_ARGUMENT,
           fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,
-                      same_view(*output, *input) ? "; the op cannot work in place" : " without being the same view"))
+                      same_view(*output, *input) ? "; the op cannot work in place" : " but is not the same view"))
           .with_argument(static_cast<int32_t>(j));
     }
     for (size_t j = 0; j < i; ++j) {
@@ -378,8 +377,8 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   }
   plan->outputs = inference.outputs;
   if (plan->outputs.size() != out_.size()) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} outputs were given room for, there are {}",
-                                                            callee_.name, out_.size(), plan->outputs.size()));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{0}: expected {2} outputs, got {1}", callee_.name, out_.size(), plan->outputs.size()));
   }
   std::vector<LoweringTarget::Output> layouts;
   for (size_t i = 0; i < out_.size(); ++i) {
@@ -389,7 +388,7 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
       const std::span<const int64_t> shape = given->shape_span();
       if (given->dtype != desc.dtype || !std::equal(shape.begin(), shape.end(), desc.shape.begin(), desc.shape.end())) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: output {} is {}, the result is {} {}", callee_.name, i, describe(*given),
+                    fmt::format("{}: output {} is {}, but the result is {} {}", callee_.name, i, describe(*given),
                                 dtype_name(desc.dtype), shape_text(desc.shape)))
             .with_argument(argument_of_output(i));
       }

@@ -29,7 +29,7 @@ namespace {
                                  const Tensor& operand) {
   throw Error(
       COMPUTE_ERROR_INVALID_ARGUMENT,
-      fmt::format("{}: {} {} {}", name, role, index, fault_of_handle(HandleKind::kTensor, &operand, operand.mark())))
+      fmt::format("{}: {} {}{}", name, role, index, fault_of_handle(HandleKind::kTensor, &operand, operand.mark())))
       .with_argument(static_cast<int32_t>(argument));
 }
 
@@ -68,7 +68,7 @@ void CallAttributes::read_scalars(const OpSchema& schema) {
     const Tensor& scalar = checked(value.scalar);
     if (scalar.kind == Tensor::Kind::kMemory) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: attribute {} is a tensor with memory; give a scalar or a slot", schema.name,
+                  fmt::format("{}: attribute {} is a tensor with memory; pass a scalar or a slot", schema.name,
                               schema.attributes[static_cast<size_t>(schema.run_time[i])].name));
     }
     value.dtype = scalar.dtype;
@@ -102,19 +102,16 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
             int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
             int64_t output_count) {
   const std::span<Tensor* const> operands = tensors_of(inputs, input_count);
-  named_call(
-      schema.name.c_str(), stream,
-      [&] {
-        check_operands(schema, inputs, input_count, outputs, output_count);
-        const auto run = [&](const Callee& callee) {
-          run_call(callee, stream, {inputs, static_cast<size_t>(input_count)},
-                   {outputs, static_cast<size_t>(output_count)});
-        };
-        if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
-        const CallAttributes read(schema, attributes, attribute_count);
-        run(callee_of(schema, read));
-      },
-      operands);
+  named_call(schema.name.c_str(), stream, operands, [&] {
+    check_operands(schema, inputs, input_count, outputs, output_count);
+    const auto run = [&](const Callee& callee) {
+      run_call(callee, stream, {inputs, static_cast<size_t>(input_count)},
+               {outputs, static_cast<size_t>(output_count)});
+    };
+    if (attribute_count == 0 && schema.defaults) return run(callee_by_default(schema));
+    const CallAttributes read(schema, attributes, attribute_count);
+    run(callee_of(schema, read));
+  });
 }
 
 CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes,
@@ -148,19 +145,15 @@ compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* 
     const Callee callee = callee_by_default(op_schema(id));
     compute_tensor* output = into;
     const std::span<Tensor* const> operands{inputs, static_cast<size_t>(input_count)};
-    named_call(
-        callee.name, stream,
-        [&] {
-          check_inputs(callee.name, inputs, input_count, nullptr);
-          if (out == nullptr) {
-            if (into == nullptr)
-              throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                          fmt::format("{}: the place of the output is NULL", callee.name));
-            if (!into->is_alive()) refuse_operand(callee.name, "output", 0, input_count, *into);
-          }
-          run_call(callee, stream, operands, {&output, 1});
-        },
-        operands);
+    named_call(callee.name, stream, operands, [&] {
+      check_inputs(callee.name, inputs, input_count, nullptr);
+      if (out == nullptr) {
+        if (into == nullptr)
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the output pointer is NULL", callee.name));
+        if (!into->is_alive()) refuse_operand(callee.name, "output", 0, input_count, *into);
+      }
+      run_call(callee, stream, operands, {&output, 1});
+    });
     if (out != nullptr) *out = output;
   });
 }

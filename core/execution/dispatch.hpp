@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "core/execution/plan_cache.hpp"
 #include "core/expressions/expression.hpp"
@@ -18,10 +19,15 @@ namespace compute {
 void note_failed_call(Error& error, const char* name, compute_stream* stream,
                       std::span<Tensor* const> operands) noexcept;
 
+// A list of a caller's, which may be none.
+inline std::span<Tensor* const> tensors_of(compute_tensor* const* list, int64_t count) {
+  return {list, list != nullptr && count > 0 ? static_cast<size_t>(count) : 0};
+}
+
 // Runs all of a call: what it throws names the op and the device, and spoils what `stream`, which may be NULL, is
 // recording.
 template <class F>
-void named_call(const char* name, compute_stream* stream, F&& f, std::span<Tensor* const> operands = {}) {
+void named_call(const char* name, compute_stream* stream, std::span<Tensor* const> operands, F&& f) {
   const Running running;
   try {
     f();
@@ -31,9 +37,9 @@ void named_call(const char* name, compute_stream* stream, F&& f, std::span<Tenso
   }
 }
 
-// A list of a caller's, which may be none.
-inline std::span<Tensor* const> tensors_of(compute_tensor* const* list, int64_t count) {
-  return {list, list != nullptr && count > 0 ? static_cast<size_t>(count) : 0};
+template <class F>
+void named_call(const char* name, compute_stream* stream, F&& f) {
+  named_call(name, stream, {}, std::forward<F>(f));
 }
 
 // compute_op_run without its guard. outputs[i] is in and out.

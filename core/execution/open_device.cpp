@@ -89,6 +89,32 @@ bool is_open_with(const Device& open, const DeviceOptions& asked) {
                              [&](const auto& setting) { return std::ranges::count(has, setting) != 0; });
 }
 
+std::string amount_text(const std::optional<ByteAmount>& amount) {
+  if (!amount) return "none";
+  if (amount->fraction > 0) return fmt::format("{:g}%", amount->fraction * 100);
+  constexpr std::string_view kUnits = "KMGT";
+  int64_t number = amount->size_bytes;
+  size_t unit = 0;
+  for (; unit < kUnits.size() && number != 0 && number % 1024 == 0; ++unit) number /= 1024;
+  return unit == 0 ? std::to_string(number) : std::to_string(number) + kUnits[unit - 1];
+}
+
+// "cpu is already open with mem=none; mem=1M was requested": the first option that differs.
+std::string options_differ(const char* name, const DeviceOptions& open, const DeviceOptions& asked) {
+  if (asked.memory_limit && open.memory_limit != asked.memory_limit) {
+    return fmt::format("{} is already open with mem={}; mem={} was requested", name, amount_text(open.memory_limit),
+                       amount_text(asked.memory_limit));
+  }
+  for (const auto& wanted : asked.settings) {
+    const auto has = std::ranges::find(open.settings, wanted.first, [](const auto& one) { return one.first; });
+    const std::string current = has != open.settings.end() ? has->second : "none";
+    if (current == wanted.second) continue;
+    return fmt::format("{0} is already open with {1}={2}; {1}={3} was requested", name, wanted.first, current,
+                       wanted.second);
+  }
+  return fmt::format("{} is already open with other options", name);
+}
+
 // The options with the device settings that the selector does not give, as they are configured.
 DeviceOptions with_configured(DeviceOptions options, const DeviceEntry& entry) {
   const size_t given = options.settings.size();
@@ -120,8 +146,7 @@ Device& open_entry(const DeviceSelection& selection) {
   if (open != nullptr && !can_be_reopened(*open)) {
     open->require_usable();
     if (!is_open_with(*open, selection.options)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{} is open already, with other options", entry.info.name));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, options_differ(entry.info.name, open->options, selection.options));
     }
     return *open;
   }
@@ -209,20 +234,20 @@ void try_heap(Device& device, int32_t index) {
   if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0) {
     const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
     if (buffer % alignment != 0)
-      reject(fmt::format("is HOST_SPACE and gave {:#x}, which is not aligned to {}", buffer, alignment));
+      reject(fmt::format("is HOST_SPACE but returned {:#x}, which is not aligned to {} bytes", buffer, alignment));
     std::array<char, kBytes> copy;
     const iovec here{copy.data(), copy.size()}, there{reinterpret_cast<void*>(buffer), copy.size()};
     if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) {
-      reject(fmt::format("is HOST_SPACE and gave {:#x}, where there is no memory of the host", buffer));
+      reject(fmt::format("is HOST_SPACE but returned {:#x}, which is not host memory", buffer));
     }
   }
   if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0)
     return;
-  if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, and its table has no memory_map");
+  if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, but its table has no memory_map");
   const auto map = [&](int32_t access) {
     void* data = nullptr;
     compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &data);
-    if (error != nullptr) reject("is HOST_VISIBLE and cannot be mapped: " + Error::adopt(error).message);
+    if (error != nullptr) reject("is HOST_VISIBLE but cannot be mapped: " + Error::adopt(error).message);
     return data;
   };
   void* data = map(COMPUTE_PLUGIN_TENSOR_OUTPUT);
@@ -232,7 +257,7 @@ void try_heap(Device& device, int32_t index) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   const bool is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
   device.table.memory_unmap(index, buffer, data);
-  if (!is_kept) reject("is HOST_VISIBLE and lost what was written through memory_map");
+  if (!is_kept) reject("is HOST_VISIBLE but lost data written through memory_map");
 }
 
 }  // namespace
@@ -250,7 +275,7 @@ compute::MemoryShape compute_device::open_in_plugin() {
   is_host = (caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0;
   if (is_host && entry.info.plugin != std::string_view("cpu")) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                fmt::format("{}: the plugin says that it is the host, which only the plugin cpu can be", name));
+                fmt::format("{}: the plugin claims to be the host device, which only the cpu plugin can be", name));
   }
   constexpr uint32_t kServesHost = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
   for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {

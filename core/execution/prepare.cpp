@@ -58,7 +58,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   PluginOp result;
   const auto add_tensor = [&](const StepOperand& operand) {
     if (operand.shape.size() > COMPUTE_PLUGIN_MAX_RANK) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} dimensions are needed, {} are possible", request.name,
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} dimensions are needed; the limit is {}", request.name,
                                                          operand.shape.size(), COMPUTE_PLUGIN_MAX_RANK));
     }
     compute_plugin_tensor tensor{};

@@ -367,7 +367,7 @@ compute_dtype result_type(std::string_view op, std::span<const PromotionOperand>
   const std::string_view name = operands[static_cast<size_t>(fault.cast)].name;
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
               std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " + (second.weak ? "the number " : "") +
-                  dtype_name(second.dtype) + " do not promote; cast one of them (cast(" +
+                  dtype_name(second.dtype) + " have no common dtype; cast one of them (cast(" +
                   std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))")
       .with_argument(second.argument);
 }

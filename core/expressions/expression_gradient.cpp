@@ -137,7 +137,7 @@ int32_t upstream(ExpressionBuilder& builder, const TypedLeaf& leaf, int32_t numb
   const compute_dtype dtype = builder.dtype(leaf.node);
   if (is_float(output) != is_float(dtype) || is_complex(output) != is_complex(dtype)) {
     refuse(op,
-           "the gradient by output " + std::to_string(i) + " is " + dtype_name(dtype) + "; the output is " +
+           "the gradient of output " + std::to_string(i) + " is " + dtype_name(dtype) + ", but the output is " +
                dtype_name(output),
            number);
   }
@@ -156,7 +156,7 @@ std::vector<int32_t> build_gradient(ExpressionBuilder& builder, const Expression
     const TypedLeaf& leaf = leaves[static_cast<size_t>(input)];
     const std::string& name = primal.leaf_names[static_cast<size_t>(input)];
     if (leaf.node < 0)
-      refuse(op, "input '" + name + "' is a scalar; a gradient needs a tensor, of rank 0 if need be", input);
+      refuse(op, "input '" + name + "' is a scalar; a gradient requires a tensor (rank 0 is allowed)", input);
     if (!is_inexact(leaf.dtype))
       refuse(op, "input '" + name + "' is " + dtype_name(leaf.dtype) + ", which has no gradient", input);
   }

@@ -84,6 +84,13 @@ class Parser {
     fault(position_, "expected '" + std::string(token) + "' after " + std::string(after));
   }
 
+  // The parenthesis that ends `opened`, which stands at `begin`.
+  void expect_closing(const std::string& opened, int32_t begin) {
+    if (accept(")")) return;
+    const size_t column = column_of(text_, static_cast<size_t>(begin));
+    fault(position_, "expected ')' to close '" + opened + "' at column " + std::to_string(column));
+  }
+
   int32_t add(TemplateNode node, int32_t begin) {
     if (data_.nodes.size() == kMaxExpressionNodes) {
       fault(begin, "more than " + std::to_string(kMaxExpressionNodes) + " operations");
@@ -108,7 +115,7 @@ class Parser {
   struct Deeper {
     explicit Deeper(Parser& parser) : parser(parser) {
       if (++parser.depth_ > kMaxExpressionDepth) {
-        parser.fault(parser.position_, "nested deeper than " + std::to_string(kMaxExpressionDepth));
+        parser.fault(parser.position_, "nested more than " + std::to_string(kMaxExpressionDepth) + " levels deep");
       }
     }
     ~Deeper() { --parser.depth_; }
@@ -129,7 +136,8 @@ class Parser {
     while (const Operator* op = next_operator()) {
       if (op->precedence < least_precedence) break;
       if (op->precedence == kComparison) {
-        if (compared) fault(position_, "comparisons do not chain; put both in parentheses and combine them with &");
+        if (compared)
+          fault(position_, "comparisons cannot be chained; put each in parentheses and combine them with &");
         compared = true;
       }
       position_ += static_cast<int32_t>(op->text.size());
@@ -174,7 +182,7 @@ class Parser {
     if (accept("(")) {
       const int32_t begin = position_ - 1;
       const int32_t node = binary(kComparison);
-      expect(")", "the parenthesis");
+      expect_closing("(", begin);
       data_.nodes[static_cast<size_t>(node)].begin = begin;
       data_.nodes[static_cast<size_t>(node)].end = position_;
       return node;
@@ -201,9 +209,9 @@ class Parser {
         if (std::from_chars(first, last, node.real32).ec != std::errc()) node.real32 = static_cast<float>(node.real);
       }
     }
-    if (result.ec == std::errc::result_out_of_range) fault(begin, "a number that is out of range");
+    if (result.ec == std::errc::result_out_of_range) fault(begin, "number out of range");
     if (result.ec != std::errc() || (result.ptr != last && (is_name_part(*result.ptr) || *result.ptr == '.'))) {
-      fault(begin, "a malformed number");
+      fault(begin, "malformed number");
     }
     position_ = static_cast<int32_t>(result.ptr - text_.data());
     return add(node, begin);
@@ -238,7 +246,7 @@ class Parser {
       return add(node, begin);
     }
     if (find_intrinsic(word) != nullptr) fault(position_, "expected '(' after " + std::string(word));
-    fault(begin, "nothing is called " + in_quotes(word) + did_you_mean(word, data_.leaf_names));
+    fault(begin, "unknown name " + in_quotes(word) + did_you_mean(word, data_.leaf_names));
   }
 
   int32_t function(std::string_view word, int32_t begin) {
@@ -247,7 +255,7 @@ class Parser {
     if (info == nullptr) {
       std::vector<std::string> known{"index"};
       for (const IntrinsicInfo& x : intrinsics()) known.emplace_back(x.name);
-      fault(begin, "no function is called " + in_quotes(word) + did_you_mean(word, known));
+      fault(begin, "unknown function " + in_quotes(word) + did_you_mean(word, known));
     }
     TemplateNode node{TemplateKind::kCall};
     node.value = info->id;
@@ -261,7 +269,7 @@ class Parser {
       node.target = dtype();
     }
     if (accept(",")) wrong_arity(*info, begin, info->arity + 1);
-    expect(")", "the arguments of " + std::string(word));
+    expect_closing(std::string(word) + "(", begin);
     return add(node, begin);
   }
 
@@ -269,8 +277,8 @@ class Parser {
     const bool typed = info.result == IntrinsicResult::kNode;
     const std::string takes =
         typed ? "one operand and a dtype" : std::to_string(info.arity) + (info.arity == 1 ? " argument" : " arguments");
-    fault(begin, std::string(info.name) + " takes " + takes + ", not " +
-                     (given > info.arity ? "more" : std::to_string(given)));
+    fault(begin, std::string(info.name) + " takes " + takes +
+                     (given > info.arity ? ", but more were given" : ", not " + std::to_string(given)));
   }
 
   compute_dtype dtype() {
@@ -281,8 +289,7 @@ class Parser {
     if (dtype != COMPUTE_DTYPE_NONE) return dtype;
     std::vector<std::string> known;
     for (compute_dtype d = 1; d < kDtypeCount; ++d) known.push_back(dtype_name(d));
-    fault(begin,
-          word.empty() ? "expected a dtype" : "no dtype is called " + in_quotes(word) + did_you_mean(word, known));
+    fault(begin, word.empty() ? "expected a dtype" : "unknown dtype " + in_quotes(word) + did_you_mean(word, known));
   }
 
   int32_t index(int32_t begin) {
@@ -295,7 +302,7 @@ class Parser {
       fault(at_axis, "index takes an axis from 0 to " + std::to_string(COMPUTE_MAX_RANK - 1));
     }
     position_ += static_cast<int32_t>(result.ptr - first);
-    expect(")", "the axis");
+    expect_closing("index(", begin);
     data_.max_index_axis = std::max(data_.max_index_axis, axis);
     TemplateNode node{TemplateKind::kIndex};
     node.value = axis;
@@ -319,8 +326,8 @@ void throw_expression_fault(std::string_view op, std::string_view text, int32_t 
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
                          std::span<const std::string_view> scalar_names) {
   if (static_cast<int64_t>(text.size()) > kMaxExpressionText) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: a text of " + std::to_string(text.size()) +
-                                                    " bytes; at most " + std::to_string(kMaxExpressionText));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: the text is " + std::to_string(text.size()) +
+                                                    " bytes long; the limit is " + std::to_string(kMaxExpressionText));
   }
   auto data = std::make_shared<ExpressionTemplateData>();
   data->text = text;
@@ -329,8 +336,8 @@ ExpressionTemplate parse(std::string_view text, std::span<const std::string_view
   for (const auto& names : {input_names, scalar_names}) {
     for (const std::string_view name : names) {
       const auto& known = data->leaf_names;
-      const char* fault = !is_name(name)                                               ? "is no name"
-                          : name == "true" || name == "false"                          ? "means a number"
+      const char* fault = !is_name(name)                                               ? "is not a valid name"
+                          : name == "true" || name == "false"                          ? "is a literal, not a name"
                           : std::find(known.begin(), known.end(), name) != known.end() ? "is given twice"
                                                                                        : nullptr;
       if (fault != nullptr) {

@@ -155,7 +155,7 @@ class Typer {
     if (own != COMPUTE_DTYPE_NONE && kind_of(own) < kind) own = kind == 2 ? COMPUTE_DTYPE_FLOAT32 : complex_or_64(own);
     if (info.result == IntrinsicResult::kBool) {
       if (own == COMPUTE_DTYPE_NONE) {
-        fault(n, "nothing says the dtype of these numbers; write convert(…, float32) around one");
+        fault(n, "the dtype of these numbers is not known; write convert(…, float32) around one");
       }
       type(n).operands = own;
       type(n).dtype = COMPUTE_DTYPE_BOOL;
@@ -215,8 +215,8 @@ class Typer {
     const compute_dtype target =
         found.target == COMPUTE_DTYPE_FLOAT64 && type(second).weak() ? COMPUTE_DTYPE_FLOAT32 : found.target;
     fault(second, dtype_name(found.first_dtype) + " and " + describe(second) +
-                      " do not promote; convert one of them (convert(" + std::string(data_.source(at(cast))) + ", " +
-                      dtype_name(target) + "))");
+                      " have no common dtype; convert one of them (convert(" + std::string(data_.source(at(cast))) +
+                      ", " + dtype_name(target) + "))");
   }
 
   [[noreturn]] void refuse_class(int32_t n, const IntrinsicInfo& info, compute_dtype given) {
@@ -236,7 +236,7 @@ class Typer {
     const Typing& from = type(operand);
     const compute_dtype source = from.weak() ? kKindDtype[from.kind] : from.dtype;
     if (is_complex(source) && !is_complex(node.target) && !is_bool(node.target)) {
-      fault(n, "complex numbers do not convert to " + dtype_name(node.target) + "; take real(…) or abs(…)");
+      fault(n, "complex numbers cannot be converted to " + dtype_name(node.target) + "; use real(…) or abs(…)");
     }
     type(n).dtype = node.target;
     if (!from.weak()) return;
@@ -255,10 +255,10 @@ class Typer {
     const Typing& from = type(node.operands[0]);
     const compute_dtype source = from.weak() ? from.own : from.dtype;
     if (source == COMPUTE_DTYPE_NONE)
-      fault(n, "nothing says the dtype of the number in bitcast; write convert around it");
+      fault(n, "the dtype of the number in bitcast is not known; write convert(…, float32) around it");
     if (is_bool(node.target) || dtype_size(source) != dtype_size(node.target)) {
       fault(n, "bitcast from " + dtype_name(source) + " to " + dtype_name(node.target) +
-                   (is_bool(node.target) ? "; compare with 0 instead" : ", which is of another size"));
+                   (is_bool(node.target) ? " is not possible; compare with 0 instead" : ": their sizes differ"));
     }
     type(n).operands = source;
     type(n).dtype = node.target;
@@ -281,10 +281,10 @@ class Typer {
     if (t.weak()) {
       if (dtype == COMPUTE_DTYPE_NONE) dtype = t.own;
       if (dtype == COMPUTE_DTYPE_NONE) {
-        fault(n, "nothing says the dtype of " + name + "; write convert(…, float32) around it or give the output");
+        fault(n, "the dtype of " + name + " is not known; write convert(…, float32) around it or pass an output");
       }
       if (is_bool(dtype) || t.kind > kind_of(dtype)) {
-        fault(n, name + " is " + kKindName[t.kind] + ", which " + dtype_name(dtype) + " does not hold");
+        fault(n, name + " is " + kKindName[t.kind] + " and does not fit in " + dtype_name(dtype));
       }
       t.dtype = dtype;
     } else if (dtype != COMPUTE_DTYPE_NONE && kind_of(dtype) != kind_of(t.dtype)) {

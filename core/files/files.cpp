@@ -21,11 +21,11 @@ namespace compute::files {
 namespace {
 
 const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder, not a file";
-  if (S_ISFIFO(mode)) return "a FIFO, not a regular file";
-  if (S_ISSOCK(mode)) return "a socket, not a regular file";
-  if (S_ISLNK(mode)) return "a link, which is not followed here";
-  return "a device, not a regular file";
+  if (S_ISDIR(mode)) return "it is a directory, not a file";
+  if (S_ISFIFO(mode)) return "it is a FIFO, not a regular file";
+  if (S_ISSOCK(mode)) return "it is a socket, not a regular file";
+  if (S_ISLNK(mode)) return "it is a symbolic link, which is not followed here";
+  return "it is a device, not a regular file";
 }
 
 std::string mode_text(mode_t mode) {
@@ -169,7 +169,7 @@ std::optional<std::string> File::read(size_t limit_bytes) {
       return std::nullopt;
     }
     if (text.size() > limit_bytes) {
-      problem_ = "larger than " + std::to_string(limit_bytes) + " bytes";
+      problem_ = "it is larger than " + std::to_string(limit_bytes) + " bytes";
       return std::nullopt;
     }
     if (got == 0) return text;
@@ -294,7 +294,7 @@ std::string Trust::judge(const struct stat& status, const std::string& what) con
   if (everybody) return "";
   const uid_t owner = status.st_uid;
   if (owner != 0 && owner != user && owner != neighbour && owner != root_seen_as)
-    return what + " belongs to user " + std::to_string(owner) + remedy;
+    return what + " is owned by user " + std::to_string(owner) + remedy;
   if (S_ISLNK(status.st_mode)) return "";  // nobody but its owner changes it; its mode says nothing
   // only their owners change what is in a folder with the sticky bit, as /tmp
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return "";
@@ -303,11 +303,11 @@ std::string Trust::judge(const struct stat& status, const std::string& what) con
   const bool is_own_group =
       group == 0 || (user && *user == group && ::getegid() == group) ||
       std::find(neighbour_groups.begin(), neighbour_groups.end(), group) != neighbour_groups.end();
-  const char* who = (status.st_mode & S_IWOTH) != 0                    ? "everybody"
+  const char* who = (status.st_mode & S_IWOTH) != 0                    ? "everyone"
                     : (status.st_mode & S_IWGRP) != 0 && !is_own_group ? "its group"
                                                                        : nullptr;
   if (who == nullptr) return "";
-  return std::string(who) + " may write to " + what + " (mode " + mode_text(status.st_mode) + ")" + remedy;
+  return what + " is writable by " + who + " (mode " + mode_text(status.st_mode) + ")" + remedy;
 }
 
 std::string Trust::why_not(const struct stat& status) const { return judge(status, "it"); }
@@ -320,7 +320,7 @@ std::string Trust::judge_way(const std::filesystem::path& path, const struct sta
     const auto is_opened = [&](const struct stat& last) {
       return last.st_dev == opened->st_dev && last.st_ino == opened->st_ino;
     };
-    if (!way.is_there || !is_opened(way.steps.back().status)) return "it was replaced while it was looked at";
+    if (!way.is_there || !is_opened(way.steps.back().status)) return "it was replaced while it was being checked";
     way.steps.back().status = *opened;
   }
   for (auto step = way.steps.rbegin(); step != way.steps.rend(); ++step) {

@@ -4,7 +4,7 @@
 
 #include <compute/compute.h>
 
-#include <utility>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/memory/tensor.hpp"
@@ -28,15 +28,32 @@ const Device* device_named_by(const T* handle) noexcept {
   }
 }
 
-// guard() whose error names the device of the first of `handles` that has one.
+// The handles that a call is about.
+template <class... Handles>
+struct About {
+  std::tuple<const Handles*...> handles;
+
+  const Device* device() const noexcept {
+    const Device* found = nullptr;
+    std::apply([&](const auto*... each) { ((found = found != nullptr ? found : device_named_by(each)), ...); },
+               handles);
+    return found;
+  }
+};
+
+template <class... Handles>
+About<Handles...> about(const Handles*... handles) noexcept {
+  return {{handles...}};
+}
+
+// guard() whose error names the device of the first handle that has one.
 template <class F, class... Handles>
-compute_error* guard_about(const char* function, F&& f, const Handles*... handles) noexcept {
+compute_error* guard(const About<Handles...>& subject, F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   const auto run = [&] {
     try {
       f();
     } catch (Error& error) {
-      const Device* device = nullptr;
-      ((device = device != nullptr ? device : device_named_by(handles)), ...);
+      const Device* device = subject.device();
       if (device != nullptr && error.device.empty()) error.device = device->name;
       throw;
     }

@@ -71,13 +71,10 @@ const char* compute_device_name(const compute_device* device) {
 
 compute_error* compute_device_get_info(compute_device* device, compute_device_info* out_info) {
   clear_sized(out_info);
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_info, "out_info");
-        write_sized(checked(device).entry.info, out_info, "out_info");
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_info, "out_info");
+    write_sized(checked(device).entry.info, out_info, "out_info");
+  });
 }
 
 compute_error* compute_device_attributes(const char* name, compute_device_attribute* attributes, int64_t capacity,
@@ -89,7 +86,7 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
     const Running running;
     const DeviceEntry* entry = Registry::instance().find(name);
     if (entry == nullptr) {
-      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("no device is called {}\n{}", in_quotes(name),
+      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("unknown device {}\n{}", in_quotes(name),
                                                        Registry::instance().load_report(COMPUTE_FORMAT_TEXT)));
     }
     std::vector<std::pair<std::string_view, std::string_view>> rows(entry->properties.begin(), entry->properties.end());
@@ -111,55 +108,49 @@ compute_error* compute_device_attributes(const char* name, compute_device_attrib
 
 compute_error* compute_device_get_statistics(compute_device* device, compute_device_statistics* out_statistics) {
   clear_sized(out_statistics);
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_statistics, "out_statistics");
-        Device& self = checked(device);
-        const InUse in_use;
-        // After shutdown the device is closed; in a forked child its driver is not touched.
-        const bool may_ask = in_use.may_go_on() && self.health.load() != COMPUTE_HEALTH_FORKED;
-        const MemoryStatistics memory = self.memory->statistics();
-        const DeviceCounters& counters = self.counters;
-        compute_device_statistics value{};
-        value.memory_used = memory.used;
-        value.memory_peak = memory.peak;
-        value.memory_reserved = memory.reserved;
-        value.memory_limit = memory.limit;
-        value.memory_mirrors = memory.mirrors;
-        const std::optional<MemoryState> state = may_ask ? self.memory->state() : std::nullopt;
-        value.memory_total = state ? state->total : -1;
-        value.memory_available = state ? state->available : -1;
-        value.blocks_live = memory.live_blocks;
-        value.allocations = memory.requests;
-        value.allocations_from_device = memory.raw_requests;
-        value.ops_run = counters.ops_run;
-        for (const Timeline* timeline : timelines_of(self)) value.ops_run += timeline->ops_run();
-        value.ops_fallback = counters.ops_fallback;
-        value.plans_live = counters.plans_live;
-        value.plans_prepared = counters.plans_prepared;
-        value.kernels_compiled = counters.kernels_compiled;
-        value.transfers_to_device = counters.to_device;
-        value.transfers_to_device_bytes = counters.to_device_bytes;
-        value.transfers_from_device = counters.from_device;
-        value.transfers_from_device_bytes = counters.from_device_bytes;
-        value.transfers_implicit = counters.implicit;
-        value.transfers_implicit_bytes = counters.implicit_bytes;
-        value.mirror_hits = counters.mirror_hits;
-        write_sized(value, out_statistics, "out_statistics");
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_statistics, "out_statistics");
+    Device& self = checked(device);
+    const InUse in_use;
+    // After shutdown the device is closed; in a forked child its driver is not touched.
+    const bool may_ask = in_use.may_go_on() && self.health.load() != COMPUTE_HEALTH_FORKED;
+    const MemoryStatistics memory = self.memory->statistics();
+    const DeviceCounters& counters = self.counters;
+    compute_device_statistics value{};
+    value.memory_used = memory.used;
+    value.memory_peak = memory.peak;
+    value.memory_reserved = memory.reserved;
+    value.memory_limit = memory.limit;
+    value.memory_mirrors = memory.mirrors;
+    const std::optional<MemoryState> state = may_ask ? self.memory->state() : std::nullopt;
+    value.memory_total = state ? state->total : -1;
+    value.memory_available = state ? state->available : -1;
+    value.blocks_live = memory.live_blocks;
+    value.allocations = memory.requests;
+    value.allocations_from_device = memory.raw_requests;
+    value.ops_run = counters.ops_run;
+    for (const Timeline* timeline : timelines_of(self)) value.ops_run += timeline->ops_run();
+    value.ops_fallback = counters.ops_fallback;
+    value.plans_live = counters.plans_live;
+    value.plans_prepared = counters.plans_prepared;
+    value.kernels_compiled = counters.kernels_compiled;
+    value.transfers_to_device = counters.to_device;
+    value.transfers_to_device_bytes = counters.to_device_bytes;
+    value.transfers_from_device = counters.from_device;
+    value.transfers_from_device_bytes = counters.from_device_bytes;
+    value.transfers_implicit = counters.implicit;
+    value.transfers_implicit_bytes = counters.implicit_bytes;
+    value.mirror_hits = counters.mirror_hits;
+    write_sized(value, out_statistics, "out_statistics");
+  });
 }
 
 compute_error* compute_device_health(compute_device* device, int32_t* out_health) {
   if (out_health != nullptr) *out_health = COMPUTE_HEALTH_GOOD;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_health, "out_health");
-        *out_health = checked(device).health.load();
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_health, "out_health");
+    *out_health = checked(device).health.load();
+  });
 }
 
 compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data) {
@@ -167,64 +158,55 @@ compute_error* compute_memory_set_pressure_callback(compute_pressure_callback ca
 }
 
 compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
-  return guard_about(
-      __func__,
-      [&] {
-        Device& self = checked(device);
-        const Running running;
-        if (keep_bytes < 0) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}, below 0", keep_bytes));
-        }
-        if (self.health.load() == COMPUTE_HEALTH_FORKED) self.throw_unusable();
-        for (Timeline* timeline : timelines_of(self)) timeline->poll();
-        drop_mirrors(self);
-        self.memory->trim(keep_bytes);
-        if (self.pinned) self.pinned->trim(keep_bytes);
-      },
-      device);
+  return guard(about(device), [&] {
+    Device& self = checked(device);
+    const Running running;
+    if (keep_bytes < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("keep_bytes is {}; it must not be negative", keep_bytes));
+    }
+    if (self.health.load() == COMPUTE_HEALTH_FORKED) self.throw_unusable();
+    for (Timeline* timeline : timelines_of(self)) timeline->poll();
+    drop_mirrors(self);
+    self.memory->trim(keep_bytes);
+    if (self.pinned) self.pinned->trim(keep_bytes);
+  });
 }
 
 compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator) {
-  return guard_about(
-      __func__,
-      [&] {
-        Device& self = checked(device);
-        const Running running;
-        self.require_usable();
-        std::unique_ptr<RawMemory> lent;
-        bool caches = false;
-        if (allocator != nullptr) {
-          const compute_allocator given = read_sized(allocator, "allocator");
-          require_known_flags(given.flags, COMPUTE_ALLOCATOR_CACHED, "allocator");
-          require_zero(given.reserved, "allocator");
-          require_not_null(reinterpret_cast<const void*>(given.allocate), "allocator->allocate");
-          require_not_null(reinterpret_cast<const void*>(given.release), "allocator->release");
-          lent = make_lent_memory(self, given);
-          caches = (given.flags & COMPUTE_ALLOCATOR_CACHED) != 0;
-        }
-        for (Timeline* timeline : timelines_of(self)) timeline->poll();
-        drop_mirrors(self);
-        self.memory->lend(std::move(lent), caches);
-      },
-      device);
+  return guard(about(device), [&] {
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    std::unique_ptr<RawMemory> lent;
+    bool caches = false;
+    if (allocator != nullptr) {
+      const compute_allocator given = read_sized(allocator, "allocator");
+      require_known_flags(given.flags, COMPUTE_ALLOCATOR_CACHED, "allocator");
+      require_zero(given.reserved, "allocator");
+      require_not_null(reinterpret_cast<const void*>(given.allocate), "allocator->allocate");
+      require_not_null(reinterpret_cast<const void*>(given.release), "allocator->release");
+      lent = make_lent_memory(self, given);
+      caches = (given.flags & COMPUTE_ALLOCATOR_CACHED) != 0;
+    }
+    for (Timeline* timeline : timelines_of(self)) timeline->poll();
+    drop_mirrors(self);
+    self.memory->lend(std::move(lent), caches);
+  });
 }
 
 compute_error* compute_device_synchronize(compute_device* device) {
-  return guard_about(
-      __func__,
-      [&] {
-        Device& self = checked(device);
-        const Running running;
-        self.require_usable();
-        // All of them first: a failure of one keeps nobody from waiting for the others.
-        const std::vector<Timeline*> timelines = timelines_of(self);
-        for (Timeline* timeline : timelines) timeline->wait_quietly(timeline->submitted());
-        self.memory->settle_lent();
-        for (Timeline* timeline : timelines) {
-          if (const Failure* failure = timeline->untold()) throw_failure(*failure);
-        }
-      },
-      device);
+  return guard(about(device), [&] {
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    // All of them first: a failure of one keeps nobody from waiting for the others.
+    const std::vector<Timeline*> timelines = timelines_of(self);
+    for (Timeline* timeline : timelines) timeline->wait_quietly(timeline->submitted());
+    self.memory->settle_lent();
+    for (Timeline* timeline : timelines) {
+      if (const Failure* failure = timeline->untold()) throw_failure(*failure);
+    }
+  });
 }
 
 }  // extern "C"

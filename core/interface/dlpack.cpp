@@ -49,7 +49,7 @@ compute_dtype dtype_of(const DLDataType& type, const std::string& what) {
   for (const DtypeCode& row : kCodes) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.dtype: no dtype has code {}, {} bits and {} lanes", what,
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.dtype: code {}, {} bits and {} lanes are not supported", what,
                                                      type.code, type.bits, type.lanes));
 }
 
@@ -79,7 +79,7 @@ void require_version(const char* who, const DLManagedTensorVersioned& managed) {
                                                             "unversioned DLManagedTensor; pass it to {0}_unversioned",
                                                             who));
   }
-  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: managed->version is {}.{}; 1.x is understood", who,
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: managed->version is {}.{}; only 1.x is supported", who,
                                                      managed.version.major, managed.version.minor));
 }
 
@@ -150,7 +150,7 @@ Tensor* import_device_memory(const Import& from, compute_dtype dtype, std::span<
   constexpr uint64_t kGreatestOffset = uint64_t{1} << 60;
   if (is_object && given.byte_offset > kGreatestOffset) {
     throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
-                fmt::format("{}.byte_offset {} is beyond any memory", from.what, given.byte_offset));
+                fmt::format("{}.byte_offset {} exceeds the address space", from.what, given.byte_offset));
   }
   const int64_t alignment = is_complex(dtype) ? dtype_size(dtype) / 2 : dtype_size(dtype);
   if (reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(alignment) != 0) {
@@ -190,7 +190,7 @@ Tensor* import_device_memory(const Import& from, compute_dtype dtype, std::span<
     return tensor.release();
   }
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{}: no open device takes memory of managed->dl_tensor.device, DLPack's device type {}{}{}",
+              fmt::format("{}: no open device imports memory of managed->dl_tensor.device, DLPack device type {}{}{}",
                           from.who, given.device.device_type, refusals, refusals.empty() ? "" : ")"));
 }
 
@@ -252,7 +252,7 @@ DLTensor view_of(const char* who, Tensor& self, int64_t* shape, int64_t* strides
     device.require_usable();
     if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("{}: {} exports no memory; move the tensor to cpu", who, device.name));
+                  fmt::format("{}: {} does not export memory; move the tensor to cpu", who, device.name));
     }
     device.check(device.native.dlpack_device(&view.device.device_type, &view.device.device_id));
     if (self.element_count > 0) device.check(device.native.buffer_handle(self.buffer->handle, &base));
@@ -290,7 +290,7 @@ void fill_header(DLManagedTensor&, bool is_writable) {
   if (is_writable) return;
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
               "compute_tensor_to_dlpack_unversioned: the memory is immutable, which only "
-              "DLManagedTensorVersioned can tell; use compute_tensor_to_dlpack");
+              "DLManagedTensorVersioned can express; use compute_tensor_to_dlpack");
 }
 
 template <class Managed>
@@ -339,7 +339,7 @@ Device& device_of_dlpack(const char* who, int32_t type, int32_t id) {
   }
   if (found != nullptr) return *found;
   throw Error(COMPUTE_ERROR_NOT_FOUND,
-              fmt::format("{}: no open device has DLPack's device type {} and id {}", who, type, id));
+              fmt::format("{}: no open device has DLPack device type {} and id {}", who, type, id));
 }
 
 // The exception that a Python binding raises.
@@ -383,20 +383,17 @@ compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* tensor, int6
 
 compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor) {
   if (out_dltensor != nullptr) std::memset(out_dltensor, 0, sizeof(DLTensor));
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_dltensor, "out_dltensor");
-        Tensor& self = checked_memory("compute_tensor_to_dltensor", tensor);
-        const Running running;
-        const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
-                                      const_cast<int64_t*>(self.strides()));
-        order_consumer(self, -1);
-        // The program may write: there is no end of the view at which that could be noted.
-        if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
-        std::memcpy(out_dltensor, &view, sizeof view);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    require_not_null(out_dltensor, "out_dltensor");
+    Tensor& self = checked_memory("compute_tensor_to_dltensor", tensor);
+    const Running running;
+    const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
+                                  const_cast<int64_t*>(self.strides()));
+    order_consumer(self, -1);
+    // The program may write: there is no end of the view at which that could be noted.
+    if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
+    std::memcpy(out_dltensor, &view, sizeof view);
+  });
 }
 
 int32_t compute_dlpack_allocate(const void* prototype, DLManagedTensorVersioned** out_managed, void* error_context,
@@ -440,7 +437,7 @@ int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_i
     Device& device = device_of_dlpack(kWho, device_type, device_id);
     if (device.immediate) return;  // work is complete when a call returns
     if (!device.native.has_stream_handle()) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} hands out no native streams", kWho, device.name));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} does not provide native streams", kWho, device.name));
     }
     uint64_t handle = 0;
     device.check(device.native.stream_handle(default_timeline(device).plugin_stream, &handle));

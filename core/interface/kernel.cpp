@@ -59,25 +59,26 @@ void check_launch(const compute_kernel& kernel, const compute_launch& shape) {
   }
   const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does
   if (kernel.info.max_group_size > 0 && group_items > kernel.info.max_group_size) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group of {}; at most {} here", kernel.name,
-                                                            group_items, kernel.info.max_group_size));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: group size {} exceeds the limit of {}",
+                                                            kernel.name, group_items, kernel.info.max_group_size));
   }
   if (shape.local_memory_bytes < 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("kernel {}: local_memory_bytes is {}, below 0", kernel.name, shape.local_memory_bytes));
+                fmt::format("kernel {}: local_memory_bytes is {}; it must not be negative", kernel.name,
+                            shape.local_memory_bytes));
   }
 }
 
 // Where a launch on `stream`, which may be NULL, is queued.
 Timeline& launch_timeline(const compute_kernel& kernel, compute_stream* stream) {
   if (stream != nullptr && &checked(stream).device != &kernel.device) {
-    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, the stream is on {}",
+    throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("kernel {}: it was compiled for {}, but the stream is on {}",
                                                            kernel.name, kernel.device.name, stream->device.name));
   }
   Timeline& timeline = stream != nullptr ? stream->timeline : default_timeline(kernel.device);
   if (timeline.recording.load() != nullptr) {
     Error error(COMPUTE_ERROR_UNSUPPORTED,
-                fmt::format("kernel {}: user kernels are not recorded in graphs", kernel.name));
+                fmt::format("kernel {}: user kernels cannot be recorded in graphs", kernel.name));
     note_recording_error(timeline, error);
     throw error;
   }
@@ -122,8 +123,8 @@ class LaunchArguments {
         break;
       default:
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("kernel {}: argument {} has kind {}, none of COMPUTE_ARGUMENT_", kernel_.name, i,
-                                argument.kind));
+                    fmt::format("kernel {}: argument {} has kind {}, which is not a COMPUTE_ARGUMENT_ value",
+                                kernel_.name, i, argument.kind));
     }
     values.push_back(value);
   }
@@ -137,8 +138,8 @@ class LaunchArguments {
     }
     if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("kernel {}: argument {} has access {}, none of COMPUTE_ACCESS_", kernel_.name, i,
-                              argument.access))
+                  fmt::format("kernel {}: argument {} has access {}, which is not a COMPUTE_ACCESS_ value",
+                              kernel_.name, i, argument.access))
           .with_argument(static_cast<int32_t>(i));
     }
     const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
@@ -174,72 +175,66 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
                                       const char* name, const compute_kernel_options* options,
                                       compute_kernel** out_kernel) {
   if (out_kernel != nullptr) *out_kernel = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_kernel, "out_kernel");
-        Device& self = checked(device);
-        require_not_null(language, "language");
-        require_not_null(source, "source");
-        require_not_null(name, "name");
-        const Running running;
-        self.require_usable();
-        compute_kernel_options given{};
-        if (options != nullptr) given = read_sized(options, "options");
-        const compute_string compiler_options =
-            string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
-        struct Release {
-          void operator()(compute_kernel* kernel) const { release_handle(kernel); }
-        };
-        std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
-        if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
-          throw Error(
-              COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("kernel {} on {}: the device takes no kernels as source text", printable(name), self.name));
-        }
-        kernel->name = printable(name);
-        compute_plugin_kernel_source text{};
-        text.struct_size = sizeof text;
-        text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
-        text.language = string_of(language);
-        text.source = string_of(source);
-        text.name = string_of(name);
-        text.options = compiler_options;
-        try {
-          self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
-        } catch (Error& error) {
-          shorten(error.message, name);
-          shorten(error.message, language);
-          error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
-          throw;
-        }
-        self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
-        *out_kernel = kernel.release();
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_kernel, "out_kernel");
+    Device& self = checked(device);
+    require_not_null(language, "language");
+    require_not_null(source, "source");
+    require_not_null(name, "name");
+    const Running running;
+    self.require_usable();
+    compute_kernel_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    const compute_string compiler_options =
+        string_in(given.compiler_options, given.compiler_options_size, "options.compiler_options");
+    struct Release {
+      void operator()(compute_kernel* kernel) const { release_handle(kernel); }
+    };
+    std::unique_ptr<compute_kernel, Release> kernel(new compute_kernel(self));
+    if (self.plugin == nullptr || !self.table.kernels(kernel->table)) {
+      throw Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          fmt::format("kernel {} on {}: the device does not compile kernels from source", printable(name), self.name));
+    }
+    kernel->name = printable(name);
+    compute_plugin_kernel_source text{};
+    text.struct_size = sizeof text;
+    text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
+    text.language = string_of(language);
+    text.source = string_of(source);
+    text.name = string_of(name);
+    text.options = compiler_options;
+    try {
+      self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
+    } catch (Error& error) {
+      shorten(error.message, name);
+      shorten(error.message, language);
+      error.message = fmt::format("kernel {} on {}: {}", kernel->name, self.name, error.message);
+      throw;
+    }
+    self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
+    *out_kernel = kernel.release();
+  });
 }
 
 compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* stream, const compute_launch* launch,
                                      const compute_kernel_argument* arguments, int64_t argument_count) {
-  return guard_about(
-      __func__,
-      [&] {
-        compute_kernel& self = checked(kernel);
-        const Running running;
-        self.device.require_usable();
-        require_not_null(launch, "launch");
-        if (argument_count > 0) require_not_null(arguments, "arguments");
-        const compute_launch shape = read_sized(launch, "launch");
-        if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: it takes {} arguments, {} were given",
-                                                                  self.name, self.info.argument_count, argument_count));
-        }
-        check_launch(self, shape);
-        Timeline& timeline = launch_timeline(self, stream);
-        LaunchArguments given(self, arguments, argument_count);
-        submit_launch(self, timeline, shape, given);
-      },
-      kernel, stream);
+  return guard(about(kernel, stream), [&] {
+    compute_kernel& self = checked(kernel);
+    const Running running;
+    self.device.require_usable();
+    require_not_null(launch, "launch");
+    if (argument_count > 0) require_not_null(arguments, "arguments");
+    const compute_launch shape = read_sized(launch, "launch");
+    if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: expected {} arguments, got {}", self.name,
+                                                              self.info.argument_count, argument_count));
+    }
+    check_launch(self, shape);
+    Timeline& timeline = launch_timeline(self, stream);
+    LaunchArguments given(self, arguments, argument_count);
+    submit_launch(self, timeline, shape, given);
+  });
 }
 
 void compute_kernel_retain(compute_kernel* kernel) {

@@ -77,10 +77,9 @@ struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
 
   void require_counts(int64_t inputs, int64_t scalars, int64_t outputs) const {
     if (inputs == input_count && scalars == scalar_count && outputs == parsed.output_count()) return;
-    throw compute::Error(
-        COMPUTE_ERROR_INVALID_ARGUMENT,
-        fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; {}, {} and {} were given",
-                    input_count, scalar_count, parsed.output_count(), inputs, scalars, outputs));
+    throw compute::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                         fmt::format("map: the expression has {} inputs, {} scalars and {} outputs; got {}, {} and {}",
+                                     input_count, scalar_count, parsed.output_count(), inputs, scalars, outputs));
   }
 };
 
@@ -94,7 +93,7 @@ const OpSchema& schema_of(const compute_op* op) {
   // Handles are immortal, so a wrong one is found by looking.
   const auto known = op_schemas();
   if (std::find(known.begin(), known.end(), wanted) == known.end()) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op is no handle of compute_op_find");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op was not returned by compute_op_find");
   }
   return *wanted;
 }
@@ -121,7 +120,7 @@ void require_like(const compute_plan& plan, const char* role, size_t index, cons
                   const PlannedOperand& planned) {
   if (tensor == nullptr ? planned.dtype == COMPUTE_DTYPE_NONE : planned.is_like(*tensor)) return;
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-              fmt::format("{}: {} {} is {}, the plan is for {}", plan.op.name, role, index,
+              fmt::format("{}: {} {} is {}, but the plan is for {}", plan.op.name, role, index,
                           tensor == nullptr ? "NULL" : PlannedOperand(*tensor).text(), planned.text()))
       .with_argument(static_cast<int32_t>(index));
 }
@@ -146,9 +145,9 @@ class SpecifiedOperands {
       operand.is_scalar = (flags & COMPUTE_SPEC_SCALAR) != 0;
       operand.weak = (flags & COMPUTE_SPEC_WEAK) != 0;
       if (operand.is_scalar ? spec.rank != 0 : operand.weak) {
-        throw Error(
-            COMPUTE_ERROR_INVALID_ARGUMENT,
-            fmt::format("{}[{}]: {}", name, i, operand.is_scalar ? "a scalar has rank 0" : "only a scalar is weak"));
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}[{}]: {}", name, i,
+                                operand.is_scalar ? "a scalar must have rank 0" : "only a scalar can be weak"));
       }
       operand.rank = spec.rank;
       operand.shape = spec.shape;
@@ -220,7 +219,7 @@ class ExpressionOperands {
     Tensor& tensor = checked(number.tensor);
     if (tensor.kind != Tensor::Kind::kMemory) return &tensor;
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: scalar {} is a tensor with memory; make it with compute_tensor_scalar", who, index))
+                fmt::format("{}: scalar {} is a tensor with memory; create it with compute_tensor_scalar", who, index))
         .with_argument(argument);
   }
 
@@ -305,7 +304,7 @@ class Answer {
           (given[i].dtype != outputs[i].dtype || !std::ranges::equal(given[i].extents(), outputs[i].shape))) {
         throw Error(
             COMPUTE_ERROR_INVALID_ARGUMENT,
-            fmt::format("{}: output {} is {} {}, the result is {} {}", name, i, dtype_name(given[i].dtype),
+            fmt::format("{}: output {} is {} {}, but the result is {} {}", name, i, dtype_name(given[i].dtype),
                         shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
       }
       const std::span<const int64_t> own(strides[i]);
@@ -372,7 +371,7 @@ compute_error* compute_op_register(const compute_op_registration* registration, 
     const compute_op_registration given = read_sized(registration, "registration");
     if (given.flags != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  fmt::format("registration has flags {:#x} that this version does not know", given.flags));
+                  fmt::format("registration has flags {:#x}, which are not supported", given.flags));
     }
     const auto text = [](const char* data, int64_t size, const char* name) {
       const compute_string string = string_in(data, size, name);
@@ -409,95 +408,85 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
                                 int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
                                 int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
-  return guard_about(
-      __func__,
-      [&] {
-        answer.require_places();
-        Device& self = checked(device);
-        const OpSchema& schema = schema_of(op);
-        named_call(schema.name.c_str(), nullptr, [&] {
-          check_operand_counts(schema, input_count, schema.output_count);
-          const CallAttributes read(schema, attributes, attribute_count);
-          SpecifiedOperands operands(schema.name.c_str());
-          operands.add(inputs, input_count, "inputs", 0);
-          for (size_t i = 0; i < operands.size(); ++i) {
-            if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
-              throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
-                  .with_argument(static_cast<int32_t>(i));
-            }
-          }
-          const OpCall call{schema, read.statics, operands.all()};
-          answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
-        });
-      },
-      device);
+  return guard(about(device), [&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const OpSchema& schema = schema_of(op);
+    named_call(schema.name.c_str(), nullptr, [&] {
+      check_operand_counts(schema, input_count, schema.output_count);
+      const CallAttributes read(schema, attributes, attribute_count);
+      SpecifiedOperands operands(schema.name.c_str());
+      operands.add(inputs, input_count, "inputs", 0);
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].dtype == COMPUTE_DTYPE_NONE && !schema.optional[std::min(i, schema.optional.size() - 1)]) {
+          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is not optional", schema.name, i))
+              .with_argument(static_cast<int32_t>(i));
+        }
+      }
+      const OpCall call{schema, read.statics, operands.all()};
+      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+    });
+  });
 }
 
 compute_error* compute_plan_create(const compute_op* op, compute_device* device, const compute_attribute* attributes,
                                    int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                                    compute_tensor* const* outputs, int64_t output_count, compute_plan** out_plan) {
   if (out_plan != nullptr) *out_plan = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_plan, "out_plan");
-        const OpSchema& schema = schema_of(op);
-        Device& self = checked(device);
-        named_call(schema.name.c_str(), nullptr, [&] {
-          auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
-          plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
-          for (int64_t i = 0; i < input_count; ++i) {
-            plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
-          }
-          for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
-            const OutputDesc& made = plan->prepared->outputs[i];
-            plan->outputs.push_back(outputs[i] != nullptr
-                                        ? PlannedOperand(*outputs[i])
-                                        : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
-          }
-          *out_plan = plan.release();
-        });
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_plan, "out_plan");
+    const OpSchema& schema = schema_of(op);
+    Device& self = checked(device);
+    named_call(schema.name.c_str(), nullptr, [&] {
+      auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
+      plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+      for (int64_t i = 0; i < input_count; ++i) {
+        plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
+      }
+      for (size_t i = 0; i < static_cast<size_t>(output_count); ++i) {
+        const OutputDesc& made = plan->prepared->outputs[i];
+        plan->outputs.push_back(outputs[i] != nullptr
+                                    ? PlannedOperand(*outputs[i])
+                                    : PlannedOperand(made.dtype, made.shape, plan->prepared->output_strides[i]));
+      }
+      *out_plan = plan.release();
+    });
+  });
 }
 
 compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, const compute_attribute* run_time,
                                 int64_t run_time_count, compute_tensor* const* inputs, int64_t input_count,
                                 compute_tensor** outputs, int64_t output_count) {
-  return guard_about(
-      __func__,
-      [&] {
-        compute_plan& self = checked(plan);
-        named_call(self.op.name.c_str(), stream, [&] {
-          if (input_count != static_cast<int64_t>(self.inputs.size()) ||
-              output_count != static_cast<int64_t>(self.outputs.size())) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("{}: the plan takes {} inputs and {} outputs, not {} and {}", self.op.name,
-                                    self.inputs.size(), self.outputs.size(), input_count, output_count));
-          }
-          if (input_count > 0) require_not_null(inputs, "inputs");
-          if (output_count > 0) require_not_null(outputs, "outputs");
-          if (stream != nullptr && &checked(stream).device != &self.device) {
-            throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                        fmt::format("{}: the plan is for {}, the stream is on {}", self.op.name, self.device.name,
-                                    stream->device.name));
-          }
-          for (size_t i = 0; i < self.inputs.size(); ++i) {
-            require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
-          }
-          for (size_t i = 0; i < self.outputs.size(); ++i) {
-            if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
-          }
-          const auto run = [&](const CallAttributes& attributes) {
-            run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
-          };
-          if (run_time_count == 0) return run(self.attributes);
-          CallAttributes changed = self.attributes;
-          changed.change_run_time(self.op, run_time, run_time_count);
-          run(changed);
-        });
-      },
-      plan, stream);
+  return guard(about(plan, stream), [&] {
+    compute_plan& self = checked(plan);
+    named_call(self.op.name.c_str(), stream, [&] {
+      if (input_count != static_cast<int64_t>(self.inputs.size()) ||
+          output_count != static_cast<int64_t>(self.outputs.size())) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}: the plan takes {} inputs and {} outputs, got {} and {}", self.op.name,
+                                self.inputs.size(), self.outputs.size(), input_count, output_count));
+      }
+      if (input_count > 0) require_not_null(inputs, "inputs");
+      if (output_count > 0) require_not_null(outputs, "outputs");
+      if (stream != nullptr && &checked(stream).device != &self.device) {
+        throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the plan is for {}, but the stream is on {}",
+                                                               self.op.name, self.device.name, stream->device.name));
+      }
+      for (size_t i = 0; i < self.inputs.size(); ++i) {
+        require_like(self, "input", i, inputs[i] != nullptr ? &checked(inputs[i]) : nullptr, self.inputs[i]);
+      }
+      for (size_t i = 0; i < self.outputs.size(); ++i) {
+        if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
+      }
+      const auto run = [&](const CallAttributes& attributes) {
+        run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+      };
+      if (run_time_count == 0) return run(self.attributes);
+      CallAttributes changed = self.attributes;
+      changed.change_run_time(self.op, run_time, run_time_count);
+      run(changed);
+    });
+  });
 }
 
 void compute_plan_retain(compute_plan* plan) {
@@ -513,7 +502,9 @@ compute_error* compute_expression_parse(const char* text, const char* const* inp
     require_not_null(out_expression, "out_expression");
     require_not_null(text, "text");
     const auto names = [](const char* const* given, int64_t count, const char* what) {
-      if (count < 0) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}_count is {}, below 0", what, count));
+      if (count < 0)
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("{}_count is {}; it must not be negative", what, count));
       if (count > 0) require_not_null(given, what);
       std::vector<std::string_view> views;
       for (int64_t i = 0; i < count; ++i) {
@@ -543,19 +534,19 @@ compute_error* compute_expression_gradient(compute_expression* expression, const
     } else {
       if (wanted_count < 0 || wanted_count > kMaxExpressionOutputs) {
         throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("wanted_count is {}, not in [0, {}]", wanted_count, kMaxExpressionOutputs));
+                    fmt::format("wanted_count is {}, outside [0, {}]", wanted_count, kMaxExpressionOutputs));
       }
       inputs.assign(wanted, wanted + wanted_count);
     }
     if (inputs.empty() || inputs.size() > static_cast<size_t>(kMaxExpressionOutputs)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("gradients of {} inputs are wanted, not of 1 to {}",
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("gradients of {} inputs were requested; expected 1 to {}",
                                                               inputs.size(), kMaxExpressionOutputs));
     }
     for (const int32_t input : inputs) {
       if (input >= 0 && input < self.input_count) continue;
       throw Error(
           COMPUTE_ERROR_INVALID_ARGUMENT,
-          fmt::format("the expression has {} inputs; the gradient of input {} is wanted", self.input_count, input));
+          fmt::format("the expression has {} inputs; there is no input {} for a gradient", self.input_count, input));
     }
     auto gradient = std::make_unique<compute_expression>();
     gradient->parsed = gradient_of(self.parsed, inputs);
@@ -583,24 +574,18 @@ int32_t compute_expression_output_count(const compute_expression* expression) {
 compute_error* compute_map(compute_stream* stream, compute_expression* expression, compute_tensor* const* inputs,
                            int64_t input_count, const compute_number* scalars, int64_t scalar_count,
                            compute_tensor** outputs, int64_t output_count) {
-  return guard_about(
-      __func__,
-      [&] {
-        compute_expression& self = checked(expression);
-        named_call(
-            "map", stream,
-            [&] {
-              self.require_counts(input_count, scalar_count, output_count);
-              require_not_null(outputs, "outputs");
-              const ExpressionOperands operands("map", inputs, input_count, scalars, scalar_count);
-              for (int64_t i = 0; i < output_count; ++i) {
-                if (outputs[i] != nullptr) checked(outputs[i]);
-              }
-              run_map(self.parsed, stream, operands.all(), outputs, output_count);
-            },
-            tensors_of(inputs, input_count));
-      },
-      stream);
+  return guard(about(stream), [&] {
+    compute_expression& self = checked(expression);
+    named_call("map", stream, tensors_of(inputs, input_count), [&] {
+      self.require_counts(input_count, scalar_count, output_count);
+      require_not_null(outputs, "outputs");
+      const ExpressionOperands operands("map", inputs, input_count, scalars, scalar_count);
+      for (int64_t i = 0; i < output_count; ++i) {
+        if (outputs[i] != nullptr) checked(outputs[i]);
+      }
+      run_map(self.parsed, stream, operands.all(), outputs, output_count);
+    });
+  });
 }
 
 compute_error* compute_map_query(compute_device* device, compute_expression* expression,
@@ -609,55 +594,45 @@ compute_error* compute_map_query(compute_device* device, compute_expression* exp
                                  const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
                                  compute_text** out_reason, int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
-  return guard_about(
-      __func__,
-      [&] {
-        answer.require_places();
-        Device& self = checked(device);
-        const compute_expression& asked = checked(expression);
-        named_call("map", nullptr, [&] {
-          asked.require_counts(input_count, scalar_count,
-                               outputs != nullptr ? output_count : asked.parsed.output_count());
-          SpecifiedOperands operands("map"), given("map");
-          operands.add(inputs, input_count, "inputs", 0);
-          operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
-          if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
-          operands.require_present();
-          std::vector<compute_dtype> wanted;
-          MapCall call{asked.parsed, operands.all()};
-          for (const OperandDesc& output : given.all()) {
-            wanted.push_back(output.dtype);
-            if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output is no scalar");
-            if (output.dtype == COMPUTE_DTYPE_NONE) continue;
-            call.wanted_shape = output.extents();
-          }
-          if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
-            call.wanted = wanted;
-          answer.ask(self, "map", nullptr, &call, infer(call), given.all());
-        });
-      },
-      device);
+  return guard(about(device), [&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const compute_expression& asked = checked(expression);
+    named_call("map", nullptr, [&] {
+      asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
+      SpecifiedOperands operands("map"), given("map");
+      operands.add(inputs, input_count, "inputs", 0);
+      operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+      if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
+      operands.require_present();
+      std::vector<compute_dtype> wanted;
+      MapCall call{asked.parsed, operands.all()};
+      for (const OperandDesc& output : given.all()) {
+        wanted.push_back(output.dtype);
+        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output cannot be a scalar");
+        if (output.dtype == COMPUTE_DTYPE_NONE) continue;
+        call.wanted_shape = output.extents();
+      }
+      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
+        call.wanted = wanted;
+      answer.ask(self, "map", nullptr, &call, infer(call), given.all());
+    });
+  });
 }
 
 compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
                               const compute_reduce_options* options, compute_tensor* const* inputs, int64_t input_count,
                               const compute_number* scalars, int64_t scalar_count, compute_tensor** output) {
-  return guard_about(
-      __func__,
-      [&] {
-        compute_expression& self = checked(before);
-        named_call(
-            "reduce", stream,
-            [&] {
-              const MapReduction reduction = read_reduction(self, kind, options, input_count, scalar_count);
-              require_not_null(output, "output");
-              const ExpressionOperands operands("reduce", inputs, input_count, scalars, scalar_count);
-              if (*output != nullptr) checked(*output);
-              run_map_reduction(self.parsed, reduction, stream, operands.all(), output);
-            },
-            tensors_of(inputs, input_count));
-      },
-      stream);
+  return guard(about(stream), [&] {
+    compute_expression& self = checked(before);
+    named_call("reduce", stream, tensors_of(inputs, input_count), [&] {
+      const MapReduction reduction = read_reduction(self, kind, options, input_count, scalar_count);
+      require_not_null(output, "output");
+      const ExpressionOperands operands("reduce", inputs, input_count, scalars, scalar_count);
+      if (*output != nullptr) checked(*output);
+      run_map_reduction(self.parsed, reduction, stream, operands.all(), output);
+    });
+  });
 }
 
 compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
@@ -666,30 +641,27 @@ compute_error* compute_reduce_query(compute_device* device, compute_expression* 
                                     const compute_tensor_spec* output, int32_t* out_support, compute_text** out_reason,
                                     int64_t* out_workspace_bytes) {
   Answer answer(out_support, out_reason, out_workspace_bytes);
-  return guard_about(
-      __func__,
-      [&] {
-        answer.require_places();
-        Device& self = checked(device);
-        const compute_expression& asked = checked(before);
-        named_call("reduce", nullptr, [&] {
-          const MapReduction reduction = read_reduction(asked, kind, options, input_count, scalar_count);
-          SpecifiedOperands operands("reduce"), given("reduce");
-          operands.add(inputs, input_count, "inputs", 0);
-          operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
-          operands.require_present();
-          if (output != nullptr) given.add(output, 1, "output", 0);
-          MapCall call{asked.parsed, operands.all()};
-          call.reduction = &reduction;
-          const compute_dtype wanted = given.size() > 0 ? given[0].dtype : COMPUTE_DTYPE_NONE;
-          if (wanted != COMPUTE_DTYPE_NONE) {
-            if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output is no scalar");
-            call.wanted = {&wanted, 1};
-          }
-          answer.ask(self, "reduce", nullptr, &call, infer(call), given.all());
-        });
-      },
-      device);
+  return guard(about(device), [&] {
+    answer.require_places();
+    Device& self = checked(device);
+    const compute_expression& asked = checked(before);
+    named_call("reduce", nullptr, [&] {
+      const MapReduction reduction = read_reduction(asked, kind, options, input_count, scalar_count);
+      SpecifiedOperands operands("reduce"), given("reduce");
+      operands.add(inputs, input_count, "inputs", 0);
+      operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
+      operands.require_present();
+      if (output != nullptr) given.add(output, 1, "output", 0);
+      MapCall call{asked.parsed, operands.all()};
+      call.reduction = &reduction;
+      const compute_dtype wanted = given.size() > 0 ? given[0].dtype : COMPUTE_DTYPE_NONE;
+      if (wanted != COMPUTE_DTYPE_NONE) {
+        if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output is no scalar");
+        call.wanted = {&wanted, 1};
+      }
+      answer.ask(self, "reduce", nullptr, &call, infer(call), given.all());
+    });
+  });
 }
 
 }  // extern "C"

@@ -178,7 +178,7 @@ compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained) {
   return guard([&] {
     require_not_null(out_drained, "out_drained");
     if (timeout_ns < 0)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}; it must not be negative", timeout_ns));
     *out_drained = shut_down_library(timeout_ns) ? 1 : 0;
   });
 }

@@ -65,7 +65,7 @@ int64_t compute_event::time_ns() {
   if (!time_ns_) {
     const StreamInUse stream(timeline);
     if (stream.handle() == 0)
-      throw Error(COMPUTE_ERROR_STREAM_FAILED, "the stream of the event failed later, and its times are lost");
+      throw Error(COMPUTE_ERROR_STREAM_FAILED, "the stream of the event failed later; its times are lost");
     int64_t time_ns = 0;
     timeline.device.check(timeline.device.table.mark_time(stream.handle(), number, &time_ns));
     time_ns_ = time_ns;
@@ -79,7 +79,8 @@ namespace {
 std::unique_ptr<compute_event> record_timed(compute_stream& stream) {
   Timeline& timeline = stream.timeline;
   if (!stream.device.table.has_times() || timeline.immediate) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_event_record: {} takes no times", stream.device.name));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("compute_event_record: {} does not support timed events", stream.device.name));
   }
   if (timeline.must_throttle()) timeline.throttle();
   std::lock_guard guard(timeline.lock);
@@ -115,46 +116,39 @@ extern "C" {
 compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options,
                                      compute_stream** out_stream) {
   if (out_stream != nullptr) *out_stream = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_stream, "out_stream");
-        Device& self = checked(device);
-        const Running running;
-        self.require_usable();
-        compute_stream_options given{};
-        if (options != nullptr) given = read_sized(options, "options");
-        require_known_flags(given.flags, COMPUTE_STREAM_UNTRACKED, "options");
-        if (self.plugin == nullptr) {
-          throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("streams on {}: {}", self.name, self.no_ops_reason));
-        }
-        const int32_t priority = std::clamp(given.priority, self.priority_least, self.priority_greatest);
-        Timeline& timeline = acquire_timeline(self, 0, priority);
-        timeline.untracked = (given.flags & COMPUTE_STREAM_UNTRACKED) != 0;
-        *out_stream = new compute_stream(self, timeline);
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_stream, "out_stream");
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    compute_stream_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    require_known_flags(given.flags, COMPUTE_STREAM_UNTRACKED, "options");
+    if (self.plugin == nullptr) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("streams on {}: {}", self.name, self.no_ops_reason));
+    }
+    const int32_t priority = std::clamp(given.priority, self.priority_least, self.priority_greatest);
+    Timeline& timeline = acquire_timeline(self, 0, priority);
+    timeline.untracked = (given.flags & COMPUTE_STREAM_UNTRACKED) != 0;
+    *out_stream = new compute_stream(self, timeline);
+  });
 }
 
 compute_error* compute_device_default_stream(compute_device* device, compute_stream** out_stream) {
   if (out_stream != nullptr) *out_stream = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_stream, "out_stream");
-        Device& self = checked(device);
-        const Running running;
-        self.require_usable();
-        if (self.immediate) {
-          throw Error(
-              COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format(
-                  "{} has a default stream for each thread, whose work is complete when a call returns; give NULL",
-                  self.name));
-        }
-        *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_stream, "out_stream");
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    if (self.immediate) {
+      throw Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          fmt::format("{} has one default stream per thread, whose work is complete when a call returns; pass NULL",
+                      self.name));
+    }
+    *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
+  });
 }
 
 void compute_stream_retain(compute_stream* stream) {
@@ -166,175 +160,148 @@ compute_device* compute_stream_device(const compute_stream* stream) {
 }
 
 compute_error* compute_stream_synchronize(compute_stream* stream) {
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        compute_stream& self = usable(stream, "compute_stream_synchronize");
-        const uint64_t number = self.timeline.submitted();
-        if (number > 0) self.timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
-      },
-      stream);
+  return guard(about(stream), [&] {
+    const Running running;
+    compute_stream& self = usable(stream, "compute_stream_synchronize");
+    const uint64_t number = self.timeline.submitted();
+    if (number > 0) self.timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
+  });
 }
 
 compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached) {
   if (out_reached != nullptr) *out_reached = 0;
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        require_not_null(out_reached, "out_reached");
-        if (timeout_ns < 0)
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}, below 0", timeout_ns));
-        compute_stream& self = usable(stream, "compute_stream_wait_until");
-        const uint64_t number = self.timeline.submitted();
-        *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
-      },
-      stream);
+  return guard(about(stream), [&] {
+    const Running running;
+    require_not_null(out_reached, "out_reached");
+    if (timeout_ns < 0)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}; it must not be negative", timeout_ns));
+    compute_stream& self = usable(stream, "compute_stream_wait_until");
+    const uint64_t number = self.timeline.submitted();
+    *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
+  });
 }
 
 compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished) {
   if (out_finished != nullptr) *out_finished = 0;
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        require_not_null(out_finished, "out_finished");
-        compute_stream& self = usable(stream, "compute_stream_query");
-        const uint64_t number = self.timeline.submitted();
-        self.timeline.poll();
-        self.timeline.report(number);
-        *out_finished = self.timeline.has_reached(number) ? 1 : 0;
-      },
-      stream);
+  return guard(about(stream), [&] {
+    const Running running;
+    require_not_null(out_finished, "out_finished");
+    compute_stream& self = usable(stream, "compute_stream_query");
+    const uint64_t number = self.timeline.submitted();
+    self.timeline.poll();
+    self.timeline.report(number);
+    *out_finished = self.timeline.has_reached(number) ? 1 : 0;
+  });
 }
 
 compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback, void* user_data) {
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        if (callback == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "callback is NULL");
-        compute_stream& self = usable(stream, "compute_stream_notify");
-        Timeline& timeline = self.timeline;
-        const uint64_t number = timeline.submitted();
-        self.retain();  // the stream is not given back before its callbacks have run
-        try {
-          run_in_background([&timeline, number, callback, user_data, stream] {
-            compute_error* error = guard([&] {
-              if (number > 0) timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
-            });
-            {
-              const Parked parked;
-              callback(error, user_data);
-            }
-            compute_error_free(error);
-            compute_stream_release(stream);
-          });
-        } catch (...) {
-          compute_stream_release(stream);
-          throw;
+  return guard(about(stream), [&] {
+    const Running running;
+    if (callback == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "callback is NULL");
+    compute_stream& self = usable(stream, "compute_stream_notify");
+    Timeline& timeline = self.timeline;
+    const uint64_t number = timeline.submitted();
+    self.retain();  // the stream is not given back before its callbacks have run
+    try {
+      run_in_background([&timeline, number, callback, user_data, stream] {
+        compute_error* error = guard([&] {
+          if (number > 0) timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
+        });
+        {
+          const Parked parked;
+          callback(error, user_data);
         }
-      },
-      stream);
+        compute_error_free(error);
+        compute_stream_release(stream);
+      });
+    } catch (...) {
+      compute_stream_release(stream);
+      throw;
+    }
+  });
 }
 
 compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options,
                                     compute_event** out_event) {
   if (out_event != nullptr) *out_event = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        require_not_null(out_event, "out_event");
-        compute_stream& self = usable(stream, "compute_event_record");
-        compute_event_options given{};
-        if (options != nullptr) given = read_sized(options, "options");
-        require_known_flags(given.flags, COMPUTE_EVENT_TIMED, "options");
-        require_zero(given.reserved, "options");
-        if ((given.flags & COMPUTE_EVENT_TIMED) != 0) {
-          *out_event = record_timed(self).release();
-          return;
-        }
-        auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
-        if (!self.timeline.immediate && event->number > self.timeline.reached()) {
-          std::lock_guard guard(self.timeline.lock);
-          self.timeline.require_healthy();
-          self.timeline.marked_locked(event->number);
-        }
-        *out_event = event.release();
-      },
-      stream);
+  return guard(about(stream), [&] {
+    const Running running;
+    require_not_null(out_event, "out_event");
+    compute_stream& self = usable(stream, "compute_event_record");
+    compute_event_options given{};
+    if (options != nullptr) given = read_sized(options, "options");
+    require_known_flags(given.flags, COMPUTE_EVENT_TIMED, "options");
+    require_zero(given.reserved, "options");
+    if ((given.flags & COMPUTE_EVENT_TIMED) != 0) {
+      *out_event = record_timed(self).release();
+      return;
+    }
+    auto event = std::make_unique<compute_event>(self.timeline, self.timeline.submitted());
+    if (!self.timeline.immediate && event->number > self.timeline.reached()) {
+      std::lock_guard guard(self.timeline.lock);
+      self.timeline.require_healthy();
+      self.timeline.marked_locked(event->number);
+    }
+    *out_event = event.release();
+  });
 }
 
 compute_error* compute_event_wait(compute_event* event, compute_stream* stream) {
-  return guard_about(
-      __func__,
-      [&] {
-        const Running running;
-        compute_event& self = checked(event);
-        compute_stream& waiting = usable(stream, "compute_event_wait");
-        Timeline& own = waiting.timeline;
-        Timeline& other = self.timeline;
-        if (&own == &other || other.has_reached(self.number)) return;
-        if (other.has_ended(self.number)) other.require_healthy();
-        if (other.device.plugin != own.device.plugin || own.plugin_stream == 0) {
-          other.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
-          return;
-        }
-        Timeline& first = own.id < other.id ? own : other;
-        Timeline& second = own.id < other.id ? other : own;
-        std::lock_guard first_guard(first.lock);
-        std::lock_guard second_guard(second.lock);
-        own.require_healthy();
-        if (other.plugin_stream == 0) return;
-        own.reserve_sources_locked(1);
-        const uint64_t mark = own.wait_for_locked(other, self.number);
-        // Without tracking the event is all that says what the work behind it depends on.
-        if (own.untracked && mark != 0) own.depend_locked({own.submitted() + 1, &other, self.number, mark, true});
-      },
-      event, stream);
+  return guard(about(event, stream), [&] {
+    const Running running;
+    compute_event& self = checked(event);
+    compute_stream& waiting = usable(stream, "compute_event_wait");
+    Timeline& own = waiting.timeline;
+    Timeline& other = self.timeline;
+    if (&own == &other || other.has_reached(self.number)) return;
+    if (other.has_ended(self.number)) other.require_healthy();
+    if (other.device.plugin != own.device.plugin || own.plugin_stream == 0) {
+      other.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
+      return;
+    }
+    Timeline& first = own.id < other.id ? own : other;
+    Timeline& second = own.id < other.id ? other : own;
+    std::lock_guard first_guard(first.lock);
+    std::lock_guard second_guard(second.lock);
+    own.require_healthy();
+    if (other.plugin_stream == 0) return;
+    own.reserve_sources_locked(1);
+    const uint64_t mark = own.wait_for_locked(other, self.number);
+    // Without tracking the event is all that says what the work behind it depends on.
+    if (own.untracked && mark != 0) own.depend_locked({own.submitted() + 1, &other, self.number, mark, true});
+  });
 }
 
 compute_error* compute_event_synchronize(compute_event* event) {
-  return guard_about(
-      __func__,
-      [&] {
-        compute_event& self = checked(event);
-        const Running running;
-        if (self.number > 0) self.timeline.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
-      },
-      event);
+  return guard(about(event), [&] {
+    compute_event& self = checked(event);
+    const Running running;
+    if (self.number > 0) self.timeline.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
+  });
 }
 
 compute_error* compute_event_query(compute_event* event, int32_t* out_finished) {
   if (out_finished != nullptr) *out_finished = 0;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_finished, "out_finished");
-        compute_event& self = checked(event);
-        const Running running;
-        self.timeline.poll();
-        self.timeline.report(self.number);
-        *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
-      },
-      event);
+  return guard(about(event), [&] {
+    require_not_null(out_finished, "out_finished");
+    compute_event& self = checked(event);
+    const Running running;
+    self.timeline.poll();
+    self.timeline.report(self.number);
+    *out_finished = self.timeline.has_reached(self.number) ? 1 : 0;
+  });
 }
 
 compute_error* compute_event_elapsed(compute_event* start, compute_event* end, int64_t* out_ns) {
   if (out_ns != nullptr) *out_ns = 0;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_ns, "out_ns");
-        const Running running;
-        compute_event& from = finished_timed(start, "start");
-        compute_event& to = finished_timed(end, "end");
-        const bool is_one_clock = &from.timeline.device == &to.timeline.device;
-        *out_ns = is_one_clock ? to.time_ns() - from.time_ns() : host_time_ns(to) - host_time_ns(from);
-      },
-      start, end);
+  return guard(about(start, end), [&] {
+    require_not_null(out_ns, "out_ns");
+    const Running running;
+    compute_event& from = finished_timed(start, "start");
+    compute_event& to = finished_timed(end, "end");
+    const bool is_one_clock = &from.timeline.device == &to.timeline.device;
+    *out_ns = is_one_clock ? to.time_ns() - from.time_ns() : host_time_ns(to) - host_time_ns(from);
+  });
 }
 
 void compute_event_retain(compute_event* event) {

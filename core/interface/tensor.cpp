@@ -22,7 +22,7 @@ std::span<const int64_t> as_span(const int64_t* values, int32_t rank) { return {
 
 void require_storage(const Device& device, compute_dtype dtype) {
   if (!device.supports(dtype, COMPUTE_DTYPE_STORAGE)) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(dtype)));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not support {}", device.name, dtype_name(dtype)));
   }
 }
 
@@ -84,13 +84,12 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
     }
     found.reset(buffer);
     if (it->second.begin > begin || it->first < end) {
-      throw Error(
-          COMPUTE_ERROR_UNSUPPORTED,
-          fmt::format("{}: the range overlaps a wrapped one without lying inside it; wrap the larger one first", who));
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("{}: the range partly overlaps a wrapped range; wrap the larger one first", who));
     }
     if (buffer->promise != promise) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: the range is wrapped already, with another promise", who));
+                  fmt::format("{}: the range is already wrapped with another promise", who));
     }
     return found;
   }
@@ -159,63 +158,54 @@ const char* compute_dtype_name(compute_dtype dtype) {
 compute_error* compute_tensor_empty(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
                                     compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_tensor, "out_tensor");
-        *out_tensor = empty_tensor("compute_tensor_empty", device, dtype, rank, shape);
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_tensor, "out_tensor");
+    *out_tensor = empty_tensor("compute_tensor_empty", device, dtype, rank, shape);
+  });
 }
 
 compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
                                    const void* value, compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_tensor, "out_tensor");
-        Device& self = checked(device);
-        const Running running;
-        checked_shape("compute_tensor_full", dtype, rank, shape);
-        require_not_null(value, "value");
-        self.require_usable();
-        require_storage(self, dtype);
-        Timeline& timeline = default_timeline(self);
-        TensorReference tensor(make_tensor(self, dtype, as_span(shape, rank), &timeline));
-        const int64_t bytes = tensor->buffer->size_bytes;
-        if (bytes > 0) {
-          const auto size = static_cast<int32_t>(dtype_size(dtype));
-          Use use{tensor->buffer, true, true};
-          Submission submission(timeline, {&use, 1}, "fill");
-          if (self.plugin != nullptr) {
-            const compute_plugin_operand place = operand_at(*tensor->buffer, 0);
-            submission.check(self.table.fill(timeline.plugin_stream, place, bytes, value, size));
-          } else {
-            fill_bytes(tensor->buffer->host_address(), bytes, value, size);
-          }
-        }
-        *out_tensor = tensor.release();
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_tensor, "out_tensor");
+    Device& self = checked(device);
+    const Running running;
+    checked_shape("compute_tensor_full", dtype, rank, shape);
+    require_not_null(value, "value");
+    self.require_usable();
+    require_storage(self, dtype);
+    Timeline& timeline = default_timeline(self);
+    TensorReference tensor(make_tensor(self, dtype, as_span(shape, rank), &timeline));
+    const int64_t bytes = tensor->buffer->size_bytes;
+    if (bytes > 0) {
+      const auto size = static_cast<int32_t>(dtype_size(dtype));
+      Use use{tensor->buffer, true, true};
+      Submission submission(timeline, {&use, 1}, "fill");
+      if (self.plugin != nullptr) {
+        const compute_plugin_operand place = operand_at(*tensor->buffer, 0);
+        submission.check(self.table.fill(timeline.plugin_stream, place, bytes, value, size));
+      } else {
+        fill_bytes(tensor->buffer->host_address(), bytes, value, size);
+      }
+    }
+    *out_tensor = tensor.release();
+  });
 }
 
 compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dtype, int32_t rank, const int64_t* shape,
                                         const void* data, compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_tensor, "out_tensor");
-        TensorReference tensor(empty_tensor("compute_tensor_from_host", device, dtype, rank, shape));
-        const int64_t bytes = compute_tensor_size_bytes(tensor.get());
-        if (bytes > 0) {
-          require_not_null(data, "data");
-          throw_if(compute_tensor_write(tensor.get(), data, bytes));
-        }
-        *out_tensor = tensor.release();
-      },
-      device);
+  return guard(about(device), [&] {
+    require_not_null(out_tensor, "out_tensor");
+    TensorReference tensor(empty_tensor("compute_tensor_from_host", device, dtype, rank, shape));
+    const int64_t bytes = compute_tensor_size_bytes(tensor.get());
+    if (bytes > 0) {
+      require_not_null(data, "data");
+      throw_if(compute_tensor_write(tensor.get(), data, bytes));
+    }
+    *out_tensor = tensor.release();
+  });
 }
 
 compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const int64_t* shape, const int64_t* strides,
@@ -229,7 +219,7 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     if (promise < COMPUTE_WRAP_IMMUTABLE || promise > COMPUTE_WRAP_EXPOSED) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: promise {} is none of COMPUTE_WRAP_", kName, promise));
+                  fmt::format("{}: promise {} is not a COMPUTE_WRAP_ value", kName, promise));
     }
     if (count > 0) require_not_null(data, "data");
     *out_tensor = wrap_host_memory(kName, dtype, as_span(shape, rank), strides, data, promise, deleter, user_data);
@@ -237,19 +227,15 @@ compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t rank, const
 }
 
 compute_error* compute_tensor_touch(compute_tensor* tensor) {
-  return guard_about(
-      __func__,
-      [&] {
-        Tensor& self = checked(tensor);
-        const Running running;
-        if (self.buffer == nullptr || self.buffer->promise != COMPUTE_WRAP_TRACKED) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      "compute_tensor_touch: the tensor is not wrapped as tracked memory");
-        }
-        wait_for_buffer(*self.buffer, true);
-        forget_copies(*self.buffer);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (self.buffer == nullptr || self.buffer->promise != COMPUTE_WRAP_TRACKED) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_touch: the tensor is not wrapped as tracked memory");
+    }
+    wait_for_buffer(*self.buffer, true);
+    forget_copies(*self.buffer);
+  });
 }
 
 compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
@@ -312,17 +298,13 @@ int32_t compute_tensor_shares_buffer(const compute_tensor* a, const compute_tens
 }
 
 compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* label) {
-  return guard_about(
-      __func__,
-      [&] {
-        Tensor& self = checked(tensor);
-        require_not_null(label, "label");
-        const Undivided undivided;
-        self.set_label(label);
-        if (self.buffer != nullptr && self.buffer->block)
-          self.buffer->device.memory->set_label(self.buffer->block, label);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    Tensor& self = checked(tensor);
+    require_not_null(label, "label");
+    const Undivided undivided;
+    self.set_label(label);
+    if (self.buffer != nullptr && self.buffer->block) self.buffer->device.memory->set_label(self.buffer->block, label);
+  });
 }
 const char* compute_tensor_label(const compute_tensor* tensor) {
   return tensor != nullptr && tensor->is_alive() ? tensor->label() : "";

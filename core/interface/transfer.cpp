@@ -28,7 +28,7 @@ void check_size(const char* who, const Tensor& tensor, int64_t size_bytes) {
   const int64_t wanted = tensor.element_count * dtype_size(tensor.dtype);
   if (size_bytes != wanted) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: size_bytes is {}, the tensor has {}", who, size_bytes, wanted));
+                fmt::format("{}: size_bytes is {}, but the tensor has {} bytes", who, size_bytes, wanted));
   }
 }
 
@@ -36,12 +36,12 @@ void require_writable(const char* who, const Tensor& tensor) {
   if (tensor.buffer == nullptr)
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar cannot be written", who));
   if (tensor.buffer->promise == COMPUTE_WRAP_IMMUTABLE) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is over immutable memory", who));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: the tensor is in immutable memory", who));
   }
   if (overlaps_itself(tensor)) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: strides {} make elements of shape {} share memory", who,
-                            shape_text(tensor.strides_span()), shape_text(tensor.shape_span())));
+                fmt::format("{}: strides {} make elements of shape {} overlap", who, shape_text(tensor.strides_span()),
+                            shape_text(tensor.shape_span())));
   }
 }
 
@@ -181,7 +181,8 @@ Tensor* move(Tensor& tensor, Device& device) {
   const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
   if (bytes == 0) return made.release();
   if (!device.supports(tensor.dtype, COMPUTE_DTYPE_STORAGE)) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no {}", device.name, dtype_name(tensor.dtype)));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} does not support {}", device.name, dtype_name(tensor.dtype)));
   }
   TensorReference packed;
   if (source.is_host) {
@@ -319,208 +320,184 @@ Mappings& mappings() {
 extern "C" {
 
 compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t size_bytes) {
-  return guard_about(
-      __func__,
-      [&] {
-        constexpr const char* kName = "compute_tensor_read";
-        Tensor& self = checked(tensor);
-        const Running running;
-        check_size(kName, self, size_bytes);
-        if (size_bytes == 0) return;
-        require_not_null(dst, "dst");
-        read(self, dst);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    constexpr const char* kName = "compute_tensor_read";
+    Tensor& self = checked(tensor);
+    const Running running;
+    check_size(kName, self, size_bytes);
+    if (size_bytes == 0) return;
+    require_not_null(dst, "dst");
+    read(self, dst);
+  });
 }
 
 compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int64_t size_bytes) {
-  return guard_about(
-      __func__,
-      [&] {
-        constexpr const char* kName = "compute_tensor_write";
-        Tensor& self = checked(tensor);
-        const Running running;
-        require_writable(kName, self);
-        check_size(kName, self, size_bytes);
-        if (size_bytes == 0) return;
-        require_not_null(src, "src");
-        write(self, src);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    constexpr const char* kName = "compute_tensor_write";
+    Tensor& self = checked(tensor);
+    const Running running;
+    require_writable(kName, self);
+    check_size(kName, self, size_bytes);
+    if (size_bytes == 0) return;
+    require_not_null(src, "src");
+    write(self, src);
+  });
 }
 
 compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes,
                                          compute_stream* stream) {
-  return guard_about(
-      __func__,
-      [&] {
-        constexpr const char* kName = "compute_tensor_read_async";
-        Tensor& self = checked(tensor);
-        compute_stream& queue = checked(stream);
-        const Running running;
-        check_size(kName, self, size_bytes);
-        require_not_recording(kName, queue.timeline);
-        if (size_bytes == 0) return;
-        require_not_null(dst, "dst");
-        if (self.buffer == nullptr)
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("{}: a scalar is read by compute_tensor_read", kName));
-        if (&self.buffer->device != &queue.device) {
-          throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
-                                                                 device_of(self).name, queue.device.name));
-        }
-        queue.device.require_usable();
-        if (queue.device.is_host) bring_home(*self.buffer);
-        TensorReference packed;
-        queue_copy(row_major(self, queue.timeline, packed), dst, false, queue.timeline);
-      },
-      tensor, stream);
+  return guard(about(tensor, stream), [&] {
+    constexpr const char* kName = "compute_tensor_read_async";
+    Tensor& self = checked(tensor);
+    compute_stream& queue = checked(stream);
+    const Running running;
+    check_size(kName, self, size_bytes);
+    require_not_recording(kName, queue.timeline);
+    if (size_bytes == 0) return;
+    require_not_null(dst, "dst");
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: a scalar has no memory; use compute_tensor_read", kName));
+    if (&self.buffer->device != &queue.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, but the stream is on {}", kName,
+                                                             device_of(self).name, queue.device.name));
+    }
+    queue.device.require_usable();
+    if (queue.device.is_host) bring_home(*self.buffer);
+    TensorReference packed;
+    queue_copy(row_major(self, queue.timeline, packed), dst, false, queue.timeline);
+  });
 }
 
 compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes,
                                           compute_stream* stream) {
-  return guard_about(
-      __func__,
-      [&] {
-        constexpr const char* kName = "compute_tensor_write_async";
-        Tensor& self = checked(tensor);
-        compute_stream& queue = checked(stream);
-        const Running running;
-        require_writable(kName, self);
-        check_size(kName, self, size_bytes);
-        require_not_recording(kName, queue.timeline);
-        if (size_bytes == 0) return;
-        require_not_null(src, "src");
-        if (&self.buffer->device != &queue.device) {
-          throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, the stream on {}", kName,
-                                                                 device_of(self).name, queue.device.name));
-        }
-        queue.device.require_usable();
-        if (queue.device.is_host) bring_home(*self.buffer);
-        auto* data = const_cast<void*>(src);
-        if (self.is_row_major) {
-          queue_copy(self, data, true, queue.timeline);
-          return;
-        }
-        TensorReference packed(make_tensor(queue.device, self.dtype, self.shape_span(), &queue.timeline));
-        queue_copy(*packed, data, true, queue.timeline);
-        copy_into(*packed, self, queue.timeline);
-      },
-      tensor, stream);
+  return guard(about(tensor, stream), [&] {
+    constexpr const char* kName = "compute_tensor_write_async";
+    Tensor& self = checked(tensor);
+    compute_stream& queue = checked(stream);
+    const Running running;
+    require_writable(kName, self);
+    check_size(kName, self, size_bytes);
+    require_not_recording(kName, queue.timeline);
+    if (size_bytes == 0) return;
+    require_not_null(src, "src");
+    if (&self.buffer->device != &queue.device) {
+      throw Error(COMPUTE_ERROR_DEVICE_MISMATCH, fmt::format("{}: the tensor is on {}, but the stream is on {}", kName,
+                                                             device_of(self).name, queue.device.name));
+    }
+    queue.device.require_usable();
+    if (queue.device.is_host) bring_home(*self.buffer);
+    auto* data = const_cast<void*>(src);
+    if (self.is_row_major) {
+      queue_copy(self, data, true, queue.timeline);
+      return;
+    }
+    TensorReference packed(make_tensor(queue.device, self.dtype, self.shape_span(), &queue.timeline));
+    queue_copy(*packed, data, true, queue.timeline);
+    copy_into(*packed, self, queue.timeline);
+  });
 }
 
 compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* device, compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
-  return guard_about(
-      __func__,
-      [&] {
-        require_not_null(out_tensor, "out_tensor");
-        Tensor& self = checked(tensor);
-        Device& target = checked(device);
-        const Running running;
-        if (self.buffer != nullptr && &self.buffer->device == &target) {
-          self.retain();
-          *out_tensor = &self;
-          return;
-        }
-        *out_tensor = move(self, target);
-      },
-      tensor, device);
+  return guard(about(tensor, device), [&] {
+    require_not_null(out_tensor, "out_tensor");
+    Tensor& self = checked(tensor);
+    Device& target = checked(device);
+    const Running running;
+    if (self.buffer != nullptr && &self.buffer->device == &target) {
+      self.retain();
+      *out_tensor = &self;
+      return;
+    }
+    *out_tensor = move(self, target);
+  });
 }
 
 compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data, int32_t* out_is_copy) {
   if (out_data != nullptr) *out_data = nullptr;
   if (out_is_copy != nullptr) *out_is_copy = 0;
-  return guard_about(
-      __func__,
-      [&] {
-        constexpr const char* kName = "compute_tensor_map";
-        require_not_null(out_data, "out_data");
-        require_not_null(out_is_copy, "out_is_copy");
-        Tensor& self = checked(tensor);
-        const Running running;
-        if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("{}: access {} is none of COMPUTE_ACCESS_", kName, access));
-        }
-        const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
-        if (self.buffer == nullptr)
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));
-        if (writes) require_writable(kName, self);
-        if (self.element_count == 0) return;
-        Buffer& buffer = *self.buffer;
-        Mapping mapping;
-        mapping.access = access;
-        self.retain();
-        mapping.tensor.reset(&self);
-        void* data = nullptr;
-        if (buffer.device.is_host) {
-          bring_home(buffer);
-          wait_to_map(self, access);
-          data = buffer.host_address() + self.offset_bytes;
-        } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
-          mapping.copy = std::make_unique<HostCopy>(self);
-          data = mapping.copy->data();
-          if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data, mapping.copy->side());
-          *out_is_copy = 1;
-        }
-        {
-          std::lock_guard guard(mappings().mutex);
-          mappings().by_address.emplace(data, std::move(mapping));
-        }
-        if (writes && buffer.device.is_host) buffer.exposed.fetch_add(1, std::memory_order_acq_rel);
-        *out_data = data;
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    constexpr const char* kName = "compute_tensor_map";
+    require_not_null(out_data, "out_data");
+    require_not_null(out_is_copy, "out_is_copy");
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: access {} is not a COMPUTE_ACCESS_ value", kName, access));
+    }
+    const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
+    if (self.buffer == nullptr)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));
+    if (writes) require_writable(kName, self);
+    if (self.element_count == 0) return;
+    Buffer& buffer = *self.buffer;
+    Mapping mapping;
+    mapping.access = access;
+    self.retain();
+    mapping.tensor.reset(&self);
+    void* data = nullptr;
+    if (buffer.device.is_host) {
+      bring_home(buffer);
+      wait_to_map(self, access);
+      data = buffer.host_address() + self.offset_bytes;
+    } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
+      mapping.copy = std::make_unique<HostCopy>(self);
+      data = mapping.copy->data();
+      if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data, mapping.copy->side());
+      *out_is_copy = 1;
+    }
+    {
+      std::lock_guard guard(mappings().mutex);
+      mappings().by_address.emplace(data, std::move(mapping));
+    }
+    if (writes && buffer.device.is_host) buffer.exposed.fetch_add(1, std::memory_order_acq_rel);
+    *out_data = data;
+  });
 }
 
 compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
-  return guard_about(
-      __func__,
-      [&] {
-        Tensor& self = checked(tensor);
-        const Running running;
-        if (data == nullptr && self.element_count == 0) return;
-        Mapping mapping;
-        {
-          std::lock_guard guard(mappings().mutex);
-          const auto [first, last] = mappings().by_address.equal_range(data);
-          const auto found =
-              std::find_if(first, last, [&](const auto& entry) { return entry.second.tensor.get() == &self; });
-          if (found == last) {
-            throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        fmt::format("compute_tensor_unmap: {} is not mapped for this tensor", fmt::ptr(data)));
-          }
-          mapping = std::move(found->second);
-          mappings().by_address.erase(found);
-        }
-        if (mapping.plugin_map != nullptr) {
-          unmap_in_place(mapping);
-          return;
-        }
-        if ((mapping.access & COMPUTE_ACCESS_WRITE) == 0) return;
-        if (mapping.copy) {
-          write(self, data, mapping.copy->side());
-          return;
-        }
-        self.buffer->version.fetch_add(1, std::memory_order_acq_rel);
-        self.buffer->exposed.fetch_sub(1, std::memory_order_acq_rel);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (data == nullptr && self.element_count == 0) return;
+    Mapping mapping;
+    {
+      std::lock_guard guard(mappings().mutex);
+      const auto [first, last] = mappings().by_address.equal_range(data);
+      const auto found =
+          std::find_if(first, last, [&](const auto& entry) { return entry.second.tensor.get() == &self; });
+      if (found == last) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    fmt::format("compute_tensor_unmap: {} is not mapped for this tensor", fmt::ptr(data)));
+      }
+      mapping = std::move(found->second);
+      mappings().by_address.erase(found);
+    }
+    if (mapping.plugin_map != nullptr) {
+      unmap_in_place(mapping);
+      return;
+    }
+    if ((mapping.access & COMPUTE_ACCESS_WRITE) == 0) return;
+    if (mapping.copy) {
+      write(self, data, mapping.copy->side());
+      return;
+    }
+    self.buffer->version.fetch_add(1, std::memory_order_acq_rel);
+    self.buffer->exposed.fetch_sub(1, std::memory_order_acq_rel);
+  });
 }
 
 compute_error* compute_tensor_synchronize(compute_tensor* tensor) {
-  return guard_about(
-      __func__,
-      [&] {
-        Tensor& self = checked(tensor);
-        const Running running;
-        if (self.buffer == nullptr) return;
-        if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program looks at its memory itself
-        if (const BufferReference newest = newest_copy(*self.buffer)) wait_for_buffer(*newest, false);
-        wait_for_buffer(*self.buffer, false);
-      },
-      tensor);
+  return guard(about(tensor), [&] {
+    Tensor& self = checked(tensor);
+    const Running running;
+    if (self.buffer == nullptr) return;
+    if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program looks at its memory itself
+    if (const BufferReference newest = newest_copy(*self.buffer)) wait_for_buffer(*newest, false);
+    wait_for_buffer(*self.buffer, false);
+  });
 }
 
 }  // extern "C"

@@ -74,16 +74,17 @@ DeclaredSetting declared(const compute_plugin_setting& given, const std::string&
   if (setting.summary.empty()) reject_setting(setting.environment, "has no help");
   for (const std::string* text : {&setting.environment, &setting.default_text, &setting.summary}) {
     if (std::any_of(text->begin(), text->end(), is_control))
-      reject_setting(setting.environment, "holds a control character");
+      reject_setting(setting.environment, "contains a control character");
   }
   std::vector<std::string> choices = words_of(plugin_text(given.choices, "the choices of a setting"));
   if (setting.kind == SettingKind::kInteger) {
-    if (!is_range(choices)) reject_setting(setting.environment, "has no range: two numbers, the least and the most");
+    if (!is_range(choices))
+      reject_setting(setting.environment, "has no valid range; expected two numbers, minimum and maximum");
     setting.values = choices[0] + " " + choices[1];
     choices.clear();
   }
   if (const auto fault = complete_setting(setting, plugin, choices))
-    reject_setting(setting.environment, fmt::format("is refused: its {} {}", fault->part, fault->why));
+    reject_setting(setting.environment, fmt::format("is rejected: its {} {}", fault->part, fault->why));
   return setting;
 }
 
@@ -97,15 +98,15 @@ std::optional<SettingFault> complete_setting(DeclaredSetting& setting, const std
       std::string_view(setting.environment).substr(std::min(prefix.size(), setting.environment.size()));
   const auto is_fit = [](char c) { return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
   if (!setting.environment.starts_with(prefix) || rest.empty() || !std::all_of(rest.begin(), rest.end(), is_fit))
-    return SettingFault{"name", "must be " + prefix + " and then capital letters, digits and \"_\""};
+    return SettingFault{"name", "must be " + prefix + " followed by capital letters, digits and \"_\""};
   setting.key = plugin + "." + to_lower(rest);
   setting.names_files = setting.kind == SettingKind::kPath || setting.kind == SettingKind::kPaths;
   if (setting.of_device && setting.names_files)
-    return SettingFault{"device", "cannot be: selectors name no files that are loaded"};
-  if (setting.of_device && rest == "MEM") return SettingFault{"name", "cannot be: selectors have an option mem"};
+    return SettingFault{"device", "is not allowed: selectors must not name files to load"};
+  if (setting.of_device && rest == "MEM") return SettingFault{"name", "is reserved: selectors have an option mem"};
   for (const std::string& choice : choices) {
     if (choice.empty() || choice.find_first_of(" ,") != std::string::npos || choice != to_lower(choice))
-      return SettingFault{"choices", "holds " + in_quotes(choice) + ", which is not one word in small letters"};
+      return SettingFault{"choices", "contains " + in_quotes(choice) + ", which is not a single lowercase word"};
     setting.values += (setting.values.empty() ? "" : " ") + choice;
   }
   if (std::string why = why_no_setting(setting); !why.empty()) return SettingFault{"default", std::move(why)};
@@ -115,7 +116,7 @@ std::optional<SettingFault> complete_setting(DeclaredSetting& setting, const std
 std::vector<DeclaredSetting> settings_of(const compute_plugin_manifest& manifest, const std::string& plugin) {
   const int32_t count = manifest.setting_count;
   if (count < 0 || count > kMostSettings || (count > 0 && manifest.settings == nullptr)) {
-    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("it has {} settings or no list of them", count));
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("its list of {} settings is invalid", count));
   }
   std::vector<DeclaredSetting> settings;
   for (int32_t i = 0; i < count; ++i)

@@ -70,14 +70,14 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   device.pci_ids = {info.pci_vendor_id, info.pci_device_id};
   if (info.dtype_count < 0 || (info.dtype_count > 0 && info.dtypes == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                "a device has " + std::to_string(info.dtype_count) + " dtypes or no list of them");
+                "a device has an invalid list of " + std::to_string(info.dtype_count) + " dtypes");
   }
   // what lies beyond is of dtypes that this library does not know
   device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeCount));
   if (info.property_count < 0 || info.property_count > kMaxProperties ||
       (info.property_count > 0 && info.properties == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
-                "a device has " + std::to_string(info.property_count) + " properties or no list of them");
+                "a device has an invalid list of " + std::to_string(info.property_count) + " properties");
   }
   for (int32_t i = 0; i < info.property_count; ++i) {
     const compute_plugin_property property = read_plugin_struct_at(info.properties, i, "a property");
@@ -125,7 +125,7 @@ struct Delivery {
       ListedDevice device = copied(info);
       for (const ListedDevice& other : self.listing.devices) {
         if (other.id != device.id) continue;
-        self.listing.notes.push_back("it delivered the device " + std::to_string(device.id) + " twice");
+        self.listing.notes.push_back("it listed device " + std::to_string(device.id) + " twice");
         return;
       }
       self.listing.devices.push_back(std::move(device));

@@ -210,10 +210,10 @@ class ElfReader {
     const uint16_t machine = header_.e_ident[EI_DATA] == kData
                                  ? header_.e_machine
                                  : static_cast<uint16_t>(header_.e_machine << 8 | header_.e_machine >> 8);
-    if (machine != kMachine) return "for " + machine_name(machine) + ", not " + machine_name(kMachine);
+    if (machine != kMachine) return "built for " + machine_name(machine) + ", not " + machine_name(kMachine);
     if (header_.e_ident[EI_CLASS] != kClass)
-      return kClass == ELFCLASS64 ? "for 32-bit programs" : "for 64-bit programs";
-    if (header_.e_ident[EI_DATA] != kData) return "of the other byte order";
+      return kClass == ELFCLASS64 ? "built for 32-bit programs" : "built for 64-bit programs";
+    if (header_.e_ident[EI_DATA] != kData) return "built for the other byte order";
     switch (header_.e_type) {
       case ET_DYN:
         break;

@@ -90,9 +90,9 @@ std::string exports_text(const std::vector<std::string>& names) {
   constexpr size_t kMostShown = 5;
   const size_t shown = std::min(names.size(), kMostShown);
   const std::string more = names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "";
-  return "it exports more than its two functions, which other libraries may meet: " +
+  return "it exports symbols besides its two functions, which may clash with those of other libraries: " +
          joined({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}) + more +
-         "; hide them by a version script";
+         "; hide them with a version script";
 }
 
 void write_plugin(TextWriter& out, const PluginReport& plugin) {
@@ -112,7 +112,7 @@ void write_plugin(TextWriter& out, const PluginReport& plugin) {
   for (const MissingLibrary& library : plugin.missing_libraries) {
     out.row(4, "missing", library.name + ", needed by " + library.needed_by);
     if (!library.tried.empty()) out.row(4, "", "tried " + joined(library.tried));
-    for (const std::string& unfit : library.unfit) out.row(4, "", "passed over " + unfit);
+    for (const std::string& unfit : library.unfit) out.row(4, "", "skipped " + unfit);
   }
   for (const RequirementReport& requirement : plugin.requirements) write_requirement(out, requirement);
   for (const std::string& remedy : plugin.remedies()) out.row(4, "remedy", remedy);
@@ -176,10 +176,10 @@ std::string PluginReport::problem() const {
     if (!requirement.required || !is_lacking(requirement)) continue;
     std::string text = requirement.error.empty() ? requirement.name + " is " + state_name(requirement.state)
                                                  : requirement.name + ": " + requirement.error;
-    if (!requirement.tried.empty()) text += ": tried " + joined(requirement.tried);
+    if (!requirement.tried.empty()) text += "; run compute doctor for details";
     return text;
   }
-  return "it found none";
+  return "it found no devices";
 }
 
 std::vector<std::string> PluginReport::remedies() const {
@@ -190,7 +190,7 @@ std::vector<std::string> PluginReport::remedies() const {
   if (!missing_libraries.empty()) {
     std::vector<std::string> names;
     for (const MissingLibrary& library : missing_libraries) names.push_back(library.name);
-    add("install what provides " + joined(names) + ", or name its folder in LD_LIBRARY_PATH");
+    add("install " + joined(names) + ", or add the directory to LD_LIBRARY_PATH");
   }
   for (const RequirementReport& requirement : requirements) {
     if (is_lacking(requirement)) add(requirement.remedy);
@@ -201,13 +201,13 @@ std::vector<std::string> PluginReport::remedies() const {
 std::string LoadReport::to_text() const {
   TextWriter out;
   out.title("Plugins");
-  if (plugins.empty()) out.row(2, "none was found", "");
+  if (plugins.empty()) out.row(2, "none found", "");
   for (const PluginReport& plugin : plugins) write_plugin(out, plugin);
-  if (!refused.empty()) out.title("Not looked at");
+  if (!refused.empty()) out.title("Ignored");
   for (const RefusedEntry& entry : refused) out.row(2, entry.entry, entry.reason);
   if (!searched.empty()) out.title("Searched");
   for (const SearchedPlace& place : searched) {
-    out.row(2, place.exists ? "" : "not there", printable(place.place, kLongestPath) + " (" + place.source + ")");
+    out.row(2, place.exists ? "" : "not found", printable(place.place, kLongestPath) + " (" + place.source + ")");
   }
   for (const std::string& note : notes) out.row(0, "Note", note);
   return out.take();

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 constexpr uint32_t kInterfaceMin = 1;
 constexpr uint32_t kInterfaceMax = COMPUTE_PLUGIN_INTERFACE;
 
-constexpr const char* kNotAsked = "it was not asked for";
+constexpr const char* kNotAsked = "not requested";
 
 constexpr std::string_view kSanitizer =
 #if defined(__SANITIZE_ADDRESS__)
@@ -100,8 +100,8 @@ auto entered(const PluginReport& report, const char* function, Call call) {
 // Why a plugin found there must not have that name, where `ours` are those of this library's; empty where it may.
 std::string why_not_ours(const PluginCandidate& found, const std::vector<std::string>& ours, std::string_view name) {
   if (found.may_be_ours || std::find(ours.begin(), ours.end(), to_lower(name)) == ours.end()) return "";
-  return "it calls itself " + to_lower(name) +
-         ", as a plugin of this library does; to put it in that one's place name it by COMPUTE_PLUGIN_FILES";
+  return "its name " + to_lower(name) +
+         " is that of a plugin of this library; to replace that plugin, list this file in COMPUTE_PLUGIN_FILES";
 }
 
 std::string range_text(uint32_t least, uint32_t most) {
@@ -119,7 +119,7 @@ void declare(const std::vector<DeclaredSetting>& settings) {
 
 void require_common_version(uint32_t least, uint32_t most, const char* who) {
   if (least != 0 && least <= most && least <= kInterfaceMax && most >= kInterfaceMin) return;
-  reject_file(std::string(who) + " states interface " + range_text(least, most) + ", this library has " +
+  reject_file(std::string(who) + " requires plugin interface " + range_text(least, most) + "; this library supports " +
               range_text(kInterfaceMin, kInterfaceMax));
 }
 
@@ -234,7 +234,7 @@ void Loader::refuse(Candidate& candidate, const Error& error) {
 
 // What can be said without entering the file, and its trial in another process.
 void Loader::admit(Candidate& candidate) {
-  if (!candidate.found.distrust.empty()) reject_file("it is not opened: " + candidate.found.distrust);
+  if (!candidate.found.distrust.empty()) reject_file("it was not opened: " + candidate.found.distrust);
   if (candidate.found.name_is_known) {
     if (const std::string why = why_not_ours(candidate.found, names_of_ours_, candidate.found.name); !why.empty())
       reject_file(why);
@@ -243,7 +243,7 @@ void Loader::admit(Candidate& candidate) {
   if (candidate.found.manifest) {
     const Manifest& manifest = *candidate.found.manifest;
     if (!manifest.arch.empty() && !kArchitecture.empty() && manifest.arch != kArchitecture) {
-      reject_file("its manifest says that it is for " + manifest.arch + ", not " + std::string(kArchitecture));
+      reject_file("its manifest is for " + manifest.arch + ", not " + std::string(kArchitecture));
     }
     if (manifest.interface_max != 0) {
       require_common_version(manifest.interface_min, manifest.interface_max, "its manifest");
@@ -271,7 +271,7 @@ void Loader::load(Candidate& candidate) {
       // A constructor threw, and the dynamic loader keeps its lock: nothing more can be loaded well. The trial in
       // another process ends here.
       log(COMPUTE_LOG_ERROR, "load", "dlopen of " + printable(file.string(), kLongestPath) + " threw an exception");
-      reject_file("dlopen threw an exception: a constructor of the library's does not catch it");
+      reject_file("dlopen threw an exception, which a static constructor of the library did not catch");
     }
     if (!error) return;
     // Boost's code is always EBADF; the loader's own words name a library or symbol, the first that is missing
@@ -299,18 +299,19 @@ void Loader::query(Candidate& candidate) {
   const auto query_function = reinterpret_cast<compute_plugin_query_function>(symbol("compute_plugin_query"));
   candidate.open_function = reinterpret_cast<compute_plugin_open_function>(symbol("compute_plugin_open"));
 
-  const compute_plugin_manifest stated =
-      read_plugin_struct(entered(report, "compute_plugin_query", query_function), "what compute_plugin_query returned");
+  const compute_plugin_manifest stated = read_plugin_struct(entered(report, "compute_plugin_query", query_function),
+                                                            "the manifest from compute_plugin_query");
   const std::string name = plugin_text(stated.name, "its name");
   if (const std::string why = why_no_plugin_name(name); !why.empty())
     reject_file("its name " + in_quotes(name) + " " + why);
   if (const std::string why = why_not_ours(found, names_of_ours_, name); !why.empty()) reject_file(why);
   if (found.manifest && found.manifest->name != to_lower(name)) {
-    reject_file("its manifest calls it " + found.manifest->name + ", it calls itself " + to_lower(name));
+    reject_file("its manifest names it " + found.manifest->name + ", but compute_plugin_query names it " +
+                to_lower(name));
   }
   if (found.name_is_known && found.name != to_lower(name)) {
-    reject_file("its file's name says that it is " + found.name + ", it calls itself " + to_lower(name) +
-                "; compute_plugin_" + to_lower(name) + ".so would be its name");
+    reject_file("its file name is that of " + found.name + ", but compute_plugin_query names it " + to_lower(name) +
+                "; rename the file to compute_plugin_" + to_lower(name) + ".so");
   }
   report.name = to_lower(name);
   report.version = plugin_text(stated.version, "its version");
@@ -329,8 +330,8 @@ void Loader::query(Candidate& candidate) {
 
   const std::string sanitizer = plugin_text(stated.sanitizer, "its sanitizer");
   if (!sanitizer.empty() && sanitizer != kSanitizer) {
-    reject_file("it was built with the sanitizer " + in_quotes(sanitizer) + ", this process " +
-                (kSanitizer.empty() ? "without one" : "with \"" + std::string(kSanitizer) + "\""));
+    reject_file("it was built with the sanitizer " + in_quotes(sanitizer) + "; this process uses " +
+                (kSanitizer.empty() ? "none" : "\"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
   declare(settings_of(stated, report.name));
@@ -339,14 +340,14 @@ void Loader::query(Candidate& candidate) {
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
       stated.draft != COMPUTE_PLUGIN_DRAFT) {
     reject_file("it was built for draft " + std::to_string(stated.draft) +
-                " of the interface, this library has draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
+                " of the plugin interface; this library supports draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
   }
 }
 
 void Loader::negotiate(Candidate& candidate) const {
   for (const std::unique_ptr<Candidate>& other : candidates_) {
     if (other.get() != &candidate && other->is_good() && other->report.name == candidate.report.name) {
-      reject_file("another plugin called " + candidate.report.name +
+      reject_file("another plugin named " + candidate.report.name +
                   " was found first: " + printable(other->report.path, kLongestPath));
     }
   }

@@ -110,7 +110,7 @@ class Members {
   std::string checked_text(const JsonTree& value, const char* key) const {
     if (!value.is(JsonTree::Kind::kText)) fail(key, "must be a string");
     const std::string& text = value.text;
-    if (std::any_of(text.begin(), text.end(), is_control)) fail(key, "holds a control character");
+    if (std::any_of(text.begin(), text.end(), is_control)) fail(key, "contains a control character");
     if (text.size() > kMaxTextBytes) fail(key, "is longer than " + std::to_string(kMaxTextBytes) + " bytes");
     return text;
   }
@@ -123,7 +123,8 @@ class Members {
 JsonTree read_json(std::string_view text, const std::filesystem::path& file) {
   JsonFault fault;
   JsonTree json = parse_json(text, kMaxDepth, &fault);
-  if (fault.kind == JsonFault::Kind::kDepth) reject(file, "nested more than " + std::to_string(kMaxDepth) + " deep");
+  if (fault.kind == JsonFault::Kind::kDepth)
+    reject(file, "nested more than " + std::to_string(kMaxDepth) + " levels deep");
   if (fault.kind == JsonFault::Kind::kNumber) reject(file, "a number is out of range");
   if (fault.kind == JsonFault::Kind::kForm) {
     const size_t byte = std::min(fault.byte, text.size());
@@ -145,7 +146,7 @@ int32_t device_kind(const Members& members, const std::string& name) {
     if (name == known) return kind;
   }
   members.fail("devices",
-               "holds " + in_quotes(name) + ", which is none of cpu, discrete_gpu, integrated_gpu, accelerator");
+               "contains " + in_quotes(name) + "; expected one of cpu, discrete_gpu, integrated_gpu, accelerator");
 }
 
 ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& file) {
@@ -156,7 +157,7 @@ ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& 
   drivers.variables = members.texts("variables");
   for (const std::string& module : drivers.modules) {
     if (module.empty() || module.find('/') != std::string::npos || module.starts_with("."))
-      members.fail("modules", "holds " + in_quotes(module) + ", which is no module");
+      members.fail("modules", "contains " + in_quotes(module) + ", which is not the name of a module");
   }
   for (const JsonTree& entry : members.list("lists")) {
     const std::string where = "drivers.lists[" + std::to_string(drivers.lists.size()) + "]";
@@ -178,7 +179,7 @@ SettingKind setting_kind(const Members& members, const std::string& name) {
     if (name == known) return kind;
   }
   members.fail("kind",
-               "is " + in_quotes(name) + ", which is none of text, flag, integer, bytes, choice, words, path, paths");
+               "is " + in_quotes(name) + "; expected one of text, flag, integer, bytes, choice, words, path, paths");
 }
 
 // `plugin` is the name of the one that declares it.
@@ -192,7 +193,7 @@ DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
   const std::vector<std::string> choices = members.texts("choices");
   if (setting.kind == SettingKind::kInteger) {
     const std::vector<int64_t> range = members.integers("range");
-    if (range.size() != 2 || range[0] > range[1]) members.fail("range", "must be two numbers, the least and the most");
+    if (range.size() != 2 || range[0] > range[1]) members.fail("range", "must be two numbers, minimum and maximum");
     setting.values = std::to_string(range[0]) + " " + std::to_string(range[1]);
   }
   if (const auto fault = complete_setting(setting, plugin, choices)) members.fail(fault->part, fault->why);
@@ -204,9 +205,9 @@ DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
 std::string why_no_plugin_name(std::string_view name) {
   const auto is_name_letter = [](char c) { return is_letter(c) || c == '_'; };
   if (name.empty()) return "is empty";
-  if (!std::all_of(name.begin(), name.end(), is_name_letter)) return "is not made of letters and \"_\" alone";
+  if (!std::all_of(name.begin(), name.end(), is_name_letter)) return "must consist of letters and \"_\"";
   const std::string lower = to_lower(name);
-  if (lower == "auto" || lower == "gpu") return "is a word of selectors, which would never mean the plugin";
+  if (lower == "auto" || lower == "gpu") return "is reserved in selectors";
   return "";
 }
 
@@ -218,7 +219,8 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
   Manifest manifest;
   manifest.file = file;
   manifest.name = members.required_text("name");
-  if (!is_plugin_name(manifest.name)) members.fail("name", "must be letters and \"_\", and neither auto nor gpu");
+  if (!is_plugin_name(manifest.name))
+    members.fail("name", "must consist of letters and \"_\", and must not be auto or gpu");
   manifest.name = to_lower(manifest.name);
   manifest.library = (file.parent_path() / members.required_text("library")).lexically_normal();
   if (const JsonTree* range = members.object("interface")) {
@@ -226,7 +228,7 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
     manifest.interface_min = ends.integer<uint32_t>("min").value_or(1);
     manifest.interface_max = ends.integer<uint32_t>("max").value_or(manifest.interface_min);
     if (manifest.interface_min == 0 || manifest.interface_max < manifest.interface_min) {
-      members.fail("interface", "is no range of versions");
+      members.fail("interface", "is not a valid range of versions");
     }
   }
   for (const std::string& kind : members.texts("devices")) manifest.device_kinds.push_back(device_kind(members, kind));

@@ -31,7 +31,7 @@ compute_error* core_error_new(const compute_plugin_error_info* given) {
   compute_error* made = guard([&] {
     const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
     std::string message(clipped(info.message));
-    if (message.empty()) message = "the plugin gives no reason";
+    if (message.empty()) message = "the plugin gave no reason";
     try {
       require_understood(info, "an error of the plugin");
     } catch (Error& refused) {
@@ -120,9 +120,9 @@ void hand_async_reports_to(AsyncReportTaker taker) noexcept { report_taker.store
 
 std::string plugin_text(compute_string text, std::string_view what) {
   if (text.size < 0 || text.size > kMaxTextBytes || (text.data == nullptr && text.size > 0)) {
-    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is no string: its size is " +
+    throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, std::string(what) + " is not a valid string: its size is " +
                                                    std::to_string(text.size) +
-                                                   (text.data == nullptr ? " and its data NULL" : ""));
+                                                   (text.data == nullptr ? " and its data is NULL" : ""));
   }
   return text.size == 0 ? std::string() : std::string(text.data, static_cast<size_t>(text.size));
 }

@@ -23,7 +23,7 @@ constexpr size_t kMaxFiles = 4096;  // of one folder
 void throw_if_short(const std::error_code& error, const fs::path& what) {
   if (error && files::is_shortage(error.value())) {
     throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
-                "cannot look at " + printable(what.string(), kLongestPath) + " now: " + error.message());
+                "cannot access " + printable(what.string(), kLongestPath) + ": " + error.message());
   }
 }
 
@@ -67,7 +67,7 @@ class Search {
 
   bool is_absolute(const PluginPlaces::Named& named) {
     if (fs::path(named.place).is_absolute()) return true;
-    refuse(named.place, "named by " + named.source + ": not an absolute path");
+    refuse(named.place, "from " + named.source + ": not an absolute path");
     return false;
   }
 
@@ -90,9 +90,9 @@ class Search {
     if (searched(named.place, named.source)) {
       folder(named.place, named.source, false);
     } else if (!fs::exists(named.place, error)) {
-      refuse(named.place, "named by " + named.source + ": no such folder");
+      refuse(named.place, "from " + named.source + ": no such directory");
     } else if (!fs::is_directory(named.place, error)) {
-      refuse(named.place, "named by " + named.source + ": not a folder; COMPUTE_PLUGIN_FILES names files");
+      refuse(named.place, "from " + named.source + ": not a directory; use COMPUTE_PLUGIN_FILES for files");
     }
   }
 
@@ -103,7 +103,7 @@ class Search {
       const fs::path extension = file.extension();
       if (extension == ".json" || (extension == ".so" && !manifests_only)) files.push_back(std::move(file));
       if (files.size() > kMaxFiles) {
-        refuse(path, "more than " + std::to_string(kMaxFiles) + " plugins and manifests");
+        refuse(path, "it has more than " + std::to_string(kMaxFiles) + " plugins and manifests");
         return;
       }
     }

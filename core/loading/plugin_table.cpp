@@ -124,7 +124,7 @@ compute_error* error_of_thrown(const PluginPlace& place, const char* function) n
 compute_error* take_plugin_error(const PluginPlace& place, const char* function, compute_error* error) noexcept {
   if (take_given_error(error)) return error;
   return contract_error(place, function,
-                        "returned an error that it had given away before, or that error_new did not make");
+                        "returned an error that it had returned before, or that error_new did not create");
 }
 
 void note_entry(const PluginPlace& place, const char* function) noexcept {
@@ -188,16 +188,17 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t co
     throw;
   }
   const auto reject_open = [&](const char* what) { throw_if(contract_error(place, "device_open", what)); };
-  if (given == nullptr) reject_open("gave no table");
+  if (given == nullptr) reject_open("returned no table");
   adopt(given, place);
-  if (handle == 0) reject_open("gave 0 for the device");
+  if (handle == 0) reject_open("returned 0 for the device");
   device_ = handle;  // from here on it is closed
   try {
     DeviceCaps caps = this->caps();
     require_slots((caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0);
     if (has<&Table::memory_map>() != has<&Table::memory_unmap>())
-      reject_open("gave a table with one of memory_map and memory_unmap");
-    if (has<&Table::mark_time>() != has<&Table::clock>()) reject_open("gave a table with one of mark_time and clock");
+      reject_open("returned a table with only one of memory_map and memory_unmap");
+    if (has<&Table::mark_time>() != has<&Table::clock>())
+      reject_open("returned a table with only one of mark_time and clock");
     return caps;
   } catch (...) {
     close();
@@ -215,22 +216,21 @@ DeviceCaps DeviceTable::caps() const {
   const compute_plugin_caps* given = get<&Table::caps>(device_);
   DeviceCaps result;
   throw_if(check_answer(place(), slot_name<&Table::caps>, [&] {
-    const compute_plugin_caps caps = read_plugin_struct(given, "the answer");
+    const compute_plugin_caps caps = read_plugin_struct(given, "the result");
     result.flags = caps.flags;
-    if (caps.heap_count < 1 || caps.heaps == nullptr) reject("there is no heap");
-    if (caps.heap_count > kMostHeaps) reject(fmt::format("there are {} heaps", caps.heap_count));
+    if (caps.heap_count < 1 || caps.heaps == nullptr) reject("it has no heap");
+    if (caps.heap_count > kMostHeaps) reject(fmt::format("it has {} heaps", caps.heap_count));
     for (int32_t i = 0; i < caps.heap_count; ++i) {
       const compute_plugin_heap heap = read_plugin_struct_at(caps.heaps, i, "a heap");
       const auto is_alignment = [](int64_t value) { return value >= 0 && (value & (value - 1)) == 0; };
       if (!is_alignment(heap.offset_alignment))
-        reject(fmt::format("an offset alignment is {}, no power of two", heap.offset_alignment));
+        reject(fmt::format("offset alignment {} is not a power of two", heap.offset_alignment));
       if (!is_alignment(heap.base_alignment))
-        reject(fmt::format("a base alignment is {}, no power of two", heap.base_alignment));
+        reject(fmt::format("base alignment {} is not a power of two", heap.base_alignment));
       result.heaps.push_back(heap);
     }
     if (caps.priority_least > 0 || caps.priority_greatest < 0) {
-      reject(fmt::format("the priorities are from {} to {}, and 0 is not among them", caps.priority_least,
-                         caps.priority_greatest));
+      reject(fmt::format("the priorities {} to {} do not include 0", caps.priority_least, caps.priority_greatest));
     }
     result.priority_least = caps.priority_least;
     result.priority_greatest = caps.priority_greatest;
@@ -270,7 +270,7 @@ compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, ui
   *out_buffer = 0;
   compute_error* error = or_nothing(call_noted<&Table::memory_allocate>(device_, &request, out_buffer), out_buffer);
   if (error == nullptr && *out_buffer == 0)
-    return broken<&Table::memory_allocate>(fmt::format("gave 0 for {} bytes", size_bytes));
+    return broken<&Table::memory_allocate>(fmt::format("returned 0 for {} bytes", size_bytes));
   return error;
 }
 
@@ -280,7 +280,9 @@ compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) c
   compute_error* error = call_noted<&Table::memory_info>(device_, out_free, out_total);
   if (error == nullptr && *out_free >= -1 && *out_total >= -1) return nullptr;
   const int64_t free_bytes = std::exchange(*out_free, -1), total = std::exchange(*out_total, -1);
-  return error != nullptr ? error : broken<&Table::memory_info>(fmt::format("gave {} of {} bytes", free_bytes, total));
+  return error != nullptr
+             ? error
+             : broken<&Table::memory_info>(fmt::format("returned {} free of {} total bytes", free_bytes, total));
 }
 
 compute_error* DeviceTable::memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
@@ -289,7 +291,7 @@ compute_error* DeviceTable::memory_allocation_size(const compute_plugin_tensor& 
   compute_error* error = call_noted<&Table::memory_allocation_size>(device_, &tensor, out_size_bytes);
   if (error == nullptr && *out_size_bytes < span_bytes) {
     error = broken<&Table::memory_allocation_size>(
-        fmt::format("gave {} bytes for a tensor whose elements take {}", *out_size_bytes, span_bytes));
+        fmt::format("returned {} bytes for a tensor whose elements take {}", *out_size_bytes, span_bytes));
   }
   return or_nothing(error, out_size_bytes);
 }
@@ -300,7 +302,7 @@ compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operan
   compute_error* error = or_nothing(
       call_noted<&Table::memory_map>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, out_data),
       out_data);
-  if (error == nullptr && *out_data == nullptr) return broken<&Table::memory_map>("gave NULL");
+  if (error == nullptr && *out_data == nullptr) return broken<&Table::memory_map>("returned NULL");
   return error;
 }
 
@@ -308,7 +310,7 @@ compute_error* DeviceTable::memory_import(const compute_plugin_import& import, u
   *out_buffer = 0;
   compute_error* error = or_nothing(call_noted<&Table::memory_import>(device_, &import, out_buffer), out_buffer);
   if (error == nullptr && *out_buffer == 0 && import.size_bytes > 0)
-    return broken<&Table::memory_import>("gave 0 for the buffer");
+    return broken<&Table::memory_import>("returned 0 for the buffer");
   return error;
 }
 
@@ -322,7 +324,7 @@ compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint
   options.core_stream = core_stream;
   *out_stream = 0;
   compute_error* error = or_nothing(call_noted<&Table::stream_create>(device_, &options, out_stream), out_stream);
-  if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("gave 0 for the stream");
+  if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("returned 0 for the stream");
   return error;
 }
 
@@ -352,12 +354,13 @@ compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) c
   if (error == nullptr) {
     error = check_answer(place(), slot_name<&Table::telemetry>, [&] {
       const compute_plugin_telemetry& given = *out_telemetry;
-      require_filled_struct(given, "the answer");
+      require_filled_struct(given, "the result");
       if (given.utilisation_percent < -1 || given.utilisation_percent > 100)
-        reject(fmt::format("the utilisation is {} percent", given.utilisation_percent));
-      if (given.power_milliwatts < -1) reject(fmt::format("the power is {} mW", given.power_milliwatts));
+        reject(fmt::format("utilisation_percent is {}", given.utilisation_percent));
+      if (given.power_milliwatts < -1) reject(fmt::format("power_milliwatts is {}", given.power_milliwatts));
       if (given.memory_process_bytes < -1 || given.memory_used_bytes < -1)
-        reject(fmt::format("{} and {} bytes are used", given.memory_process_bytes, given.memory_used_bytes));
+        reject(fmt::format("memory_process_bytes is {} and memory_used_bytes is {}", given.memory_process_bytes,
+                           given.memory_used_bytes));
     });
   }
   if (error != nullptr) *out_telemetry = unknown();
@@ -368,13 +371,14 @@ compute_error* DeviceTable::beyond_marks(const char* slot, compute_error* error,
                                          uint64_t* out_reached) const noexcept {
   compute_error_free(error);
   const uint64_t claimed = std::exchange(*out_reached, 0);
-  return check_answer(place(), slot,
-                      [&] { reject(fmt::format("{} was reached, the last mark is {}", claimed, last_mark)); });
+  return check_answer(place(), slot, [&] {
+    reject(fmt::format("it reported mark {} as reached, but the last mark is {}", claimed, last_mark));
+  });
 }
 
 compute_error* DeviceTable::gave_up(uint64_t number, uint64_t* out_reached) const noexcept {
   return check_answer(place(), slot_name<&Table::stream_sync>, [&] {
-    reject(fmt::format("without a time limit it came back at {}, before {}", *out_reached, number));
+    reject(fmt::format("it returned without a time limit at mark {}, before mark {}", *out_reached, number));
   });
 }
 
@@ -418,11 +422,11 @@ compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin
     return error;
   return check_answer(place(), slot_name<&Table::op_query>, [&] {
     refusing.require_good();
-    require_filled_struct(*out_info, "the answer");
+    require_filled_struct(*out_info, "the result");
     if (out_info->supported != 0 && out_info->supported != 1)
       reject(fmt::format("`supported` is {}", out_info->supported));
     if (out_info->supported == 1 && refusing.given) reject("`supported` is 1 for an op that it refused");
-    if (out_info->workspace_bytes < -1) reject(fmt::format("the workspace has {} bytes", out_info->workspace_bytes));
+    if (out_info->workspace_bytes < -1) reject(fmt::format("workspace_bytes is {}", out_info->workspace_bytes));
     if (out_info->supported == 0) *out_refusal = std::move(refusing.given).value_or(PluginRefusal{});
   });
 }
@@ -437,9 +441,9 @@ void clear_info(compute_plugin_plan_info* out_info) {
 
 // Called by check_answer.
 void require_good(const compute_plugin_plan_info& info) {
-  require_filled_struct(info, "the answer");
-  if (info.workspace_bytes < 0) reject(fmt::format("the workspace has {} bytes", info.workspace_bytes));
-  if (info.kernels_compiled < 0) reject(fmt::format("{} kernels were compiled", info.kernels_compiled));
+  require_filled_struct(info, "the result");
+  if (info.workspace_bytes < 0) reject(fmt::format("workspace_bytes is {}", info.workspace_bytes));
+  if (info.kernels_compiled < 0) reject(fmt::format("kernels_compiled is {}", info.kernels_compiled));
 }
 
 }  // namespace
@@ -456,8 +460,8 @@ compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* ou
     return error;
   compute_error* error = check_answer(place(), slot_name<&Table::op_prepare>, [&] {
     refusing.require_good();
-    if (refusing.given && *out_plan != 0) reject("it gave a plan for an op that it refused");
-    if (!refusing.given && *out_plan == 0) reject("it gave neither a plan nor a refusal");
+    if (refusing.given && *out_plan != 0) reject("it returned a plan for an op that it refused");
+    if (!refusing.given && *out_plan == 0) reject("it returned neither a plan nor a refusal");
     require_good(*out_info);
     *out_refusal = std::move(refusing.given);
   });
@@ -479,8 +483,8 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
           or_nothing(call_noted<&Table::compile>(device_, &source, out_kernel, out_info), out_kernel))
     return error;
   compute_error* error = check_answer(place(), slot_name<&Table::compile>, [&] {
-    if (*out_kernel == 0) reject("the kernel is 0");
-    require_filled_struct(*out_info, "the answer");
+    if (*out_kernel == 0) reject("it returned 0 for the kernel");
+    require_filled_struct(*out_info, "the result");
   });
   if (error != nullptr && *out_kernel != 0) release(std::exchange(*out_kernel, 0));
   return error;
@@ -500,7 +504,7 @@ compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& 
   graph.temporary_count = static_cast<int64_t>(temporaries.size());
   *out_graph = 0;
   compute_error* error = or_nothing(call_noted<&Table::create>(device_, &graph, out_graph), out_graph);
-  if (error == nullptr && *out_graph == 0) return broken<&Table::create>("gave no graph");
+  if (error == nullptr && *out_graph == 0) return broken<&Table::create>("returned no graph");
   return error;
 }
 
@@ -517,7 +521,7 @@ struct PlanWriter {
     if (self.fault) return;
     self.fault.reset(guard([&] {
       if (size < 0 || size > kMostBytes - static_cast<int64_t>(self.data.size()) || (size > 0 && piece == nullptr))
-        reject(fmt::format("it wrote a piece of {} bytes after {}", size, self.data.size()));
+        reject(fmt::format("it wrote a chunk of {} bytes after {} bytes", size, self.data.size()));
       self.data.append(static_cast<const char*>(piece), static_cast<size_t>(size));
     }));
   }
@@ -555,7 +559,7 @@ compute_error* PlanCacheTable::load(const DeviceTable& device, const compute_plu
           or_nothing(call_noted<&Table::load>(device_, &op, data.data(), size, out_plan, out_info), out_plan))
     return unless_unsupported(given);
   compute_error* error = check_answer(place(), slot_name<&Table::load>, [&] {
-    if (*out_plan == 0) reject("it gave no plan");
+    if (*out_plan == 0) reject("it returned no plan");
     require_good(*out_info);
   });
   if (error != nullptr && *out_plan != 0) device.plan_release(std::exchange(*out_plan, 0));

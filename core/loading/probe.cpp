@@ -134,7 +134,7 @@ struct Verdicts {
 
   // Why none are kept; empty where they are.
   std::string problem() const {
-    if (folder.empty()) return "there is no cache folder";
+    if (folder.empty()) return "no cache directory is known";
     const std::string reason = trust.why_not(folder);
     return reason.empty() ? "" : folder.string() + ": " + reason;
   }
@@ -381,7 +381,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
   if (!in_time) {
     run.outcome = ProbeOutcome::kHung;
     run.detail = std::to_string(timeout_ms / 1000) + " s" + where;
-    if (!is_gone) run.detail += "; its process cannot be ended";
+    if (!is_gone) run.detail += "; its process cannot be killed";
     return run;
   }
   std::string end = "ended early";
@@ -403,7 +403,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
   } else {
     run.outcome = ProbeOutcome::kCrashed;
     const bool at_exit = report.has("passed") || !failure.empty();
-    run.detail = end + (at_exit ? " while the process ended" : where);
+    run.detail = end + (at_exit ? " at process exit" : where);
     run.is_lasting = !(status && WIFSIGNALED(*status) && comes_from_outside(WTERMSIG(*status)));
   }
   return run;
@@ -431,12 +431,12 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   if (options_.when == ProbeWhen::kNever) return "";
   if (options_.privileged) {
     // a child with fewer rights would say nothing of this process, and one with as many would hear whoever started us
-    note("Plugins are not tried in a process of their own: the process is privileged");
+    note("Plugins are not probed in a separate process: the process is privileged");
     return "";
   }
   const fs::path helper = library_folder() / "compute/compute-probe";
   if (::access(helper.c_str(), X_OK) != 0) {
-    note("Plugins are not tried in a process of their own: " + printable(helper.string(), kLongestPath) + ": " +
+    note("Plugins are not probed in a separate process: " + printable(helper.string(), kLongestPath) + ": " +
          std::generic_category().message(errno));
     return "";
   }
@@ -452,7 +452,7 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   if (!key.empty() && !is_thorough) {
     if (const std::optional<std::string> verdict = verdicts.find(key)) return *verdict == "passed" ? "" : *verdict;
   }
-  log(COMPUTE_LOG_DEBUG, "load", "trying " + plugin.library.string() + " in a process of its own");
+  log(COMPUTE_LOG_DEBUG, "load", "probing " + plugin.library.string() + " in a separate process");
   const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.real;
   std::vector<std::string> command = {helper.string(), named.string()};
   if (is_thorough) command.insert(command.begin() + 1, "--run");
@@ -461,7 +461,7 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   std::string verdict;
   switch (run.outcome) {
     case ProbeOutcome::kNotRun:
-      note("A plugin could not be tried in a process of its own: " + run.detail);
+      note("A plugin could not be probed in a separate process: " + run.detail);
       return "";
     case ProbeOutcome::kPassed:
     case ProbeOutcome::kFailed:
@@ -475,11 +475,11 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   }
   if (!verdict.empty()) {
     verdict =
-        printable(verdict, kLongestPath) + "; compute doctor tries it again, COMPUTE_PROBE=0 loads it all the same";
+        printable(verdict, kLongestPath) + "; compute doctor probes it again, COMPUTE_PROBE=0 loads it without a probe";
   }
   if (run.is_lasting && (key.empty() || !verdicts.keep(key, verdict.empty() ? "passed" : verdict))) {
-    note("Plugins are tried at every start: verdicts cannot be kept (" +
-         (no_verdicts.empty() ? options_.folder.string() + " cannot be written" : no_verdicts) + ")");
+    note("Plugins are probed at every start: the results cannot be kept (" +
+         (no_verdicts.empty() ? options_.folder.string() + " is not writable" : no_verdicts) + ")");
   }
   return verdict;
 }

@@ -96,8 +96,8 @@ void check_released_pattern(Buffer& buffer, Timeline& timeline) {
   for (size_t i = 0; i < copy.size(); ++i) {
     if (copy[i] == kReleasedPattern[i % 2]) continue;
     log(COMPUTE_LOG_ERROR, "memory",
-        fmt::format("{}: {} bytes of released memory were written to after their release, first at byte {}",
-                    device.name, bytes, i));
+        fmt::format("{}: a released block of {} bytes was written to after its release, first at byte {}", device.name,
+                    bytes, i));
     return;
   }
 }

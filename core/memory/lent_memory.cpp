@@ -71,7 +71,7 @@ class LentMemory final : public RawMemory {
     const auto value = reinterpret_cast<uintptr_t>(address);
     if (value % static_cast<uintptr_t>(alignment_) != 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: the program's allocator gave {} for {} bytes, which is not aligned to {}",
+                  fmt::format("{}: the program's allocator returned {} for {} bytes, which is not aligned to {} bytes",
                               device_.name, fmt::ptr(address), size_bytes, alignment_))
           .on_device(device_.name);
     }
@@ -88,8 +88,8 @@ class LentMemory final : public RawMemory {
     uint64_t buffer = 0;
     if (compute_error* refused = device_.table.memory_import(import, &buffer)) {
       Error error = Error::adopt(refused);
-      error.message = fmt::format("{}: the memory at {} that the program's allocator gave cannot be used: {}",
-                                  device_.name, fmt::ptr(address), error.message);
+      error.message = fmt::format("{}: the memory at {} from the program's allocator cannot be used: {}", device_.name,
+                                  fmt::ptr(address), error.message);
       throw std::move(error).on_device(device_.name);
     }
     try {
@@ -125,12 +125,12 @@ std::unique_ptr<RawMemory> make_lent_memory(Device& device, const compute_alloca
                 fmt::format("{} cannot use memory of a program's allocator: {}", device.name, why))
         .on_device(device.name);
   };
-  if (!device.is_host && !device.table.has_memory_import()) refuse("its plugin imports no memory");
-  if (!device.is_host && !device.native.has_dlpack_device()) refuse("its plugin gives no DLPack device");
+  if (!device.is_host && !device.table.has_memory_import()) refuse("its plugin does not import memory");
+  if (!device.is_host && !device.native.has_dlpack_device()) refuse("its plugin reports no DLPack device");
   auto memory = std::make_unique<LentMemory>(device, allocator);
   const int32_t type = memory->dlpack_type();
   if (std::find(std::begin(kNamedByObjects), std::end(kNamedByObjects), type) != std::end(kNamedByObjects))
-    refuse("its memory is made of objects and has no addresses");
+    refuse("its memory consists of objects, which have no addresses");
   return memory;
 }
 

@@ -244,7 +244,7 @@ int64_t MemoryPool::round_down_to_block(int64_t size_bytes) const {
 int64_t MemoryPool::block_size(int64_t size_bytes) {
   if (size_bytes > shape_.max_allocation_bytes) {
     throw Error(out_of_memory_code_,
-                fmt::format("{}: an allocation of {} bytes is above the device's limit of {} bytes for one",
+                fmt::format("{}: an allocation of {} bytes exceeds the device's limit of {} bytes per allocation",
                             device_name_, size_bytes, shape_.max_allocation_bytes));
   }
   if (size_bytes > kGreatestBlock) throw_out_of_memory(size_bytes);
@@ -626,7 +626,7 @@ void MemoryPool::lend(std::unique_ptr<RawMemory> lent, bool caches) {
   std::lock_guard blocks_guard(blocks_lock_);
   if (reserved_ != 0) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: {} bytes of memory are in use; set the allocator before, or release what holds them{}",
+                fmt::format("{}: {} bytes of memory are in use; set the allocator first, or release all memory{}",
                             device_name_, reserved_, holders()))
         .on_device(device_name_);
   }
@@ -820,7 +820,7 @@ std::string MemoryPool::holders() const {
   }
   std::sort(live.begin(), live.end(), [](const Chunk* a, const Chunk* b) { return a->size_bytes > b->size_bytes; });
   std::string text;
-  if (!live.empty()) text = fmt::format("\n  {} live blocks, the greatest:", live.size());
+  if (!live.empty()) text = fmt::format("\n  {} live blocks, largest first:", live.size());
   for (size_t i = 0; i < std::min(live.size(), kShown); ++i) {
     const Chunk& chunk = *live[i];
     text += fmt::format("\n    {:>14} bytes", chunk.size_bytes);
@@ -842,7 +842,7 @@ void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
   const std::optional<MemoryState> state = raw_->state();
   std::lock_guard guard(lock_);
   std::lock_guard blocks_guard(blocks_lock_);
-  std::string text = fmt::format("{}: out of memory for {} bytes", device_name_, size_bytes);
+  std::string text = fmt::format("{}: out of memory allocating {} bytes", device_name_, size_bytes);
   if (limit_ >= 0) text += fmt::format(" (limit {} bytes)", limit_);
   if (state) {
     text += fmt::format("; {} of {} bytes are available", state->available, state->total);

@@ -59,8 +59,8 @@ void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes,
   const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
   if (policy == Policy::kAllow && keeps) return;
   apply(policy, device,
-        fmt::format("{}: {} bytes of a host tensor go to {}{}", op, size_bytes, device.name,
-                    keeps ? "; make the tensor there to avoid it"
+        fmt::format("{}: {} bytes of a host tensor are copied to {}{}", op, size_bytes, device.name,
+                    keeps ? "; create the tensor there to avoid this"
                           : " at every call, because the program may write its memory; wrap it as immutable or "
                             "tracked, or unmap it"));
 }
@@ -69,8 +69,8 @@ void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {
   const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
   if (policy == Policy::kAllow) return;
   apply(policy, device,
-        fmt::format("{}: {} bytes for a host tensor are made on {} and come back; make the output there to avoid it",
-                    op, size_bytes, device.name));
+        fmt::format("{}: {} bytes for a host tensor are copied back from {}; create the output there to avoid this", op,
+                    size_bytes, device.name));
 }
 
 namespace {

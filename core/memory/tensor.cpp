@@ -83,7 +83,7 @@ namespace compute {
 
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape) {
   if (dtype_size(dtype) == 0)
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is no dtype", who, dtype));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: {} is not a dtype", who, dtype));
   if (rank < 0 || rank > COMPUTE_MAX_RANK) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                 fmt::format("{}: rank {} is outside [0, {}]", who, rank, COMPUTE_MAX_RANK));
@@ -121,14 +121,15 @@ Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_
     if (__builtin_mul_overflow(shape[i] - 1, strides[i], &elements) || __builtin_mul_overflow(elements, size, &bytes) ||
         __builtin_add_overflow(bytes < 0 ? reach.low : reach.high, bytes, bytes < 0 ? &reach.low : &reach.high)) {
       throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
-                  fmt::format("{}: stride {} of axis {} leaves the address space", who, strides[i], i));
+                  fmt::format("{}: stride {} of axis {} exceeds the address space", who, strides[i], i));
     }
   }
   const auto address = reinterpret_cast<uintptr_t>(data);
   const uint64_t below = 0 - static_cast<uint64_t>(reach.low), above = static_cast<uint64_t>(reach.high);
   if (below > address || above > UINTPTR_MAX - address || below > kGreatestReach || above > kGreatestReach) {
-    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: {} bytes before and {} after {} leave the address space",
-                                                        who, below, above, fmt::ptr(data)));
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
+                fmt::format("{}: {} bytes before and {} bytes after {} exceed the address space", who, below, above,
+                            fmt::ptr(data)));
   }
   return reach;
 }

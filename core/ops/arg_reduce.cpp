@@ -6,15 +6,15 @@ namespace compute {
 
 namespace {
 
-std::vector<OutputDesc> infer_arg(const OpCall& call, const char* what) {
+std::vector<OutputDesc> infer_arg(const OpCall& call) {
   require_class(call, 0, DtypeClass::kReal);
   Reduction reduction = read_arg_reduction(call);
-  refuse_empty(call, reduction, what);
+  refuse_empty(call, reduction);
   return {{COMPUTE_DTYPE_INT64, std::move(reduction.shape)}};
 }
 
-std::vector<OutputDesc> infer_argmax(const OpCall& call) { return infer_arg(call, "greatest one"); }
-std::vector<OutputDesc> infer_argmin(const OpCall& call) { return infer_arg(call, "least one"); }
+std::vector<OutputDesc> infer_argmax(const OpCall& call) { return infer_arg(call); }
+std::vector<OutputDesc> infer_argmin(const OpCall& call) { return infer_arg(call); }
 
 // The tensor as one axis, where its elements lie evenly in row-major order.
 std::optional<StepOperand> flattened(const StepOperand& x) {

@@ -18,8 +18,7 @@ std::vector<OutputDesc> infer_cast(const OpCall& call) {
   const compute_dtype from = call.inputs[0].dtype, to = dtype_attribute(call, "dtype");
   if (is_complex(from) && !is_complex(to) && !is_bool(to)) {
     refuse(call,
-           "x is " + dtype_name(from) + ", which does not convert to " + dtype_name(to) + "; take real(x) or abs(x)",
-           0);
+           "x is " + dtype_name(from) + " and cannot be converted to " + dtype_name(to) + "; use real(x) or abs(x)", 0);
   }
   return same(call, to);
 }

@@ -32,7 +32,8 @@ std::string by_parts(compute_dtype dtype, std::string_view a, std::string_view b
 
 std::vector<OutputDesc> infer_arange(const OpCall& call) {
   const compute_dtype dtype = dtype_attribute(call, "dtype");
-  if (!in_class(dtype, DtypeClass::kNumeric)) refuse_attribute(call, "dtype", "dtype is bool; it makes numeric dtypes");
+  if (!in_class(dtype, DtypeClass::kNumeric))
+    refuse_attribute(call, "dtype", "dtype is bool; expected a numeric dtype");
   return {{dtype, {extent_attribute(call, "size")}}};
 }
 
@@ -52,7 +53,7 @@ std::vector<OutputDesc> infer_linspace(const OpCall& call) {
   const compute_dtype dtype = dtype_attribute(call, "dtype");
   if (!in_class(dtype, DtypeClass::kInexact)) {
     refuse_attribute(call, "dtype",
-                     "dtype is " + dtype_name(dtype) + "; it makes floating-point and complex dtypes; cast the result");
+                     "dtype is " + dtype_name(dtype) + "; expected a floating-point or complex dtype; cast the result");
   }
   flag_attribute(call, "endpoint");
   return {{dtype, {extent_attribute(call, "size")}}};

@@ -16,8 +16,8 @@ namespace {
 // Every extent and the size in bytes of an output must be ones that a tensor can have.
 void check_output(std::string_view op, const OutputDesc& output) {
   if (output.shape.size() > COMPUTE_MAX_RANK) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": a result of rank " +
-                                                    std::to_string(output.shape.size()) + "; at most " +
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": the result has rank " +
+                                                    std::to_string(output.shape.size()) + "; the limit is " +
                                                     std::to_string(COMPUTE_MAX_RANK));
   }
   element_count(op, output.shape, dtype_size(output.dtype));
@@ -47,8 +47,8 @@ Inference infer(const MapCall& call) {
   const ExpressionTemplate& expression = call.expression;
   const auto expected = static_cast<size_t>(expression.input_count() + expression.scalar_count());
   if (call.operands.size() != expected) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: it takes " + std::to_string(expected) +
-                                                    " inputs and scalars, not " + std::to_string(call.operands.size()));
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: expected " + std::to_string(expected) +
+                                                    " inputs and scalars, got " + std::to_string(call.operands.size()));
   }
   const bool has_tensor = std::any_of(call.operands.begin(), call.operands.begin() + expression.input_count(),
                                       [](const OperandDesc& x) { return !x.is_scalar; });
@@ -57,7 +57,7 @@ Inference infer(const MapCall& call) {
                  : std::vector<int64_t>(call.wanted_shape.begin(), call.wanted_shape.end());
   if (expression.max_index_axis() >= static_cast<int32_t>(shape.size())) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "expression: index(" + std::to_string(expression.max_index_axis()) +
-                                                    ") in an index space of shape " + shape_text(shape));
+                                                    ") is outside the index space of shape " + shape_text(shape));
   }
   Inference result;
   result.map = type_expression(expression, map_leaves(call), call.wanted);

@@ -18,7 +18,7 @@ namespace {
 
 std::vector<OutputDesc> infer_concat(const OpCall& call) {
   const std::span<const int64_t> first = call.inputs[0].extents();
-  if (first.empty()) refuse(call, "xs[0] has no axes; stack joins scalars", 0);
+  if (first.empty()) refuse(call, "xs[0] has rank 0; use stack to join scalars", 0);
   const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   std::vector<int64_t> shape(first.begin(), first.end());
   int64_t& joined = shape[static_cast<size_t>(axis)];

@@ -17,7 +17,7 @@ Product read_product(const OpCall& call) {
   for (int32_t i = 0; i < 2; ++i) {
     require_class(call, i, DtypeClass::kNumeric);
     if (call.inputs[static_cast<size_t>(i)].rank == 0) {
-      refuse(call, call.schema.input_name(i) + " has no axes; multiply takes scalars", i);
+      refuse(call, call.schema.input_name(i) + " has rank 0; use multiply for scalars", i);
     }
   }
   const std::span<const int64_t> a = call.inputs[0].extents(), b = call.inputs[1].extents();
@@ -28,10 +28,10 @@ Product read_product(const OpCall& call) {
   product.n = b.size() > 1 ? b.back() : 1;
   const int64_t rows = b.size() > 1 ? b[b.size() - 2] : b[0];
   if (rows != product.k) {
-    refuse(
-        call,
-        shapes() + " do not multiply: " + std::to_string(product.k) + " columns meet " + std::to_string(rows) + " rows",
-        1);
+    refuse(call,
+           shapes() + " cannot be multiplied: " + std::to_string(product.k) + " columns, but " + std::to_string(rows) +
+               " rows",
+           1);
   }
   const size_t batch_a = a.size() > 2 ? a.size() - 2 : 0, batch_b = b.size() > 2 ? b.size() - 2 : 0;
   product.batch.assign(std::max(batch_a, batch_b), 1);
@@ -39,7 +39,7 @@ Product read_product(const OpCall& call) {
     for (size_t i = 0; i < count; ++i) {
       int64_t& extent = product.batch[product.batch.size() - count + i];
       if (extent != 1 && extents[i] != 1 && extent != extents[i])
-        refuse(call, shapes() + " do not broadcast in their batches", 1);
+        refuse(call, shapes() + " do not broadcast in their batch axes", 1);
       if (extent == 1) extent = extents[i];
     }
   }

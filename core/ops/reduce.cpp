@@ -8,15 +8,15 @@ namespace {
 
 std::vector<OutputDesc> infer_truth(const OpCall& call) { return {{COMPUTE_DTYPE_BOOL, read_reduction(call).shape}}; }
 
-std::vector<OutputDesc> infer_extreme(const OpCall& call, const char* what) {
+std::vector<OutputDesc> infer_extreme(const OpCall& call) {
   require_class(call, 0, DtypeClass::kReal);
   Reduction reduction = read_reduction(call);
-  refuse_empty(call, reduction, what);
+  refuse_empty(call, reduction);
   return {{call.inputs[0].dtype, std::move(reduction.shape)}};
 }
 
-std::vector<OutputDesc> infer_max(const OpCall& call) { return infer_extreme(call, "greatest one"); }
-std::vector<OutputDesc> infer_min(const OpCall& call) { return infer_extreme(call, "least one"); }
+std::vector<OutputDesc> infer_max(const OpCall& call) { return infer_extreme(call); }
+std::vector<OutputDesc> infer_min(const OpCall& call) { return infer_extreme(call); }
 
 // Of integers and bool the 64-bit dtype of the same sign, unless the attribute names another.
 compute_dtype widened(const OpCall& call) {
@@ -24,7 +24,7 @@ compute_dtype widened(const OpCall& call) {
   if (call.attributes.has(attribute_index(call, "dtype"))) {
     const compute_dtype to = dtype_attribute(call, "dtype");
     if (is_bool(to) || (is_complex(from) && !is_complex(to))) {
-      refuse(call, "x is " + dtype_name(from) + "; its " + call.schema.name + " has no " + dtype_name(to), 0);
+      refuse(call, "x is " + dtype_name(from) + "; its " + call.schema.name + " cannot be " + dtype_name(to), 0);
     }
     return to;
   }

@@ -53,9 +53,12 @@ Reduction read_arg_reduction(const OpCall& call) {
   return over_axes(call, std::move(axes), flag_attribute(call, "keepdims"));
 }
 
-void refuse_empty(const OpCall& call, const Reduction& reduction, const char* what) {
+void refuse_empty(const OpCall& call, const Reduction& reduction) {
   if (reduction.count == 0 && has_elements(reduction.shape)) {
-    refuse(call, "x has shape " + shape_text(call.inputs[0].extents()) + "; no element has no " + what, 0);
+    refuse(call,
+           "x has shape " + shape_text(call.inputs[0].extents()) + "; the " + call.schema.name +
+               " of zero elements is undefined",
+           0);
   }
 }
 

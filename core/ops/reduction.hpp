@@ -23,7 +23,7 @@ Reduction read_reduction(const OpCall& call);
 // The same along one axis, or along all where it is absent.
 Reduction read_arg_reduction(const OpCall& call);
 // Throws INVALID_ARGUMENT where a result would have no element to come from.
-void refuse_empty(const OpCall& call, const Reduction& reduction, const char* what);
+void refuse_empty(const OpCall& call, const Reduction& reduction);
 // The op's output as the reduce primitive's, whatever keepdims is.
 StepOperand reduced_output(const Steps& steps, const Reduction& reduction);
 

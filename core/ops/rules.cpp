@@ -55,13 +55,14 @@ int32_t run_time_index(const OpCall& call, std::string_view name) {
 bool flag_attribute(const OpCall& call, std::string_view name) {
   const int64_t value = call.attributes.int64(attribute_index(call, name));
   if (value != 0 && value != 1)
-    refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + ", not 0 or 1");
+    refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + "; it must be 0 or 1");
   return value != 0;
 }
 
 int64_t extent_attribute(const OpCall& call, std::string_view name) {
   const int64_t value = call.attributes.int64(attribute_index(call, name));
-  if (value < 0) refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + ", less than 0");
+  if (value < 0)
+    refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + "; it must not be negative");
   return value;
 }
 

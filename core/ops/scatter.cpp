@@ -23,7 +23,7 @@ std::string_view checked_reduction(const OpCall& call) {
   const compute_dtype dtype = call.inputs[0].dtype;
   const bool ordered = reduction == "min" || reduction == "max";
   if ((is_bool(dtype) && reduction != "set") || (is_complex(dtype) && ordered)) {
-    refuse(call, "reduction " + in_quotes(reduction) + " does not take " + dtype_name(dtype), 0);
+    refuse(call, "reduction " + in_quotes(reduction) + " does not support " + dtype_name(dtype), 0);
   }
   return reduction;
 }
@@ -33,7 +33,8 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
   checked_reduction(call);
   flag_attribute(call, "deterministic");
   if (!is_integer(indices.dtype)) {
-    refuse(call, "indices is " + dtype_name(indices.dtype) + "; they are integers; cast them (cast(indices, int64))",
+    refuse(call,
+           "indices is " + dtype_name(indices.dtype) + "; expected an integer dtype; cast it (cast(indices, int64))",
            1);
   }
   const PromotionOperand both[] = {{x.dtype, false, "x"},
@@ -41,27 +42,27 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
   PromotionFault fault;
   if (common_dtype(both, &fault) != x.dtype) {
     refuse(call,
-           "updates is " + dtype_name(updates.dtype) + ", x " + dtype_name(x.dtype) + "; cast them (cast(updates, " +
-               dtype_name(x.dtype) + "))",
+           "updates is " + dtype_name(updates.dtype) + ", but x is " + dtype_name(x.dtype) +
+               "; cast updates (cast(updates, " + dtype_name(x.dtype) + "))",
            2);
   }
   const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   if (indices.rank != x.rank) {
     refuse(call,
-           "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
-               ", has another rank",
+           "indices of shape " + shape_text(indices.extents()) + " and x of shape " + shape_text(x.extents()) +
+               " differ in rank",
            1);
   }
   const auto a = indices.extents(), b = updates.extents();
   if (!updates.is_scalar && !std::equal(a.begin(), a.end(), b.begin(), b.end())) {
-    refuse(call, "indices have shape " + shape_text(a) + ", updates " + shape_text(b), 2);
+    refuse(call, "indices have shape " + shape_text(a) + ", but updates have shape " + shape_text(b), 2);
   }
   for (int32_t i = 0; i < x.rank; ++i) {
     const bool fits = i == axis ? x.shape[i] > 0 || !has_elements(a) : indices.shape[i] <= x.shape[i];
     if (!fits) {
       refuse(call,
-             "indices have shape " + shape_text(a) + ", which reaches beyond x, of shape " + shape_text(x.extents()) +
-                 ", along axis " + std::to_string(i),
+             "indices have shape " + shape_text(a) + ", which exceeds x of shape " + shape_text(x.extents()) +
+                 " along axis " + std::to_string(i),
              1);
     }
   }

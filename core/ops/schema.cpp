@@ -316,8 +316,8 @@ int32_t find_attribute(const OpSchema& schema, std::string_view name) {
   }
   std::vector<std::string> known;
   for (const AttributeSchema& attribute : schema.attributes) known.push_back(attribute.name);
-  std::string what = "no attribute is called " + in_quotes(name) + did_you_mean(name, known);
-  if (known.empty()) what += "; it takes none";
+  std::string what = "unknown attribute " + in_quotes(name) + did_you_mean(name, known);
+  if (known.empty()) what += "; the op takes no attributes";
   refuse(schema, name, what);
 }
 
@@ -332,7 +332,7 @@ void check_given(const OpSchema& schema, const AttributeSchema& attribute, const
     refuse_given(std::string(" takes ") + (attribute.is_list ? "a list" : "one value") + ", not " +
                  std::to_string(given.count) + " values");
   }
-  if (given.count > 4096) refuse_given(" has " + std::to_string(given.count) + " values; at most 4096");
+  if (given.count > 4096) refuse_given(" has " + std::to_string(given.count) + " values; the limit is 4096");
   if (given.values == nullptr && given.count > 0) refuse_given(": values is NULL");
 }
 
@@ -406,7 +406,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
       if (text.size == -1 && text.data != nullptr) text.size = static_cast<int64_t>(std::strlen(text.data));
       if (text.size < 0 || text.size > 4096 || (text.data == nullptr && text.size > 0)) {
         refuse(schema, attribute.name,
-               "attribute " + attribute.name + ": a string of " + std::to_string(text.size) + " bytes");
+               "attribute " + attribute.name + ": invalid string size " + std::to_string(text.size));
       }
       return out.append(std::string_view(text.data, static_cast<size_t>(text.size)));
     }
@@ -414,7 +414,8 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
       compute_dtype dtype;
       std::memcpy(&dtype, given->values, sizeof dtype);
       if (!is_dtype(dtype))
-        refuse(schema, attribute.name, "attribute " + attribute.name + ": " + std::to_string(dtype) + " is no dtype");
+        refuse(schema, attribute.name,
+               "attribute " + attribute.name + ": " + std::to_string(dtype) + " is not a dtype");
       const int64_t word = dtype;
       return out.append(std::span<const int64_t>(&word, 1));
     }
@@ -449,7 +450,7 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
   if (first == last) {
     std::vector<std::string> known;
     for (const OpSchema* op : sorted) known.push_back(op->name);
-    throw Error(COMPUTE_ERROR_NOT_FOUND, "no op is called " + in_quotes(name) + did_you_mean(name, known));
+    throw Error(COMPUTE_ERROR_NOT_FOUND, "unknown op " + in_quotes(name) + did_you_mean(name, known));
   }
   if (version == 0) return **(last - 1);
   std::string versions;
@@ -474,9 +475,10 @@ bool is_word(std::string_view text) {
 
 void check_names(std::string_view op, std::span<const std::string_view> names) {
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!is_word(names[i])) refuse_registration(op, in_quotes(names[i]) + " is no name of an input or attribute");
+    if (!is_word(names[i]))
+      refuse_registration(op, in_quotes(names[i]) + " is not a valid name of an input or attribute");
     for (size_t k = 0; k < i; ++k) {
-      if (names[k] == names[i]) refuse_registration(op, in_quotes(names[i]) + " is there twice");
+      if (names[k] == names[i]) refuse_registration(op, in_quotes(names[i]) + " is used twice");
     }
   }
 }
@@ -492,7 +494,7 @@ AttributeSchema registered_attribute(std::string_view op, std::string_view text)
   const bool is_number = attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
                          attribute.kind == AttributeKind::kNumber;
   if (!attribute.run_time || attribute.is_list || !is_number)
-    refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " is no number that is marked !");
+    refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " is not a single number marked with !");
   return attribute;
 }
 
@@ -502,9 +504,9 @@ const OpSchema& register_op(const RegisteredOp& given) {
   const size_t dot = given.name.find('.');
   if (dot == std::string_view::npos || !is_word(given.name.substr(0, dot)) || !is_word(given.name.substr(dot + 1)) ||
       given.name.size() > 128)
-    refuse_registration(given.name, "a name is two words with a dot between, such as acme.double");
+    refuse_registration(given.name, "the name must be two words separated by a dot, such as acme.double");
   if (given.version < 1)
-    refuse_registration(given.name, "version " + std::to_string(given.version) + " is less than 1");
+    refuse_registration(given.name, "version " + std::to_string(given.version) + " is invalid; versions start at 1");
   std::vector<std::string_view> names = split(given.inputs, ' ');
   if (names.empty() || names.size() > kMaxRowInputs) {
     refuse_registration(
@@ -513,7 +515,7 @@ const OpSchema& register_op(const RegisteredOp& given) {
   constexpr std::string_view kClasses[] = {"ANY",   "BOOL",    "INTEGER", "BITS",   "REAL",
                                            "FLOAT", "COMPLEX", "INEXACT", "NUMERIC"};
   if (std::ranges::find(kClasses, given.dtypes) == std::end(kClasses))
-    refuse_registration(given.name, in_quotes(given.dtypes) + " is no class of dtypes");
+    refuse_registration(given.name, in_quotes(given.dtypes) + " is not a class of dtypes");
   auto op = std::make_unique<OpSchema>(
       elementwise(OpId::kCount, given.name, given.version, names, given.dtypes, given.expression, given.summary));
   op->is_registered = true;
@@ -523,7 +525,7 @@ const OpSchema& register_op(const RegisteredOp& given) {
     op->attributes.push_back(registered_attribute(given.name, text));
   }
   if (op->attributes.size() > static_cast<size_t>(kMaxRunTimeAttributes))
-    refuse_registration(given.name, "more than " + std::to_string(kMaxRunTimeAttributes) + " attributes");
+    refuse_registration(given.name, "it has more than " + std::to_string(kMaxRunTimeAttributes) + " attributes");
   std::vector<std::string_view> scalars;
   for (const AttributeSchema& attribute : op->attributes) scalars.push_back(attribute.name);
   std::vector<std::string_view> all = names;
@@ -541,9 +543,10 @@ const OpSchema& register_op(const RegisteredOp& given) {
   auto longer = std::make_unique<Sorted>(known);
   const auto place = std::lower_bound(longer->begin(), longer->end(), op.get(), precedes);
   if (place != longer->end() && (*place)->name == op->name && (*place)->version == op->version)
-    refuse_registration(given.name, "version " + std::to_string(op->version) + " is registered already");
+    refuse_registration(given.name, "version " + std::to_string(op->version) + " is already registered");
   if (all_ops.additions.size() == static_cast<size_t>(kMaxRegisteredOps))
-    refuse_registration(given.name, std::to_string(kMaxRegisteredOps) + " ops are registered already");
+    refuse_registration(given.name,
+                        std::to_string(kMaxRegisteredOps) + " ops are already registered, which is the limit");
   longer->insert(place, op.get());
   all_ops.lists.reserve(all_ops.lists.size() + 1);
   all_ops.additions.push_back(std::move(op));
@@ -564,12 +567,12 @@ void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t o
       takes += " to " + std::to_string(most);
     }
     refuse(schema, {},
-           "it takes " + takes + (takes == "1" ? " input" : " inputs") + ", not " + std::to_string(input_count));
+           "expected " + takes + (takes == "1" ? " input" : " inputs") + ", got " + std::to_string(input_count));
   }
   if (output_count != schema.output_count) {
     refuse(schema, {},
-           "it has " + std::to_string(schema.output_count) + (schema.output_count == 1 ? " output" : " outputs") +
-               ", not " + std::to_string(output_count));
+           "expected " + std::to_string(schema.output_count) + (schema.output_count == 1 ? " output" : " outputs") +
+               ", got " + std::to_string(output_count));
   }
 }
 
@@ -670,15 +673,16 @@ namespace {
 void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
                 const compute_attribute** out) {
   if (count < 0 || (attributes == nullptr && count > 0)) {
-    refuse(schema, {}, count < 0 ? "an attribute count of " + std::to_string(count) : "attributes is NULL");
+    refuse(schema, {}, count < 0 ? "attribute_count is " + std::to_string(count) : "attributes is NULL");
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
     if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size > kGreatestStruct ||
         attribute.struct_size % alignof(compute_attribute) != 0 || attribute.struct_size != attributes->struct_size) {
-      refuse(schema, {},
-             "attribute " + std::to_string(i) + " has a struct_size of " + std::to_string(attribute.struct_size));
+      refuse(
+          schema, {},
+          "attribute " + std::to_string(i) + " has an invalid struct_size of " + std::to_string(attribute.struct_size));
     }
     check_tail(&attribute, attribute.struct_size, "an attribute");
     check_chain(attribute.next, "an attribute");
@@ -687,8 +691,7 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
       refuse(schema, {}, "attribute " + std::to_string(i) + " has no name");
     }
     if (attribute.name_size == 0) {
-      refuse(schema, {},
-             "attribute " + std::to_string(i) + " has a name_size of 0; -1 is that of a name that ends with NUL");
+      refuse(schema, {}, "attribute " + std::to_string(i) + " has a name_size of 0; use -1 for a NUL-terminated name");
     }
     const size_t name_size =
         attribute.name_size < 0 ? std::strlen(attribute.name) : static_cast<size_t>(attribute.name_size);
@@ -734,7 +737,8 @@ void change_run_time(const OpSchema& schema, const compute_attribute* attributes
       if (given[i] != nullptr) *run_time = run_time_value(schema, attribute, given[i]);
       ++run_time;
     } else if (given[i] != nullptr) {
-      refuse(schema, attribute.name, "attribute " + attribute.name + " is static: another value of it is another plan");
+      refuse(schema, attribute.name,
+             "attribute " + attribute.name + " is static; a different value requires a different plan");
     }
   }
 }
@@ -758,8 +762,8 @@ ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const
   const auto refuse_value = [&](compute_error_code code) {
     const std::string& name =
         schema.attributes[static_cast<size_t>(schema.run_time[static_cast<size_t>(run_time_index)])].name;
-    throw Error(code, schema.name + ": " + name + " is " + scalar_text(value.bits, value.dtype) + ", which " +
-                          dtype_name(dtype) + " does not hold")
+    throw Error(code, schema.name + ": " + name + " is " + scalar_text(value.bits, value.dtype) +
+                          ", which does not fit in " + dtype_name(dtype))
         .with_attribute(name);
   };
   if (is_complex(value.dtype) && !is_complex(dtype)) {

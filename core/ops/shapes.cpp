@@ -86,8 +86,8 @@ std::vector<int64_t> broadcast_strides(const OperandDesc& operand, std::span<con
 
 int32_t normalize_axis(std::string_view op, int64_t axis, int32_t rank, std::string_view attribute) {
   if (axis < -rank || axis >= rank) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                std::string(op) + ": axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank))
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": axis " + std::to_string(axis) +
+                                                    " is out of range for a tensor of rank " + std::to_string(rank))
         .with_attribute(std::string(attribute));
   }
   return static_cast<int32_t>(axis < 0 ? axis + rank : axis);

@@ -10,17 +10,17 @@ namespace {
 void check_indices(const OpCall& call) {
   const compute_dtype dtype = call.inputs[1].dtype;
   if (!is_integer(dtype)) {
-    refuse(call, "indices is " + dtype_name(dtype) + "; they are integers; cast them (cast(indices, int64))", 1);
+    refuse(call, "indices is " + dtype_name(dtype) + "; expected an integer dtype; cast it (cast(indices, int64))", 1);
   }
 }
 
 // An axis without elements has nothing that an index could name.
 void refuse_empty_axis(const OpCall& call, int32_t axis, std::span<const int64_t> shape) {
   if (call.inputs[0].shape[axis] == 0 && has_elements(shape)) {
-    refuse(call,
-           "axis " + std::to_string(axis) + " of x, of shape " + shape_text(call.inputs[0].extents()) +
-               ", has no elements",
-           0);
+    refuse(
+        call,
+        "axis " + std::to_string(axis) + " of x of shape " + shape_text(call.inputs[0].extents()) + " has no elements",
+        0);
   }
 }
 
@@ -61,8 +61,8 @@ std::vector<int64_t> along_shape(const OpCall& call, int32_t axis) {
   const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
   if (x.rank != indices.rank) {
     refuse(call,
-           "indices have shape " + shape_text(indices.extents()) + "; x, of shape " + shape_text(x.extents()) +
-               ", has another rank",
+           "indices of shape " + shape_text(indices.extents()) + " and x of shape " + shape_text(x.extents()) +
+               " differ in rank",
            1);
   }
   std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);

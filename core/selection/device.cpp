@@ -7,22 +7,19 @@ void compute_device::throw_unusable() const {
   using compute::Error;
   switch (health.load()) {
     case COMPUTE_HEALTH_FORKED:
-      throw Error(
-          COMPUTE_ERROR_FORKED,
-          fmt::format(
-              "{} was opened before fork() and plugin {} cannot take it into the child; fork before it is opened, or "
-              "start the child by exec",
-              name, entry.info.plugin));
+      throw Error(COMPUTE_ERROR_FORKED, fmt::format("{} was opened before fork(), and plugin {} does not support its "
+                                                    "use in the child process; open the device "
+                                                    "after fork(), or call exec() in the child",
+                                                    name, entry.info.plugin));
     case COMPUTE_HEALTH_CONTEXT_LOST:
       throw Error(COMPUTE_ERROR_CONTEXT_LOST,
-                  fmt::format("{} has lost its context; opening it again makes a new handle that works", name));
+                  fmt::format("{} has lost its context; open the device again to get a working handle", name));
     case COMPUTE_HEALTH_DEVICE_LOST:
-      throw Error(
-          COMPUTE_ERROR_DEVICE_LOST,
-          fmt::format("{} is lost: it does not answer any more and cannot be opened again in this process", name));
+      throw Error(COMPUTE_ERROR_DEVICE_LOST,
+                  fmt::format("{} is lost: it no longer responds and cannot be reopened in this process", name));
     default:
       throw Error(COMPUTE_ERROR_RESTART_REQUIRED,
-                  fmt::format("{} can be used again after a restart of the process only", name));
+                  fmt::format("{} cannot be used until the process is restarted", name));
   }
 }
 

@@ -145,6 +145,14 @@ class Chooser {
     return nullptr;
   }
 
+  // The exclusion that keeps all devices of `plugin` out, and so keeps it from being opened.
+  const SelectorItem* exclusion_of_plugin(std::string_view plugin) const {
+    for (const SelectorItem* item : exclusions_) {
+      if (item->name == plugin && !item->first_index && !item->flat_index && !item->condition) return item;
+    }
+    return nullptr;
+  }
+
   // The devices that `item` takes, best first.
   std::vector<size_t> candidates(const SelectorItem& item) const {
     const bool pooled = item.is_auto() || item.is_gpu();
@@ -168,7 +176,7 @@ class Chooser {
   }
 
   std::string problem_of(const DeviceRecord& device) const {
-    return device.problem.empty() ? "it cannot be used" : device.problem;
+    return device.problem.empty() ? "not usable" : device.problem;
   }
 
   std::string problems_of(std::span<const size_t> indices) const {
@@ -187,10 +195,10 @@ class Chooser {
         if (has_name(item, devices_[i])) named.push_back(i);
       }
       const std::string what = item.is_gpu() ? "GPU" : "device";
-      if (named.empty()) return "there is no " + what + plugin_problems();
+      if (named.empty()) return "no " + what + " was found" + plugin_problems();
       if (!item.condition) return "every " + what + " is excluded (" + names_of(named) + ")";
-      return "no " + what + " that is not excluded has " + condition_text(*item.condition) + " (of " + names_of(named) +
-             ")";
+      return "no " + what + (exclusions_.empty() ? "" : " that is not excluded") + " has " +
+             condition_text(*item.condition) + " (found: " + names_of(named) + ")";
     }
     SelectorItem without = item;
     without.condition.reset();
@@ -210,18 +218,18 @@ class Chooser {
       const auto on_platform = [&](size_t i) { return devices_[i].platform_index == *item.first_index; };
       if (std::any_of(named.begin(), named.end(), on_platform)) {
         return item.name + " has no device " + std::to_string(*item.second_index) + " on platform " +
-               std::to_string(*item.first_index) + " (it has " + names_of(named) + ")";
+               std::to_string(*item.first_index) + " (available: " + names_of(named) + ")";
       }
       what = " has no platform ";
     }
-    return item.name + what + std::to_string(number) + " (it has " + names_of(named) + ")";
+    return item.name + what + std::to_string(number) + " (available: " + names_of(named) + ")";
   }
 
   std::string problem_of_plugin(std::string_view plugin) const {
     for (const PluginProblem& problem : problems_) {
       if (problem.plugin == plugin) return ": " + problem.problem;
     }
-    return ": no such plugin was found";
+    return ": the plugin is not installed";
   }
 
   std::string plugin_problems() const {
@@ -233,40 +241,44 @@ class Chooser {
   }
 
   std::string why_after(const DeviceRecord& device, const DeviceRecord& chosen) const {
-    if (is_same_card(device, chosen)) return "the same card as " + chosen.name + ", which ranks before it";
+    if (is_same_card(device, chosen)) return "same card as " + chosen.name + ", which ranks higher";
     if (!device.runs_ops && kind_rank(device) <= kind_rank(chosen))
-      return "it runs no ops: its plugin is missing or rejected";
+      return "runs no ops: its plugin is not installed or was rejected";
     if (kind_rank(device) != kind_rank(chosen)) {
-      return std::string(kind_name(device)) + " ranks after " + kind_name(chosen);
+      return std::string(kind_name(device)) + " ranks below " + kind_name(chosen);
     }
-    if (is_foreign_cpu(device) != is_foreign_cpu(chosen)) return "another view of the processor that is cpu";
+    if (is_foreign_cpu(device) != is_foreign_cpu(chosen)) return "same processor as cpu";
     if (device.priority != chosen.priority) {
-      return "its plugin's priority is " + std::to_string(device.priority) + ", " + chosen.name + "'s " +
+      return "plugin priority " + std::to_string(device.priority) + "; " + chosen.name + " has " +
              std::to_string(chosen.priority);
     }
     if (device.score != chosen.score) {
-      return "its score is " + std::to_string(device.score) + ", " + chosen.name + "'s " + std::to_string(chosen.score);
+      return "score " + std::to_string(device.score) + "; " + chosen.name + " has " + std::to_string(chosen.score);
     }
-    return "it comes after " + chosen.name;
+    return "ranks below " + chosen.name;
   }
 
   void explain_others(const SelectorItem* chosen_by) {
     for (size_t i = 0; i < devices_.size(); ++i) {
       const DeviceRecord& device = devices_[i];
       if (choice_.device == i) continue;
-      std::string reason = "it was not asked for";
+      std::string reason = "not requested";
       const SelectorItem* exclusion = exclusion_of(device);
       if (!device.usable) {
         reason = problem_of(device);
       } else if (chosen_by != nullptr && matches(*chosen_by, device)) {
         const bool pooled = chosen_by->is_auto() || chosen_by->is_gpu();
-        reason = pooled && exclusion != nullptr ? "it is excluded by " + in_quotes(exclusion->text)
+        reason = pooled && exclusion != nullptr ? "excluded by " + printable(exclusion->text)
                  : pooled                       ? why_after(device, devices_[*choice_.device])
-                                                : "it comes after " + devices_[*choice_.device].name;
+                                                : "comes after " + devices_[*choice_.device].name;
       }
       choice_.others.push_back({device.name, reason});
     }
-    for (const PluginProblem& problem : problems_) choice_.others.push_back({problem.plugin, problem.problem});
+    for (const PluginProblem& problem : problems_) {
+      const SelectorItem* exclusion = exclusion_of_plugin(problem.plugin);
+      choice_.others.push_back(
+          {problem.plugin, exclusion != nullptr ? "excluded by " + printable(exclusion->text) : problem.problem});
+    }
   }
 
   void warn(const SelectorItem& chosen_by) {

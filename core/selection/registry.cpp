@@ -122,7 +122,7 @@ class Catalogue {
     for (const PluginProblem& row : loader_->problems()) {
       if (row.plugin == "cpu") return "the cpu plugin was rejected: " + row.problem;
     }
-    return "the cpu plugin is not there; compute doctor says where it was looked for";
+    return "the cpu plugin is not installed; run compute doctor to see where it was searched for";
   }
 
   // Kept once no plugin lacks anything.

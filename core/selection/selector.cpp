@@ -70,7 +70,7 @@ class Parser {
     if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
       for (const SelectorItem& x : result.items) {
         if (x.exclude)
-          fail(begin + x.offset, in_quotes(x.text) + " excludes from auto, and there is no auto in the list");
+          fail(begin + x.offset, in_quotes(x.text) + " excludes nothing: the list has neither auto nor gpu");
       }
     }
     return result;
@@ -132,10 +132,10 @@ class Parser {
     if (name.empty()) fail(offset_, "expected a name, as in a=cpu, but found " + at(offset_));
     skip_spaces();
     if (peek() != '=') fail(offset_, "expected \"=\" after " + in_quotes(name) + " but found " + at(offset_));
-    if (find_alias(name) != nullptr) fail(name_offset, in_quotes(name) + " is named twice");
+    if (find_alias(name) != nullptr) fail(name_offset, in_quotes(name) + " is defined twice");
     const std::string letters = to_lower(name.substr(0, name.find_last_not_of("0123456789") + 1));
     if (std::find(known_.begin(), known_.end(), letters) != known_.end()) {
-      fail(name_offset, in_quotes(name) + " reads like a device; take another name");
+      fail(name_offset, in_quotes(name) + " is a name of devices; choose another name");
     }
     aliases_.push_back({name, offset_ + 1, end, State::kUnread, {}});
   }
@@ -148,8 +148,7 @@ class Parser {
 
   void resolve(Alias& alias, size_t named_at) {
     if (alias.state == State::kDone) return;
-    if (depth_ == kMaxDepth)
-      fail(named_at, "names stand for names more than " + std::to_string(kMaxDepth) + " levels deep");
+    if (depth_ == kMaxDepth) fail(named_at, "names are nested more than " + std::to_string(kMaxDepth) + " levels deep");
     ++depth_;
     alias.state = State::kReading;
     const auto outer = std::make_pair(offset_, end_);
@@ -164,7 +163,7 @@ class Parser {
     count_ += more;
     if (count_ <= kMaxItems) return;
     while (offset < end_ && is_space(text_[offset])) ++offset;
-    fail(offset, "more than " + std::to_string(kMaxItems) + " devices, with those that names stand for");
+    fail(offset, "more than " + std::to_string(kMaxItems) + " devices after names are expanded");
   }
 
   // Takes an item that is an alias, and adds what it stands for. False, with nothing taken, where it is none.
@@ -181,17 +180,17 @@ class Parser {
       return false;
     }
     const size_t name_end = offset_;
-    if (alias->state == State::kReading) fail(name_offset, in_quotes(alias->name) + " stands for itself");
+    if (alias->state == State::kReading) fail(name_offset, in_quotes(alias->name) + " is defined by itself");
     skip_spaces();
     if (!at_end() && peek() != ',') {
-      fail(offset_, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) +
-                        "; conditions and options belong there");
+      fail(offset_, in_quotes(alias->name) + " is a name for " + in_quotes(trimmed_text_of(*alias)) +
+                        "; put conditions and options into its definition");
     }
     resolve(*alias, name_offset);
     count(start, alias->selector.items.size());
     for (SelectorItem item : alias->selector.items) {
       if (exclude && (item.exclude || item.is_auto())) {
-        fail(start, in_quotes(alias->name) + " stands for " + in_quotes(trimmed_text_of(*alias)) +
+        fail(start, in_quotes(alias->name) + " is a name for " + in_quotes(trimmed_text_of(*alias)) +
                         ", which cannot be excluded");
       }
       if (exclude) {
@@ -224,7 +223,7 @@ class Parser {
     take_index(result);
     if (peek() == '@') take_condition(result);
     while (peek() == '+') {
-      if (result.exclude) fail(offset_, "a device that is excluded takes no options");
+      if (result.exclude) fail(offset_, "an excluded device takes no options");
       take_option(result);
     }
     result.text = std::string(trimmed(text_.substr(begin, offset_ - begin)));
@@ -232,9 +231,10 @@ class Parser {
     if (!at_end() && peek() != ',') {
       std::string what = "unexpected " + at(offset_) + " after " + in_quotes(result.text);
       if (peek() == '@') {
-        what += "; a device takes one condition, before the options";
+        what += "; a device takes at most one condition, before the options";
       } else if (peek() == '.' || peek() == '-' || peek() == '#') {
-        what += "; an index follows the name directly: " + example(result.name) + ", " + example(result.name) + ":1";
+        what +=
+            "; write the index directly after the name: " + example(result.name) + ", " + example(result.name) + ":1";
       }
       fail(offset_, what);
     }
@@ -266,10 +266,10 @@ class Parser {
     }
     if (std::find(known_.begin(), known_.end(), result.name) == known_.end()) {
       const std::vector<std::string> known = known_names();
-      fail(begin, "no plugin is called " + in_quotes(result.name) + did_you_mean(result.name, known) +
+      fail(begin, "unknown plugin " + in_quotes(result.name) + did_you_mean(result.name, known) +
                       " (known: " + joined(known) + ")");
     }
-    if (result.exclude && result.is_auto()) fail(begin, "auto itself cannot be excluded");
+    if (result.exclude && result.is_auto()) fail(begin, "auto cannot be excluded");
   }
 
   int32_t number(const char* of_what) {
@@ -297,7 +297,7 @@ class Parser {
       result.flat_index = number("an index");
     }
     if (offset_ != begin && (result.is_auto() || result.is_gpu())) {
-      fail(begin, result.name + " takes no index; name a plugin, as in " + example(""));
+      fail(begin, result.name + " takes no index; use the name of a plugin, such as " + example(""));
     }
   }
 
@@ -308,7 +308,7 @@ class Parser {
     if (text.empty()) fail(begin, "expected a value for " + of_what + " but found " + at(offset_));
     const auto control = std::find_if(text.begin(), text.end(), is_control);
     if (control != text.end()) {
-      fail(static_cast<size_t>(&*control - text_.data()), "the value of " + of_what + " holds a control character");
+      fail(static_cast<size_t>(&*control - text_.data()), "the value of " + of_what + " contains a control character");
     }
     return text;
   }
@@ -337,7 +337,7 @@ class Parser {
     condition.value = std::string(value(name));
     if (condition.key == DeviceKey::kPci && !condition.part) {
       const std::optional<std::string> address = canonical_pci_address(condition.value);
-      if (!address) fail(begin, in_quotes(condition.value) + " is no PCI address; they look like 0000:65:00.0");
+      if (!address) fail(begin, in_quotes(condition.value) + " is not a PCI address; expected the form 0000:65:00.0");
       condition.value = *address;
     }
     result.condition = condition;
@@ -361,7 +361,7 @@ class Parser {
       std::string reason;
       result.options.memory_limit = parse_byte_amount(text, &reason);
       if (!result.options.memory_limit) fail(begin, reason);
-      if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be more than nothing");
+      if (*result.options.memory_limit == ByteAmount{}) fail(begin, "\"mem\" must be greater than 0");
       return;
     }
     const auto setting =
@@ -400,8 +400,8 @@ class Parser {
 
 void check_size(std::string_view text, std::string_view origin) {
   if (text.size() <= kMaxTextBytes) return;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + ": a selector of " + std::to_string(text.size()) +
-                                                  " bytes; the limit is " + std::to_string(kMaxTextBytes));
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(origin) + ": the selector is " + std::to_string(text.size()) +
+                                                  " bytes long; the limit is " + std::to_string(kMaxTextBytes));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ void Timeline::note_unfilled(uint64_t number) {
       unfilled_ =
           make_failure(*this, Failure::Kind::kOwnWords, number - 1, number,
                        make_error(Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                                        "the tensor holds no values: the graph that it was recorded in has not run")));
+                                        "the tensor holds no values: the graph in which it was recorded has not run")));
     }
   }
   spoil_by(number, unfilled_.get());

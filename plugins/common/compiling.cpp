@@ -49,7 +49,7 @@ class Gate {
     compiling_.fetch_add(1);
     if (is_ending_.load()) {
       compiling_.fetch_sub(1);
-      throw Error(COMPUTE_ERROR_SHUT_DOWN, "the process is ending: no kernel is compiled any more");
+      throw Error(COMPUTE_ERROR_SHUT_DOWN, "the process is exiting; no more kernels can be compiled");
     }
     if (own_depth++ == 0) watch();
   }

@@ -26,7 +26,7 @@ compute_error* open_plugin(std::string_view name, uint32_t interface_version, co
   set_core(core);
   return guard([&] {
     if (interface_version != COMPUTE_PLUGIN_INTERFACE) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, "the " + std::string(name) + " plugin speaks interface version " +
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "the " + std::string(name) + " plugin supports interface version " +
                                                  std::to_string(COMPUTE_PLUGIN_INTERFACE) + ", not " +
                                                  std::to_string(interface_version));
     }

@@ -99,15 +99,15 @@ KernelCache& KernelCache::instance() {
 
 // Whether what lies in the folder is ours. Looked at each time: compiling takes a thousand times as long.
 std::string KernelCache::problem() const {
-  if (!directory_) return "there is no cache folder";
+  if (!directory_) return "no cache directory is known";
   const std::string reason = trust_.why_not(*directory_);
-  return reason.empty() ? "" : directory_->string() + ": " + reason + "; COMPUTE_TRUST_ALL=1 takes it all the same";
+  return reason.empty() ? "" : directory_->string() + ": " + reason + "; set COMPUTE_TRUST_ALL=1 to use it anyway";
 }
 
 bool KernelCache::is_usable() {
   const std::string reason = problem();
   if (directory_ && !reason.empty() && !has_warned_.exchange(true)) {
-    log(COMPUTE_LOG_WARNING, "cache", "compiled kernels are not kept: " + reason);
+    log(COMPUTE_LOG_WARNING, "cache", "compiled kernels are not cached: " + reason);
   }
   return reason.empty();
 }

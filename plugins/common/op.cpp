@@ -82,7 +82,7 @@ std::optional<Refusal> refuse_tensors(const Op& op) {
     const compute_plugin_tensor& tensor = op.tensor(i);
     const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
     if (!absent && !is_known(tensor.dtype)) {
-      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i, "there is no dtype " + std::to_string(tensor.dtype), ""};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i, "unknown dtype " + std::to_string(tensor.dtype), ""};
     }
     if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED) {
       return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,

@@ -174,7 +174,7 @@ class Slots {
     out_info->supported = 0;
     if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
     return guard([&] {
-      require_understood(out_info, "the answer");
+      require_understood(out_info, "the result");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
       answer_query(Of::refuse(self, Op(op)), out_info, {refuse_to, context});
@@ -185,7 +185,7 @@ class Slots {
                                    compute_plugin_plan_info* out_info, compute_plugin_refuse refuse_to, void* context) {
     *out_plan = 0;
     return guard([&] {
-      require_understood(out_info, "the plan's answer");
+      require_understood(out_info, "the plan's result");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
       *out_plan = handle_of(answer_prepare<Plan>(Of::prepare(self, Op(op)), out_info, {refuse_to, context}));
@@ -212,7 +212,7 @@ class Slots {
     *out_kernel = 0;
     return guard([&] {
       require_understood(source, "the kernel's source");
-      require_understood(out_info, "the kernel's answer");
+      require_understood(out_info, "the kernel's result");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
       std::unique_ptr<Kernel> kernel = Of::compile(self, *source);

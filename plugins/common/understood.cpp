@@ -14,10 +14,11 @@ void require_known_entries(const void* next, const char* what) {
     if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) != 0) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has a `next` entry of type " +
                                                  std::to_string(entry.struct_type) +
-                                                 ", which this plugin does not know and must not skip");
+                                                 ", which is not supported and must not be ignored");
     }
     if (i == kLongest)
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(what) + " has a `next` chain without an end");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  std::string(what) + " has a `next` chain of more than " + std::to_string(kLongest) + " entries");
     next = entry.next;
   }
 }

@@ -17,9 +17,8 @@ void require_known_entries(const void* next, const char* what);
 inline void require_known_flags(uint32_t flags, const char* what, uint32_t known = 0) {
   const uint32_t unknown = flags & 0xffff0000u & ~known;
   if (unknown != 0) [[unlikely]] {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has the flags " + std::to_string(flags) +
-                                               ", of which this plugin does not know " + std::to_string(unknown) +
-                                               " and must not ignore them");
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, std::string(what) + " has flags " + std::to_string(flags) + "; " +
+                                               std::to_string(unknown) + " is not supported and must not be ignored");
   }
 }
 

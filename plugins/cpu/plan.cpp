@@ -37,7 +37,7 @@ class MapPrimitive final : public Plan {
 std::optional<Refusal> refuse_map(const Op& op) {
   const int32_t id = BlockProgram::unknown_intrinsic(op.expression(0));
   if (id == 0) return std::nullopt;
-  return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "the cpu plugin does not know intrinsic " + std::to_string(id),
+  return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "the cpu plugin does not support intrinsic " + std::to_string(id),
                  ""};
 }
 
@@ -64,7 +64,7 @@ const Primitive* find_primitive(const Op& op) {
 std::optional<Refusal> refuse(const Primitive* primitive, const Op& op) {
   if (primitive == nullptr)
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
-                   std::string(op.name()) + " is not an op of the cpu plugin", ""};
+                   "the cpu plugin does not support op " + std::string(op.name()), ""};
   if (std::optional<Refusal> refusal = refuse_tensors(op)) return refusal;
   return primitive->refuse(op);
 }

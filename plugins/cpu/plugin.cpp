@@ -94,7 +94,7 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
   if (out_ns != nullptr) *out_ns = 0;
   return guard([&] {
     if (!object<Stream>(stream).take_time(number, out_ns))
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " has no time");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
   });
 }
 
@@ -147,7 +147,7 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   out_info->supported = 0;
   if (COMPUTE_PLUGIN_HAS(out_info, workspace_bytes)) out_info->workspace_bytes = -1;
   return guard([&] {
-    require_understood(out_info, "the answer");
+    require_understood(out_info, "the result");
     common::answer_query(cpu::refuse(Op(op)), out_info, {refuse, context});
   });
 }
@@ -156,7 +156,7 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
                           compute_plugin_refuse refuse, void* context) {
   *out_plan = 0;
   return guard([&] {
-    require_understood(out_info, "the plan's answer");
+    require_understood(out_info, "the plan's result");
     *out_plan = handle_of(common::answer_prepare<Plan>(prepare(Op(op)), out_info, {refuse, context}));
   });
 }

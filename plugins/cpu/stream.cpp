@@ -79,7 +79,7 @@ Stream* Stream::make_queued(Device* device, int64_t spin_ns) {
     stream->worker_ = std::thread([stream] { stream->work(); });
   } catch (const std::system_error& error) {
     stream->release();
-    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("no thread for a stream: ") + error.what());
+    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("cannot create a thread for the stream: ") + error.what());
   }
   return stream;
 }

@@ -29,7 +29,7 @@ class NvrtcProgram {
   void require(nvrtcResult result, const char* what) const {
     if (result == NVRTC_SUCCESS) return;
     throw Error(result == NVRTC_ERROR_OUT_OF_MEMORY ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_COMPILE_FAILED,
-                std::string("NVRTC, ") + what + ": " + nvrtc_.api.get_error_string(result), -1, result);
+                std::string("NVRTC failed while ") + what + ": " + nvrtc_.api.get_error_string(result), -1, result);
   }
 
   nvrtcResult compile(const std::vector<std::string>& options) {
@@ -134,17 +134,17 @@ int target_architecture(int compute_capability) {
   const Nvrtc* nvrtc = cuda::nvrtc();
   if (nvrtc == nullptr) {
     const LibraryReport report = nvrtc_report();
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "no NVRTC to compile kernels with: tried " + tried_in_short(report) + " (" +
-                                               report.error + "); " + report.remedy);
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                "NVRTC was not found: tried " + tried_in_short(report) + " (" + report.error + "); " + report.remedy);
   }
   const auto& architectures = nvrtc->architectures;
   const auto above = std::upper_bound(architectures.begin(), architectures.end(), compute_capability);
   if (above == architectures.begin()) {
     const std::string range = std::to_string(architectures.front()) + " to " + std::to_string(architectures.back());
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "NVRTC " + std::to_string(nvrtc->major) + "." +
-                                               std::to_string(nvrtc->minor) + " makes code for compute capabilities " +
-                                               range + ", the device has " + std::to_string(compute_capability) +
-                                               ": install an older libnvrtc");
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                "NVRTC " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor) +
+                    " generates code for compute capabilities " + range + ", but the device has " +
+                    std::to_string(compute_capability) + "; install an older libnvrtc");
   }
   return above[-1];
 }

@@ -121,7 +121,7 @@ void Device::free(int32_t heap, uint64_t buffer) {
 uint64_t Device::import(const compute_plugin_import& import) {
   if (import.dlpack_device_type != kDlCuda && import.dlpack_device_type != kDlCudaManaged) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                "memory of DLPack device type " + std::to_string(import.dlpack_device_type) + " is not CUDA's");
+                "memory of DLPack device type " + std::to_string(import.dlpack_device_type) + " is not CUDA memory");
   }
   const Current current = this->current();
   const uint64_t address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(import.data));
@@ -129,7 +129,7 @@ uint64_t Device::import(const compute_plugin_import& import) {
   int ordinal = import.dlpack_device_id;
   if (address != 0) cu.pointer_get_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
   if (import.dlpack_device_type == kDlCuda && ordinal != info_.ordinal) {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "the memory is on CUDA's device " + std::to_string(ordinal));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "the memory is on CUDA device " + std::to_string(ordinal));
   }
   return address;
 }

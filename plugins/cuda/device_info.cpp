@@ -151,9 +151,9 @@ void read_properties(DeviceInfo& info) {
   if (mode >= 0 && mode < 4) read.text("compute_mode", kModes[mode]);
   read.text("cuda_ordinal", std::to_string(info.ordinal));
   constexpr int kProhibited = 2;
-  if (mode == kProhibited) info.unusable = "its compute mode is prohibited (nvidia-smi -c DEFAULT)";
+  if (mode == kProhibited) info.unusable = "its compute mode is prohibited; set it with nvidia-smi -c DEFAULT";
   if (info.compute_capability < kLeastComputeCapability) {
-    info.unusable = "compute capability " + std::to_string(major) + "." + std::to_string(minor) + " is older than 5.0";
+    info.unusable = "compute capability " + std::to_string(major) + "." + std::to_string(minor) + " is below 5.0";
   }
 }
 

@@ -114,8 +114,10 @@ struct Driver {
     usable = open_one("libcuda.so.1", driver_folders(), report, [this](void* library) { return accept(library); });
     if (!usable) cu = {};
     if (report.state == 2) {
-      report.error = "no NVIDIA driver: tried libcuda.so.1 in the system's library path and " +
-                     std::to_string(driver_folders().size() - 1) + " folders (" + report.error + ")";
+      if (report.error.find("No such file") != std::string::npos) {
+        report.error = "libcuda.so.1 was not found in the library path and " +
+                       std::to_string(driver_folders().size() - 1) + " other directories";
+      }
     }
   }
 
@@ -133,7 +135,7 @@ struct Driver {
     if (version > 0) report.found += ", CUDA " + version_text(version);
     if (missing != nullptr) {
       report.remedy = "update NVIDIA's driver to one for CUDA 12.0 (525) or later";
-      return std::string("has no ") + missing + (version > 0 ? ": it is for CUDA " + version_text(version) : "");
+      return std::string("has no ") + missing + (version > 0 ? "; it is for CUDA " + version_text(version) : "");
     }
     const CUresult result = cu.init(0);
     if (result == CUDA_SUCCESS) return "";
@@ -142,7 +144,7 @@ struct Driver {
     cu.get_error_string(result, &text);
     switch (result) {
       case CUDA_ERROR_STUB_LIBRARY:
-        report.remedy = "take the stub's folder from the library path and install NVIDIA's driver";
+        report.remedy = "remove the stub's directory from the library path and install NVIDIA's driver";
         break;
       case CUDA_ERROR_NO_DEVICE:
         report.remedy =
@@ -150,12 +152,12 @@ struct Driver {
             "GPU's devices (docker run --gpus all)";
         break;
       default:
-        report.remedy = "check nvidia-smi; after an update of the driver, reboot";
+        report.remedy = "check nvidia-smi; reboot after a driver update";
         break;
     }
-    return "does not start: cuInit gives " + std::to_string(result) +
+    return "cannot be initialized: cuInit returned " + std::to_string(result) +
            (name != nullptr ? std::string(", ") + name : "") + (text != nullptr ? std::string(", ") + text : "") +
-           (result == CUDA_ERROR_STUB_LIBRARY ? ", it is the toolkit's stub for linking" : "");
+           (result == CUDA_ERROR_STUB_LIBRARY ? "; it is the toolkit's stub library" : "");
   }
 };
 
@@ -202,7 +204,7 @@ struct NvrtcLibrary {
       nvrtc.architectures.resize(static_cast<size_t>(count));
       nvrtc.api.get_supported_archs(nvrtc.architectures.data());
     }
-    if (nvrtc.architectures.empty()) return "names no architecture that it makes code for";
+    if (nvrtc.architectures.empty()) return "reports no supported architecture";
     std::sort(nvrtc.architectures.begin(), nvrtc.architectures.end());
     report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) +
                    "." + std::to_string(nvrtc.minor);
@@ -240,7 +242,7 @@ struct CublasLtLibrary {
     if (missing != nullptr) return std::string("has no ") + missing;
     const cublasStatus status = library.api.create(&library.handle);
     if (status != CUBLAS_STATUS_SUCCESS) {
-      return "does not start: cublasLtCreate gives " + std::to_string(status) + ", " +
+      return "cannot be initialized: cublasLtCreate returned " + std::to_string(status) + ", " +
              library.api.get_status_string(status);
     }
     // 130000 for 13.0.0 from version 12.2 on, 12000 for 12.0.0 before.

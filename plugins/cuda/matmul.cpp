@@ -69,7 +69,8 @@ class Owned {
 
 Error failure(cublasStatus status, const char* what) {
   return Error(status == CUBLAS_STATUS_ALLOC_FAILED ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
-               std::string("cuBLASLt, ") + what + ": " + cublas_lt()->api.get_status_string(status), -1, status);
+               std::string("cuBLASLt failed while ") + what + ": " + cublas_lt()->api.get_status_string(status), -1,
+               status);
 }
 
 void require(cublasStatus status, const char* what) {
@@ -262,17 +263,17 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatmulVerdict verdict;
   const compute_dtype dtype = op.output(0).dtype;
   if (!types_of(dtype, device.math())) {
-    verdict.reason = std::string("cuBLASLt multiplies no ") + common::dtype_name(dtype);
+    verdict.reason = std::string("cuBLASLt does not support ") + common::dtype_name(dtype);
     return verdict;
   }
   for (int32_t i = 0; i < op.input_count(); ++i) {
     if (i >= 2 && !common::is_given(op, i)) continue;
     if (op.input(i).rank >= 2 && op.input(i).dtype == dtype) continue;
-    verdict.reason = "the operands differ in dtype, or have less than two axes";
+    verdict.reason = "the operands differ in dtype, or have fewer than two axes";
     return verdict;
   }
   if (op.expression_count() != 0 || common::is_given(op, 3)) {
-    verdict.reason = "there is an epilogue";
+    verdict.reason = "the op has an epilogue";
     return verdict;
   }
   if (cublas_lt() == nullptr) {
@@ -283,7 +284,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   const int misplaced = common::place_operands(problem);
   if (misplaced >= 0) {
-    verdict.reason = "no leading dimension says an operand's strides";
+    verdict.reason = "an operand's strides cannot be expressed as a leading dimension";
     const int32_t argument = problem.argument[misplaced];
     const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                             static_cast<double>(problem.k) * static_cast<double>(problem.batches());
@@ -294,7 +295,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   }
   const int64_t calls = problem.batch.rank > 0 ? problem.batches() / problem.batch.extents[0] : 1;
   if (calls > kMostCalls) {
-    verdict.reason = "the batch axes would take " + std::to_string(calls) + " calls";
+    verdict.reason = "the batch axes would require " + std::to_string(calls) + " calls";
     return verdict;
   }
   verdict.is_taken = true;

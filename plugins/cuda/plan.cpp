@@ -21,8 +21,8 @@ std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
   if (nvrtc() != nullptr) return std::nullopt;
   const LibraryReport report = nvrtc_report();
-  return Refusal{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING, -1,
-                 "no NVRTC to compile kernels with: tried " + tried_in_short(report), report.remedy};
+  return Refusal{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING, -1, "NVRTC was not found: tried " + tried_in_short(report),
+                 report.remedy};
 }
 
 }  // namespace

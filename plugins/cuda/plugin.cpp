@@ -84,7 +84,7 @@ compute_error* memory_info(uint64_t device, int64_t* out_free, int64_t* out_tota
   return guard([&] {
     const Current current = object<Device>(device).current();
     size_t free = 0, total = 0;
-    check(cu.mem_get_info(&free, &total), "asking for free memory");
+    check(cu.mem_get_info(&free, &total), "querying free memory");
     *out_free = static_cast<int64_t>(free);
     *out_total = static_cast<int64_t>(total);
   });
@@ -94,7 +94,7 @@ compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offse
                           void** out_data) {
   *out_data = nullptr;
   return guard([&] {
-    if (heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "the host does not see device memory");
+    if (heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "device memory is not accessible from the host");
     *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer + static_cast<uint64_t>(offset_bytes)));
   });
 }
@@ -294,7 +294,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   *out_table = nullptr;
   return guard([&] {
     require_understood(options, "the device's options");
-    if (!open_driver()) throw Error(COMPUTE_ERROR_NOT_FOUND, driver_report().error);
+    if (!open_driver()) throw Error(COMPUTE_ERROR_NOT_FOUND, "NVIDIA driver: " + driver_report().error);
     if (id < 1 || id > devices().size()) {
       throw Error(COMPUTE_ERROR_NOT_FOUND, "the cuda plugin has no device " + std::to_string(id));
     }

@@ -35,7 +35,7 @@ Error error_of(CUresult result, std::string_view what, std::string_view window) 
   compute_error_code code = COMPUTE_ERROR_INTERNAL;
   if (is_final(result)) {
     code = COMPUTE_ERROR_RESTART_REQUIRED;
-    message += "; the process must be restarted to use CUDA again, the cpu and host data go on";
+    message += "; restart the process to use CUDA again; the cpu device and host data remain usable";
   } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     code = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
   } else if (result == CUDA_ERROR_DEVICE_UNAVAILABLE || result == CUDA_ERROR_INVALID_DEVICE) {

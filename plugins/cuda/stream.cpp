@@ -83,7 +83,7 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
   const auto found = std::ranges::find(times_, number, &MarkTime::number);
   if (found == times_.end()) {
     if (out_ns == nullptr) return;
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " has no time");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
   }
   if (out_ns != nullptr) *out_ns = found->ns;
   times_.erase(found);
@@ -112,7 +112,7 @@ std::string Stream::window() const {
   };
   if (count == 1) return "kernel " + name(good_launches_);
   return "one of " + std::to_string(count) + " kernels from " + name(good_launches_) + " to " + name(seen - 1) +
-         "; COMPUTE_SYNC=1 names it";
+         "; set COMPUTE_SYNC=1 to find out which";
 }
 
 Error Stream::failure(CUresult result, const char* what) {

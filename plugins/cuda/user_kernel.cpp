@@ -40,8 +40,8 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
     text = common::portable_prelude(device.dialect()) + "\n#line 1\n" + text;
     for (std::string& option : common::compile_options(device.dialect())) options.push_back(std::move(option));
   } else if (language != "cuda-c") {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                "kernel " + name_ + ": cuda devices take cuda-c and portable, not " + std::string(language));
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "kernel " + name_ + ": language " + std::string(language) +
+                                               " is not supported; cuda devices accept cuda-c and portable");
   }
   const Program program = compile(text, name_, device.info().compute_capability, options);
   kernel_ = load(program);
@@ -80,13 +80,13 @@ void UserKernel::check_argument(const compute_plugin_kernel_argument& argument, 
   const KernelParameter& expected = (*parameters_)[parameter];
   if (argument.kind == kTensor) {
     if (expected.bytes != 0 && expected.bytes != static_cast<int32_t>(sizeof(CUdeviceptr))) {
-      refuse("is a tensor, the kernel takes a value of " + std::to_string(expected.bytes) + " bytes there");
+      refuse("is a tensor; the kernel takes a value of " + std::to_string(expected.bytes) + " bytes");
     }
-    if (expected.kind == 'v') refuse("is a tensor, the kernel takes a value there");
+    if (expected.kind == 'v') refuse("is a tensor; the kernel takes a value");
   } else {
-    if (expected.kind == 'p') refuse("is a value, the kernel takes a pointer there: give a tensor");
+    if (expected.kind == 'p') refuse("is a value; the kernel takes a pointer: pass a tensor");
     if (expected.bytes != 0 && expected.bytes != argument.value_size) {
-      refuse("has " + std::to_string(argument.value_size) + " bytes, the kernel takes " +
+      refuse("has " + std::to_string(argument.value_size) + " bytes; the kernel takes " +
              std::to_string(expected.bytes));
     }
   }
@@ -115,24 +115,23 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
     }
   }
   if (parameters_ && pointers.size() != parameters_->size()) {
-    refuse("it takes " + std::to_string(parameters_->size()) + " arguments, " + std::to_string(pointers.size()) +
-           " were given");
+    refuse("expected " + std::to_string(parameters_->size()) + " arguments, got " + std::to_string(pointers.size()));
   }
   const int64_t group_size = launch.group_size[0] * launch.group_size[1] * launch.group_size[2];
   if (group_size > max_group_size_) {
-    refuse("a group has " + std::to_string(group_size) + " work items, the kernel can have " +
+    refuse("group size " + std::to_string(group_size) + " exceeds the kernel's limit of " +
            std::to_string(max_group_size_));
   }
   static constexpr int64_t kMostGroups[3] = {INT32_MAX, 65535, 65535};
   for (int axis = 0; axis < 3; ++axis) {
     if (launch.groups[axis] > kMostGroups[axis]) {
-      refuse(std::to_string(launch.groups[axis]) + " groups along axis " + std::to_string(axis) + ", CUDA has " +
-             std::to_string(kMostGroups[axis]) + " at most");
+      refuse(std::to_string(launch.groups[axis]) + " groups along axis " + std::to_string(axis) +
+             " exceed CUDA's limit of " + std::to_string(kMostGroups[axis]));
     }
   }
   if (shared_bytes > device_.info().shared_bytes_per_block_opt_in) {
-    refuse(std::to_string(shared_bytes) + " bytes of local memory, the device has " +
-           std::to_string(device_.info().shared_bytes_per_block_opt_in) + " for a group");
+    refuse(std::to_string(shared_bytes) + " bytes of local memory exceed the device's limit of " +
+           std::to_string(device_.info().shared_bytes_per_block_opt_in) + " per group");
   }
   if (shared_bytes > device_.info().shared_bytes_per_block) {
     check(cu.func_set_attribute(kernel_.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

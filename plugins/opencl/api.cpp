@@ -26,7 +26,7 @@ Loading load() {
 #define FUNCTION(name, result, parameters)                                            \
   functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
   if (functions.name == nullptr) {                                                    \
-    loading.report.error = #name " is missing: OpenCL 1.2 is needed";                 \
+    loading.report.error = #name " is missing; OpenCL 1.2 is required";               \
     return loading;                                                                   \
   }
 #include "plugins/opencl/functions.inc"

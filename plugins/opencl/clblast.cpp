@@ -17,7 +17,7 @@ struct Library {
 #define FUNCTION(name, result, parameters)                                \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
   if (api.name == nullptr) {                                              \
-    report.error = #name " is missing: CLBlast 1.5 is needed";            \
+    report.error = #name " is missing; CLBlast 1.5 is required";          \
     return;                                                               \
   }
 #include "plugins/opencl/clblast.inc"

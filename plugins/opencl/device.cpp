@@ -118,9 +118,9 @@ std::unique_ptr<Buffer> Device::take_memory(cl_mem memory, int64_t size_bytes) c
     return value;
   };
   if (property(CL_MEM_CONTEXT, cl_context{}) != context())
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "the cl_mem belongs to another context than the device's");
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "the cl_mem belongs to a different context than the device");
   if (property(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER)
-    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the cl_mem is no buffer");
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the cl_mem is not a buffer");
   auto buffer = std::make_unique<Buffer>();
   buffer->size_bytes = static_cast<int64_t>(property(CL_MEM_SIZE, size_t{}));
   if (buffer->size_bytes < size_bytes) {
@@ -207,7 +207,7 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
   });
   if (status != CL_SUCCESS) {
     throw common::Error(COMPUTE_ERROR_COMPILE_FAILED,
-                        "there is no kernel " + name + " in the source: " + status_text(status), -1, status);
+                        "kernel " + name + " was not found in the source: " + status_text(status), -1, status);
   }
   return compiled;
 }

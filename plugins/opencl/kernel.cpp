@@ -111,7 +111,7 @@ void check_argument(const UserKernel& kernel, const compute_plugin_kernel_argume
   if (expected.kind != 0 && argument.kind != expected.kind) {
     std::string wanted = kind_text(expected.kind);
     if (expected.size_bytes != 0) wanted += " of " + std::to_string(expected.size_bytes) + " bytes";
-    refuse(std::string(" is ") + kind_text(argument.kind) + "; the kernel takes " + wanted + " there");
+    refuse(std::string(" is ") + kind_text(argument.kind) + "; the kernel takes " + wanted);
   }
   if (argument.kind == kValue && expected.size_bytes != 0 && argument.value_size != expected.size_bytes) {
     refuse(" has " + std::to_string(argument.value_size) + " bytes; the kernel takes " +
@@ -128,8 +128,9 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
   if (is_portable) {
     text = common::portable_prelude(device.dialect()) + "#line 1\n";
   } else if (language != "opencl-c") {
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
-                        "kernels in " + std::string(language) + ": OpenCL devices take opencl-c and portable");
+    throw common::Error(
+        COMPUTE_ERROR_UNSUPPORTED,
+        "language " + std::string(language) + " is not supported; OpenCL devices accept opencl-c and portable");
   }
   text += common::view(source.source);
   // Without it drivers need not know parameters; PoCL then takes any size for a value.
@@ -155,15 +156,15 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
 void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_plugin_launch& launch) {
   const cl_command_queue queue = stream.queue();
   if (static_cast<size_t>(launch.argument_count) != kernel.parameters.size()) {
-    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + kernel.name + ": it takes " +
-                                                            std::to_string(kernel.parameters.size()) + " arguments, " +
-                                                            std::to_string(launch.argument_count) + " were given");
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + kernel.name + ": expected " +
+                                                            std::to_string(kernel.parameters.size()) +
+                                                            " arguments, got " + std::to_string(launch.argument_count));
   }
   for (int32_t i = 0; i < launch.argument_count; ++i) check_argument(kernel, *common::at_step(launch.arguments, i), i);
   if (launch.local_memory_bytes != 0) {
     throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
                         "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
-                            "; in OpenCL local memory is an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
+                            "; on OpenCL pass local memory as an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
   }
   const int64_t unit = stream.device()->info().base_alignment;
   std::vector<Memory> views;  // commands keep what they use
@@ -178,9 +179,9 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
       const int64_t offset = argument.tensor.offset_bytes;
       if (offset % unit != 0) {
         throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
-                            argument_text(kernel, i) + " begins " + std::to_string(offset) +
-                                " bytes into its buffer; kernels on this device take multiples of " +
-                                std::to_string(unit) + ": pass the whole tensor and the offset, or a copy",
+                            argument_text(kernel, i) + " starts " + std::to_string(offset) +
+                                " bytes into its buffer; kernels on this device require multiples of " +
+                                std::to_string(unit) + "; pass the whole tensor and an offset, or a copy",
                             i);
       }
       if (offset != 0) {
@@ -202,7 +203,7 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
           argument.kind == kValue ? " of " + std::to_string(argument.value_size) + " bytes" : std::string();
       throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                           argument_text(kernel, i) + ": " + kind_text(argument.kind) + size +
-                              " does not fit the kernel's: " + status_text(status),
+                              " does not match the kernel's parameter: " + status_text(status),
                           i, status);
     }
   }
@@ -214,8 +215,8 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
   const cl_int status = kernel.compiled->enqueue(queue, 3, global_size, group_size);
   if (status == -54 || status == -55) {
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        "groups of " + std::to_string(group_size[0]) + " x " + std::to_string(group_size[1]) + " x " +
-                            std::to_string(group_size[2]) + " are more than the device takes: " + status_text(status),
+                        "group size " + std::to_string(group_size[0]) + " x " + std::to_string(group_size[1]) + " x " +
+                            std::to_string(group_size[2]) + " exceeds the device's limit: " + status_text(status),
                         -1, status);
   }
   check(status, "clEnqueueNDRangeKernel");

@@ -77,7 +77,7 @@ Scalar scalar_of(const compute_plugin_scalar& scalar) {
 common::Error clblast_error(cl_int status, const char* what) {
   const bool is_memory = status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES;
   return common::Error(is_memory ? COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY : COMPUTE_ERROR_INTERNAL,
-                       std::string("CLBlast, ") + what + ": " + status_text(status), -1, status);
+                       std::string("CLBlast failed while ") + what + ": " + status_text(status), -1, status);
 }
 
 cl_uint flag(const common::PlacedMatrix& matrix) {
@@ -104,7 +104,7 @@ class ClblastPlan final : public Plan {
         CLBlastLayoutColMajor, flag(p.placed[kA]), flag(p.placed[kB]), static_cast<size_t>(p.m),
         static_cast<size_t>(p.n), static_cast<size_t>(p.k), 1, leading(kA), 1, leading(kB), 1, leading(kC), &queue,
         &temporary_bytes_);
-    if (status != CL_SUCCESS) throw clblast_error(status, "asking for the size of temporary memory");
+    if (status != CL_SUCCESS) throw clblast_error(status, "querying the size of temporary memory");
     // A workspace begins at a multiple of less than a sub-buffer does.
     if (temporary_bytes_ > 0) workspace_bytes = static_cast<int64_t>(temporary_bytes_) + alignment_;
   }
@@ -320,7 +320,7 @@ bool takes_clblast(const DeviceInfo& device) {
 std::string matmul_engine(const DeviceInfo& device) {
   if (takes_clblast(device)) return clblast() != nullptr ? "CLBlast" : "generated: CLBlast is not installed";
   const KnownFault* known = device.known(Fault::kClblast);
-  return std::string("generated: ") + (choice() == Choice::kAuto ? known->reason : "COMPUTE_OPENCL_MATMUL says so");
+  return std::string("generated: ") + (choice() == Choice::kAuto ? known->reason : "selected by COMPUTE_OPENCL_MATMUL");
 }
 
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {

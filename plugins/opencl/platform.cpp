@@ -125,10 +125,10 @@ void describe(DeviceInfo& info) {
     }
   }
   if (device_number<cl_uint>(device, CL_DEVICE_AVAILABLE, 1) == 0)
-    info.unusable = "the driver says that it is not available";
+    info.unusable = "the driver reports that it is not available";
   if (device_number<cl_uint>(device, CL_DEVICE_COMPILER_AVAILABLE, 1) == 0)
     info.unusable = "its driver has no compiler";
-  if (version_number(info.version) < 120) info.unusable = info.version + ": OpenCL 1.2 is needed";
+  if (version_number(info.version) < 120) info.unusable = info.version + ": OpenCL 1.2 is required";
 
   common::Dialect& dialect = info.dialect;
   dialect.language = common::Language::kOpenclC;

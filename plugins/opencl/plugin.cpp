@@ -102,8 +102,8 @@ compute_error* memory_import(uint64_t device, const compute_plugin_import* impor
   return guard([&] {
     require_understood(import, "the import");
     if (import->dlpack_device_type != kDlOpenCl) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  "memory of DLPack device type " + std::to_string(import->dlpack_device_type) + " is not OpenCL's");
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "memory of DLPack device type " +
+                                                 std::to_string(import->dlpack_device_type) + " is not OpenCL memory");
     }
     if (import->size_bytes == 0) return;
     *out_buffer =
@@ -297,7 +297,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
 std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_options* options) {
   const common::Compiling compiling;
   LibraryReport report;
-  if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "there is no OpenCL loader: " + report.error);
+  if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "the OpenCL loader was not found: " + report.error);
   cl_int status = CL_SUCCESS;
   std::vector<DeviceInfo> devices = list_devices(&status);
   if (id < 1 || id > devices.size())

@@ -51,8 +51,8 @@ class ConformanceTest : public testing::Test {
     } catch (const Unsupported& refusal) {
       const auto listed = target_.known.unsupported(name);
       if (!listed && !dynamic_cast<const Lacking*>(&refusal) && missing_dtypes().empty()) {
-        ADD_FAILURE() << "refused, which " << target_.session->plugin()
-                      << "'s list of what it cannot do does not name: " << refusal.what();
+        ADD_FAILURE() << "refused, but not in the list of what " << target_.session->plugin()
+                      << " cannot do: " << refusal.what();
       }
       finish(HasFailure() ? Ending::FAIL : Ending::UNSUPPORTED, refusal.what());
       if (!HasFailure()) GTEST_SKIP() << refusal.what();
@@ -74,9 +74,9 @@ class ConformanceTest : public testing::Test {
     }
     if (HasFailure() || !test_.runs_ops || target_.session->statistics().ops_run != before) return;
     const std::string missing = missing_dtypes();
-    if (!missing.empty()) throw Lacking(target_.session->name() + " does not state " + missing);
+    if (!missing.empty()) throw Lacking(target_.session->name() + " does not report " + missing);
     if (target_.known.unsupported(test_.group + "." + test_.name)) throw Unsupported("it ran no op");
-    ADD_FAILURE() << "no op reached " << target_.session->name() << ": the test has shown nothing";
+    ADD_FAILURE() << "no op reached " << target_.session->name() << ": the test has verified nothing";
   }
 
   void run_expecting_failure(const std::string& reason) {
@@ -89,7 +89,7 @@ class ConformanceTest : public testing::Test {
     bool failed = false;
     for (int i = 0; i < results.size(); ++i) failed = failed || results.GetTestPartResult(i).failed();
     if (!failed) {
-      ADD_FAILURE() << "passed, but is expected to fail (" << reason << "): take it off the list";
+      ADD_FAILURE() << "passed, but is expected to fail (" << reason << "): remove it from the list";
       finish(Ending::FAIL, "unexpected pass");
     } else {
       finish(Ending::XFAIL, reason);
@@ -218,7 +218,7 @@ std::vector<std::string> warnings(const std::vector<Target>& targets) {
     if (exports.empty() || std::none_of(targets.begin(), targets.end(), is_its)) continue;
     constexpr size_t kMostShown = 5;
     std::string line = "WARNING: the plugin " + plugin.at("name").get<std::string>() +
-                       " exports more than its two functions, which other libraries may meet:";
+                       " exports symbols besides its two functions, which may clash with those of other libraries:";
     for (size_t i = 0; i < std::min(exports.size(), kMostShown); ++i) line += " " + exports[i].get<std::string>();
     if (exports.size() > kMostShown) line += " and " + std::to_string(exports.size() - kMostShown) + " more";
     lines.push_back(std::move(line));

@@ -25,22 +25,22 @@ const char* const kUsage =
   --verbose       one line per test
   --gtest_...     as every GoogleTest program, --gtest_filter=cpu/elementwise.exp_* among them
 
-A green run says, about every device that it names:
-  smoke   each op gives right results for one dtype, in contiguous memory. For a first look, and under slow tools.
+A passing run means, for every device that it lists:
+  smoke   each op gives correct results for one dtype, in contiguous memory. For a first check, and under slow tools.
   quick   each op for one dtype of each kind (bool, int32, float32, complex64) on special values, contiguous and
-          strided; tensors, streams, graphs, errors and memory behave as compute.h says. No other dtype was looked at.
-  full    each op in every dtype that the device states, in every layout, in place and into views, at the lengths where
-          vectors end, every value of the half types; 100,000 shapes leave memory flat. What a vendor ships with a
-          plugin.
-  A dtype that the device does not state is not tested, and neither is an optional extension that it lacks: both count
-  as UNSUPPORTED. Speed is not judged.
+          strided; tensors, streams, graphs, errors and memory behave as compute.h says. Other dtypes are not tested.
+  full    each op in every dtype that the device reports, in every layout, in place and into views, at lengths around the
+          ends of vectors, and with every value of the half types; memory does not grow over 100,000 shapes. A plugin
+          should pass this level before it is released.
+  Dtypes that the device does not report and optional extensions that it lacks are not tested: they count as
+  UNSUPPORTED. Speed is not tested.
 
-A file for --known has two lists of lines TEST REASON; * in a test's name stands for any text, # begins a comment:
-  [unsupported]         may be refused with UNSUPPORTED, for good (or skipped: "ran no op")
+A file for --known has two lists of lines TEST REASON; * in a test's name matches any text, # begins a comment:
+  [unsupported]         may permanently fail with UNSUPPORTED (or be skipped: "ran no op")
     matmul.matmul_int*    the matrix unit has no integers
-  [expected to fail]    fails today, is to be mended; a pass is then a failure
+  [expected to fail]    fails today and is to be fixed; a pass then counts as a failure
     elementwise.pow_complex64   the driver's log loses the last 3 bits
-A test's name is GROUP.NAME as --list prints it, without the device. Every entry needs its reason.
+A test's name is GROUP.NAME as --list prints it, without the device. Every entry must have a reason.
 
 The exit status is 0 if at least one device was tested and nothing failed, 1 if something did or a process of --jobs
 crashed, 2 if nothing could be tested. The last line is "N passed, N failed, N skipped"; skipped are tests that the
@@ -66,7 +66,7 @@ int jobs_of(const std::string& text) {
   int jobs = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), jobs);
   if (error != std::errc() || end != text.data() + text.size() || jobs < 0 || jobs > 1024)
-    throw std::runtime_error("--jobs is a number from 0 to 1024, not " + text);
+    throw std::runtime_error("--jobs must be a number from 0 to 1024, not " + text);
   return jobs == 0 ? usable_processors() : jobs;
 }
 
@@ -74,7 +74,7 @@ Level level_of(const std::string& text) {
   if (text == "smoke") return Level::SMOKE;
   if (text == "quick") return Level::QUICK;
   if (text == "full") return Level::FULL;
-  throw std::runtime_error("--level is smoke, quick or full, not " + text);
+  throw std::runtime_error("--level must be smoke, quick or full, not " + text);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Options read_options(int& argc, char** argv) {
     options.help = options.help || argument == "--help" || argument == "-h";
     for (const auto& option : kWithValue) {
       if (argument == option.name) {
-        if (++i == argc) throw std::runtime_error(argument + " needs a value");
+        if (++i == argc) throw std::runtime_error(argument + " requires a value");
         option.take(argv[i]);
         taken = true;
         break;
@@ -122,7 +122,7 @@ Options read_options(int& argc, char** argv) {
         break;
       }
     }
-    if (!taken) throw std::runtime_error("unknown argument " + argument + "; --help lists them");
+    if (!taken) throw std::runtime_error("unknown argument " + argument + "; see --help");
   }
   argc = kept;
   argv[argc] = nullptr;

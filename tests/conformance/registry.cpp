@@ -49,7 +49,7 @@ Bound bound_of(const std::string& op, Dtype dtype) {
   for (const OpRow& row : rows) {
     if (row.name == op) return bound_of(row, dtype);
   }
-  throw UnexpectedError("no op is called " + op);
+  throw UnexpectedError("unknown op " + op);
 }
 
 std::vector<Dtype> tested_dtypes(Level level) {

@@ -234,7 +234,7 @@ oracle::Result Session::reference(const std::string& op, const Attributes& attri
 }
 
 void Session::need(Dtype dtype, uint32_t bits) const {
-  if (!supports(dtype, bits)) throw Lacking(name_ + " does not state " + oracle::info(dtype).name);
+  if (!supports(dtype, bits)) throw Lacking(name_ + " does not report " + oracle::info(dtype).name);
 }
 
 compute_device_statistics Session::statistics() const {
@@ -361,7 +361,7 @@ void Session::expect_into(const std::string& op, const Attributes& attributes, s
     std::memcpy(view_of_memory.element(i), written.element(i), element_bytes);
   if (all.size() > 0) {
     EXPECT_EQ(std::memcmp(all.data(), memory.data(), static_cast<size_t>(all.size_bytes())), 0)
-        << text << ": wrote beside its elements";
+        << text << ": wrote outside its elements";
   }
 }
 

@@ -72,7 +72,7 @@ class Scratch {
  public:
   Scratch() {
     std::string name = (std::filesystem::temp_directory_path() / "compute-cts.XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a temporary folder: " + name);
+    if (!mkdtemp(name.data())) throw std::runtime_error("cannot create a temporary directory: " + name);
     path_ = name;
   }
   ~Scratch() {
@@ -132,8 +132,8 @@ struct Outcome {
 };
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return std::string("was ended by ") + strsignal(WTERMSIG(status));
-  return "exited with " + std::to_string(WEXITSTATUS(status)) + " before its end";
+  if (WIFSIGNALED(status)) return std::string("was killed by ") + strsignal(WTERMSIG(status));
+  return "exited with " + std::to_string(WEXITSTATUS(status)) + " before it finished";
 }
 
 void add_log(Outcome& outcome, const std::string& path, int shard, int status) {
@@ -204,7 +204,7 @@ void add_matrix(nlohmann::ordered_json& whole, const std::string& path) {
 
 int run_in_shards(const Options& options, int argc, char** argv) {
   if (std::getenv("GTEST_TOTAL_SHARDS"))
-    throw std::runtime_error("--jobs divides the tests itself: unset GTEST_TOTAL_SHARDS");
+    throw std::runtime_error("--jobs divides the tests itself; unset GTEST_TOTAL_SHARDS");
   const Scratch scratch;
   const std::vector<std::string> arguments = arguments_of_shard(argc, argv);
   std::cout << "compute-cts: level " << level_name(options.level) << ", in " << options.jobs << " processes"

@@ -109,7 +109,7 @@ TEST(CudaAllocator, IsRefusedForMemoryOfAnotherDevice) {
     ADD_FAILURE() << "memory of cuda1 was taken";
   } catch (const compute::Error& error) {
     EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.what();
-    EXPECT_NE(std::string(error.what()).find("the memory is on CUDA's device 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the memory is on CUDA device 0"), std::string::npos) << error.what();
   }
   EXPECT_EQ(driver.live(), 0U);
   device.reset_allocator();

@@ -294,7 +294,7 @@ TEST(CudaFault, IsFinalForCudaAlone) {
   launch();
   const auto [code, message] = thrown_by(launch);
   EXPECT_EQ(code, COMPUTE_ERROR_RESTART_REQUIRED);
-  for (const char* part : {"700", "ILLEGAL_ADDRESS", "scale", "process must be restarted to use CUDA again"}) {
+  for (const char* part : {"700", "ILLEGAL_ADDRESS", "scale", "restart the process to use CUDA again"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
   }
   EXPECT_EQ(thrown_by([&] { return device.from_host({1.0f}); }).first, COMPUTE_ERROR_RESTART_REQUIRED);

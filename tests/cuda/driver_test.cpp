@@ -36,8 +36,8 @@ TEST(CudaWithStub, SaysSo) {
   if (std::getenv("COMPUTE_TEST_STUB") == nullptr) GTEST_SKIP() << "the toolkit's stub is not on the library path";
   EXPECT_EQ(cuda_devices(), 0);
   const std::string report = load_report();
-  EXPECT_NE(report.find("cuInit gives 34"), std::string::npos) << report;
-  EXPECT_NE(report.find("take the stub's folder from the library path"), std::string::npos) << report;
+  EXPECT_NE(report.find("cuInit returned 34"), std::string::npos) << report;
+  EXPECT_NE(report.find("remove the stub's directory from the library path"), std::string::npos) << report;
 }
 
 }  // namespace

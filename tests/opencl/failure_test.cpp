@@ -164,7 +164,7 @@ TEST_F(OpenclFailure, OfALaterKernelOfClblastFailsTheStream) {
     compute_layer_fail(COMPUTE_LAYER_KERNEL, nth);
     const Outcome refused = multiply(bad, product);
     EXPECT_NE(refused.code, COMPUTE_OK);
-    EXPECT_TRUE(has(refused, "CLBlast, multiplying")) << refused.message;
+    EXPECT_TRUE(has(refused, "CLBlast failed while multiplying")) << refused.message;
     EXPECT_TRUE(has(refused, kPart)) << refused.message;
     expect_failed(bad, multiply(bad, product));
     EXPECT_EQ(outcome_of(compute_tensor_read(product.get(), values.data(), size_bytes)).code,

@@ -121,7 +121,7 @@ TEST(OpenclGenerated, ComputesProductsByItself) {
   for (const compute_device_attribute& attribute : attributes) {
     if (std::string(attribute.name) == "matrix_products") engine = attribute.value;
   }
-  EXPECT_EQ(engine, "generated: COMPUTE_OPENCL_MATMUL says so");
+  EXPECT_EQ(engine, "generated: selected by COMPUTE_OPENCL_MATMUL");
   const Tensor x = device.full({8, 8}, 2.f);
   EXPECT_EQ(matmul(x, x).to_vector<float>(), std::vector<float>(64, 32.f));
 }

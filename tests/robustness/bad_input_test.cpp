@@ -177,7 +177,7 @@ ISOLATED_TEST(BadInput, ReleasedHandlesAreFoundInTheDebugLayer) {
   compute_stream_release(stream);
   compute_tensor* out = nullptr;
   float values[2];
-  EXPECT_FAILS(run_op("exp", nullptr, {x}, &out), kInvalid, "tensor", "released");
+  EXPECT_FAILS(run_op("exp", nullptr, {x}, &out), kInvalid, "exp: input 0: invalid tensor handle", "released");
   EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), kInvalid, "released");
   EXPECT_FAILS(compute_stream_synchronize(stream), kInvalid, "stream", "released");
   compute_tensor_release(x);  // once too often: nothing happens
@@ -382,7 +382,7 @@ ISOLATED_TEST(BadInput, OutputsThatDoNotFitOrOverlap) {
   const int64_t shape[] = {3, 6};
   ASSERT_OK(compute_tensor_broadcast(x, 2, shape, repeated.out()));
   const Tensor matrix = floats(device, {3, 6});
-  EXPECT_FAILS(exp_into(matrix, repeated), kInvalid, "exp", "[3,6]", "[0,1]", "share memory");
+  EXPECT_FAILS(exp_into(matrix, repeated), kInvalid, "exp", "[3,6]", "[0,1]", "overlap");
   // Not IN_PLACE.
   const Tensor square = floats(device, {2, 2});
   compute_tensor* output = square;
@@ -410,7 +410,7 @@ ISOLATED_TEST(BadInput, ViewsThatCannotBe) {
   const Tensor x = floats(device, {2, 3});
   Tensor view, transposed;
   const int64_t two_open[] = {-1, -1}, seven[] = {7}, one_open[] = {4, -1}, negative[] = {-2, 3};
-  EXPECT_FAILS(compute_tensor_reshape(x, 2, two_open, view.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_reshape(x, 2, two_open, view.out()), kInvalid, "axes 0 and 1 are both -1");
   EXPECT_FAILS(compute_tensor_reshape(x, 1, seven, view.out()), kInvalid, "[7]", "[2,3]");
   EXPECT_FAILS(compute_tensor_reshape(x, 2, one_open, view.out()), kInvalid);
   EXPECT_FAILS(compute_tensor_reshape(x, 2, negative, view.out()), kInvalid, "-2");
@@ -524,8 +524,8 @@ ISOLATED_TEST(BadInput, WritingToWhatIsReadOnly) {
   const int64_t square[] = {2, 2}, sliding[] = {1, 1};
   Tensor windows;
   ASSERT_OK(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 2, square, sliding, 0, windows.out()));
-  EXPECT_FAILS(compute_tensor_write(windows, values, 16), kInvalid, "[1,1]", "share memory");
-  EXPECT_FAILS(compute_tensor_map(windows, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid, "share memory");
+  EXPECT_FAILS(compute_tensor_write(windows, values, 16), kInvalid, "[1,1]", "overlap");
+  EXPECT_FAILS(compute_tensor_map(windows, COMPUTE_ACCESS_WRITE, &data, &is_copy), kInvalid, "overlap");
   output = scalar;
   EXPECT_NE(code_of(run_op("exp", nullptr, {scalar}, &output)), COMPUTE_OK);
   EXPECT_EQ(values[0], 1);
@@ -796,7 +796,7 @@ ISOLATED_TEST(BadInput, WhatANewerProgramAsksForIsNotDropped) {
   last.struct_type |= COMPUTE_STRUCT_MUST_UNDERSTAND;
   EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), COMPUTE_ERROR_UNSUPPORTED, "options.next");
   last = {sizeof last, 7777, &first};
-  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), kInvalid, "without an end");
+  EXPECT_FAILS(compute_stream_create(device, &larger.options, stream.out()), kInvalid, "more than 64 entries");
   last = {sizeof last, 7777 | COMPUTE_STRUCT_MUST_UNDERSTAND, nullptr};
 
   const Tensor x = floats(device, {2, 3});

@@ -135,9 +135,10 @@ ISOLATED_TEST(ErrorFields, OfReleasedHandlesThatAreKept) {
   }
   expect_fields(compute_exp_into(nullptr, at.x, gone), {"exp", 1, "", "minimal0"},
                 {"exp: output 0 (float32 [4], label \"weights\") was released"});
-  EXPECT_FAILS(compute_tensor_write(gone, nullptr, 0), kInvalid, "compute_tensor_write", "float32 [4]", "was released");
+  EXPECT_FAILS(compute_tensor_write(gone, nullptr, 0), kInvalid,
+               "compute_tensor_write: tensor (float32 [4], label \"weights\") was released");
   expect_fields(compute_exp(nullptr, reinterpret_cast<compute_tensor*>(at.device.get()), at.out.out()),
-                {"exp", 0, "", ""}, {"exp: input 0 is a device, not a tensor"});
+                {"exp", 0, "", ""}, {"exp: input 0: wrong type of handle: expected tensor, got device"});
 }
 
 // Functions that are no ops name the device of their handle.

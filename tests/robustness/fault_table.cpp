@@ -698,7 +698,7 @@ int64_t run_device(Device device, const Options& options) {
       if (!options.way.empty() && options.way != way.name) continue;
       std::printf("%-10s %-24s %-8s ", name.c_str(), way.name, name_of(kind));
       if (way.look == dlpack_export && !small.exports) {
-        std::printf("exports no memory\n");
+        std::printf("does not export memory\n");
         continue;
       }
       const int half = options.rounds / 2;

@@ -300,7 +300,7 @@ ISOLATED_TEST(Life, DevicesOpenedBeforeAForkAreForkedInTheChild) {
     EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), COMPUTE_ERROR_FORKED);
     EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_FORKED);
     Device again;
-    EXPECT_FAILS(compute_device_open("minimal0", again.out()), COMPUTE_ERROR_FORKED, "minimal0", "fork before");
+    EXPECT_FAILS(compute_device_open("minimal0", again.out()), COMPUTE_ERROR_FORKED, "minimal0", "before fork()");
     EXPECT_OK(compute_device_open("minimal0,cpu", again.out()));  // a list goes on
     EXPECT_STREQ(compute_device_name(again), "cpu");
   });

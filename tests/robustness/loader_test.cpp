@@ -102,7 +102,7 @@ ISOLATED_TEST(Loader, BothExportsMustBeThere) {
 ISOLATED_TEST(Loader, MoreExportsAreNamed) {
   use_plugins({"open_handed", "minimal"});
   const std::string report = load_report();
-  EXPECT_NE(report.find("it exports more than its two functions"), std::string::npos) << report;
+  EXPECT_NE(report.find("it exports symbols besides its two functions"), std::string::npos) << report;
   EXPECT_NE(report.find("compute_faulty_helper"), std::string::npos) << report;
   EXPECT_TRUE(has(device_names(), "faulty0"));
 }
@@ -203,13 +203,15 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"NameWithADigit", "manifest=name:faulty9", {"faulty9"}},
         Rejection{"NameOfNothing", "manifest=name:", {"name"}},
         Rejection{"NameWithBlanks", "manifest=name:fau lty", {"fau lty"}},
-        Rejection{"NameOfSelectors", "manifest=name:auto", {"auto", "a word of selectors"}},
+        Rejection{"NameOfSelectors", "manifest=name:auto", {"auto", "reserved in selectors"}},
         Rejection{"NameOfOurs", "manifest=name:OpenCL", {"opencl", "COMPUTE_PLUGIN_FILES"}},
-        Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not skip"}},
-        Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not skip"}},
-        Rejection{"PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not skip"}},
-        Rejection{"RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not skip"}},
-        Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not ignore"}},
+        Rejection{"ManifestNotUnderstood", "manifest=next", {"0x8000004d", "must not be ignored"}},
+        Rejection{"DeviceNotUnderstood", "devices=next", {"0x8000004d", "must not be ignored"}},
+        Rejection{
+            "PropertyNotUnderstood", "devices=property_next", {"a property", "0x8000004d", "must not be ignored"}},
+        Rejection{
+            "RequirementNotUnderstood", "requirement=next", {"a requirement", "0x8000004d", "must not be ignored"}},
+        Rejection{"ManifestFlagsNotUnderstood", "manifest=flags:65536", {"0x10000", "must not be ignored"}},
         Rejection{"ErrorNotUnderstood", "open=error_next:INTERNAL", {"an error", "0x8000004d", "open fails as asked"}},
         Rejection{"DeviceOfSizeZero", "devices=zero", {"struct_size 0"}},
         Rejection{"TextWithoutData", "devices=text", {"description", "NULL"}},
@@ -360,9 +362,8 @@ ISOLATED_TEST(Loader, SettingsThatAManifestDeclaresAreSettings) {
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MODE", "slow"), COMPUTE_ERROR_INVALID_ARGUMENT, "fast, exact");
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MUDE", "fast"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE");
   const Device device = open("minimal0");
-  EXPECT_NE(
-      lines.find("\"COMPUTE_MINIMAL_MODES\" in the environment is no setting; did you mean COMPUTE_MINIMAL_MODE?"),
-      std::string::npos)
+  EXPECT_NE(lines.find("\"COMPUTE_MINIMAL_MODES\" is not a setting; did you mean COMPUTE_MINIMAL_MODE?"),
+            std::string::npos)
       << lines;
 }
 
@@ -391,8 +392,9 @@ ISOLATED_TEST(Loader, NamesOfPluginsThatAreNotLookedAtAreKnown) {
   setenv("COMPUTE_PLUGIN_FILES", minimal_library().c_str(), 1);
   Device device;
   EXPECT_FAILS(compute_device_open("opencl0:1", device.out()), COMPUTE_ERROR_NOT_FOUND, "opencl",
-               "no such plugin was found");
-  EXPECT_FAILS(compute_device_open("cuda0", device.out()), COMPUTE_ERROR_NOT_FOUND, "cuda", "no such plugin was found");
+               "the plugin is not installed");
+  EXPECT_FAILS(compute_device_open("cuda0", device.out()), COMPUTE_ERROR_NOT_FOUND, "cuda",
+               "the plugin is not installed");
   EXPECT_OK(compute_device_open("cuda0,minimal0", device.out()));
   EXPECT_STREQ(compute_device_name(device), "minimal0");
   EXPECT_FAILS(compute_device_open("cdua0", device.out()), COMPUTE_ERROR_INVALID_ARGUMENT, "did you mean \"cuda\"?");
@@ -406,7 +408,7 @@ ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
   use_folder(folder);
   set_faults("load=exit:42");
   expect_rejected(
-      {"compute_plugin_faulty.so", "everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same"});
+      {"compute_plugin_faulty.so", "it is writable by everyone (mode 0777); set COMPUTE_TRUST_ALL=1 to use it anyway"});
 }
 
 // The way of a link says what is opened as much as the file does.
@@ -420,7 +422,7 @@ ISOLATED_TEST(Loader, OthersMayNotLeadToAPlugin) {
   setenv("COMPUTE_PROBE", "0", 1);
   setenv("COMPUTE_PLUGIN_PATH", (link + ":" + plugin_folder("minimal")).c_str(), 1);
   set_faults("load=exit:42");
-  expect_rejected({"compute_plugin_faulty.so", "belongs to user 1234; COMPUTE_TRUST_ALL=1 takes it all the same"});
+  expect_rejected({"compute_plugin_faulty.so", "is owned by user 1234; set COMPUTE_TRUST_ALL=1 to use it anyway"});
 }
 
 // What one plugin lacks keeps nobody from the others, and it may have it at the next call.
@@ -544,7 +546,7 @@ bool says(const Outcome& outcome, const char* part) { return outcome.output.find
 
 TEST(Loader, AVerdictHoldsUntilThePluginChanges) {
   const TemporaryFolder folder, cache;
-  const char* const kTrying = "trying ";
+  const char* const kTrying = "probing ";
   const char* const kCrashed = "crashed in its probe: SIGSEGV in dlopen";
   install(folder, "faulty");
   const Outcome first = list_with(folder, cache, "load=crash", "1");
@@ -593,18 +595,18 @@ TEST(Loader, AlwaysTriesAfresh) {
 TEST(Loader, AVerdictIsBelievedOnlyWhereNobodyElseMayHaveWrittenIt) {
   const TemporaryFolder folder, cache;
   install(folder, "minimal");
-  EXPECT_TRUE(says(list_with(folder, cache, "", "1"), "trying "));
+  EXPECT_TRUE(says(list_with(folder, cache, "", "1"), "probing "));
   const auto verdict = [&] {
     for (const auto& entry : std::filesystem::directory_iterator(cache.path() / "probe")) return entry.path();
     return std::filesystem::path();
   };
   const std::filesystem::path file = verdict();
   const std::string good = contents_of(file);
-  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "trying "));
+  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "probing "));
   const auto is_tried_again = [&](const char* what) {
     const Outcome outcome = list_with(folder, cache, "", "1");
-    EXPECT_TRUE(outcome.exited(0) && says(outcome, "trying ") && says(outcome, "minimal1")) << what << "\n"
-                                                                                            << outcome.output;
+    EXPECT_TRUE(outcome.exited(0) && says(outcome, "probing ") && says(outcome, "minimal1")) << what << "\n"
+                                                                                             << outcome.output;
   };
   chmod(file.c_str(), 0666);
   is_tried_again("writable by others");
@@ -620,7 +622,7 @@ TEST(Loader, AVerdictIsBelievedOnlyWhereNobodyElseMayHaveWrittenIt) {
   is_tried_again("half of it");
   std::ofstream(file) << good << "x";
   is_tried_again("damaged");
-  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "trying "));
+  EXPECT_FALSE(says(list_with(folder, cache, "", "1"), "probing "));
   chmod((cache.path() / "probe").c_str(), 0777);
   is_tried_again("a folder that others may write to");
 }

@@ -68,7 +68,7 @@ TEST(NoThreads, LargeOpsRunOnTheCaller) {
       if (granted == 0) {
         Stream stream;
         EXPECT_FAILS(compute_stream_create(device, nullptr, stream.out()), COMPUTE_ERROR_OUT_OF_MEMORY,
-                     "no thread for a stream");
+                     "cannot create a thread for the stream");
         EXPECT_EQ(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}), 1);
       }
       threads_left = -1;

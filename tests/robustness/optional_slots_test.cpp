@@ -173,7 +173,7 @@ ISOLATED_TEST(Times, AreNotThereOnEveryDevice) {
   const compute_event_options options = {sizeof options, COMPUTE_STRUCT_EVENT_OPTIONS, nullptr, COMPUTE_EVENT_TIMED, 0};
   Event event;
   EXPECT_FAILS(compute_event_record(stream, &options, event.out()), COMPUTE_ERROR_UNSUPPORTED, "minimal0",
-               "takes no times");
+               "does not support timed events");
 }
 
 ISOLATED_TEST(Times, OfWorkThatFailedAreTheFailure) {
@@ -321,7 +321,7 @@ ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
   use_plugins({"minimal"});
   std::string& lines = logged();
   Device device;
-  EXPECT_FAILS(compute_device_open("minimal0+mode=exat", device.out()), kInvalid, "exat", "none of fast, exact",
+  EXPECT_FAILS(compute_device_open("minimal0+mode=exat", device.out()), kInvalid, "exat", "not one of fast, exact",
                "did you mean \"exact\"", "^");
   EXPECT_FAILS(compute_device_open("minimal0+modes=exact", device.out()), kInvalid, "modes", "did you mean \"mode\"",
                "mem, mode", "^");
@@ -332,7 +332,8 @@ ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
   const Device again = open("minimal0+mode=exact"), any = open("minimal0");
   EXPECT_EQ(again.get(), exact.get());
   EXPECT_EQ(any.get(), exact.get());
-  EXPECT_FAILS(compute_device_open("minimal0+mode=fast", device.out()), kInvalid, "minimal0", "other options");
+  EXPECT_FAILS(compute_device_open("minimal0+mode=fast", device.out()), kInvalid,
+               "minimal0 is already open with mode=exact; mode=fast was requested");
   const Device other = open("minimal1");
   EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
   EXPECT_EQ(configured("COMPUTE_MINIMAL_MODE"), "fast\tdefault");
@@ -355,7 +356,7 @@ ISOLATED_TEST(DeviceSettings, OfAnotherValueThanTheirChoicesAreRefused) {
   setenv("COMPUTE_MINIMAL_MODE", "exat", 1);
   Device device;
   EXPECT_FAILS(compute_device_open("minimal0", device.out()), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE", "exat",
-               "none of fast, exact");
+               "not one of fast, exact");
 }
 
 // Declared in a manifest, they are known before the file is opened, and the manifest's declaration wins.
@@ -373,7 +374,7 @@ ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
   EXPECT_EQ(configured("minimal.rings"), "\tdefault");
   std::string& lines = logged();
   Device device;
-  EXPECT_FAILS(compute_device_open("minimal0+rings=10", device.out()), kInvalid, "no number from 1 to 9", "^");
+  EXPECT_FAILS(compute_device_open("minimal0+rings=10", device.out()), kInvalid, "not a number from 1 to 9", "^");
   EXPECT_FAILS(compute_device_open("minimal0+quiet=1", device.out()), kInvalid, "mem, mode, rings", "^");
   const Device first = open("minimal0+rings=3");
   EXPECT_NE(lines.find("minimal0 is opened with rings=3 mode=wild\n"), std::string::npos) << lines;
@@ -385,16 +386,16 @@ ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
 
 ISOLATED_TEST(DeviceSettings, ThatAreDeclaredBadlyRejectThePlugin) {
   const std::pair<const char*, const char*> rows[] = {
-      {"next", "a setting has a `next` entry"},
-      {"flags", "a setting has the flags"},
+      {"next", "a setting has a `next` entry of type"},
+      {"flags", "a setting has flags"},
       {"small", "a setting has struct_size 24"},
       {"kind", "has the unknown kind 99"},
       {"help", "has no help"},
       {"name", "must be COMPUTE_FAULTY_"},
-      {"path", "name no files that are loaded"},
-      {"range", "has no range"},
-      {"default", "\"for tests\" is none of"},
-      {"count", "it has -1 settings"},
+      {"path", "must not name files to load"},
+      {"range", "has no valid range"},
+      {"default", "\"for tests\" is not one of"},
+      {"count", "its list of -1 settings is invalid"},
   };
   for (const auto& [part, words] : rows) {
     const Outcome outcome = run_in_child([&part = part, &words = words] {

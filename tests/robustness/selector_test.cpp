@@ -79,12 +79,12 @@ ISOLATED_TEST(Selectors, MisspeltAndUnreadSettingsAreWarnedOfOnce) {
       nullptr));
   const Device host = open("cpu"), device = open("minimal0");
   EXPECT_EQ(lines,
-            "\"COMPUTE_DEVISE\" in the environment is no setting; did you mean COMPUTE_DEVICE?\n"
-            "COMPUTE_PROFILE has no effect: it is not implemented yet in this version\n");
+            "environment variable \"COMPUTE_DEVISE\" is not a setting; did you mean COMPUTE_DEVICE?\n"
+            "COMPUTE_PROFILE has no effect: it is not implemented in this version\n");
   lines.clear();
   ASSERT_OK(compute_config_set("COMPUTE_LEAKS", "1"));
   ASSERT_OK(compute_config_set("COMPUTE_LEAKS", "1"));
-  EXPECT_EQ(lines, "COMPUTE_LEAKS has no effect: it is not implemented yet in this version\n");
+  EXPECT_EQ(lines, "COMPUTE_LEAKS has no effect: it is not implemented in this version\n");
   compute_text* report = nullptr;
   ASSERT_OK(compute_load_report(COMPUTE_FORMAT_TEXT, &report));
   EXPECT_NE(take_text(report).find("COMPUTE_DEVISE"), std::string::npos);
@@ -98,7 +98,7 @@ ISOLATED_TEST(Selectors, NamesOfSeveralDevicesAreSelectors) {
   EXPECT_STREQ(compute_device_name(open("near")), "minimal1");
   ASSERT_OK(compute_config_set("COMPUTE_DEVICES", "far=near;near=far"));
   Device device;
-  EXPECT_FAILS(compute_device_open("cpu", device.out()), kInvalid, "far", "stands for itself", "^");
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), kInvalid, "far", "is defined by itself", "^");
 }
 
 ISOLATED_TEST(Selectors, PreallocatedMemoryIsThereAtOnce) {
@@ -117,7 +117,8 @@ ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
   const Device first = open("minimal0+mem=1M"), again = open("minimal0");
   EXPECT_EQ(first.get(), again.get());
   Device other;
-  EXPECT_FAILS(compute_device_open("minimal0+mem=2M", other.out()), kInvalid, "minimal0", "options");
+  EXPECT_FAILS(compute_device_open("minimal0+mem=2M", other.out()), kInvalid,
+               "minimal0 is already open with mem=1M; mem=2M was requested");
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ const std::map<std::string, std::string> kLeftOut = {
 const std::multimap<std::string, std::pair<std::string, std::string>> kOwnBreakages = {
     {"memory_allocate", {"zero", "gave 0"}},
     {"stream_create", {"zero", "gave 0"}},
-    {"memory_map", {"zero", "gave NULL"}},
+    {"memory_map", {"zero", "returned NULL"}},
     {"stream_reached", {"beyond", "last mark"}},
     {"stream_sync", {"beyond", "last mark"}},
     {"stream_sync", {"lie", "without a time limit"}},
-    {"memory_allocation_size", {"less", "gave 1 bytes for a tensor whose elements take 4000"}},
+    {"memory_allocation_size", {"less", "returned 1 bytes for a tensor whose elements take 4000"}},
 };
 
 void say(compute_error* error) {
@@ -189,8 +189,8 @@ void break_each(const std::string& action, const std::string& words, bool errors
 }
 
 TEST(Slots, WhatIsThrownBecomesARejection) { break_each("throw", "threw an exception", false); }
-TEST(Slots, AnErrorIsGivenAwayOnce) { break_each("stale", "given away before", true); }
-TEST(Slots, APointerThatIsNoErrorIsNotTouched) { break_each("bogus", "did not make", true); }
+TEST(Slots, AnErrorIsGivenAwayOnce) { break_each("stale", "returned before", true); }
+TEST(Slots, APointerThatIsNoErrorIsNotTouched) { break_each("bogus", "did not create", true); }
 
 TEST(Slots, WhatTheyWriteIsChecked) {
   for (const SlotRow& slot : slots()) {

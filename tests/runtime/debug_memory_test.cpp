@@ -60,7 +60,7 @@ TEST_P(DebugMemory, WritesIntoReleasedMemoryAreReported) {
   const Tensor next = device_.empty(COMPUTE_DTYPE_FLOAT32, {7777});
   compute_log_set_callback(nullptr, nullptr);
   EXPECT_NE(logged.find("cpu: "), std::string::npos) << logged;
-  EXPECT_NE(logged.find("written to after their release, first at byte 40"), std::string::npos) << logged;
+  EXPECT_NE(logged.find("written to after its release, first at byte 40"), std::string::npos) << logged;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DebugMemory, ::testing::Values("cpu", "minimal0", "opencl"));

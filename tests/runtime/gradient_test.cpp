@@ -302,7 +302,7 @@ TEST(Gradient, RefusesWhatHasNone) {
   error = thrown_by([&] { (void)f.gradient().run({reals, compute::Tensor::scalar(2.0), reals}); });
   EXPECT_NE(error.message.find("input 'y' is a scalar"), std::string::npos) << error.message;
   error = thrown_by([&] { (void)f.gradient({0}).run({reals, reals, host().full({1}, Complex(1, 0))}); });
-  EXPECT_NE(error.message.find("the gradient by output 0 is complex128"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("the gradient of output 0 is complex128"), std::string::npos) << error.message;
 
   compute_expression* gradient = f.get();
   const int32_t none = -1;

@@ -154,7 +154,7 @@ TEST_P(Handover, ToTheHostThatMapsIt) {
 
 // An output of a graph that has not run shows nothing, and least of all what its memory held before.
 TEST_P(Handover, ToAnExportThatAsksForNoSynchronisation) {
-  if (!is_cpu()) GTEST_SKIP() << GetParam() << " exports no memory";
+  if (!is_cpu()) GTEST_SKIP() << GetParam() << " does not export memory";
   leave_old_work(*first_);
   Graph graph;
   const Tensor y = recorded_on_first(graph);

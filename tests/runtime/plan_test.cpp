@@ -109,13 +109,13 @@ TEST(Plan, RefusesOtherOperands) {
   const auto message = [&](const compute::Tensor& a, const compute::Tensor& b, compute_tensor* output = nullptr) {
     return thrown_by([&] { plan.run({a, b}, {}, {}, output); }).message;
   };
-  EXPECT_EQ(message(x, weak), "add: input 1 is a weak scalar of float32, the plan is for a scalar of float32");
+  EXPECT_EQ(message(x, weak), "add: input 1 is a weak scalar of float32, but the plan is for a scalar of float32");
   EXPECT_EQ(message(x, remote().full<float>({}, 1)),
-            "add: input 1 is float32 [] with strides [], the plan is for a scalar of float32");
+            "add: input 1 is float32 [] with strides [], but the plan is for a scalar of float32");
   EXPECT_EQ(message(x.slice(0, 0, 8, 2), one),
-            "add: input 0 is float32 [4] with strides [2], the plan is for float32 [8] with strides [1]");
+            "add: input 0 is float32 [4] with strides [2], but the plan is for float32 [8] with strides [1]");
   EXPECT_EQ(message(x, one, remote().empty(COMPUTE_DTYPE_FLOAT64, {8}).get()),
-            "add: output 0 is float64 [8] with strides [1], the plan is for float32 [8] with strides [1]");
+            "add: output 0 is float64 [8] with strides [1], but the plan is for float32 [8] with strides [1]");
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(Query, RefusesWhatIsNoOperand) {
             "add: input 1 is not optional");
   compute_tensor_spec wide = x;
   wide.flags = COMPUTE_SPEC_SCALAR;
-  EXPECT_EQ(ask("add", {x, wide}).thrown.message, "inputs[1]: a scalar has rank 0");
+  EXPECT_EQ(ask("add", {x, wide}).thrown.message, "inputs[1]: a scalar must have rank 0");
   wide.flags = 64;
   EXPECT_EQ(ask("add", {x, wide}).thrown.code, COMPUTE_ERROR_UNSUPPORTED);
 }
@@ -112,7 +112,7 @@ TEST(Query, TakesExpressions) {
   const compute_tensor_spec x = matrix(COMPUTE_DTYPE_FLOAT32);
   EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}).support, COMPUTE_SUPPORT_NATIVE);
   EXPECT_EQ(expression.ask({x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}).thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(expression.ask({x, x}, {x}).thrown.message, "scalars[0]: a scalar has rank 0");
+  EXPECT_EQ(expression.ask({x, x}, {x}).thrown.message, "scalars[0]: a scalar must have rank 0");
   const Specs other = {matrix(COMPUTE_DTYPE_INT32)};
   EXPECT_EQ(expression.ask({x, x}, {scalar(COMPUTE_DTYPE_FLOAT32, 0)}, &other).thrown.code,
             COMPUTE_ERROR_INVALID_ARGUMENT);

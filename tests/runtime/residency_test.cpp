@@ -163,7 +163,7 @@ TEST(Residency, WrappedMemoryKeepsItsPromise) {
     const Tensor x = wrap(values, COMPUTE_WRAP_IMMUTABLE);
     const Thrown thrown = thrown_by([&] { compute::check(compute_negative_into(nullptr, x.get(), x.get())); });
     EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-    EXPECT_EQ(thrown.message, "negative: output 0 is over immutable memory");
+    EXPECT_EQ(thrown.message, "negative: output 0 is in immutable memory");
   }
 }
 
@@ -216,11 +216,11 @@ TEST(Residency, TransfersCanBeForbidden) {
       thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); });
   compute::check(compute_config_set("COMPUTE_TRANSFERS", nullptr));
   EXPECT_EQ(thrown_back.code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_NE(thrown_back.message.find("bytes for a host tensor are made on minimal0 and come back"), std::string::npos)
+  EXPECT_NE(thrown_back.message.find("bytes for a host tensor are copied back from minimal0"), std::string::npos)
       << thrown_back.message;
   EXPECT_EQ(home.to_vector<float>(), iota(10));
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_NE(thrown.message.find("negative: 40 bytes of a host tensor go to minimal0"), std::string::npos)
+  EXPECT_NE(thrown.message.find("negative: 40 bytes of a host tensor are copied to minimal0"), std::string::npos)
       << thrown.message;
 }
 

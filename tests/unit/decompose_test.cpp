@@ -646,7 +646,7 @@ TEST(Decompose, MapWithoutInputs) {
   EXPECT_EQ(infer(call).outputs[0].shape, shape);
   EXPECT_EQ(infer(call).outputs[0].dtype, kInt);
   call.wanted_shape = {};
-  EXPECT_EQ(error_of([&] { infer(call); }), "expression: index(1) in an index space of shape []");
+  EXPECT_EQ(error_of([&] { infer(call); }), "expression: index(1) is outside the index space of shape []");
 }
 
 }  // namespace

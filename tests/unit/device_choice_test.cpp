@@ -84,7 +84,7 @@ TEST(DeviceChoice, AutoTakesACpuWithoutItsPluginLast) {
   devices[0].runs_ops = false;
   const DeviceChoice choice = choose("auto", devices);
   EXPECT_EQ(devices[choice.device.value()].name, "opencl0:0");
-  EXPECT_EQ(choice.others.at(0).reason, "it runs no ops: its plugin is missing or rejected");
+  EXPECT_EQ(choice.others.at(0).reason, "runs no ops: its plugin is not installed or was rejected");
   EXPECT_EQ(chosen("cpu", devices), "cpu");  // who names it has its memory
   devices[1].usable = false;
   EXPECT_EQ(chosen("auto", devices), "cpu");
@@ -150,13 +150,13 @@ TEST(DeviceChoice, PutsAnAcceleratorBetweenGpuAndCpu) {
 
 TEST(DeviceChoice, OfANamedDeviceIsStrictAndSaysWhy) {
   std::vector<DeviceRecord> devices = machine();
-  EXPECT_EQ(failure("cuda3", devices), R"(COMPUTE_DEVICE "cuda3": cuda has no device 3 (it has cuda0, cuda1))");
-  EXPECT_EQ(failure("cuda:2", devices), R"(COMPUTE_DEVICE "cuda:2": cuda has no device 2 (it has cuda0, cuda1))");
+  EXPECT_EQ(failure("cuda3", devices), R"(COMPUTE_DEVICE "cuda3": cuda has no device 3 (available: cuda0, cuda1))");
+  EXPECT_EQ(failure("cuda:2", devices), R"(COMPUTE_DEVICE "cuda:2": cuda has no device 2 (available: cuda0, cuda1))");
   EXPECT_EQ(failure("opencl7", devices),
-            R"(COMPUTE_DEVICE "opencl7": opencl has no platform 7 (it has opencl0:0, opencl1:0, opencl1:1))");
+            R"(COMPUTE_DEVICE "opencl7": opencl has no platform 7 (available: opencl0:0, opencl1:0, opencl1:1))");
   EXPECT_EQ(
       failure("opencl0:4", devices),
-      R"(COMPUTE_DEVICE "opencl0:4": opencl has no device 4 on platform 0 (it has opencl0:0, opencl1:0, opencl1:1))");
+      R"(COMPUTE_DEVICE "opencl0:4": opencl has no device 4 on platform 0 (available: opencl0:0, opencl1:0, opencl1:1))");
   EXPECT_EQ(failure("cuda@pci=0000:01:00.0", devices),
             R"(COMPUTE_DEVICE "cuda@pci=0000:01:00.0": none of cuda0, cuda1 has the PCI address "0000:01:00.0")");
   EXPECT_EQ(failure("cuda0@name~radeon", devices),
@@ -169,23 +169,25 @@ TEST(DeviceChoice, OfANamedDeviceIsStrictAndSaysWhy) {
 
 TEST(DeviceChoice, SaysWhatAPluginWithoutDevicesLacks) {
   const std::vector<DeviceRecord> devices = {machine()[0]};
-  EXPECT_EQ(failure("cuda", devices, {{"cuda", "no NVIDIA driver: tried libcuda.so.1"}}),
-            R"(COMPUTE_DEVICE "cuda": cuda has no device: no NVIDIA driver: tried libcuda.so.1)");
-  EXPECT_EQ(failure("opencl", devices), R"(COMPUTE_DEVICE "opencl": opencl has no device: no such plugin was found)");
+  EXPECT_EQ(failure("cuda", devices, {{"cuda", "NVIDIA driver: libcuda.so.1 was not found"}}),
+            R"(COMPUTE_DEVICE "cuda": cuda has no device: NVIDIA driver: libcuda.so.1 was not found)");
+  EXPECT_EQ(failure("opencl", devices),
+            R"(COMPUTE_DEVICE "opencl": opencl has no device: the plugin is not installed)");
   EXPECT_EQ(failure("gpu", devices, {{"cuda", "no driver"}}),
-            R"(COMPUTE_DEVICE "gpu": there is no GPU: cuda: no driver)");
+            R"(COMPUTE_DEVICE "gpu": no GPU was found: cuda: no driver)");
   EXPECT_EQ(failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
             R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; )"
-            "opencl0: opencl has no device: no such plugin was found");
+            "opencl0: opencl has no device: the plugin is not installed");
   EXPECT_EQ(failure("auto,-cpu", devices), R"(COMPUTE_DEVICE "auto,-cpu": every device is excluded (cpu))");
 }
 
 TEST(DeviceChoice, WarnsOnceWhereAListFallsThrough) {
   std::vector<DeviceRecord> devices = machine();
   EXPECT_EQ(choose("cuda0,cpu", devices).warning, "");
-  EXPECT_EQ(choose("cuda5,opencl9,cpu", devices).warning,
-            "cuda5: cuda has no device 5 (it has cuda0, cuda1); opencl9: opencl has no platform 9 (it has opencl0:0, "
-            "opencl1:0, opencl1:1); using cpu instead");
+  EXPECT_EQ(
+      choose("cuda5,opencl9,cpu", devices).warning,
+      "cuda5: cuda has no device 5 (available: cuda0, cuda1); opencl9: opencl has no platform 9 (available: opencl0:0, "
+      "opencl1:0, opencl1:1); using cpu instead");
   devices[4].usable = false;
   devices[4].problem = "out of order";
   EXPECT_EQ(choose("cuda0,cpu", devices).warning, "cuda0 cannot be used: out of order; using cpu instead");
@@ -206,21 +208,22 @@ TEST(DeviceChoice, ExplainsEveryOtherDevice) {
   const DeviceChoice choice = choose("auto,-cpu", devices, {{"acme", "no board"}});
   ASSERT_EQ(devices[*choice.device].name, "cuda0");
   EXPECT_EQ(reason(choice, "cuda0"), "not listed");
-  EXPECT_EQ(reason(choice, "cuda1"), "it comes after cuda0");
-  EXPECT_EQ(reason(choice, "opencl1:1"), "the same card as cuda0, which ranks before it");
+  EXPECT_EQ(reason(choice, "cuda1"), "ranks below cuda0");
+  EXPECT_EQ(reason(choice, "opencl1:1"), "same card as cuda0, which ranks higher");
   EXPECT_EQ(reason(choice, "opencl1:0"), "no driver");
-  EXPECT_EQ(reason(choice, "opencl0:0"), "a CPU ranks after a discrete GPU");
-  EXPECT_EQ(reason(choice, "cpu"), "it is excluded by \"-cpu\"");
+  EXPECT_EQ(reason(choice, "opencl0:0"), "a CPU ranks below a discrete GPU");
+  EXPECT_EQ(reason(choice, "cpu"), "excluded by -cpu");
   EXPECT_EQ(reason(choice, "acme"), "no board");
   EXPECT_EQ(choice.others.size(), devices.size());
 
-  EXPECT_EQ(reason(choose("cpu", devices), "cuda0"), "it was not asked for");
-  EXPECT_EQ(reason(choose("cuda", devices), "cuda1"), "it comes after cuda0");
-  EXPECT_EQ(reason(choose("auto,-gpu", devices), "opencl0:0"), "another view of the processor that is cpu");
+  EXPECT_EQ(reason(choose("cpu", devices), "cuda0"), "not requested");
+  EXPECT_EQ(reason(choose("cuda", devices), "cuda1"), "comes after cuda0");
+  EXPECT_EQ(reason(choose("auto,-opencl", devices, {{"opencl", "not requested"}}), "opencl"), "excluded by -opencl");
+  EXPECT_EQ(reason(choose("auto,-gpu", devices), "opencl0:0"), "same processor as cpu");
   devices[5].score = -1;
-  EXPECT_EQ(reason(choose("auto", devices), "cuda1"), "its score is -1, cuda0's 0");
+  EXPECT_EQ(reason(choose("auto", devices), "cuda1"), "score -1; cuda0 has 0");
   devices[5].priority = 3;
-  EXPECT_EQ(reason(choose("auto", devices), "cuda1"), "its plugin's priority is 3, cuda0's 10");
+  EXPECT_EQ(reason(choose("auto", devices), "cuda1"), "plugin priority 3; cuda0 has 10");
 }
 
 TEST(DeviceChoice, RefusesAPlatformOfAPluginWithoutPlatforms) {

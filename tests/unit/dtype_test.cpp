@@ -100,15 +100,15 @@ TEST(Dtype, WeakOperandsAdapt) {
 
 TEST(Dtype, RefusalsNameTheCast) {
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT32, false, "y"}}),
-            "add: int32 and float32 do not promote; cast one of them (cast(x, float32))");
+            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_FLOAT64, false, "x"}, {COMPUTE_DTYPE_BOOL, false, "y"}}),
-            "add: float64 and bool do not promote; cast one of them (cast(y, float64))");
+            "add: float64 and bool have no common dtype; cast one of them (cast(y, float64))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT8, false, "x"}, {COMPUTE_DTYPE_UINT64, false, "y"}}),
-            "add: int8 and uint64 do not promote; cast one of them (cast(y, int64))");
+            "add: int8 and uint64 have no common dtype; cast one of them (cast(y, int64))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT64, true, "y"}}),
-            "add: int32 and the number float64 do not promote; cast one of them (cast(x, float64))");
+            "add: int32 and the number float64 have no common dtype; cast one of them (cast(x, float64))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_BOOL, false, "x"}, {COMPUTE_DTYPE_INT64, true, "y"}}),
-            "add: bool and the number int64 do not promote; cast one of them (cast(x, int64))");
+            "add: bool and the number int64 have no common dtype; cast one of them (cast(x, int64))");
 }
 
 TEST(Dtype, HalfRoundsToNearestEven) {

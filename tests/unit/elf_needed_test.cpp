@@ -36,10 +36,10 @@ TEST(ElfImage, OfAnotherMachineOrSortIsNamed) {
   const std::string this_name = kThisMachine == EM_X86_64 ? "x86-64" : "aarch64";
   const std::string other_name = kThisMachine == EM_X86_64 ? "aarch64" : "x86-64";
   const std::vector<std::pair<ElfContents, std::string>> rows = {
-      {{.machine = kOtherMachine}, "for " + other_name + ", not " + this_name},
-      {{.machine = EM_386, .file_class = ELFCLASS32}, "for i386, not " + this_name},
-      {{.machine = 9999}, "for machine 9999, not " + this_name},
-      {{.file_class = ELFCLASS32}, "for 32-bit programs"},
+      {{.machine = kOtherMachine}, "built for " + other_name + ", not " + this_name},
+      {{.machine = EM_386, .file_class = ELFCLASS32}, "built for i386, not " + this_name},
+      {{.machine = 9999}, "built for machine 9999, not " + this_name},
+      {{.file_class = ELFCLASS32}, "built for 32-bit programs"},
       {{.type = ET_EXEC}, "a program, not a library"},
       {{.type = ET_REL}, "an object file, not a library"},
       {{.type = ET_CORE}, "a core dump, not a library"},
@@ -193,7 +193,7 @@ TEST_F(Dependencies, OfANameWithASlashIsThatFile) {
 
 TEST_F(Dependencies, OfAFileThatIsNoLibraryAreItsProblem) {
   EXPECT_EQ(find_dependencies(at("none.so"), search_).problem, "No such file or directory");
-  EXPECT_EQ(find_dependencies(root_, search_).problem, "a folder, not a file");
+  EXPECT_EQ(find_dependencies(root_, search_).problem, "it is a directory, not a file");
   EXPECT_EQ(find_dependencies("/dev/null", search_).problem, "a device, not a regular file");
   EXPECT_EQ(find_dependencies(write_text("x.so", "text"), search_).problem, "a text file, not a library");
   fs::create_symlink(at("loop"), root_ / "loop");

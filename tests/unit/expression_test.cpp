@@ -123,9 +123,9 @@ TEST(ExpressionParse, Numbers) {
 
 TEST(ExpressionParse, FaultsHaveACaret) {
   EXPECT_EQ(fault("tahn(a) + 1"),
-            "expression, column 1: no function is called \"tahn\"; did you mean \"tan\"?\n  tahn(a) + 1\n  ^");
+            "expression, column 1: unknown function \"tahn\"; did you mean \"tanh\"?\n  tahn(a) + 1\n  ^");
   EXPECT_EQ(fault("a +\n  b * logg(a)"),
-            "expression, column 7: no function is called \"logg\"; did you mean \"log\"?\n    b * logg(a)\n        ^");
+            "expression, column 7: unknown function \"logg\"; did you mean \"log\"?\n    b * logg(a)\n        ^");
   EXPECT_EQ(fault("a + "), "expression, column 5: an operand is missing\n  a + \n      ^");
 }
 
@@ -135,24 +135,24 @@ TEST(ExpressionParse, FaultTexts) {
   EXPECT_EQ(fault_line("a b"), "unexpected 'b'");
   EXPECT_EQ(fault_line("a $ b"), "unexpected '$'");
   EXPECT_EQ(fault_line("* a"), "expected an operand, not '*'");
-  EXPECT_EQ(fault_line("(a"), "expected ')' after the parenthesis");
-  EXPECT_EQ(fault_line("exp(a"), "expected ')' after the arguments of exp");
+  EXPECT_EQ(fault_line("(a"), "expected ')' to close '(' at column 1");
+  EXPECT_EQ(fault_line("exp(a"), "expected ')' to close 'exp(' at column 1");
   EXPECT_EQ(fault_line("exp"), "expected '(' after exp");
   EXPECT_EQ(fault_line("exp()"), "expected an operand, not ')'");
   EXPECT_EQ(fault_line("max(a)"), "max takes 2 arguments, not 1");
-  EXPECT_EQ(fault_line("exp(a, b)"), "exp takes 1 argument, not more");
-  EXPECT_EQ(fault_line("alpha"), "nothing is called \"alpha\"");
-  EXPECT_EQ(fault_line("aa"), "nothing is called \"aa\"; did you mean \"a\"?");
-  EXPECT_EQ(fault_line("a < b < a"), "comparisons do not chain; put both in parentheses and combine them with &");
-  EXPECT_EQ(fault_line("1.5.2"), "a malformed number");
-  EXPECT_EQ(fault_line("1e"), "a malformed number");
-  EXPECT_EQ(fault_line("0x"), "a malformed number");
-  EXPECT_EQ(fault_line("12abc"), "a malformed number");
-  EXPECT_EQ(fault_line("."), "a malformed number");
-  EXPECT_EQ(fault_line("99999999999999999999"), "a number that is out of range");
-  EXPECT_EQ(fault_line("1e999"), "a number that is out of range");
+  EXPECT_EQ(fault_line("exp(a, b)"), "exp takes 1 argument, but more were given");
+  EXPECT_EQ(fault_line("alpha"), "unknown name \"alpha\"");
+  EXPECT_EQ(fault_line("aa"), "unknown name \"aa\"; did you mean \"a\"?");
+  EXPECT_EQ(fault_line("a < b < a"), "comparisons cannot be chained; put each in parentheses and combine them with &");
+  EXPECT_EQ(fault_line("1.5.2"), "malformed number");
+  EXPECT_EQ(fault_line("1e"), "malformed number");
+  EXPECT_EQ(fault_line("0x"), "malformed number");
+  EXPECT_EQ(fault_line("12abc"), "malformed number");
+  EXPECT_EQ(fault_line("."), "malformed number");
+  EXPECT_EQ(fault_line("99999999999999999999"), "number out of range");
+  EXPECT_EQ(fault_line("1e999"), "number out of range");
   EXPECT_EQ(fault_line("convert(a)"), "expected ',' after the operand");
-  EXPECT_EQ(fault_line("convert(a, float23)"), "no dtype is called \"float23\"; did you mean \"float32\"?");
+  EXPECT_EQ(fault_line("convert(a, float23)"), "unknown dtype \"float23\"; did you mean \"float32\"?");
   EXPECT_EQ(fault_line("convert(a, )"), "expected a dtype");
   EXPECT_EQ(fault_line("index(32)"), "index takes an axis from 0 to 31");
   EXPECT_EQ(fault_line("index(-1)"), "index takes an axis from 0 to 31");
@@ -170,10 +170,10 @@ TEST(ExpressionParse, NamesOfLeaves) {
   };
   EXPECT_EQ(refused({"a", "a"}, {}), "expression: \"a\" is given twice");
   EXPECT_EQ(refused({"a"}, {"a"}), "expression: \"a\" is given twice");
-  EXPECT_EQ(refused({""}, {}), "expression: \"\" is no name");
-  EXPECT_EQ(refused({"2a"}, {}), "expression: \"2a\" is no name");
-  EXPECT_EQ(refused({"a b"}, {}), "expression: \"a b\" is no name");
-  EXPECT_EQ(refused({"true"}, {}), "expression: \"true\" means a number");
+  EXPECT_EQ(refused({""}, {}), "expression: \"\" is not a valid name");
+  EXPECT_EQ(refused({"2a"}, {}), "expression: \"2a\" is not a valid name");
+  EXPECT_EQ(refused({"a b"}, {}), "expression: \"a b\" is not a valid name");
+  EXPECT_EQ(refused({"true"}, {}), "expression: \"true\" is a literal, not a name");
   // A leaf may be called as a function is.
   constexpr std::string_view kFunctions[] = {"exp", "index"};
   EXPECT_EQ(parse("exp(exp) + index", kFunctions).output_count(), 1);
@@ -184,13 +184,13 @@ TEST(ExpressionParse, Limits) {
     return std::string(static_cast<size_t>(depth), '(') + "a" + std::string(static_cast<size_t>(depth), ')');
   };
   EXPECT_EQ(parse(nested(kMaxExpressionDepth - 1), std::span(kNames).first(1)).output_count(), 1);
-  EXPECT_EQ(fault_line(nested(kMaxExpressionDepth)), "nested deeper than 128");
-  EXPECT_EQ(fault_line(nested(30000)), "nested deeper than 128");
-  EXPECT_EQ(fault_line(std::string(30000, '-')), "nested deeper than 128");
-  EXPECT_EQ(fault_line(std::string(30000, '~') + "a"), "nested deeper than 128");
+  EXPECT_EQ(fault_line(nested(kMaxExpressionDepth)), "nested more than 128 levels deep");
+  EXPECT_EQ(fault_line(nested(30000)), "nested more than 128 levels deep");
+  EXPECT_EQ(fault_line(std::string(30000, '-')), "nested more than 128 levels deep");
+  EXPECT_EQ(fault_line(std::string(30000, '~') + "a"), "nested more than 128 levels deep");
   std::string powers = "a";
   for (int i = 0; i < 200; ++i) powers += "**a";
-  EXPECT_EQ(fault_line(powers), "nested deeper than 128");
+  EXPECT_EQ(fault_line(powers), "nested more than 128 levels deep");
   // A long sum is no deep one.
   std::string sum = "a";
   for (int i = 1; i < kMaxExpressionNodes / 2; ++i) sum += "+a";
@@ -199,7 +199,8 @@ TEST(ExpressionParse, Limits) {
   std::string outputs = "a";
   for (int i = 0; i < kMaxExpressionOutputs; ++i) outputs += ";a";
   EXPECT_EQ(fault_line(outputs), "more than 64 outputs");
-  EXPECT_EQ(fault(std::string(kMaxExpressionText + 1, ' ')), "expression: a text of 65537 bytes; at most 65536");
+  EXPECT_EQ(fault(std::string(kMaxExpressionText + 1, ' ')),
+            "expression: the text is 65537 bytes long; the limit is 65536");
 }
 
 // ---- Typing ---------------------------------------------------------------------------------------------------------
@@ -306,15 +307,15 @@ TEST(ExpressionType, EqualNodesMergeAndDeadOnesGo) {
 
 TEST(ExpressionType, Refusals) {
   EXPECT_EQ(fault_line("a + b", {{kInt}, {kFloat}}),
-            "int32 and float32 do not promote; convert one of them (convert(a, float32))");
+            "int32 and float32 have no common dtype; convert one of them (convert(a, float32))");
   EXPECT_EQ(fault_line("a + 0.5", {{kInt}}),
-            "int32 and the real number do not promote; convert one of them (convert(a, float32))");
+            "int32 and the real number have no common dtype; convert one of them (convert(a, float32))");
   EXPECT_EQ(fault_line("a + 1", {{kBool}}),
-            "bool and the integer number do not promote; convert one of them (convert(a, int64))");
+            "bool and the integer number have no common dtype; convert one of them (convert(a, int64))");
   EXPECT_EQ(fault_line("a * true", {{kFloat}}),
-            "float32 and bool do not promote; convert one of them (convert(true, float32))");
+            "float32 and bool have no common dtype; convert one of them (convert(true, float32))");
   EXPECT_EQ(fault_line("a + b", {{kLong}, {COMPUTE_DTYPE_UINT64}}),
-            "int64 and uint64 do not promote; convert one of them (convert(b, int64))");
+            "int64 and uint64 have no common dtype; convert one of them (convert(b, int64))");
   EXPECT_EQ(fault_line("a / b", {{kInt}, {kInt}}),
             "div takes floating-point and complex dtypes, not int32; convert it (convert(a, float32))");
   EXPECT_EQ(fault_line("~a", {{kFloat}}), "bit_not takes integer dtypes and bool, not float32");
@@ -326,20 +327,20 @@ TEST(ExpressionType, Refusals) {
   EXPECT_EQ(fault_line("a + 300", {{kByte}}), "300 does not fit in int8");
   EXPECT_EQ(fault_line("a + -1", {{COMPUTE_DTYPE_UINT8}}), "-1 does not fit in uint8");
   EXPECT_EQ(fault_line("convert(a, float32)", {{kComplex}}),
-            "complex numbers do not convert to float32; take real(…) or abs(…)");
-  EXPECT_EQ(fault_line("bitcast(a, int64)"), "bitcast from float32 to int64, which is of another size");
+            "complex numbers cannot be converted to float32; use real(…) or abs(…)");
+  EXPECT_EQ(fault_line("bitcast(a, int64)"), "bitcast from float32 to int64: their sizes differ");
   EXPECT_EQ(fault_line("bitcast(a, bool)", {{kByte}}), "bitcast from int8 to bool; compare with 0 instead");
   EXPECT_EQ(fault_line("bitcast(1, int64)"),
-            "nothing says the dtype of the number in bitcast; write convert around it");
+            "the dtype of the number in bitcast is not known; write convert(…, float32) around it");
   EXPECT_EQ(fault_line("1 + 2"),
-            "nothing says the dtype of the output; write convert(…, float32) around it or give the output");
+            "the dtype of the output is not known; write convert(…, float32) around it or pass an output");
   EXPECT_EQ(fault_line("a; 2"),
-            "nothing says the dtype of output 1; write convert(…, float32) around it or give the output");
+            "the dtype of output 1 is not known; write convert(…, float32) around it or pass an output");
   EXPECT_EQ(fault_line("where(1 < 2, a, a)"),
-            "nothing says the dtype of these numbers; write convert(…, float32) around one");
+            "the dtype of these numbers is not known; write convert(…, float32) around one");
   EXPECT_EQ(fault_line("a", {{kFloat}}, {}, {kInt}),
             "the output is float32, not int32; write convert(…, int32) around it");
-  EXPECT_EQ(fault_line("1.5", {}, {}, {kInt}), "the output is real, which int32 does not hold");
+  EXPECT_EQ(fault_line("1.5", {}, {}, {kInt}), "the output is real and does not fit in int32");
   EXPECT_EQ(fault("a < b", {{kComplex}, {kComplex}}),
             "expression, column 1: lt takes integer and floating-point dtypes, not complex64\n  a < b\n  ^");
 }

@@ -54,7 +54,7 @@ TEST(Infer, ElementwiseRefusals) {
             "where: shapes [2] and [3] do not broadcast");
   EXPECT_EQ(refused("add", {like(kFloat, {0}), like(kFloat, {2})}), "add: shapes [0] and [2] do not broadcast");
   EXPECT_EQ(refused("add", {like(kInt, {}), like(kFloat, {})}),
-            "add: int32 and float32 do not promote; cast one of them (cast(x, float32))");
+            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32))");
   EXPECT_EQ(refused("exp", {like(kInt, {})}),
             "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))");
   EXPECT_EQ(refused("erf", {like(kComplex, {})}), "erf: x is complex64; erf takes floating-point dtypes");
@@ -69,9 +69,9 @@ TEST(Infer, ElementwiseRefusals) {
   EXPECT_EQ(refused("where", {like(kInt, {}), like(kInt, {}), like(kInt, {})}),
             "where: x is int32, not bool; cast it (cast(x, bool))");
   EXPECT_EQ(refused("where", {like(kBool, {}), like(kInt, {}), like(kFloat, {})}),
-            "where: int32 and float32 do not promote; cast one of them (cast(y, float32))");
+            "where: int32 and float32 have no common dtype; cast one of them (cast(y, float32))");
   EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_tensor(kFloat, 0.5, true)}),
-            "add: int32 and the number float32 do not promote; cast one of them (cast(x, float32))");
+            "add: int32 and the number float32 have no common dtype; cast one of them (cast(x, float32))");
   EXPECT_EQ(refused("less", {like(kFloat, {2}), scalar_tensor(kComplex, 0.5, true)}),
             "less: x is complex64; less takes integer and floating-point dtypes");
   EXPECT_EQ(refused("bitwise_left_shift", {like(kBool, {2}), like(kBool, {2})}),
@@ -91,8 +91,9 @@ TEST(Infer, SizesThatDoNotFit) {
   EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", {huge, huge, 0}), COMPUTE_ERROR_OUT_OF_RANGE),
             "fill: the size of shape [1099511627776,1099511627776,0] with elements of 4 bytes does not fit in int64");
   EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", {2, -1})), "fill: shape [2,-1] has a negative extent");
-  EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", Shape(33, 1))), "fill: a result of rank 33; at most 32");
-  EXPECT_EQ(refused("stack", {like(kFloat, Shape(32, 1))}), "stack: a result of rank 33; at most 32");
+  EXPECT_EQ(refused("fill", {}, dtype(kFloat).ints("shape", Shape(33, 1))),
+            "fill: the result has rank 33; the limit is 32");
+  EXPECT_EQ(refused("stack", {like(kFloat, Shape(32, 1))}), "stack: the result has rank 33; the limit is 32");
   const int64_t most = INT64_MAX;
   EXPECT_EQ(refused("concat", {like(kFloat, {most, 0}), like(kFloat, {most, 0})}, {}, COMPUTE_ERROR_OUT_OF_RANGE),
             "concat: the extents along axis 0 do not fit in int64");
@@ -113,20 +114,21 @@ TEST(Infer, Reductions) {
   EXPECT_EQ(inferred("std", {like(kComplex, {2})}), "float32 []");
   EXPECT_EQ(inferred("argmax", {x}, axis(1)), "int64 [2,4]");
   EXPECT_EQ(inferred("argmin", {x}, TestAttributes().int64("keepdims", 1)), "int64 [1,1,1]");
-  EXPECT_EQ(refused("sum", {x}, axes({3})), "sum: axis 3 of a tensor of rank 3");
-  EXPECT_EQ(refused("sum", {x}, axes({-4})), "sum: axis -4 of a tensor of rank 3");
+  EXPECT_EQ(refused("sum", {x}, axes({3})), "sum: axis 3 is out of range for a tensor of rank 3");
+  EXPECT_EQ(refused("sum", {x}, axes({-4})), "sum: axis -4 is out of range for a tensor of rank 3");
   EXPECT_EQ(refused("sum", {x}, axes({0, -3})), "sum: axis 0 is given twice");
-  EXPECT_EQ(refused("sum", {x}, TestAttributes().int64("keepdims", 2)), "sum: keepdims is 2, not 0 or 1");
-  EXPECT_EQ(refused("sum", {like(kComplex, {2})}, dtype(kFloat)), "sum: x is complex64; its sum has no float32");
-  EXPECT_EQ(refused("prod", {x}, dtype(kBool)), "prod: x is int8; its prod has no bool");
+  EXPECT_EQ(refused("sum", {x}, TestAttributes().int64("keepdims", 2)), "sum: keepdims is 2; it must be 0 or 1");
+  EXPECT_EQ(refused("sum", {like(kComplex, {2})}, dtype(kFloat)), "sum: x is complex64; its sum cannot be float32");
+  EXPECT_EQ(refused("prod", {x}, dtype(kBool)), "prod: x is int8; its prod cannot be bool");
   EXPECT_EQ(refused("mean", {x}),
             "mean: x is int8; mean takes floating-point and complex dtypes; cast it (cast(x, float32))");
   EXPECT_EQ(refused("max", {like(kComplex, {2})}), "max: x is complex64; max takes integer and floating-point dtypes");
   EXPECT_EQ(refused("argmax", {like(kBool, {2})}),
             "argmax: x is bool; argmax takes integer and floating-point dtypes; cast it (cast(x, uint8))");
   EXPECT_EQ(refused("max", {like(kFloat, {2, 0})}, axes({1})),
-            "max: x has shape [2,0]; no element has no greatest one");
-  EXPECT_EQ(refused("argmin", {like(kFloat, {0})}), "argmin: x has shape [0]; no element has no least one");
+            "max: x has shape [2,0]; the max of zero elements is undefined");
+  EXPECT_EQ(refused("argmin", {like(kFloat, {0})}),
+            "argmin: x has shape [0]; the argmin of zero elements is undefined");
   EXPECT_EQ(inferred("max", {like(kFloat, {2, 0})}, axes({0})), "float32 [0]");
 }
 
@@ -135,39 +137,40 @@ TEST(Infer, Creation) {
   EXPECT_EQ(inferred("eye", {}, dtype(kBool).int64("rows", 2).int64("columns", 0)), "bool [2,0]");
   EXPECT_EQ(inferred("fill", {}, dtype(kHalf).ints("shape", {})), "float16 []");
   EXPECT_EQ(inferred("linspace", {}, dtype(kHalf).int64("size", 2).int64("start", 0).int64("stop", 1)), "float16 [2]");
-  EXPECT_EQ(refused("arange", {}, dtype(kInt).int64("size", -5)), "arange: size is -5, less than 0");
-  EXPECT_EQ(refused("arange", {}, dtype(kBool).int64("size", 5)), "arange: dtype is bool; it makes numeric dtypes");
+  EXPECT_EQ(refused("arange", {}, dtype(kInt).int64("size", -5)), "arange: size is -5; it must not be negative");
+  EXPECT_EQ(refused("arange", {}, dtype(kBool).int64("size", 5)), "arange: dtype is bool; expected a numeric dtype");
   EXPECT_EQ(refused("linspace", {}, dtype(kInt).int64("size", 2).int64("start", 0).int64("stop", 1)),
-            "linspace: dtype is int32; it makes floating-point and complex dtypes; cast the result");
+            "linspace: dtype is int32; expected a floating-point or complex dtype; cast the result");
 }
 
 TEST(Infer, Movement) {
   EXPECT_EQ(inferred("cast", {like(kFloat, {2})}, dtype(kByte)), "int8 [2]");
   EXPECT_EQ(inferred("cast", {like(kComplex, {2})}, dtype(kBool)), "bool [2]");
   EXPECT_EQ(refused("cast", {like(kComplex, {2})}, dtype(kFloat)),
-            "cast: x is complex64, which does not convert to float32; take real(x) or abs(x)");
+            "cast: x is complex64 and cannot be converted to float32; use real(x) or abs(x)");
   EXPECT_EQ(inferred("concat", {like(kByte, {2, 3}), like(kInt, {4, 3})}), "int32 [6,3]");
   EXPECT_EQ(refused("concat", {like(kByte, {2, 3}), like(kInt, {2, 4})}),
             "concat: xs[1] has shape [2,4], which differs from [2,3] outside axis 0");
   EXPECT_EQ(refused("concat", {like(kByte, {2}), like(kFloat, {2})}),
-            "concat: int8 and float32 do not promote; cast one of them (cast(xs[0], float32))");
-  EXPECT_EQ(refused("concat", {like(kByte, {})}), "concat: xs[0] has no axes; stack joins scalars");
-  EXPECT_EQ(refused("concat", {like(kByte, {2})}, axis(1)), "concat: axis 1 of a tensor of rank 1");
+            "concat: int8 and float32 have no common dtype; cast one of them (cast(xs[0], float32))");
+  EXPECT_EQ(refused("concat", {like(kByte, {})}), "concat: xs[0] has rank 0; use stack to join scalars");
+  EXPECT_EQ(refused("concat", {like(kByte, {2})}, axis(1)), "concat: axis 1 is out of range for a tensor of rank 1");
   EXPECT_EQ(inferred("stack", {like(kByte, {3}), like(kByte, {3})}, axis(-1)), "int8 [3,2]");
   EXPECT_EQ(refused("stack", {like(kByte, {3}), like(kByte, {2})}),
             "stack: xs[1] has shape [2], which differs from [3]");
   EXPECT_EQ(inferred("take", {like(kHalf, {2, 3}), like(kLong, {4, 5})}, axis(1)), "float16 [2,4,5]");
   EXPECT_EQ(refused("take", {like(kHalf, {2, 3}), like(kFloat, {4})}),
-            "take: indices is float32; they are integers; cast them (cast(indices, int64))");
+            "take: indices is float32; expected an integer dtype; cast it (cast(indices, int64))");
   EXPECT_EQ(refused("take", {like(kHalf, {2, 3}), like(kBool, {4})}),
-            "take: indices is bool; they are integers; cast them (cast(indices, int64))");
-  EXPECT_EQ(refused("take", {like(kHalf, {}), like(kLong, {4})}), "take: axis 0 of a tensor of rank 0");
+            "take: indices is bool; expected an integer dtype; cast it (cast(indices, int64))");
+  EXPECT_EQ(refused("take", {like(kHalf, {}), like(kLong, {4})}),
+            "take: axis 0 is out of range for a tensor of rank 0");
   EXPECT_EQ(refused("take", {like(kHalf, {0, 3}), like(kLong, {4})}),
-            "take: axis 0 of x, of shape [0,3], has no elements");
+            "take: axis 0 of x of shape [0,3] has no elements");
   EXPECT_EQ(inferred("take", {like(kHalf, {0, 3}), like(kLong, {0})}), "float16 [0,3]");
   EXPECT_EQ(inferred("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {1, 5})}), "float16 [2,5]");
   EXPECT_EQ(refused("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {5})}),
-            "take_along_axis: indices have shape [5]; x, of shape [2,3], has another rank");
+            "take_along_axis: indices of shape [5] and x of shape [2,3] differ in rank");
   EXPECT_EQ(refused("take_along_axis", {like(kHalf, {2, 3}), like(kLong, {3, 5})}),
             "take_along_axis: shapes [2,3] and [3,5] do not broadcast outside axis 1");
 }
@@ -180,23 +183,23 @@ TEST(Infer, Scatter) {
   EXPECT_EQ(refused("scatter", {x, indices, updates}, along("sett")),
             "scatter: reduction is \"sett\", not one of set, add, mul, min, max; did you mean \"set\"?");
   EXPECT_EQ(refused("scatter", {like(kBool, {2, 3}), indices, like(kBool, {1, 4})}, along("add")),
-            "scatter: reduction \"add\" does not take bool");
+            "scatter: reduction \"add\" does not support bool");
   EXPECT_EQ(refused("scatter", {like(kComplex, {2, 3}), indices, like(kComplex, {1, 4})}, along("max")),
-            "scatter: reduction \"max\" does not take complex64");
+            "scatter: reduction \"max\" does not support complex64");
   EXPECT_EQ(refused("scatter", {x, like(kFloat, {1, 4}), updates}, along("add")),
-            "scatter: indices is float32; they are integers; cast them (cast(indices, int64))");
+            "scatter: indices is float32; expected an integer dtype; cast it (cast(indices, int64))");
   EXPECT_EQ(refused("scatter", {x, indices, like(COMPUTE_DTYPE_FLOAT64, {1, 4})}, along("add")),
-            "scatter: updates is float64, x float32; cast them (cast(updates, float32))");
+            "scatter: updates is float64, but x is float32; cast updates (cast(updates, float32))");
   EXPECT_EQ(refused("scatter", {x, indices, like(kFloat, {1, 3})}, along("add")),
-            "scatter: indices have shape [1,4], updates [1,3]");
+            "scatter: indices have shape [1,4], but updates have shape [1,3]");
   EXPECT_EQ(refused("scatter", {x, like(kLong, {4}), like(kFloat, {4})}, along("add")),
-            "scatter: indices have shape [4]; x, of shape [2,3], has another rank");
+            "scatter: indices of shape [4] and x of shape [2,3] differ in rank");
   EXPECT_EQ(refused("scatter", {x, indices, updates}),
-            "scatter: indices have shape [1,4], which reaches beyond x, of shape [2,3], along axis 1");
+            "scatter: indices have shape [1,4], which exceeds x of shape [2,3] along axis 1");
   EXPECT_EQ(refused("scatter", {like(kFloat, {2, 0}), indices, updates}, along("set")),
-            "scatter: indices have shape [1,4], which reaches beyond x, of shape [2,0], along axis 1");
+            "scatter: indices have shape [1,4], which exceeds x of shape [2,0] along axis 1");
   EXPECT_EQ(refused("scatter", {x, indices, updates}, along("set").int64("deterministic", 3)),
-            "scatter: deterministic is 3, not 0 or 1");
+            "scatter: deterministic is 3; it must be 0 or 1");
 }
 
 TEST(Infer, Matmul) {
@@ -207,10 +210,10 @@ TEST(Infer, Matmul) {
   EXPECT_EQ(inferred("matmul", {like(kFloat, {3}), like(kFloat, {7, 3, 2})}), "float32 [7,2]");
   EXPECT_EQ(inferred("matmul", {like(kHalf, {0, 3}), like(COMPUTE_DTYPE_BFLOAT16, {3, 0})}), "float32 [0,0]");
   EXPECT_EQ(refused("matmul", {like(kFloat, {2, 3}), like(kFloat, {4, 5})}),
-            "matmul: shapes [2,3] and [4,5] do not multiply: 3 columns meet 4 rows");
+            "matmul: shapes [2,3] and [4,5] cannot be multiplied: 3 columns, but 4 rows");
   EXPECT_EQ(refused("matmul", {like(kFloat, {2, 2, 3}), like(kFloat, {3, 3, 4})}),
-            "matmul: shapes [2,2,3] and [3,3,4] do not broadcast in their batches");
-  EXPECT_EQ(refused("matmul", {like(kFloat, {}), like(kFloat, {3})}), "matmul: a has no axes; multiply takes scalars");
+            "matmul: shapes [2,2,3] and [3,3,4] do not broadcast in their batch axes");
+  EXPECT_EQ(refused("matmul", {like(kFloat, {}), like(kFloat, {3})}), "matmul: a has rank 0; use multiply for scalars");
   EXPECT_EQ(refused("matmul", {like(kBool, {2, 2}), like(kBool, {2, 2})}),
             "matmul: a is bool; matmul takes numeric dtypes; cast it (cast(a, uint8))");
 }
@@ -221,9 +224,12 @@ TEST(Infer, Map) {
   const TestTensor a = like(kFloat, {2, 1}), b = like(kFloat, {3}), c = like(kFloat, {4, 2});
   const auto run = [&](std::vector<OperandDesc> operands) { return infer(MapCall{expression, operands}).outputs; };
   EXPECT_EQ(run({a.desc(), b.desc()})[1].shape, (Shape{2, 3}));
-  EXPECT_EQ(error_of([&] { run({a.desc()}); }), "expression: it takes 2 inputs and scalars, not 1");
+  EXPECT_EQ(error_of([&] { run({a.desc()}); }), "expression: expected 2 inputs and scalars, got 1");
   EXPECT_EQ(error_of([&] { run({b.desc(), c.desc()}); }), "expression: shapes [3] and [4,2] do not broadcast");
-  EXPECT_EQ(error_of([&] { run({b.desc(), b.desc()}); }), "expression: index(1) in an index space of shape [3]");
+  EXPECT_EQ(error_of([&] {
+              run({b.desc(), b.desc()});
+            }),
+            "expression: index(1) is outside the index space of shape [3]");
 }
 
 TEST(Infer, Strides) {

@@ -219,10 +219,10 @@ TEST_F(KernelCacheTest, ForeignFilesStay) {
 TEST_F(KernelCacheTest, SaysWhyNothingIsKept) {
   fs::create_directory(directory_);
   EXPECT_EQ(KernelCache(directory_, 1 << 20).problem(), "");
-  EXPECT_EQ(KernelCache(std::nullopt, 1 << 20).problem(), "there is no cache folder");
+  EXPECT_EQ(KernelCache(std::nullopt, 1 << 20).problem(), "no cache directory is known");
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
   EXPECT_EQ(KernelCache(directory_, 1 << 20).problem(),
-            directory_.string() + ": everybody may write to it (mode 0777); COMPUTE_TRUST_ALL=1 takes it all the same");
+            directory_.string() + ": it is writable by everyone (mode 0777); set COMPUTE_TRUST_ALL=1 to use it anyway");
 }
 
 TEST_F(KernelCacheTest, WithoutAPlaceItKeepsNothing) {

@@ -49,7 +49,7 @@ LoadReport example() {
   acme.missing_libraries = {{"libacmert.so.2",
                              "/opt/acme/acme.so",
                              {"/opt/acme/libacmert.so.2", "/etc/ld.so.cache"},
-                             {"/lib/libacmert.so.2: for aarch64, not x86-64"}},
+                             {"/lib/libacmert.so.2: built for aarch64, not x86-64"}},
                             {"libfoo.so", "/opt/acme/libbar.so", {}, {}}};
   PluginReport opencl;
   opencl.name = "opencl";
@@ -63,7 +63,7 @@ LoadReport example() {
   two.exports = {"helper", "_ZN3two4initEv"};
   two.devices = {{"two0", "Two", ""}, {"two1", "Two", "the board is off"}};
   report.plugins = {cpu, cuda, acme, opencl, two};
-  report.refused = {{"plugins", "named by COMPUTE_PLUGIN_PATH: not an absolute path"}};
+  report.refused = {{"plugins", "from COMPUTE_PLUGIN_PATH: not an absolute path"}};
   report.searched = {{"/lib/compute/plugins", "beside libcompute", true}, {"/home/u/p", "the user's folder", false}};
   report.notes = {"COMPUTE_CONFIG is ignored: the process is privileged"};
   return report;
@@ -84,24 +84,24 @@ TEST(LoadReport, PrintsAsText) {
     rejected      2 libraries are missing
     missing       libacmert.so.2, needed by /opt/acme/acme.so
                   tried /opt/acme/libacmert.so.2, /etc/ld.so.cache
-                  passed over /lib/libacmert.so.2: for aarch64, not x86-64
+                  skipped /lib/libacmert.so.2: built for aarch64, not x86-64
     missing       libfoo.so, needed by /opt/acme/libbar.so
-    remedy        install what provides libacmert.so.2, libfoo.so, or name its folder in LD_LIBRARY_PATH
+    remedy        install libacmert.so.2, libfoo.so, or add the directory to LD_LIBRARY_PATH
   opencl          not opened: /lib/compute/plugins/compute_plugin_opencl.so
                   COMPUTE_DEVICE does not ask for it
   two             2 devices: /two.so
-    warning       it exports more than its two functions, which other libraries may meet: helper, _ZN3two4initEv; hide them by a version script
+    warning       it exports symbols besides its two functions, which may clash with those of other libraries: helper, _ZN3two4initEv; hide them with a version script
     two0          Two
     two1          Two
                   not usable: the board is off
-Not looked at
-  plugins         named by COMPUTE_PLUGIN_PATH: not an absolute path
+Ignored
+  plugins         from COMPUTE_PLUGIN_PATH: not an absolute path
 Searched
                   /lib/compute/plugins (beside libcompute)
-  not there       /home/u/p (the user's folder)
+  not found       /home/u/p (the user's folder)
 Note              COMPUTE_CONFIG is ignored: the process is privileged
 )");
-  EXPECT_EQ(LoadReport().to_text(), "Plugins\n  none was found\n");
+  EXPECT_EQ(LoadReport().to_text(), "Plugins\n  none found\n");
 }
 
 TEST(LoadReport, PrintsAsJsonOfTheStatedSchema) {
@@ -138,12 +138,12 @@ TEST(PluginReport, SaysInOneLineWhyThereIsNoDevice) {
   const LoadReport report = example();
   EXPECT_EQ(report.plugins[0].problem(), "");
   EXPECT_EQ(report.plugins[1].problem(),
-            "NVIDIA driver: libcuda.so.1: cannot open shared object file: tried libcuda.so.1");
+            "NVIDIA driver: libcuda.so.1: cannot open shared object file; run compute doctor for details");
   EXPECT_EQ(report.plugins[2].problem(), "2 libraries are missing");
   EXPECT_EQ(report.plugins[3].problem(), "COMPUTE_DEVICE does not ask for it");
   PluginReport none;
   none.step = LoadStep::kOpened;
-  EXPECT_EQ(none.problem(), "it found none");
+  EXPECT_EQ(none.problem(), "it found no devices");
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST_F(LoaderTest, OpensThoseThatAreWantedAlone) {
   EXPECT_EQ(report.plugins[0].version, "1.0.0");
   EXPECT_EQ(report.plugins[0].note, "");
   EXPECT_EQ(report.plugins[1].step, LoadStep::kFound);
-  EXPECT_EQ(report.plugins[1].note, "it was not asked for");
+  EXPECT_EQ(report.plugins[1].note, "not requested");
   EXPECT_EQ(loader->problems().size(), 1U);
 }
 
@@ -147,23 +147,24 @@ TEST_F(LoaderTest, RejectsWhatIsNoLibraryOfThisMachine) {
 TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
   EXPECT_EQ(rejection("query=throw", LoadStep::kDependencies),
             "compute_plugin_query threw an exception: the faulty plugin throws in query");
-  EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
-  EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "what compute_plugin_query returned is NULL");
+  EXPECT_EQ(rejection("query=lie", LoadStep::kDependencies), "the manifest from compute_plugin_query is NULL");
+  EXPECT_EQ(rejection("manifest=null", LoadStep::kDependencies), "the manifest from compute_plugin_query is NULL");
   EXPECT_EQ(
       rejection("manifest=zero", LoadStep::kDependencies),
-      "what compute_plugin_query returned has struct_size 0 and struct_type 1001; at least 160 and 1001 are wanted");
+      "the manifest from compute_plugin_query has struct_size 0 and struct_type 1001; expected at least 160 and 1001");
   EXPECT_EQ(rejection("manifest=type", LoadStep::kDependencies),
-            "what compute_plugin_query returned has struct_size " + std::to_string(sizeof(compute_plugin_manifest)) +
-                " and struct_type 1007; at least 160 and 1001 are wanted");
+            "the manifest from compute_plugin_query has struct_size " +
+                std::to_string(sizeof(compute_plugin_manifest)) +
+                " and struct_type 1007; expected at least 160 and 1001");
   EXPECT_EQ(rejection("manifest=interface:7", LoadStep::kDependencies),
-            "it states interface version 7, this library has version 1");
+            "it requires plugin interface version 7; this library supports version 1");
   EXPECT_EQ(rejection("manifest=interface:0", LoadStep::kDependencies),
-            "it states interface version 0, this library has version 1");
-  EXPECT_EQ(
-      rejection("manifest=draft:9999", LoadStep::kDependencies),
-      "it was built for draft 9999 of the interface, this library has draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
+            "it requires plugin interface version 0; this library supports version 1");
+  EXPECT_EQ(rejection("manifest=draft:9999", LoadStep::kDependencies),
+            "it was built for draft 9999 of the plugin interface; this library supports draft " +
+                std::to_string(COMPUTE_PLUGIN_DRAFT));
   EXPECT_EQ(rejection("manifest=name:bad1", LoadStep::kDependencies),
-            "its name \"bad1\" is not made of letters and \"_\" alone");
+            "its name \"bad1\" must consist of letters and \"_\"");
   EXPECT_EQ(rejection("manifest=sanitizer:memory", LoadStep::kDependencies).substr(0, 42),
             "it was built with the sanitizer \"memory\", ");
 }
@@ -181,12 +182,11 @@ TEST_F(LoaderTest, TakesLargerStructs) {
 
 TEST_F(LoaderTest, RejectsStructsBelowTheirLeastSize) {
   EXPECT_EQ(rejection("manifest=small", LoadStep::kDependencies),
-            "what compute_plugin_query returned has struct_size 144 and struct_type 1001; at least 160 and 1001 are "
-            "wanted");
-  EXPECT_EQ(
-      rejection("devices=small", LoadStep::kOpened),
-      "enumerate broke its contract: a device has struct_size 120 and struct_type 1003; at least 216 and 1003 are "
-      "wanted");
+            "the manifest from compute_plugin_query has struct_size 144 and struct_type 1001; expected at least "
+            "160 and 1001");
+  EXPECT_EQ(rejection("devices=small", LoadStep::kOpened),
+            "enumerate broke its contract: a device has struct_size 120 and struct_type 1003; expected at least "
+            "216 and 1003");
 }
 
 TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
@@ -206,8 +206,8 @@ TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
             "enumerate failed: plugin faulty: enumerate threw an exception: the faulty plugin throws in enumerate");
   EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
   EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
-            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; at least 216 and 1003 are "
-            "wanted");
+            "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; expected at least "
+            "216 and 1003");
 }
 
 TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
@@ -229,13 +229,13 @@ TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {
   loader->open("faulty");
   ASSERT_EQ(loader->problems().size(), 1U);
   EXPECT_EQ(loader->problems()[0].problem,
-            "libabsent: libabsent.so.1: cannot open shared object file: tried libabsent.so.2, libabsent.so.1");
+            "libabsent: libabsent.so.1: cannot open shared object file; run compute doctor for details");
 
   ::setenv("COMPUTE_FAULTY", "devices=twice", 1);
   loader = load({plugin_file("faulty")});
   loader->open("faulty");
   EXPECT_EQ(device_names(*loader), (Names{"faulty0", "faulty1"}));
-  EXPECT_EQ(loader->report().plugins[0].note, "it delivered the device 0 twice\nit delivered the device 1 twice");
+  EXPECT_EQ(loader->report().plugins[0].note, "it listed device 0 twice\nit listed device 1 twice");
 }
 
 TEST_F(LoaderTest, TheFirstOfANameWins) {
@@ -245,7 +245,7 @@ TEST_F(LoaderTest, TheFirstOfANameWins) {
   loader->open("minimal");
   const LoadReport report = loader->report();
   EXPECT_EQ(report.plugins[0].devices.size(), 2U);
-  EXPECT_EQ(report.plugins[1].rejected, "another plugin called minimal was found first: " + copy);
+  EXPECT_EQ(report.plugins[1].rejected, "another plugin named minimal was found first: " + copy);
   EXPECT_TRUE(loader->problems().empty());
   EXPECT_EQ(loader->names(), Names{"minimal"});
 }
@@ -260,8 +260,8 @@ TEST_F(LoaderTest, AFilesNameSaysWhatItOffers) {
   EXPECT_EQ(liar->report().plugins[0].step, LoadStep::kFound);  // it was not touched
   EXPECT_FALSE(liar->open("other"));
   EXPECT_EQ(liar->report().plugins[0].rejected,
-            "its file's name says that it is other, it calls itself minimal; "
-            "compute_plugin_minimal.so would be its name");
+            "its file name is that of other, but compute_plugin_query names it minimal; "
+            "rename the file to compute_plugin_minimal.so");
 
   // a name that says nothing is no word of the plugin's: it is asked once nothing else has the name
   const std::unique_ptr<Loader> loader = load({any, plugin_file("faulty")});
@@ -287,15 +287,15 @@ TEST_F(LoaderTest, WhatOthersMayWriteToIsNotOpened) {
   const std::string mine = rejected(false);
   EXPECT_EQ(mine, "");
   ::chmod(file.c_str(), 0777);
-  EXPECT_EQ(rejected(false), "it is not opened: everybody may write to it (mode 0777)");
+  EXPECT_EQ(rejected(false), "it was not opened: it is writable by everyone (mode 0777)");
   EXPECT_EQ(rejected(true), "");
   ::chmod(file.c_str(), 0755);
   ::chmod(root_.c_str(), 0757);
-  EXPECT_EQ(rejected(false), "it is not opened: everybody may write to " + root_.string() + " (mode 0757)");
+  EXPECT_EQ(rejected(false), "it was not opened: " + root_.string() + " is writable by everyone (mode 0757)");
   ::chmod(root_.c_str(), 0700);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
-    EXPECT_EQ(rejected(false), "it is not opened: it belongs to user 65534");
+    EXPECT_EQ(rejected(false), "it was not opened: it is owned by user 65534");
   }
 }
 
@@ -345,13 +345,13 @@ TEST_F(LoaderTest, AManifestIsHeardBeforeTheLibrary) {
   const PluginReport other_arch = report(manifest("a.json", R"("name": "minimal", "arch": "vax",
       "requires": [{"name": "vaxrt", "min_version": "3", "files": ["libvax.so.3"], "remedy": "buy a VAX"}])"));
   EXPECT_EQ(other_arch.step, LoadStep::kFound);
-  EXPECT_EQ(other_arch.rejected.substr(0, 39), "its manifest says that it is for vax, n");
+  EXPECT_EQ(other_arch.rejected.substr(0, 39), "its manifest is for vax, n");
   ASSERT_EQ(other_arch.requirements.size(), 1U);
   EXPECT_EQ(other_arch.requirements[0].name, "vaxrt 3");
   EXPECT_EQ(report(manifest("b.json", R"("name": "minimal", "interface": {"min": 5, "max": 9})")).rejected,
-            "its manifest states interface versions 5 to 9, this library has version 1");
+            "its manifest requires plugin interface versions 5 to 9; this library supports version 1");
   EXPECT_EQ(report(manifest("c.json", R"("name": "other")")).rejected,
-            "its manifest calls it other, it calls itself minimal");
+            "its manifest names it other, but compute_plugin_query names it minimal");
 
   const std::unique_ptr<Loader> loader = load({manifest("d.json", R"("name": "minimal", "priority": 7)")});
   loader->open("minimal");
@@ -429,7 +429,7 @@ TEST(PluginHost, MakesErrorsOfAnything) {
   info.message = {nullptr, 12};
   error = core.error_new(&info);
   EXPECT_EQ(core.error_code(error), COMPUTE_ERROR_INTERNAL);
-  EXPECT_STREQ(compute_error_message(error), "the plugin gives no reason");
+  EXPECT_STREQ(compute_error_message(error), "the plugin gave no reason");
   core.error_free(error);
   core.error_free(nullptr);
 }

@@ -118,7 +118,8 @@ TEST(MemoryPool, LimitHoldsAndTheErrorSaysWhatHoldsTheMemory) {
     FAIL() << "the limit did not hold";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
-    EXPECT_NE(error.message.find("test0: out of memory for 6291456 bytes (limit 8388608 bytes)"), std::string::npos)
+    EXPECT_NE(error.message.find("test0: out of memory allocating 6291456 bytes (limit 8388608 bytes)"),
+              std::string::npos)
         << error.message;
     EXPECT_NE(error.message.find("mirrors              6291456 bytes"), std::string::npos) << error.message;
   }

@@ -98,8 +98,8 @@ TEST_F(PluginSearch, RefusesRelativePlacesAndSaysSo) {
   PluginPlaces places;
   places.folders = {{"d", "COMPUTE_PLUGIN_PATH"}, {".", "COMPUTE_PLUGIN_PATH"}};
   EXPECT_TRUE(found(places).empty());
-  EXPECT_EQ(refused(), (Names{"d: named by COMPUTE_PLUGIN_PATH: not an absolute path",
-                              ".: named by COMPUTE_PLUGIN_PATH: not an absolute path"}));
+  EXPECT_EQ(refused(), (Names{"d: from COMPUTE_PLUGIN_PATH: not an absolute path",
+                              ".: from COMPUTE_PLUGIN_PATH: not an absolute path"}));
   places.files = {{"d/x.so", "COMPUTE_PLUGIN_FILES"}, {"x.so", "COMPUTE_PLUGIN_FILES"}};
   EXPECT_TRUE(found(places).empty());
   EXPECT_EQ(refused().size(), 2U);
@@ -112,8 +112,8 @@ TEST_F(PluginSearch, ReportsNamedPlacesThatAreNotThere) {
   places.folders = {{at("none"), "COMPUTE_PLUGIN_PATH"}, {at("file.so"), "COMPUTE_PLUGIN_PATH"}};
   EXPECT_TRUE(found(places).empty());
   EXPECT_EQ(refused(),
-            (Names{at("none") + ": named by COMPUTE_PLUGIN_PATH: no such folder",
-                   at("file.so") + ": named by COMPUTE_PLUGIN_PATH: not a folder; COMPUTE_PLUGIN_FILES names files"}));
+            (Names{at("none") + ": from COMPUTE_PLUGIN_PATH: no such directory",
+                   at("file.so") + ": from COMPUTE_PLUGIN_PATH: not a directory; use COMPUTE_PLUGIN_FILES for files"}));
   places.files = {{at("gone.so"), "COMPUTE_PLUGIN_FILES"}};
   EXPECT_TRUE(found(places).empty());
   EXPECT_EQ(refused(), Names{at("gone.so") + ": No such file or directory"});
@@ -252,13 +252,13 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   EXPECT_EQ(distrust_of(at("good/link.so")), "");
 
   ASSERT_EQ(::chown(at("theirs").c_str(), kStranger, kStranger), 0);
-  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), at("theirs") + " belongs to user 1234") << way;
+  for (const std::string& way : ways) EXPECT_EQ(distrust_of(way), at("theirs") + " is owned by user 1234") << way;
   ASSERT_EQ(::chown(at("theirs").c_str(), 0, 0), 0);
   ASSERT_EQ(::lchown(at("theirs/folder").c_str(), kStranger, kStranger), 0);
   for (const std::string& way : ways)
-    EXPECT_EQ(distrust_of(way), "the link " + at("theirs/folder") + " belongs to user 1234") << way;
+    EXPECT_EQ(distrust_of(way), "the link " + at("theirs/folder") + " is owned by user 1234") << way;
   ASSERT_EQ(::lchown(at("good/link.so").c_str(), kStranger, kStranger), 0);
-  EXPECT_EQ(distrust_of(at("good/link.so")), "the link " + at("good/link.so") + " belongs to user 1234");
+  EXPECT_EQ(distrust_of(at("good/link.so")), "the link " + at("good/link.so") + " is owned by user 1234");
   EXPECT_EQ(distrust_of(library), "");
 
   // a folder where everybody may put links
@@ -268,7 +268,7 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")), "");
   ASSERT_EQ(::lchown(at("tmp/folder").c_str(), kStranger, kStranger), 0);
   EXPECT_EQ(distrust_of(at("tmp/folder/compute_plugin_acme.so")),
-            "the link " + at("tmp/folder") + " belongs to user 1234");
+            "the link " + at("tmp/folder") + " is owned by user 1234");
 }
 
 TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
@@ -285,9 +285,9 @@ TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
   ASSERT_EQ(::chmod(at("a/b").c_str(), 0777), 0);
   for (const char* name : {"a/b/file", "a/../a/b/./file", "a/relative/file", "a/missing/../b/file", "a/b/missing",
                            "a/missing/../b/missing"}) {
-    EXPECT_EQ(trust_.why_not(fs::path(at(name))), "everybody may write to " + at("a/b") + " (mode 0777)") << name;
+    EXPECT_EQ(trust_.why_not(fs::path(at(name))), at("a/b") + " is writable by everyone (mode 0777)") << name;
   }
-  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/"))), "everybody may write to it (mode 0777)");
+  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/"))), "it is writable by everyone (mode 0777)");
 }
 
 // What is judged is what is read.
@@ -298,13 +298,13 @@ TEST_F(TrustOfFiles, AFileThatIsOpenIsJudgedItself) {
   EXPECT_EQ(trust_.why_not(file, name), "");
   write("other");
   fs::rename(root_ / "other", root_ / "file");
-  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was looked at");
+  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was being checked");
   fs::remove(root_ / "file");
-  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was looked at");
+  EXPECT_EQ(trust_.why_not(file, name), "it was replaced while it was being checked");
   const files::File again(write("file"));
   ASSERT_EQ(::chmod(name.c_str(), 0666), 0);
   const files::File late(name);
-  EXPECT_EQ(trust_.why_not(late, name), "everybody may write to it (mode 0666)");
+  EXPECT_EQ(trust_.why_not(late, name), "it is writable by everyone (mode 0666)");
 }
 
 // A tree that a group keeps, libcompute in it.
@@ -326,13 +326,13 @@ TEST_F(TrustOfFiles, AGroupThatMayWriteToTheLibraryIsANeighbour) {
   ASSERT_EQ(::chmod(at("lib").c_str(), 0755), 0);
   EXPECT_EQ(distrust(), "");  // the file alone says so too
   ASSERT_EQ(::chmod(library.c_str(), 0755), 0);
-  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");
+  EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");
   ASSERT_EQ(::chmod(at("lib").c_str(), 0777), 0);
-  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");  // everybody is nobody's neighbour
+  EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");  // everybody is nobody's neighbour
   ASSERT_EQ(::chmod(at("lib").c_str(), 0775), 0);
   EXPECT_EQ(distrust(), "");
   ASSERT_EQ(::chown(plugin.c_str(), kStranger, kGroup + 1), 0);
-  EXPECT_EQ(distrust(), "its group may write to it (mode 0775)");
+  EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");
 }
 
 TEST(UserMap, TellsWhetherRootIsThere) {

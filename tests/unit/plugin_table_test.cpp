@@ -185,18 +185,18 @@ TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
     out->utilisation_percent = 101;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "101 percent");
+  expect_rejected(device_.telemetry(&value), "utilisation_percent is 101");
   EXPECT_EQ(value.utilisation_percent, -1);
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->power_milliwatts = -5;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "-5 mW");
+  expect_rejected(device_.telemetry(&value), "power_milliwatts is -5");
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->memory_used_bytes = -2;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "-1 and -2 bytes");
+  expect_rejected(device_.telemetry(&value), "memory_process_bytes is -1 and memory_used_bytes is -2");
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->struct_type = 0;
     return nullptr;
@@ -243,12 +243,12 @@ TEST_F(PlanCacheTest, KeepsWhatAPluginWrites) {
     write(context, "x", -1);
     return nullptr;
   };
-  expect_rejected(plans_.save(5, &data_), "a piece of -1 bytes");
+  expect_rejected(plans_.save(5, &data_), "a chunk of -1 bytes");
   save = [](compute_plugin_write write, void* context) -> compute_error* {
     write(context, nullptr, 3);
     return nullptr;
   };
-  expect_rejected(plans_.save(5, &data_), "a piece of 3 bytes");
+  expect_rejected(plans_.save(5, &data_), "a chunk of 3 bytes");
 }
 
 TEST_F(PlanCacheTest, TakesThePlanOrPreparesAnew) {
@@ -269,14 +269,14 @@ TEST_F(PlanCacheTest, TakesThePlanOrPreparesAnew) {
   EXPECT_EQ(taken(plans_.load(device_, op, "of another build", &plan_, &info_)).first, COMPUTE_OK);
   EXPECT_EQ(plan_, 0U);
   load = [](std::string_view, uint64_t*, compute_plugin_plan_info*) -> compute_error* { return nullptr; };
-  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "gave no plan");
+  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "returned no plan");
   EXPECT_EQ(released, 0);
   load = [](std::string_view, uint64_t* out_plan, compute_plugin_plan_info* out_info) -> compute_error* {
     *out_plan = 9;
     out_info->workspace_bytes = -1;
     return nullptr;
   };
-  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "the workspace has -1 bytes");
+  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "workspace_bytes is -1");
   EXPECT_EQ(plan_, 0U);
   EXPECT_EQ(released, 1) << "the plan that nobody uses is given back";
 }

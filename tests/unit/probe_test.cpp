@@ -42,7 +42,7 @@ TEST(ProbeRun, TellsHowTheHelperEnded) {
     EXPECT_EQ(exited.outcome, ProbeOutcome::kCrashed) << status;
     EXPECT_EQ(exited.detail, std::string("exit status ") + status + " in dlopen");
   }
-  EXPECT_EQ(run("r ready; r passed; kill -SEGV $$").detail, "SIGSEGV while the process ended");
+  EXPECT_EQ(run("r ready; r passed; kill -SEGV $$").detail, "SIGSEGV at process exit");
   EXPECT_TRUE(run("r ready; kill -SEGV $$").is_lasting);
   EXPECT_FALSE(run("r ready; kill -KILL $$").is_lasting);  // the system, for want of memory, or the user
 
@@ -103,7 +103,7 @@ TEST(ProbeRun, LeavesAChildThatCannotBeEnded) {
   for (const int end : {pid[0], pid[1], seized[0], seized[1]}) ::close(end);
   if (!answered || is_seized != 'y') GTEST_SKIP() << "processes may not be traced here";
   EXPECT_EQ(hung.outcome, ProbeOutcome::kHung);
-  EXPECT_EQ(hung.detail, "2 s in enumerate; its process cannot be ended");
+  EXPECT_EQ(hung.detail, "2 s in enumerate; its process cannot be killed");
 }
 
 TEST(ProbeRun, TellsOfAPluginThatItDidNotSee) {
@@ -135,12 +135,12 @@ TEST(Prober, WithoutAHelperSaysSo) {
   EXPECT_EQ(prober.reason_against({}), "");
   EXPECT_EQ(prober.reason_against({}), "");
   ASSERT_EQ(prober.notes().size(), 1U);
-  EXPECT_TRUE(prober.notes()[0].starts_with("Plugins are not tried in a process of their own: /")) << prober.notes()[0];
+  EXPECT_TRUE(prober.notes()[0].starts_with("Plugins are not probed in a separate process: /")) << prober.notes()[0];
 
   options.privileged = true;
   Prober privileged(options);
   EXPECT_EQ(privileged.reason_against({}), "");
-  EXPECT_EQ(privileged.notes().at(0), "Plugins are not tried in a process of their own: the process is privileged");
+  EXPECT_EQ(privileged.notes().at(0), "Plugins are not probed in a separate process: the process is privileged");
 }
 
 // ---- Verdicts -------------------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ TEST(Registry, RefusesADeviceThatIsNotThereWithTheLoadReport) {
   in_child({"minimal", "missing_library"}, [](Registry& registry) {
     std::string message = refusal(registry, "minimal7", COMPUTE_ERROR_NOT_FOUND);
     EXPECT_EQ(message.substr(0, message.find('\n')),
-              "compute_device_open \"minimal7\": minimal has no device 7 (it has minimal0, minimal1)");
+              "compute_device_open \"minimal7\": minimal has no device 7 (available: minimal0, minimal1)");
     EXPECT_NE(message.find("\nPlugins\n"), std::string::npos) << message;
     message = refusal(registry, "missing_library", COMPUTE_ERROR_NOT_FOUND);
     EXPECT_EQ(message.substr(0, message.find('\n')),
@@ -229,7 +229,7 @@ TEST(Registry, FallsThroughWhereADeviceFailsToOpen) {
     try {
       registry.select("minimal,cpu", [&](const DeviceSelection& wrong) {
         tried.emplace_back(wrong.device->info.name);
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "open already, with other options");
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "already open with other options");
       });
       ADD_FAILURE();
     } catch (const Error& error) {
@@ -243,14 +243,14 @@ TEST(Registry, TellsWhichDeviceAndWhyNotTheOthers) {
   in_child({"minimal"}, [](Registry& registry) {
     EXPECT_EQ(registry.which("minimal1", COMPUTE_FORMAT_TEXT),
               "minimal1: Minimal device 1, chosen by compute_device_open\n"
-              "  not minimal0: it was not asked for\n");
+              "  not minimal0: not requested\n");
     const nlohmann::json json = nlohmann::json::parse(registry.which(nullptr, COMPUTE_FORMAT_JSON));
     EXPECT_EQ(json["device"], "minimal0");
     EXPECT_EQ(json["chosen_by"], "auto");
     EXPECT_EQ(json["strict"], false);
     ASSERT_EQ(json["others"].size(), 2U);
     EXPECT_EQ(json["others"][0]["name"], "minimal1");
-    EXPECT_EQ(json["others"][1]["reason"], "a CPU ranks after an accelerator");
+    EXPECT_EQ(json["others"][1]["reason"], "a CPU ranks below an accelerator");
   });
 }
 

@@ -54,9 +54,9 @@ TEST(Schema, Find) {
   const auto missing = [](std::string_view name, int32_t version) {
     return error_of([&] { find_op(name, version); }, COMPUTE_ERROR_NOT_FOUND);
   };
-  EXPECT_EQ(missing("matmull", 0), "no op is called \"matmull\"; did you mean \"matmul\"?");
-  EXPECT_EQ(missing("convolve", 0), "no op is called \"convolve\"");
-  EXPECT_EQ(missing("", 0), "no op is called \"\"");
+  EXPECT_EQ(missing("matmull", 0), "unknown op \"matmull\"; did you mean \"matmul\"?");
+  EXPECT_EQ(missing("convolve", 0), "unknown op \"convolve\"");
+  EXPECT_EQ(missing("", 0), "unknown op \"\"");
   EXPECT_EQ(missing("exp", 7), "exp has no version 7; known: 1");
 }
 
@@ -92,11 +92,11 @@ TEST(Schema, OperandCounts) {
   check_operand_counts(find_op("add", 0), 2, 1);
   check_operand_counts(find_op("concat", 0), 5, 1);
   check_operand_counts(find_op("fill", 0), 0, 1);
-  EXPECT_EQ(counts("add", 3, 1), "add: it takes 2 inputs, not 3");
-  EXPECT_EQ(counts("exp", -1, 1), "exp: it takes 1 input, not -1");
-  EXPECT_EQ(counts("concat", 0, 1), "concat: it takes 1 or more inputs, not 0");
-  EXPECT_EQ(counts("concat", 100000, 1), "concat: it takes 1 or more inputs, not 100000");
-  EXPECT_EQ(counts("exp", 1, 2), "exp: it has 1 output, not 2");
+  EXPECT_EQ(counts("add", 3, 1), "add: expected 2 inputs, got 3");
+  EXPECT_EQ(counts("exp", -1, 1), "exp: expected 1 input, got -1");
+  EXPECT_EQ(counts("concat", 0, 1), "concat: expected 1 or more inputs, got 0");
+  EXPECT_EQ(counts("concat", 100000, 1), "concat: expected 1 or more inputs, got 100000");
+  EXPECT_EQ(counts("exp", 1, 2), "exp: expected 1 output, got 2");
 }
 
 TEST(Schema, DefaultsAreFilledIn) {
@@ -165,9 +165,9 @@ TEST(Schema, RunTimeAttributesArePutAside) {
 }
 
 TEST(Schema, RefusalsNameOpAndAttribute) {
-  EXPECT_EQ(refusal("sum", TestAttributes().int64("axs", 1)),
-            "sum: no attribute is called \"axs\"; did you mean \"axes\"?");
-  EXPECT_EQ(refusal("exp", TestAttributes().int64("axis", 1)), "exp: no attribute is called \"axis\"; it takes none");
+  EXPECT_EQ(refusal("sum", TestAttributes().int64("axs", 1)), "sum: unknown attribute \"axs\"; did you mean \"axes\"?");
+  EXPECT_EQ(refusal("exp", TestAttributes().int64("axis", 1)),
+            "exp: unknown attribute \"axis\"; the op takes no attributes");
   EXPECT_EQ(refusal("sum", TestAttributes().string("keepdims", "yes")),
             "sum: attribute keepdims takes an int64, not a string");
   EXPECT_EQ(refusal("sum", TestAttributes().float64("axes", 1)), "sum: attribute axes takes an int64, not a float64");
@@ -185,11 +185,12 @@ TEST(Schema, RefusalsNameOpAndAttribute) {
   EXPECT_EQ(refusal("sum", TestAttributes().add("axes", COMPUTE_KIND_INT64, 2, nullptr)),
             "sum: attribute axes: values is NULL");
   EXPECT_EQ(refusal("sum", TestAttributes().ints("axes", std::vector<int64_t>(5000))),
-            "sum: attribute axes has 5000 values; at most 4096");
+            "sum: attribute axes has 5000 values; the limit is 4096");
   EXPECT_EQ(refusal("sum", TestAttributes().int64("keepdims", 1).int64("keepdims", 1)),
             "sum: attribute keepdims is given twice");
-  EXPECT_EQ(refusal("sum", TestAttributes().dtype("dtype", 99)), "sum: attribute dtype: 99 is no dtype");
-  EXPECT_EQ(refusal("sum", TestAttributes().dtype("dtype", COMPUTE_DTYPE_NONE)), "sum: attribute dtype: 0 is no dtype");
+  EXPECT_EQ(refusal("sum", TestAttributes().dtype("dtype", 99)), "sum: attribute dtype: 99 is not a dtype");
+  EXPECT_EQ(refusal("sum", TestAttributes().dtype("dtype", COMPUTE_DTYPE_NONE)),
+            "sum: attribute dtype: 0 is not a dtype");
   EXPECT_EQ(refusal("cast", {}), "cast: attribute dtype is required");
   EXPECT_EQ(refusal("linspace", TestAttributes().int64("size", 1).dtype("dtype", 12).int64("start", 1)),
             "linspace: attribute stop is required");
@@ -200,7 +201,7 @@ TEST(Schema, RefusalsNameOpAndAttribute) {
             "sum: attribute keepdims takes an int64, not a scalar");
   const compute_string bad{nullptr, 3};
   EXPECT_EQ(refusal("scatter", TestAttributes().add("reduction", COMPUTE_KIND_STRING, 1, &bad)),
-            "scatter: attribute reduction: a string of 3 bytes");
+            "scatter: attribute reduction: invalid string size 3");
 }
 
 TEST(Schema, StructSizes) {
@@ -234,17 +235,17 @@ TEST(Schema, StructSizes) {
   };
   list[1].attribute.struct_size = sizeof(compute_attribute);
   EXPECT_EQ(refused(&list[0].attribute, 2),
-            "sum: attribute 1 has a struct_size of " + std::to_string(sizeof(compute_attribute)));
+            "sum: attribute 1 has an invalid struct_size of " + std::to_string(sizeof(compute_attribute)));
   list[0].attribute.struct_size = 0;
-  EXPECT_EQ(refused(&list[0].attribute, 2), "sum: attribute 0 has a struct_size of 0");
+  EXPECT_EQ(refused(&list[0].attribute, 2), "sum: attribute 0 has an invalid struct_size of 0");
   list[0].attribute.struct_size = sizeof(Larger) + 1;
   EXPECT_EQ(refused(&list[0].attribute, 1),
-            "sum: attribute 0 has a struct_size of " + std::to_string(sizeof(Larger) + 1));
+            "sum: attribute 0 has an invalid struct_size of " + std::to_string(sizeof(Larger) + 1));
   list[0].attribute.struct_size = sizeof(Larger);
   list[0].attribute.name = nullptr;
   EXPECT_EQ(refused(&list[0].attribute, 1), "sum: attribute 0 has no name");
   EXPECT_EQ(refused(nullptr, 1), "sum: attributes is NULL");
-  EXPECT_EQ(refused(nullptr, -1), "sum: an attribute count of -1");
+  EXPECT_EQ(refused(nullptr, -1), "sum: attribute_count is -1");
   run(nullptr, 0);
 }
 
@@ -277,21 +278,21 @@ TEST(Schema, RunTimeScalarsKeepTheirMeaning) {
     return error_of([&] { run_time_scalar(fill, 0, value, dtype); }, code);
   };
   constexpr auto kArgument = COMPUTE_ERROR_INVALID_ARGUMENT, kRange = COMPUTE_ERROR_OUT_OF_RANGE;
-  EXPECT_EQ(refused(real(1.5), COMPUTE_DTYPE_INT32, kArgument), "fill: value is 1.5, which int32 does not hold");
+  EXPECT_EQ(refused(real(1.5), COMPUTE_DTYPE_INT32, kArgument), "fill: value is 1.5, which does not fit in int32");
   EXPECT_EQ(refused(real(std::nan("")), COMPUTE_DTYPE_INT32, kArgument),
-            "fill: value is nan, which int32 does not hold");
-  EXPECT_EQ(refused(integer(300), COMPUTE_DTYPE_INT8, kRange), "fill: value is 300, which int8 does not hold");
-  EXPECT_EQ(refused(integer(-1), COMPUTE_DTYPE_UINT64, kRange), "fill: value is -1, which uint64 does not hold");
-  EXPECT_EQ(refused(integer(-129), COMPUTE_DTYPE_INT8, kRange), "fill: value is -129, which int8 does not hold");
-  EXPECT_EQ(refused(real(1e30), COMPUTE_DTYPE_INT64, kRange), "fill: value is 1e+30, which int64 does not hold");
+            "fill: value is nan, which does not fit in int32");
+  EXPECT_EQ(refused(integer(300), COMPUTE_DTYPE_INT8, kRange), "fill: value is 300, which does not fit in int8");
+  EXPECT_EQ(refused(integer(-1), COMPUTE_DTYPE_UINT64, kRange), "fill: value is -1, which does not fit in uint64");
+  EXPECT_EQ(refused(integer(-129), COMPUTE_DTYPE_INT8, kRange), "fill: value is -129, which does not fit in int8");
+  EXPECT_EQ(refused(real(1e30), COMPUTE_DTYPE_INT64, kRange), "fill: value is 1e+30, which does not fit in int64");
   EXPECT_EQ(refused(real(std::ldexp(1.0, 63)), COMPUTE_DTYPE_INT64, kRange),
-            "fill: value is 9223372036854775808, which int64 does not hold");
+            "fill: value is 9223372036854775808, which does not fit in int64");
   EXPECT_EQ(refused(complex(2, 1), COMPUTE_DTYPE_FLOAT32, kArgument),
-            "fill: value is 2+1i, which float32 does not hold");
+            "fill: value is 2+1i, which does not fit in float32");
   const RunTimeValue large{COMPUTE_KIND_SCALAR, COMPUTE_DTYPE_UINT64,
                            scalar_from_uint64(UINT64_MAX, COMPUTE_DTYPE_UINT64)};
   EXPECT_EQ(refused(large, COMPUTE_DTYPE_INT64, kRange),
-            "fill: value is 18446744073709551615, which int64 does not hold");
+            "fill: value is 18446744073709551615, which does not fit in int64");
   EXPECT_EQ(made(large, COMPUTE_DTYPE_UINT64), "18446744073709551615");
 }
 

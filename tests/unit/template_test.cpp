@@ -53,10 +53,10 @@ TEST(Template, MistakesAreInternalErrors) {
   EXPECT_EQ(refusal("$x + $y\n", {{"x", 1}}), "kernel template: no value for y");
   EXPECT_EQ(refusal("  $lines\n", {}), "kernel template: no value for lines");
   EXPECT_EQ(refusal("$if x\n$end\n", {}), "kernel template: no value for x");
-  EXPECT_EQ(refusal("$x\n", {{"x", 1}, {"y", 2}}), "kernel template: not there, or given twice: y");
+  EXPECT_EQ(refusal("$x\n", {{"x", 1}, {"y", 2}}), "kernel template: missing or given twice: y");
   EXPECT_EQ(refusal("$xy ${yx}\n$// $x\n", {{"xy", 1}, {"yx", 1}, {"x", 2}}),
-            "kernel template: not there, or given twice: x");
-  EXPECT_EQ(refusal("$x\n", {{"x", 1}, {"x", 1}}), "kernel template: not there, or given twice: x");
+            "kernel template: missing or given twice: x");
+  EXPECT_EQ(refusal("$x\n", {{"x", 1}, {"x", 1}}), "kernel template: missing or given twice: x");
   EXPECT_EQ(refusal("$if x\n", {{"x", true}}), "kernel template: no $end after $if");
   EXPECT_EQ(refusal("$else\n", {}), "kernel template: no $if before $else");
   EXPECT_EQ(refusal("$end\n", {}), "kernel template: no $if before $end");

@@ -76,7 +76,7 @@ double time_calls(const Wait& wait, const Call& call) {
 
 void require(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "launch_cost: %s gives %d\n", what, static_cast<int>(result));
+  std::fprintf(stderr, "launch_cost: %s returned %d\n", what, static_cast<int>(result));
   std::exit(1);
 }
 
@@ -88,7 +88,8 @@ void measure(int rounds) {
   const auto op = [&] { compute::check(compute_add_into(stream.get(), x.get(), x.get(), y.get())); };
   op();
   stream.synchronize();
-  if (compute::driver_launch_kernel_ex == nullptr) throw std::runtime_error("COMPUTE_DEVICE names no CUDA device");
+  if (compute::driver_launch_kernel_ex == nullptr)
+    throw std::runtime_error("COMPUTE_DEVICE does not select a CUDA device");
 
   std::vector<RecordedLaunch> launches;
   recorded = &launches;
@@ -134,7 +135,7 @@ void measure(int rounds) {
   };
   const std::vector<float> result = result_of(op);
   if (result_of(bare) != result || result_of(bare_ex) != result)
-    throw std::runtime_error("the bare launch does not do what the op does");
+    throw std::runtime_error("the bare launch does not compute what the op computes");
 
   std::vector<double> ours, plain, ex, added, added_to_ex;
   for (int round = -rounds / 10 - 1; round < rounds; ++round) {

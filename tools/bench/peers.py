@@ -171,7 +171,7 @@ def line(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="compute-bench, as built with COMPUTE_BENCHMARKS")
-    parser.add_argument("--filter", default="", help="only rows in which this regular expression is found")
+    parser.add_argument("--filter", default="", help="only rows that match this regular expression")
     parser.add_argument("--large", action="store_true", help="also 1e8 elements and matrices of 4096")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=3, help="of compute-bench in a round")
@@ -183,7 +183,7 @@ def main():
     rows = [name for name in listed if "@" not in name]
     rows = [row for row in rows if re.search(options.filter, row)]
     if not rows:
-        sys.exit("no row has that name")
+        sys.exit("no row matches the filter")
     print(f"NumPy {np.__version__}, one thread each; a ratio above 1 means that compute is faster than the peer")
     results = []
     for row in rows:

@@ -123,7 +123,7 @@ int show_devices(bool json, bool verbose) {
     fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description,
                kind_text(info.kind), info.pci_address.empty() ? "-" : info.pci_address, bytes_text(info.memory_bytes),
                dtypes.size() <= 10 ? dtypes : "some", names.empty() ? "-" : names,
-               info.same_as.empty() ? "" : fmt::format("  (the same as {})", info.same_as));
+               info.same_as.empty() ? "" : fmt::format("  (same as {})", info.same_as));
     if (!verbose) continue;
     fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
                info.driver_version.empty() ? "-" : info.driver_version, info.uuid.empty() ? "-" : info.uuid, dtypes);

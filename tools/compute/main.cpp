@@ -31,31 +31,31 @@ int main(int argc, char** argv) {
   bool verbose = false;
   std::string device;
 
-  auto* devices = app.add_subcommand("devices", "Lists every device of every plugin; opens none");
-  devices->add_flag("--json", json, "An array of objects");
-  devices->add_flag("-v,--verbose", verbose, "Libraries, dtypes by level and the load report as well");
+  auto* devices = app.add_subcommand("devices", "Lists the devices of all plugins, without opening them");
+  devices->add_flag("--json", json, "Print a JSON array");
+  devices->add_flag("-v,--verbose", verbose, "Also show libraries, dtypes by level and the load report");
 
-  auto* which = app.add_subcommand("which", "The device that would be used, who chose it, and why not the others");
-  which->add_option("selector", device, "As in COMPUTE_DEVICE; default: what is in force");
-  which->add_flag("--json", json, "As an object");
+  auto* which = app.add_subcommand("which", "Shows which device would be used, what chose it, and why not the others");
+  which->add_option("selector", device, "A selector, as in COMPUTE_DEVICE; default: the configured one");
+  which->add_flag("--json", json, "Print a JSON object");
 
-  auto* info = app.add_subcommand("info", "All that is known of a device, and a check that it works");
-  info->add_option("device", device, "Its name; default: what is in force");
+  auto* info = app.add_subcommand("info", "Shows what is known about a device, and checks that it works");
+  info->add_option("device", device, "A selector; default: the configured one");
 
   auto* ops =
-      app.add_subcommand("ops", "How a device runs every op, per dtype: native, decomposed, on the host, or why not");
-  ops->add_option("--device", device, "Its name; default: what is in force");
-  ops->add_flag("--json", json, "An array of objects");
+      app.add_subcommand("ops", "Shows how a device runs each op, by dtype: native, decomposed, host, or refused");
+  ops->add_option("--device", device, "A selector; default: the configured one");
+  ops->add_flag("--json", json, "Print a JSON array");
 
   auto* doctor =
-      app.add_subcommand("doctor", "What became of every plugin, with remedies; tries each in a process of its own");
+      app.add_subcommand("doctor", "Shows the state of every plugin, with remedies; probes each in a separate process");
   bool environment = false;
-  doctor->add_flag("--env", environment, "Every setting, its value and who set it");
+  doctor->add_flag("--env", environment, "Also show every setting, its value and its origin");
 
-  auto* config = app.add_subcommand("config", "Every setting, its value and who set it");
-  auto* cache = app.add_subcommand("cache", "Where compiled kernels are kept");
-  auto* cache_clear = cache->add_subcommand("clear", "Removes them; they are compiled again when they are needed");
-  auto* version = app.add_subcommand("version", "The version of the library and of this program");
+  auto* config = app.add_subcommand("config", "Shows every setting, its value and its origin");
+  auto* cache = app.add_subcommand("cache", "Shows where compiled kernels are kept");
+  auto* cache_clear = cache->add_subcommand("clear", "Removes compiled kernels; they are compiled again when needed");
+  auto* version = app.add_subcommand("version", "Shows the versions of the library and of this program");
 
   try {
     // Flags of the backend (--compute-device=…) may stand anywhere.
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     const auto commands = app.get_subcommands({});
     if (argc > 1 && *argv[1] != '-' &&
         std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {
-      std::fprintf(stderr, "compute: there is no command \"%s\"; compute --help lists them\n", argv[1]);
+      std::fprintf(stderr, "compute: unknown command \"%s\"; run compute --help for a list\n", argv[1]);
       return 1;
     }
     CLI11_PARSE(app, argc, argv);

@@ -34,7 +34,8 @@ void write_file(const fs::path& path, const std::string& text) {
 int run(std::string_view command, const fs::path& root) {
   using namespace compute::opgen;
   const std::string header = read_file(root / "api/compute/compute.h");
-  if (header.empty()) throw std::runtime_error(root.string() + " is no source tree: it has no api/compute/compute.h");
+  if (header.empty())
+    throw std::runtime_error(root.string() + " is not a source tree: it has no api/compute/compute.h");
   check_names(header);
   const std::pair<const char*, std::string> files[] = {{"api/compute/ops.h", ops_header()},
                                                        {"api/compute/ops.hpp", ops_cpp_header()},

@@ -32,7 +32,7 @@ std::string_view find(std::span<const Rule> rules, std::string_view name, const 
   for (const Rule& rule : rules) {
     if (rule.name == name) return rule.text;
   }
-  throw std::runtime_error(op.name + ": the rule \"" + std::string(name) + "\" is none of core/ops/op_rules.def");
+  throw std::runtime_error(op.name + ": the rule \"" + std::string(name) + "\" is not in core/ops/op_rules.def");
 }
 
 }  // namespace

@@ -372,7 +372,7 @@ void check_names(std::string_view compute_header) {
     if (!op->is_elementwise) names.push_back(options_name(*op));
     for (const std::string& name : names) {
       if (!taken.insert(name).second)
-        throw std::runtime_error(name + " of ops.h is a name of compute.h, or there twice");
+        throw std::runtime_error(name + " of ops.h is already a name of compute.h, or is defined twice");
     }
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::optional<Refusal> refuse_expression(const compute_plugin_expression& expression, const Dialect& dialect) {
   if (const int32_t id = unknown_intrinsic(expression); id != 0) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is not known here", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is not supported", ""};
   }
   if (!dialect.has_fp64 && uses_fp64(expression)) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "float64 needs cl_khr_fp64", "cast to float32"};
@@ -34,7 +34,7 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
     const compute_plugin_tensor& tensor = op.input(i);
     if (i >= 2 && tensor.rank < 0) continue;
     if (tensor.rank < 2)
-      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands must have at least two axes", ""};
     if (tensor.dtype != dtype) {
       return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i,
                      cat("contraction: ", dtype_name(tensor.dtype), " operands with a result of ", dtype_name(dtype)),
@@ -42,8 +42,8 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
     }
   }
   if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result",
-                   ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                   "contraction: expressions on the result are not supported", ""};
   }
   const int64_t tiles = 2 * 16 * 36 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
   if (dialect.group_size < 64 || dialect.group_size > 256 || dialect.local_memory_bytes < tiles) {
@@ -55,10 +55,10 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
 
 std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
   if (op.text("kind") != "max" && op.text("kind") != "min") {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, cat("arg_reduce has no kind \"", op.text("kind"), "\""), ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, cat("arg_reduce: unknown kind \"", op.text("kind"), "\""), ""};
   }
   if (is_complex(op.input(0).dtype))
-    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "arg_reduce: complex numbers are not ordered", ""};
   return std::nullopt;
 }
 
@@ -117,7 +117,7 @@ KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& l
   for (BuiltKernel& kernel : built.kernels) {
     if (kernel.launch.key == launch.key) return std::move(kernel.source);
   }
-  throw Error(COMPUTE_ERROR_INTERNAL, "the launch is not of this op");
+  throw Error(COMPUTE_ERROR_INTERNAL, "the launch does not belong to this op");
 }
 
 }  // namespace compute::common

@@ -132,7 +132,7 @@ std::string fill(std::string_view text, const FindValue& find) { return Filling(
 std::string fill(std::string_view text, const std::vector<Value>& values) {
   std::set<std::string_view> names = names_of(text);
   for (const Value& value : values) {
-    if (names.erase(value.name) == 0) fail("not there, or given twice:", value.name);
+    if (names.erase(value.name) == 0) fail("missing or given twice:", value.name);
   }
   return fill(text, [&](std::string_view name) -> std::optional<std::string_view> {
     const auto found = std::find_if(values.begin(), values.end(), [&](const Value& one) { return one.name == name; });

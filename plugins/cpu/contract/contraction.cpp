@@ -92,7 +92,7 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
   for (int32_t i = 0; i < op.input_count(); ++i) {
     if (i >= 2 && !is_given(op, i)) continue;
     if (op.input(i).rank < 2)
-      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands have two axes at least", ""};
+      return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, i, "contraction: operands must have at least two axes", ""};
     if (op.input(i).dtype == op.output(0).dtype) continue;
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i,
                    std::string("contraction: ") + dtype_name(op.input(i).dtype) + " operands with a result of " +
@@ -100,8 +100,8 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
                    "cast to one dtype"};
   }
   if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: no expression is applied to the result",
-                   ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                   "contraction: expressions on the result are not supported", ""};
   }
   return std::nullopt;
 }
@@ -111,13 +111,15 @@ std::unique_ptr<Plan> prepare_contraction(const Op& op) { return std::make_uniqu
 std::vector<common::Requirement> report_engines() {
   std::vector<common::Requirement> reports;
   if (!engines_touched()) {
-    const char* effect = "matrix products use a kernel of this plugin's own, which is slower";
+    const char* effect = "matrix products use the plugin's own kernel, which is slower";
     reports.push_back({"oneDNN", "", "", "", effect, "", false, 0});
     reports.push_back({"OpenBLAS", "", "", "", effect, "", false, 0});
     return reports;
   }
   for (const LibraryReport& library : engine_library_reports()) {
-    common::Requirement report{library.library, "", "", "", "without it: " + library.purpose, library.remedy, false, 2};
+    common::Requirement report{
+        library.library, "",    "", "", library.purpose + " use the plugin's own kernel, which is slower",
+        library.remedy,  false, 2};
     report.error = library.error();
     for (const LibraryReport::Attempt& attempt : library.attempts) {
       report.tried += (report.tried.empty() ? "" : "\n") + attempt.name;

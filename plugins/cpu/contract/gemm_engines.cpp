@@ -53,7 +53,7 @@ bool find_openmp(void* library, Openmp& out_openmp) {
          find(library, "omp_set_num_threads", out_openmp.omp_set_num_threads);
 }
 
-constexpr const char* kNoOpenmp = "its OpenMP has no omp_set_num_threads, so that it cannot be kept to one thread";
+constexpr const char* kNoOpenmp = "its OpenMP has no omp_set_num_threads, so it cannot be limited to one thread";
 
 std::string file_of(const void* symbol) {
   Dl_info info;
@@ -108,7 +108,7 @@ struct OnednnLibrary {
       if (runtime == kOpenmp) {
         if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
       } else if (runtime != kSequential) {
-        return "is built on a thread pool of its own (runtime " + std::to_string(runtime) + ")";
+        return "uses its own thread pool (runtime " + std::to_string(runtime) + ")";
       }
       report.version = std::to_string(version()->major) + "." + std::to_string(version()->minor) + "." +
                        std::to_string(version()->patch);
@@ -158,15 +158,14 @@ struct OpenblasLibrary {
       const char* (*core_name)() = nullptr;
       if (!find(library, "openblas_get_parallel", parallel) || !find(library, "openblas_get_config", config) ||
           !find(library, "openblas_get_corename", core_name)) {
-        return "is not an OpenBLAS";
+        return "is not OpenBLAS";
       }
       constexpr int kSerial = 0;
       constexpr int kOpenmp = 2;
-      if (parallel() == kSerial)
-        return "is a serial build, which may give wrong results to threads that call it at once";
-      if (parallel() != kOpenmp) return "is built on threads of its own";
+      if (parallel() == kSerial) return "is a serial build, which may give wrong results when several threads call it";
+      if (parallel() != kOpenmp) return "uses its own threads";
       if (!find_openmp(library, functions.openmp)) return kNoOpenmp;
-      if (std::strstr(config(), "USE64BITINT") != nullptr) return "has 64-bit integers";
+      if (std::strstr(config(), "USE64BITINT") != nullptr) return "uses 64-bit integers";
       if (!find(library, "cblas_sgemm", functions.sgemm) || !find(library, "cblas_dgemm", functions.dgemm) ||
           !find(library, "cblas_cgemm", functions.cgemm) || !find(library, "cblas_zgemm", functions.zgemm)) {
         return "has no cblas_*gemm";

@@ -77,7 +77,7 @@ void choose_isa() {
     chosen = select_isa(narrow->c_str());
     if (chosen == nullptr) {
       common::log(COMPUTE_LOG_WARNING, "load",
-                  "COMPUTE_CPU_ISA=" + *narrow + " is none of baseline, sse2, avx2 and avx512, and is ignored");
+                  "COMPUTE_CPU_ISA=" + *narrow + " is ignored; expected baseline, sse2, avx2 or avx512");
     }
   }
   if (chosen == nullptr) chosen = select_isa(nullptr);

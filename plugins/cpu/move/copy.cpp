@@ -306,7 +306,7 @@ std::optional<Refusal> refuse_copy(const Op& op) {
   return Refusal{
       COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
       std::string("copy from ") + dtype_name(from) + " to " + dtype_name(to) + " would lose the imaginary part",
-      "take real() or abs() first"};
+      "use real() or abs() first"};
 }
 
 std::unique_ptr<Plan> prepare_copy(const Op& op) {

@@ -153,7 +153,7 @@ std::optional<Refusal> refuse_gather(const Op& op) {
   const compute_dtype index = op.input(1).dtype;
   if (index == COMPUTE_DTYPE_INT32 || index == COMPUTE_DTYPE_INT64) return std::nullopt;
   return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1,
-                 std::string("gather: indices are int32 or int64, not ") + dtype_name(index), ""};
+                 std::string("gather: indices must be int32 or int64, not ") + dtype_name(index), ""};
 }
 
 std::unique_ptr<Plan> prepare_gather(const Op& op) { return std::make_unique<GatherPlan>(op); }

@@ -388,12 +388,12 @@ std::optional<Refusal> refuse_scatter(const Op& op) {
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
-                   std::string("scatter: indices are int32 or int64, not ") + dtype_name(index), ""};
+                   std::string("scatter: indices must be int32 or int64, not ") + dtype_name(index), ""};
   }
   const std::optional<Combine> combine = combine_of(op.text("reduction"));
   if (!combine) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
-                   "scatter has no reduction \"" + std::string(op.text("reduction")) + "\"", ""};
+                   "scatter: unknown reduction \"" + std::string(op.text("reduction")) + "\"", ""};
   }
   if (find_row(*combine, op.output(0).dtype) == nullptr) {
     return Refusal{

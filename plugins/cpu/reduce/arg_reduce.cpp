@@ -266,10 +266,10 @@ class ArgReducePlan final : public Plan {
 std::optional<Refusal> refuse_arg_reduce(const Op& op) {
   if (op.text("kind") != "max" && op.text("kind") != "min") {
     return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
-                   "arg_reduce has no kind \"" + std::string(op.text("kind")) + "\"", ""};
+                   "arg_reduce: unknown kind \"" + std::string(op.text("kind")) + "\"", ""};
   }
   if (is_complex(op.input(0).dtype)) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "arg_reduce: complex numbers have no order", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "arg_reduce: complex numbers are not ordered", ""};
   }
   return std::nullopt;
 }

@@ -752,13 +752,13 @@ std::optional<ReduceKind> reduce_kind(std::string_view name) {
 std::optional<Refusal> refuse_reduce(const Op& op) {
   const std::optional<ReduceKind> kind = reduce_kind(op.text("kind"));
   if (!kind) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "reduce has no kind \"" + std::string(op.text("kind")) + "\"",
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "reduce: unknown kind \"" + std::string(op.text("kind")) + "\"",
                    ""};
   }
   for (int32_t i = 0; i < 2; ++i) {
     if (const int32_t id = BlockProgram::unknown_intrinsic(op.expression(i))) {
       return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id,
-                     "the cpu plugin does not know intrinsic " + std::to_string(id), ""};
+                     "the cpu plugin does not support intrinsic " + std::to_string(id), ""};
     }
   }
   const compute_plugin_expression& before = op.expression(0);
