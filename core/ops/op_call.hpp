@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is called, as the rules of ops see it.
+// A call, as the rules of ops see it.
 #pragma once
 
 #include <compute/compute.h>
@@ -13,9 +13,9 @@
 
 namespace compute {
 
-// An operand as inference sees it. The pointers are the caller's and valid during the call.
+// An operand, for inference. The pointers belong to the caller and are valid during the call.
 struct OperandDesc {
-  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that was not given
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that is absent
   int32_t rank = 0;
   const int64_t* shape = nullptr;
   const int64_t* strides = nullptr;  // elements
@@ -44,10 +44,10 @@ struct OutputDesc {
   std::vector<int64_t> shape;
 };
 
-// What follows from a call's operands, found once per plan.
+// The properties that follow from a call's operands, computed once per plan.
 struct Inference {
   std::vector<OutputDesc> outputs;
-  TypedExpression map;  // what an elementwise op or an expression computes for each element; empty for other ops
+  TypedExpression map;  // the computation for each element, of an elementwise op or an expression; empty for other ops
 };
 
 }  // namespace compute
