@@ -54,7 +54,7 @@ class Prober {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // Of this process: whoever runs out of memory afterwards and asks again finds it.
+  // A result within this process. If memory runs out afterwards, the next call finds it here and does not probe again.
   struct Trial {
     std::filesystem::path library;
     std::string key;  // of its result; empty if none are stored
