@@ -33,10 +33,9 @@ struct Buffer : Hazards, Recycled<Buffer> {
   Buffer& operator=(const Buffer&) = delete;
 
   Device& device;
-  Block block;         // empty for wrapped and imported memory and for buffers without bytes
-  int64_t size_bytes;  // of the range that tensors may use
-  uint64_t handle =
-      0;  // passed to plugins: block.buffer, an imported buffer, or for host memory the address of byte 0
+  Block block;          // empty for wrapped and imported memory and for buffers without bytes
+  int64_t size_bytes;   // of the range that tensors may use
+  uint64_t handle = 0;  // passed to plugins: block.buffer, an imported buffer, or for host memory the address of byte 0
   int64_t base_offset = 0;  // of byte 0 behind `handle`
 
   std::atomic<int64_t> references{1};
