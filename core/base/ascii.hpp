@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Letters as names of devices, settings and libraries have them: ASCII, whatever the locale.
+// ASCII letters in names of devices, settings and libraries, independent of the locale.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline std::string to_lower(std::string_view text) {
   return result;
 }
 
-// `text` without blanks and tabs at its ends.
+// `text` without leading and trailing blanks and tabs.
 constexpr std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

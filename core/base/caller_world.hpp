@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the thread that calls: its floating-point environment and errno. Every function of the interface runs
-// in the default environment, whatever the caller's, and gives both back as they were.
+// The state of the calling thread: its floating-point environment and errno. Every function of the interface runs in
+// the default environment, whatever the caller's is, and restores both.
 #pragma once
 
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace compute {
 
 #if defined(__x86_64__)
 
-// Round to nearest, no traps, subnormals kept; for x87 too, which long double is computed in.
+// Round to nearest, no traps, subnormals kept; also for x87, which computes long double.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() noexcept {
@@ -31,7 +31,7 @@ class DefaultFloatEnvironment {
   }
 
  private:
-  static constexpr uint32_t kFlags = 0x3f;  // the exceptions raised so far, which are no mode
+  static constexpr uint32_t kFlags = 0x3f;  // the exceptions raised so far; they are not part of the modes
   static constexpr uint32_t kMxcsr = 0x1f80;
   static constexpr uint16_t kX87Control = 0x037f;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the process's settings, and what is said of settings that do nothing.
+// Changes of the process's settings, and messages about settings without effect.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ void set_setting(std::string_view name, Origin origin, std::optional<std::string
 
 void take_process_flags(int32_t* argc, char** argv);
 
-// Logs what is misspelt or has no effect, each line once in the process. The configuration must not be in use by the
-// caller.
+// Logs settings that are misspelt or have no effect, each once per process. The caller must not be using the
+// configuration.
 void warn_of_settings();
 
 }  // namespace compute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: what settings.def lists, and which of the API, a flag, the environment, a configuration file and the
-// default says what each is. The stronger in this order wins, setting by setting.
+// The settings in settings.def, and their values. Values come from the API, a flag, the environment, a configuration
+// file or the default. For each setting the first of these that sets it wins.
 #pragma once
 
 #include <array>
@@ -22,58 +22,59 @@ namespace compute {
 
 class Config;
 
-// What a configuration is read from; the defaults are this process's.
+// The sources of a configuration. The defaults are those of this process.
 struct ConfigInputs {
   std::function<const char*(const char*)> environment;  // NULL where unset
   std::vector<std::string> environment_names;           // of all variables
-  bool privileged = false;  // more rights than its caller: no file that environment or arguments name is read
+  bool privileged = false;  // a privileged process: files that environment or arguments name are not read
   std::filesystem::path system_file = "/etc/compute/config.toml";
   files::Trust trust;  // of files; Config::trust() is what the settings make of it
 
-  // Finds what plugins declare, in the places that the settings name, and passes it to declare_setting. Empty: nobody
-  // looks.
+  // Finds the settings that plugins declare, in the places that the settings name, and passes them to declare_setting.
+  // Empty: plugins are not searched.
   std::function<void(const Config&)> find_declared;
 
   static ConfigInputs of_process();
 };
 
-// True iff the process has rights that whoever started it has not (secure_getenv's rule).
+// True iff the process is privileged: it has rights that the user who started it lacks (the rule of secure_getenv).
 bool process_is_privileged();
 
 class Config {
  public:
-  // Reads environment and files. COMPUTE_CONFIG's file takes the place of $XDG_CONFIG_HOME/compute/config.toml (else
-  // ~/.config/…) and the system's file, of which the former is the stronger.
+  // Reads environment and files. The file that COMPUTE_CONFIG names replaces both $XDG_CONFIG_HOME/compute/config.toml
+  // (else ~/.config/…) and the system's file. Of these two, the former is the stronger.
   //
-  // Throws INVALID_ARGUMENT, with file and line or the variable's name, for a value that a setting cannot have and for
-  // an unknown key or section; NOT_FOUND where COMPUTE_CONFIG names no readable file. Plugins are asked for what core
-  // does not know.
+  // Throws INVALID_ARGUMENT, with file and line or the variable's name, for an invalid value and for an unknown key or
+  // section; NOT_FOUND if COMPUTE_CONFIG names no readable file. For a name that core does not know, the settings of
+  // plugins are searched first.
   explicit Config(ConfigInputs inputs);
 
-  // Unset for one that was declared since it last learned.
+  // Unset for a setting that was declared after this configuration last searched plugins.
   const SettingValue& get(SettingId id) const;
 
-  // Looks for what plugins declare and reads it. Throws INVALID_ARGUMENT for a value that such a setting cannot have;
-  // then it is not known here.
+  // Searches the settings that plugins declare, and reads their values. Throws INVALID_ARGUMENT for an invalid value;
+  // then that setting stays unknown here.
   void learn();
 
-  // As find_setting; learns where the name is not known.
+  // As find_setting; searches the settings of plugins if the name is not known.
   const Setting& find(std::string_view name);
 
-  // Sets or, with nothing as text, takes back a value of the API or of a flag. INVALID_ARGUMENT leaves all as it was.
+  // Sets the value that the API or a flag gives, or removes it if there is no text. INVALID_ARGUMENT leaves everything
+  // unchanged.
   void set(SettingId id, Origin origin, std::optional<std::string_view> text);
 
-  // What environment and files said and was not heard, one line each.
+  // What environment and files contained and was ignored, one line each.
   const std::vector<std::string>& ignored() const { return ignored_; }
 
-  // Variables that are no settings but nearly called like one, one line each: they differ in at most two letters, so
-  // that settings of plugins that are not there are not taken for mistakes.
+  // Variables that are not settings but have a similar name, one line each. They differ in at most two letters, so that
+  // settings of plugins that are not installed are not taken for mistakes.
   std::vector<std::string> misspelt() const;
 
-  // Settings that were set and whose code is still to come, one line each.
+  // Settings that were set but are not implemented yet, one line each.
   std::vector<std::string> without_effect() const;
 
-  // Who may have written the files that are read and loaded.
+  // Whose files are trusted, for files that are read and loaded.
   files::Trust trust() const;
 
   const ConfigInputs& inputs() const { return inputs_; }
@@ -95,12 +96,12 @@ class Config {
   size_t ignored_variables_ = 0;
 };
 
-// Who finds what plugins declare, for configurations of the process: given before the first is read.
+// The function that finds settings of plugins, for configurations of the process. It is set before the first is read.
 void find_declared_settings_by(void (*finder)(const Config&)) noexcept;
 
 // Takes the `--compute-…=value` flags out of a program's arguments; the rest keep their order. A kFlag needs no value.
-// What stands behind `--` is the program's. In a privileged process a flag that names files is refused: whoever started
-// it wrote it. Nothing changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest flag.
+// Arguments after `--` belong to the program. In a privileged process a flag that names files is refused, because the
+// user who started it wrote it. Nothing changes on error: INVALID_ARGUMENT, NOT_FOUND with the nearest flag.
 void take_flags(Config& config, int32_t* argc, char** argv);
 
 }  // namespace compute

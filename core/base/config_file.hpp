@@ -16,11 +16,11 @@ namespace compute {
 // What a file says.
 struct FileSettings {
   std::vector<std::pair<SettingId, SettingValue>> values;
-  std::optional<Error> unknown;  // the first key or section that nobody knows, with path and line
+  std::optional<Error> unknown;  // the first unknown key or section, with path and line
 };
 
-// The settings that a file with this content gives. `path` is for messages: INVALID_ARGUMENT, with path and line, for
-// what is no TOML, and a value that a setting cannot have.
+// The settings in a file with this content. `path` is for messages. Throws INVALID_ARGUMENT, with path and line, if it
+// is not TOML, and for an invalid value.
 FileSettings parse_config_file(const std::string& path, std::string_view content);
 
 }  // namespace compute

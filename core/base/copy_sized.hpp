@@ -7,7 +7,7 @@
 
 namespace compute {
 
-// Copies a table or struct of an older or newer other side into one of today's size, zero-filled.
+// Copies a table or struct of an older or newer version into one of the current size; missing trailing fields are zero.
 template <class T>
 T copy_sized(const T* source, int64_t source_size) {
   T copy{};

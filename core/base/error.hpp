@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: exceptions inside core, compute_error objects at its edge, and the one way from the first to the second.
+// Errors: exceptions inside core, compute_error objects outside, and the only conversion from the former to the latter.
 #pragma once
 
 #include <compute/compute.h>
@@ -15,7 +15,7 @@
 
 namespace compute {
 
-// The place of an error in the list of those that plugins hold. A copy of one is in no list.
+// The entry of an error in the list of errors that plugins hold. A copy of an error is in no list.
 struct GivenLinks {
   compute_error* before = nullptr;
   compute_error* after = nullptr;
@@ -42,8 +42,8 @@ struct compute_error {
 
 namespace compute {
 
-// Thrown where a fault is understood; caught by guard() alone. The message names op, argument and values in one line,
-// and quotes what the program, a file or a plugin named by printable().
+// Thrown where a fault is found; caught only by guard(). The message names op, argument and values in one line. Names
+// from the program, a file or a plugin are quoted by printable().
 class Error : public std::exception {
  public:
   Error(compute_error_code code, std::string message) : code(code), message(std::move(message)) {}
@@ -57,7 +57,7 @@ class Error : public std::exception {
     if (op.empty()) op = std::move(name);
     return *this;
   }
-  // The message speaks of a parameter of an interface function, whose name guard() puts in front.
+  // The message is about a parameter of an interface function. guard() puts the name of the function before it.
   Error&& about_parameter() && {
     wants_function = true;
     return std::move(*this);
@@ -86,30 +86,30 @@ class Error : public std::exception {
   std::shared_ptr<const compute_error> cause;  // NULL if there is none
 };
 
-// The error object for the exception in flight; never throws and never returns NULL. `function` was called by the
-// program.
+// The error object for the exception in flight; never throws and never returns NULL. `function` is the function that
+// the program called.
 compute_error* current_exception_to_error(const char* function = nullptr) noexcept;
 
 // An error object with these contents, its texts made printable; the static out-of-memory object if there is no memory
 // for one.
 compute_error* make_error(const Error& error) noexcept;
 
-// A deep copy, for handing out an error that a stream keeps.
+// A deep copy, to return an error that a stream keeps.
 compute_error* copy_error(const compute_error* error) noexcept;
 
 // Throws Error::adopt(error) unless error is NULL: for results of plugin calls.
 void throw_if(compute_error* error);
 
-// Errors that plugins hold, from error_new until they give them back. take_given_error is false for NULL, and for a
-// pointer that no plugin holds, which is not looked at. The static out-of-memory error may be given back any number of
+// Errors that plugins hold, from error_new until the plugin returns them. take_given_error is false for NULL, and for a
+// pointer that no plugin holds, which is never read. The static out-of-memory error may be returned any number of
 // times.
 void note_given_error(compute_error* error) noexcept;
 bool take_given_error(compute_error* error) noexcept;
-// In the child after fork(): a thread that is gone may have held the lock.
+// In the child after fork(): a thread that no longer exists may have held the lock.
 void forget_given_errors() noexcept;
 
-// Runs `f` at the edge of the ABI: nothing that it throws gets out, and the caller's world neither gets in nor is
-// changed.
+// Runs `f` at the boundary of the ABI. It stops all exceptions. The caller's floating-point environment and errno do
+// not affect `f` and are not changed.
 template <class F>
 compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   const CallerWorld world;
@@ -127,7 +127,7 @@ inline void require_not_null(const void* pointer, const char* name) {
   if (pointer == nullptr) [[unlikely]]
     throw_null(name);
 }
-// The same for a number that is no COMPUTE_FORMAT_.
+// The same for a number that is not a COMPUTE_FORMAT_.
 void require_format(int32_t format);
 
 }  // namespace compute

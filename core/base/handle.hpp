@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every handle begins with: a mark that tells its kind and whether it is alive, and its reference count.
+// The common beginning of every handle: a mark with its kind and whether it is alive, and its reference count.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,10 @@ const char* handle_name(HandleKind kind) noexcept;
 // ": wrong type of handle: expected tensor, got device".
 std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t found);
 
-// Throws for NULL, for a handle of another kind and, as far as memory still tells, for a released one.
+// Throws for NULL, for a handle of another kind and, if its memory still shows it, for a released one.
 [[noreturn]] void throw_bad_handle(HandleKind wanted, const void* handle, uint32_t found);
 
-// True with COMPUTE_DEBUG=handles: released handles are kept, so that their use is always found.
+// True with COMPUTE_DEBUG=handles: released handles are kept, so that a use of one is always detected.
 bool keeps_released_handles() noexcept;
 // Then: what a handle was, for messages about its use.
 void note_released(const void* handle, std::string description) noexcept;
@@ -48,8 +48,8 @@ class Handle {
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   int32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
-  // True for the last reference; the caller then destroys the object. Whoever holds the only one needs no atomic
-  // subtraction, since nobody else can be there to add to it.
+  // True for the last reference; the caller then destroys the object. If the count is one, no atomic subtraction is
+  // needed, because no other thread has a reference to copy.
   bool drop() noexcept {
     return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
@@ -62,7 +62,7 @@ class Handle {
   std::atomic<int32_t> references_{1};
 };
 
-// The object behind a handle that came over the border.
+// The object of a handle that a program passed in.
 template <class T>
 T& checked(T* handle) {
   if (handle == nullptr || !handle->is_alive()) {
@@ -76,12 +76,12 @@ const T& checked(const T* handle) {
   return checked(const_cast<T*>(handle));
 }
 
-// Drops a reference and destroys the object with the last one; after compute_shutdown nothing is destroyed any more. In
-// the debug layer the memory is kept, marked as dead.
+// Drops a reference, and destroys the object with the last one. After compute_shutdown nothing is destroyed. With
+// COMPUTE_DEBUG=handles the memory is kept and marked as dead.
 template <class T>
 void release_handle(T* handle) noexcept {
   if (handle == nullptr || !handle->is_alive() || !handle->drop()) return;
-  // The last tensor of a buffer is released too often for it; Buffer::destroy() does it where it leaves the pool.
+  // Last tensors of buffers are released too often for it. Buffer::destroy() does it where the buffer leaves the pool.
   [[maybe_unused]] const std::conditional_t<T::handle_kind == HandleKind::kTensor, std::monostate, CallerWorld> world;
   const InUse in_use;
   if (!in_use.may_go_on()) return;

@@ -9,14 +9,14 @@ namespace compute {
 
 struct HostMemoryState {
   int64_t total = -1;      // the least of the machine's memory and all limits; -1: unknown
-  int64_t available = -1;  // what could be had now
-  std::string limited_by;  // "the machine", "control group /a/b", "RLIMIT_AS": what makes `available` as small as it is
+  int64_t available = -1;  // what can be allocated now
+  std::string limited_by;  // "the machine", "control group /a/b", "RLIMIT_AS": what limits `available`
 };
 
 // Read anew each time, in some 100 us. `root` is where /proc and /sys are.
 HostMemoryState host_memory_state(const std::string& root = "");
 
-// HostMemoryState::total, asked for once.
+// HostMemoryState::total, read once.
 int64_t host_memory_total();
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in flight, so that shutdown closes nothing that another thread is using, and fork() copies nothing half done.
+// Calls in flight, so that shutdown closes nothing that another thread uses, and fork() copies no inconsistent state.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace compute {
 
-// A thread's part of it. Recycled, never freed.
+// The record of one thread. Recycled, never freed.
 struct ThreadUse {
   // Calls that this thread is in: those above the last Parked, and kBelowParked times those below it.
   std::atomic<int32_t> depth{0};
@@ -19,16 +19,16 @@ struct ThreadUse {
   ThreadUse* next = nullptr;
 };
 
-// NULL until the thread's first call. In the static block, where a load finds it.
+// NULL until the thread's first call. In static TLS, where one load reads it.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadUse* own_use;
 ThreadUse& enter_first_time();
 
 inline ThreadUse& this_thread_use() { return own_use != nullptr ? *own_use : enter_first_time(); }
 
-// False where membarrier(2) makes the other side of the fence below dear and this side free.
+// False if membarrier(2) makes the other side of the fence below expensive and this side free.
 extern std::atomic<bool> entering_needs_fence;
 
-// Why calls may not go on as usual: none of these bits in ordinary times.
+// Why calls must not continue as usual; normally none of these bits is set.
 enum Attention : uint32_t {
   kShutDown = 1,      // for good
   kForking = 2,       // until fork() has returned
@@ -39,7 +39,7 @@ inline bool is_shut_down() noexcept { return (attention.load(std::memory_order_r
 // Throws SHUT_DOWN or FORKED.
 [[noreturn]] void throw_refused();
 
-// Counts the calling thread as inside for as long as it lives. Costs no atomic read-modify-write.
+// Counts the calling thread as inside a call during the object's life. Needs no atomic read-modify-write.
 class InUse {
  public:
   InUse() : use_(this_thread_use()) {
@@ -54,8 +54,8 @@ class InUse {
   InUse& operator=(const InUse&) = delete;
   ~InUse() { use_.depth.store(use_.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
 
-  // Whether devices and plugins may be used until this object goes. Nothing that a fork must find whole is touched
-  // before.
+  // Whether devices and plugins may be used while this object lives. Before this, nothing is accessed that must be
+  // consistent for a fork.
   bool may_go_on() const noexcept { return attention.load(std::memory_order_relaxed) == 0 || heed(); }
 
  private:
@@ -64,7 +64,7 @@ class InUse {
   ThreadUse& use_;
 };
 
-// The same, throwing SHUT_DOWN after compute_shutdown: stands first in every call that needs devices.
+// The same, but throws SHUT_DOWN after compute_shutdown. It is the first statement of every call that needs devices.
 class Running : InUse {
  public:
   Running() {
@@ -72,13 +72,13 @@ class Running : InUse {
   }
 };
 
-// Keeps fork() away from what is done under it, and goes on also after shutdown.
+// Delays fork() while it lives, and also works after shutdown.
 class Undivided : InUse {
  public:
   Undivided() { static_cast<void>(may_go_on()); }
 };
 
-// While it lives the calling thread waits for a device or runs the program's code, and holds no lock: fork() does not
+// While it lives the calling thread waits for a device or runs the program's code, and holds no lock. fork() does not
 // wait for it.
 class Parked {
  public:
@@ -92,7 +92,7 @@ class Parked {
   const int32_t before_;
 };
 
-// Takes the meaning from every Parked inside, for whoever waits with a lock held.
+// Disables every Parked inside, for a caller that waits with a lock held.
 class NotParked {
  public:
   NotParked() noexcept;
@@ -111,18 +111,18 @@ void refuse_calls() noexcept;
 // false if one still is.
 bool refuse_calls_and_wait(int64_t timeout_ns) noexcept;
 
-// For a call in which plugins may register handlers of forks: those are not run by a fork that has begun already, on
-// another thread. It goes on at once, as beside a call that does not end in time, and this returns when it is over.
+// For a call in which plugins may register fork handlers: a fork on another thread that has already begun does not run
+// them. The fork continues at once, as with a call that does not end in time, and this returns when it is over.
 void let_fork_pass() noexcept;
 
 // How many calls the calling thread is in.
 int32_t own_depth() noexcept;
 
-// Around fork(): holds up new calls of other threads until the fork is done, and waits at most `timeout_ns` until those
-// under way have ended or are parked; false if one is not.
+// Before fork(): blocks new calls of other threads until the fork is done, and waits at most `timeout_ns` until running
+// calls have ended or are parked; false if one is not.
 bool hold_calls_for_fork(int64_t timeout_ns) noexcept;
 void go_on_after_fork() noexcept;
-// The same in the child: the other threads are gone. Unless all of them were outside, calls are refused.
+// In the child: the other threads no longer exist. Unless all of them were outside of calls, calls are refused.
 void go_on_in_forked_child(bool all_were_outside) noexcept;
 
 }  // namespace compute

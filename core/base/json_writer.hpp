@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON. Unlike a tree of values, which allocates to be destroyed, it can run out of memory anywhere.
+// Writes JSON. Unlike a tree of values, whose destructor allocates, it can run out of memory anywhere without
+// terminating the process.
 #pragma once
 
 #include <concepts>
@@ -11,7 +12,7 @@
 
 namespace compute {
 
-// Indented by two blanks a level. Texts are made UTF-8.
+// Indented by two blanks per level. Texts are converted to UTF-8.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return begin('{'); }
@@ -19,7 +20,7 @@ class JsonWriter {
   JsonWriter& begin_array() { return begin('['); }
   JsonWriter& end_array() { return end(']'); }
 
-  // Of the value that follows, in an object.
+  // The key of the next value, in an object.
   JsonWriter& key(std::string_view name);
 
   JsonWriter& value(std::string_view text);
@@ -36,7 +37,7 @@ class JsonWriter {
     return key(name).value(of);
   }
 
-  // What was written; nothing is open any more.
+  // The text; all objects and lists are closed.
   std::string take() { return std::move(text_); }
 
  private:
@@ -47,7 +48,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool is_first_ = true;  // in what is open
+  bool is_first_ = true;  // in the innermost open object or list
   bool is_after_key_ = false;
 };
 

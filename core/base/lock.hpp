@@ -10,12 +10,12 @@
 
 namespace compute {
 
-// Sleeps until `word` is told to have changed, at most until `deadline`, unless it is not `seen` any more. May return
-// early.
+// Sleeps until another thread signals a change of `word`, at most until `deadline`. Does not sleep if `word` is no
+// longer `seen`. May return early.
 void wait_on_word(const std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) noexcept;
 void wake_one_on_word(const std::atomic<uint32_t>& word) noexcept;
 
-// A mutex: one compare-and-swap when nobody contends, a futex wait when somebody does.
+// A mutex: one compare-and-swap without contention, a futex wait with contention.
 class Lock {
  public:
   void lock() noexcept {
@@ -29,7 +29,7 @@ class Lock {
     return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  // False if another thread holds it until then.
+  // False if another thread still holds it at the deadline.
   bool try_lock_until(Deadline deadline) noexcept { return try_lock() || wait(deadline); }
 
   void unlock() noexcept {
@@ -53,8 +53,8 @@ class Lock {
   std::atomic<uint32_t> state_{kFree};
 };
 
-// For what takes a few loads and stores: given back by a plain store, so that it costs half of a Lock. Nothing that
-// blocks may be done under it.
+// For critical sections of a few loads and stores. Unlocking is a plain store, so it costs half of a Lock. Code under
+// it must not block.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -9,15 +9,15 @@
 
 namespace compute {
 
-// `category` is load, select, place, copy, compile or error. Levels above the setting COMPUTE_LOG are dropped before
-// formatting where log_enabled is asked first. Never throws.
+// `category` is load, select, place, copy, compile or error. Levels above the setting COMPUTE_LOG are dropped, before
+// formatting if the caller checks log_enabled first. Never throws.
 bool log_enabled(int32_t level) noexcept;
 void log(int32_t level, const char* category, std::string_view text) noexcept;
 
 // As compute_log_set_callback.
 void set_log_callback(compute_log_callback callback, void* user_data);
 
-// In the child of a fork that came while another thread held it.
+// In the child of a fork that happened while another thread held it.
 void renew_log_lock() noexcept;
 
 }  // namespace compute

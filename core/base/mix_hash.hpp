@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash for looking up what is compared word by word afterwards: one multiplication a word, nothing more is promised.
+// A hash for looking up keys that are then compared word by word: one multiplication per word, no further guarantees.
 #pragma once
 
 #include <cstdint>

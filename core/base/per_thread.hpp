@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of which each thread has one of its own.
+// Objects of which each thread has its own.
 #pragma once
 
 #include <pthread.h>
@@ -8,9 +8,9 @@
 
 namespace compute {
 
-// Unlike a thread_local object, the thread's T goes after all its thread_local objects, whose destructors may make
-// calls, and stays when the process ends, since exit handlers and destructors of static objects may as well. A thread
-// that needs it again while it ends gets another one. A destructor that throws nothing is all that T needs.
+// Unlike a thread_local object, the thread's T is destroyed after all its thread_local objects, whose destructors may
+// make calls. It is not destroyed when the process exits, because exit handlers and destructors of static objects may
+// make calls too. A thread that needs it again while it ends gets a new one. T needs a destructor that does not throw.
 template <class T>
 class PerThread {
  public:

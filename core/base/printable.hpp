@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of the program's, of files or of plugins as it may stand in messages, log lines and reports: UTF-8, and nothing
-// in it that moves a terminal's cursor.
+// Text from the program, files or plugins in the form in which messages, log lines and reports show it: UTF-8, without
+// anything that moves a terminal's cursor.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,25 @@
 namespace compute {
 
 constexpr size_t kLongestEcho = 200;   // characters of a name or a value
-constexpr size_t kLongestPath = 1024;  // of a file's name, which is of use as a whole alone
+constexpr size_t kLongestPath = 1024;  // of a file's name, which is useful only as a whole
 
-// `text` on one line: control characters and what reorders a line are escaped as in C (\n, \x1b, \u202e), a byte that
-// is no UTF-8 is U+FFFD. Of more characters than `longest` that many are left, an ellipsis and the length.
+// `text` on one line: control characters and characters that reorder a line are escaped as in C (\n, \x1b, \u202e); a
+// byte that is not UTF-8 becomes U+FFFD. A text with more than `longest` characters is cut to that length, followed by
+// an ellipsis and the original length.
 std::string printable(std::string_view text, size_t longest = kLongestEcho);
 
 // The same in quotes. (Called quoted, it would be std::quoted for a std::string.)
 std::string in_quotes(std::string_view text);
 
-// A whole message, which may have several lines: as printable, without a limit; new lines and tabs stay.
+// A whole message, which may have several lines: as printable, without a limit; newlines and tabs are kept.
 std::string printable_lines(std::string text);
 
-// The character that `text` begins with, whole; empty at the end. Of broken text the byte and what looks like its
+// The complete first character of `text`; empty at the end. For invalid text, the byte and what looks like its
 // continuation.
 std::string_view first_character(std::string_view text);
 
-// "\n  " and the line of `text` that holds the byte `offset`, "\n  " and a caret under that byte; of a long line what
-//      surrounds it.
+// "\n " and the line of `text` that contains the byte `offset`, "\n " and a caret under that byte. Of a long line only
+// the surroundings are shown.
 std::string with_caret(std::string_view text, size_t offset);
 
 // The characters of that line before the byte, plus 1.

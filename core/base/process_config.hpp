@@ -10,15 +10,15 @@
 namespace compute {
 
 SettingValue setting(SettingId id);
-// Whether COMPUTE_DEBUG lists `word`, as it was when somebody first asked.
+// Whether COMPUTE_DEBUG lists `word`, as of the first query.
 bool debug_checks(std::string_view word) noexcept;
 
-// A consistent copy, for what reads many settings.
+// A consistent copy, for callers that read many settings.
 Config process_config();
-// Changes it by `change`, while nobody reads it.
+// Changes it by `change`, while no other thread reads it.
 void change_process_config(const std::function<void(Config&)>& change);
 
-// In the child of a fork that came while another thread held it.
+// In the child of a fork that happened while another thread held it.
 void renew_config_lock() noexcept;
 
 }  // namespace compute

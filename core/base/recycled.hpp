@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of objects that every call makes and releases: each thread keeps what it released last for what it makes
-// next.
+// Storage of objects that every call creates and releases: each thread reuses the storage that it released last.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +9,14 @@
 #include "core/base/per_thread.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COMPUTE_RECYCLES_STORAGE 0  // a sanitizer sees the use of released objects only if they are given back
+#define COMPUTE_RECYCLES_STORAGE 0  // a sanitizer detects the use of released objects only if their storage is freed
 #else
 #define COMPUTE_RECYCLES_STORAGE 1
 #endif
 
 namespace compute {
 
-// A base of T that gives it operator new and delete over a list of the calling thread, at most kKept long.
+// A base of T with operator new and delete over a free list of the calling thread, with at most kKept entries.
 template <class T>
 class Recycled {
  public:
@@ -50,7 +49,7 @@ class Recycled {
     Free* first = nullptr;
     size_t count = 0;
 
-    // What the thread releases after this goes back at once.
+    // Storage that the thread releases after this is freed at once.
     ~List() {
       ended = true;
       while (first != nullptr) ::operator delete(std::exchange(first, first->next));

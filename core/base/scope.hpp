@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the user's program the calling thread is.
+// The scopes of the calling thread: where in the user's program it is.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One setting: its row of settings.def, and its value as somebody gave it.
+// One setting: its row of settings.def, and a value that was given for it.
 #pragma once
 
 #include <cstddef>
@@ -31,16 +31,16 @@ struct Setting {
   const char* values;
   bool names_files;
   const char* summary;
-  bool of_device = false;  // selectors can give it for a device
+  bool of_device = false;  // selectors can set it for a device
 
   std::string flag() const;  // `--compute-memory-limit`
 };
 
 // All settings, in the order of their ids: those of settings.def, then those that plugins declare, which have no name
-// in SettingId. A row stays where it is.
+// in SettingId. The address of a row never changes.
 std::span<const Setting> all_settings();
 
-// A row that is not core's own.
+// A row that a plugin declares.
 struct DeclaredSetting {
   std::string environment;  // COMPUTE_ACME_MODE
   std::string key;          // acme.mode
@@ -52,8 +52,8 @@ struct DeclaredSetting {
   bool of_device = false;
 };
 
-// Adds a row for good. One whose names are known already changes nothing, nor does any beyond the 256th. Safe from any
-// thread.
+// Adds a row permanently. If its names are known already, nothing changes. Rows beyond the 256th are ignored.
+// Thread-safe.
 void declare_setting(const DeclaredSetting& declared);
 
 // What is wrong with a declaration, as the end of a sentence; "" if nothing is.
@@ -64,14 +64,15 @@ std::vector<const Setting*> device_settings_of(std::string_view plugin);
 // `mode` of `acme.mode`: a device setting's name in selectors.
 std::string_view option_name(const Setting& setting);
 
-// By the environment's name, the file's key or the flag; NOT_FOUND, with the nearest name, where there is none.
+// By the name of the environment variable, the key of the file, or the flag; NOT_FOUND, with the nearest name, if there
+// is none.
 const Setting& find_setting(std::string_view name);
 
-// From weak to strong.
+// From lowest to highest priority.
 enum class Origin { kDefault, kFile, kEnvironment, kFlag, kApi };
 
 struct SettingValue {
-  std::string text;  // as it was given, without blanks at its ends; empty: unset
+  std::string text;  // as given, without leading and trailing blanks; empty: unset
   Origin origin = Origin::kDefault;
   std::string source;  // `COMPUTE_DEVICE`, `/etc/compute/config.toml:3`, `--compute-device`, `the API`, `default`
 
@@ -84,8 +85,8 @@ struct SettingValue {
   bool is_set() const { return !text.empty(); }
 };
 
-// The value of a setting whose text is `given`; an empty one stands for the default, whoever gave it. Throws
-// INVALID_ARGUMENT, which begins with `source`.
+// The value of a setting with the text `given`. An empty text means the default. Throws INVALID_ARGUMENT with a message
+// that begins with `source`.
 SettingValue parse_setting(const Setting& setting, Origin origin, const std::string& source, std::string_view given);
 // Throws INVALID_ARGUMENT for more or longer paths than a list may have.
 void check_setting_paths(const std::string& source, const std::vector<std::string>& paths);

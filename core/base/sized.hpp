@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs whose size the other side chose: read what is there, write what fits.
+// Structs whose size the other side chooses: reads the part that exists, writes the part that fits.
 #pragma once
 
 #include <compute/compute.h>
@@ -18,9 +18,9 @@
 namespace compute {
 
 constexpr uint32_t kSmallestStruct = sizeof(compute_struct_header);
-constexpr uint32_t kGreatestStruct = 65536;  // beyond it the size was never set
+constexpr uint32_t kGreatestStruct = 65536;  // a larger size was never set
 
-// The least size of a struct that programs hand in: that of version 1. Options of ops may leave out everything.
+// The minimum size of a struct that programs pass in: that of version 1. Options of ops may omit all fields.
 template <class T>
 inline constexpr uint32_t least_size_of = kSmallestStruct;
 template <>
@@ -49,7 +49,8 @@ inline void require_struct_size(uint32_t size, const char* name, uint32_t least 
   }
 }
 
-// Entries of a `next` chain that this library does not know, which are all: skipped unless they must be understood.
+// Entries of a `next` chain that this library does not know. These are all entries: they are skipped unless they must
+// be understood.
 inline void check_chain(const void* next, const char* name) {
   constexpr int kLongest = 64;
   for (int i = 0; next != nullptr; ++i) {
@@ -67,7 +68,8 @@ inline void check_chain(const void* next, const char* name) {
   }
 }
 
-// What a newer program set beyond the part that this library knows would go unheard.
+// Refuses fields that a newer program has set beyond the part that this library knows; otherwise they would be ignored
+// silently.
 template <class T>
 void check_tail(const T* given, uint32_t size, const char* name) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(given);
@@ -117,7 +119,7 @@ inline constexpr uint32_t struct_type_of<compute_op_info> = COMPUTE_STRUCT_OP_IN
 template <>
 inline constexpr uint32_t struct_type_of<compute_graph_info> = COMPUTE_STRUCT_GRAPH_INFO;
 
-// A struct of the caller, with zeros for what its program did not know.
+// A struct of the caller; fields that its program did not know are zero.
 template <class T>
 T read_sized(const T* given, const char* name) {
   require_struct_size(given->struct_size, name, least_size_of<T>);
@@ -130,21 +132,21 @@ T read_sized(const T* given, const char* name) {
   return copy_sized(given, given->struct_size);
 }
 
-// Refuses a field that later versions may give a meaning.
+// Refuses a non-zero field that is reserved for later versions.
 inline void require_zero(int32_t reserved, const char* name) {
   if (reserved != 0)
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}.reserved is {}; it must be 0", name, reserved));
 }
 
-// Refuses flags of a request that ask for what this library does not know.
+// Refuses unknown flags of a request.
 inline void require_known_flags(uint32_t flags, uint32_t known, const char* name) {
   if ((flags & ~known) == 0) return;
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
               fmt::format("{}.flags is {:#x}; {:#x} is not supported", name, flags, flags & ~known));
 }
 
-// Zeroes an out-struct of any size but for its size and `next`: stands before whatever can fail. A size that cannot be
-// one is left to write_sized to report.
+// Zeroes an output struct of any size except for its size and `next`. Called before anything that can fail. An invalid
+// size is left for write_sized to report.
 template <class T>
 void clear_sized(T* out) noexcept {
   static_assert(struct_type_of<T> != COMPUTE_STRUCT_OP_OPTIONS);
@@ -153,7 +155,7 @@ void clear_sized(T* out) noexcept {
   std::memset(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, 0, out->struct_size - kSmallestStruct);
 }
 
-// Writes a struct that the caller may have compiled smaller or larger than ours: every byte of it.
+// Writes every byte of a struct that the caller may have compiled smaller or larger than ours.
 template <class T>
 void write_sized(const T& value, T* out, const char* name) {
   require_struct_size(out->struct_size, name);
@@ -183,7 +185,7 @@ T read_sized_at(const T* array, int64_t index, const char* name) {
   return read_sized(at, name);
 }
 
-// Fills an array of the caller, of which only the first struct_size and `next` need be set.
+// Fills an array of the caller. Only the first struct_size and `next` must be set.
 template <class T, class F>
 void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) {
   const uint32_t step = array->struct_size;
@@ -196,7 +198,7 @@ void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) 
   }
 }
 
-// The answer of a two-call query: what fits, and the count, which stays 0 on error.
+// The answer of a two-call query: the entries that fit, and the count, which stays 0 on error.
 template <class T, class F>
 void write_list(T* array, int64_t capacity, int64_t count, const char* name, int64_t* out_count, F&& value_at) {
   if (capacity > 0) {
@@ -208,7 +210,7 @@ void write_list(T* array, int64_t capacity, int64_t count, const char* name, int
 
 // ---- What plugins hand out ------------------------------------------------------------------------------------------
 
-// The struct_type of a struct that a plugin hands out, and its least size.
+// The struct_type of a struct that a plugin returns, and its minimum size.
 struct PluginStructRow {
   uint32_t type;
   uint32_t least_size;
@@ -239,8 +241,8 @@ COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERN
   throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} {}", what, why));
 }
 
-// Refuses what this library does not know and must not pass over: entries of the `next` chain, and flags 16 to 31, of
-// which there are none yet.
+// Refuses what this library does not know and must not ignore: entries of the `next` chain, and flags 16 to 31, of
+// which none are defined yet.
 template <class T>
 void require_understood(const T& value, const char* what) {
   constexpr uint32_t kMustUnderstand = 0xffff0000u;
@@ -265,7 +267,7 @@ void require_understood(const T& value, const char* what) {
   }
 }
 
-// A struct of a plugin, with zeros for what the plugin does not know. Throws PLUGIN_REJECTED where it is none.
+// A struct of a plugin; fields that the plugin does not know are zero. Throws PLUGIN_REJECTED if it is invalid.
 template <class T>
 T read_plugin_struct(const T* given, const char* what) {
   constexpr PluginStructRow kRow = plugin_struct_row<T>;

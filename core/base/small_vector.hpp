@@ -68,7 +68,7 @@ class SmallVector {
     capacity_ = capacity;
   }
 
-  alignas(T) std::byte inline_[N * sizeof(T)];  // bytes, so that room which is not used costs nothing to make
+  alignas(T) std::byte inline_[N * sizeof(T)];  // bytes, so that unused elements are not constructed
   std::unique_ptr<T[]> heap_;
   T* data_ = reinterpret_cast<T*>(inline_);
   size_t size_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of core's own.
+// Core's own threads.
 #pragma once
 
 #include <csignal>
@@ -8,14 +8,14 @@
 
 namespace compute {
 
-// Runs `f` on a thread of its own, which lives as long as the process and takes none of the program's signals. Throws
-// std::system_error if there is none to be had.
+// Runs `f` on a new thread, which lives as long as the process and receives none of the program's signals. Throws
+// std::system_error if no thread can be created.
 template <class F>
 void start_thread(F&& f) {
   sigset_t all, before;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
-    sigdelset(&all, fault);                     // blocked, they end the process
+    sigdelset(&all, fault);                     // if blocked, they terminate the process
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits it
   struct Restore {
     const sigset_t& mask;

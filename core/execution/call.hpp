@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call: where it runs, where its operands are, which plan it uses.
+// One call: where it runs, where its operands are, and which plan it uses.
 #pragma once
 
 #include <compute/compute.h>
@@ -12,7 +12,7 @@
 
 namespace compute {
 
-// What is called: an op with its attributes, or a user's expression.
+// The called op with its attributes, or a user's expression.
 struct Callee {
   const OpSchema* op = nullptr;
   const Attributes* attributes = nullptr;
@@ -44,15 +44,15 @@ inline Callee callee_by_default(const OpSchema& schema) {
   return callee_of(schema, *schema.defaults, schema.defaults_hash);
 }
 
-// `outputs` holds the outputs that the program gave, NULL for the others, which are made.
+// `outputs` contains the outputs that the program passed, and NULL for the others, which are created.
 void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
               std::span<compute_tensor*> outputs);
 
-// Everything but running. The plan is borrowed as from PlanCache::find.
+// Everything except running. The plan is borrowed as from PlanCache::find.
 CallPlan* plan_of_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
                        std::span<compute_tensor*> outputs);
 
-// Elements of `src` into `dst`: one shape, dtype and device.
+// Copies the elements of `src` to `dst`; both have the same shape, dtype and device.
 void copy_into(Tensor& src, Tensor& dst, Timeline& timeline);
 
 }  // namespace compute

@@ -19,13 +19,13 @@ namespace compute {
 void note_failed_call(Error& error, const char* name, compute_stream* stream,
                       std::span<Tensor* const> operands) noexcept;
 
-// A list of a caller's, which may be none.
+// A list that a caller gave, which may be NULL.
 inline std::span<Tensor* const> tensors_of(compute_tensor* const* list, int64_t count) {
   return {list, list != nullptr && count > 0 ? static_cast<size_t>(count) : 0};
 }
 
-// Runs all of a call: what it throws names the op and the device, and spoils what `stream`, which may be NULL, is
-// recording.
+// Runs a complete call. Its errors name the op and the device, and invalidate the graph that `stream`, which may be
+// NULL, is recording.
 template <class F>
 void named_call(const char* name, compute_stream* stream, std::span<Tensor* const> operands, F&& f) {
   const Running running;
@@ -42,7 +42,7 @@ void named_call(const char* name, compute_stream* stream, F&& f) {
   named_call(name, stream, {}, std::forward<F>(f));
 }
 
-// compute_op_run without its guard. outputs[i] is in and out.
+// compute_op_run without its guard. outputs[i] is input and output.
 void run_op(const OpSchema& schema, compute_stream* stream, const compute_attribute* attributes,
             int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
             int64_t output_count);
@@ -50,7 +50,7 @@ void run_op(const OpSchema& schema, compute_stream* stream, const compute_attrib
 // The attributes of a call, checked.
 struct CallAttributes {
   CallAttributes(const OpSchema& schema, const compute_attribute* given, int64_t count);
-  // Puts other values in the place of run-time attributes.
+  // Replaces the values of run-time attributes.
   void change_run_time(const OpSchema& schema, const compute_attribute* given, int64_t count);
 
   Attributes statics;
@@ -61,27 +61,27 @@ struct CallAttributes {
   void read_scalars(const OpSchema& schema);
 };
 
-// Prepares the plan that a call of these operands uses on the device's default stream, and runs nothing.
+// Prepares the plan for a call with these operands on the device's default stream. Runs nothing.
 CallPlanReference prepare_op(const OpSchema& schema, Device& device, const CallAttributes& attributes,
                              compute_tensor* const* inputs, int64_t input_count, compute_tensor* const* outputs,
                              int64_t output_count);
 
-// Runs the op of `kept`, a plan of prepare_op, by it where it fits the operands (their alignment and which outputs are
-// given may differ) and else by one that is looked up. A NULL stream is the default one of the plan's device.
+// Runs the op of `kept`, a plan of prepare_op. Uses this plan if it fits the operands (their alignment, and which
+// outputs are given, may differ), else looks up another one. A NULL stream is the default stream of the plan's device.
 void run_prepared(CallPlan& kept, const CallAttributes& attributes, compute_stream* stream,
                   compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs, int64_t output_count);
 
-// The typed wrappers of elementwise ops: writes into `into`, or makes *out.
+// For the typed wrappers of elementwise ops: writes into `into`, or creates *out.
 compute_error* run_elementwise(OpId id, compute_stream* stream, compute_tensor* const* inputs, int64_t input_count,
                                compute_tensor** out, compute_tensor* into) noexcept;
 
-// A map over a parsed expression; scalars follow inputs in `operands`.
+// A map with a parsed expression; in `operands` scalars follow inputs.
 void run_map(const ExpressionTemplate& expression, compute_stream* stream, std::span<Tensor* const> operands,
              compute_tensor** outputs, int64_t output_count);
 void run_map_reduction(const ExpressionTemplate& expression, const MapReduction& reduction, compute_stream* stream,
                        std::span<Tensor* const> operands, compute_tensor** output);
 
-// Row-major copy of a tensor on its own device, queued on `timeline`.
+// A row-major copy of a tensor on its own device, queued on `timeline`.
 TensorReference pack(Tensor& tensor, Timeline& timeline);
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call whose plan and operands are settled.
+// A call whose plan and operands are determined.
 #pragma once
 
 #include <compute/plugin.h>
@@ -15,10 +15,10 @@ namespace compute {
 
 struct Execution {
   struct Place {
-    Buffer* buffer = nullptr;  // NULL: no elements, or given by value
+    Buffer* buffer = nullptr;  // NULL: no elements, or passed by value
     int64_t offset_bytes = 0;  // of the element with all indices 0, in the buffer
     bool covers = false;       // the tensor is all of its buffer
-    bool made = false;         // by this call
+    bool made = false;         // created by this call
     int32_t alignment = 64;    // bytes, of that element; at most 64
   };
   CallPlan* plan = nullptr;
@@ -27,10 +27,10 @@ struct Execution {
   std::span<const Place> outputs;
   std::span<Tensor* const> operands;  // the inputs' tensors, for scalars; entries may be NULL
   std::span<const RunTimeValue> run_time;
-  bool makes_outputs = false;  // all of them: they go where the call fails
+  bool makes_outputs = false;  // creates all outputs; they are released if the call fails
 };
 
-// Value of each scalar of a step.
+// The value of each scalar of a step.
 void fill_scalars(const Execution& execution, const PreparedStep& step, compute_plugin_scalar* out);
 
 // The plugin's operand for byte `offset_bytes` of a buffer.

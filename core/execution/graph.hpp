@@ -23,14 +23,14 @@ struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   compute::BufferReference block;                    // temporaries
   std::shared_ptr<compute::FaultRecords> faults;     // one for each run that reports them, in order
   compute::Lock lock;                                // orders runs; guards the values below
-  std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype that its scalar wants
+  std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype of its scalar
   uint64_t native = 0;                               // the plugin's executable
   compute::Access last_run;
 };
 
 namespace compute {
 
-// Makes what a recording needs to run: memory for temporaries, records of faults, the plugin's executable.
+// Makes everything that a recording needs to run: memory for temporaries, fault records, the plugin's executable.
 void finish_graph(compute_graph& graph);
 
 void run_graph(compute_graph& graph, Timeline& timeline);

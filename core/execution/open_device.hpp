@@ -6,7 +6,7 @@
 
 namespace compute {
 
-// Opens a device, or finds it open. NULL selector as in compute_device_open.
+// Opens a device, or returns it if it is already open. A NULL selector means the same as in compute_device_open.
 Device& open_device(const char* selector);
 Device& host_device();
 

@@ -12,10 +12,10 @@ namespace compute {
 // In the order of opening.
 std::vector<Device*> open_devices();
 
-// The head of the list that goes on with opened_before; NULL before the first. Takes no lock.
+// The head of the list that continues with opened_before; NULL before the first device is opened. Takes no lock.
 Device* last_opened_device() noexcept;
 
-// Devices are immortal. One thread at a time.
+// Devices are never destroyed. Called by one thread at a time.
 Device& add_opened_device(std::unique_ptr<Device> device) noexcept;
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: calls prepared on one device for given operand layouts, and the cache that finds them again.
+// Plans: calls that are prepared on one device for given operand layouts, and the cache in which they are found again.
 #pragma once
 
 #include <compute/plugin.h>
@@ -27,10 +27,10 @@ namespace compute {
 
 class Timeline;
 
-// What a plan depends on, in words: the op, its static attributes and the layout of every operand.
+// The key of a plan, as words: the op, its static attributes and the layout of every operand.
 using CallKey = SmallVector<uint64_t, 64>;
 
-// One plugin plan and where its operands and scalars come from.
+// One plugin plan, and the sources of its operands and scalars.
 struct PreparedStep {
   struct Operand {
     ValueKind kind;
@@ -45,7 +45,7 @@ struct PreparedStep {
   bool reports_faults = false;
 };
 
-// A prepared call. Immutable but for its counters; kept alive by references.
+// A prepared call. Immutable except for its counters; kept alive by references.
 struct CallPlan {
   explicit CallPlan(compute_device& device) : device(device) {}
 
@@ -65,9 +65,9 @@ struct CallPlan {
   bool checks_faults = false;
   std::atomic<int64_t> runs{0};
 
-  // Releases the steps prepared so far; only before the plan is shared.
+  // Releases the steps prepared so far; called only before the plan is shared.
   void drop_steps() noexcept;
-  // What it counts as in the cache.
+  // Its size as counted by the cache.
   int64_t plugin_plans() const { return static_cast<int64_t>(steps.empty() ? 1 : steps.size()); }
 
   std::atomic<int32_t> references{1};
@@ -87,17 +87,17 @@ struct CallPlanRelease {
 };
 using CallPlanReference = std::unique_ptr<CallPlan, CallPlanRelease>;
 
-// At most 4096 plugin plans of a device, least recently used out first.
+// At most 4096 plugin plans of a device; the least recently used ones are dropped first.
 class PlanCache {
  public:
   explicit PlanCache(compute_device& device) : device_(device) {}
 
-  // What the calling thread's table of 64 holds at the place of `hash`, or NULL: whether its key is the right one is
-  // for the caller to see. The table keeps a plan alive until the thread's next call of find or insert.
+  // The entry of the calling thread's table of 64 at the position of `hash`, or NULL. The caller must check that the
+  // key is the right one. The table keeps the plan alive until the thread's next call of find or insert.
   static CallPlan* of_thread(uint64_t hash) noexcept;
-  // The plan, or NULL; puts it into the thread's table.
+  // The plan, or NULL. Also puts it into the thread's table.
   CallPlan* find(std::span<const uint64_t> key, uint64_t hash);
-  // Keeps the plan, or finds that another thread was faster; borrowed as from find.
+  // Stores the plan, or returns the one that another thread has stored first; borrowed as from find.
   CallPlan* insert(CallPlanReference plan);
   // Drops everything: at shutdown.
   void clear() noexcept;
@@ -107,10 +107,10 @@ class PlanCache {
   // Runs of plans that the cache has dropped.
   void for_each_gone(void (*visit)(const char* name, int64_t runs, const char* device, void* context), void* context);
 
-  // Gives plugin plans back that no queued work uses any more.
+  // Releases plugin plans that queued work no longer uses.
   void dispose(std::vector<uint64_t> plans) noexcept;
 
-  // Runs of plans that are gone from the cache, by op.
+  // Runs of plans that were dropped from the cache, by op.
   void count_gone(const char* name, int64_t runs) noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preparing calls: from a lowering to plans of the device's plugin.
+// Preparation of calls: from a lowering to plans of the device's plugin.
 #pragma once
 
 #include <compute/compute.h>
@@ -12,9 +12,9 @@
 
 namespace compute {
 
-// Prepares a call: lowers it and has the plugin prepare every step; packs operands whose layout the plugin refuses,
-// replaces intrinsics that it does not know, and tries the next lowering where a step is refused. Throws UNSUPPORTED
-// with the plugin's last reason.
+// Prepares a call: lowers it and lets the plugin prepare every step. It packs operands whose layout the plugin refuses,
+// replaces intrinsics that the plugin does not know, and tries the next lowering if a step is refused. Throws
+// UNSUPPORTED with the plugin's last reason.
 struct PlanRequest {
   compute_device& device;
   const Inference& inference;    // of the call
@@ -23,13 +23,13 @@ struct PlanRequest {
   const char* name = "";
   std::span<const LoweringTarget::Output> output_layouts{};
   bool in_place = false;
-  bool ahead = false;                          // nobody waits to run it
+  bool ahead = false;                          // a hint: no caller is waiting to run it
   std::span<const int32_t> input_alignment{};  // bytes
   std::span<const int32_t> output_alignment{};
 };
 void prepare_call(const PlanRequest& request, CallPlan& plan);
 
-// The same without preparing: COMPUTE_SUPPORT_, the reason, the bytes of temporaries.
+// The same without preparing: COMPUTE_SUPPORT_, the reason, and the size of temporaries in bytes.
 int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes);
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream records for a graph.
+// The recording of a stream for a graph.
 #pragma once
 
 #include <compute/compute.h>
@@ -14,10 +14,10 @@
 
 namespace compute {
 
-// One run of a plugin plan, with everything that plan_run is told.
+// One run of a plugin plan, with all arguments of plan_run.
 struct RecordedRun {
   uint64_t plan = 0;
-  const char* op = "";  // that it is a part of
+  const char* op = "";  // the op that the run is a part of
   std::vector<compute_plugin_operand> tensors;
   std::vector<compute_plugin_scalar> scalars;
   std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1
@@ -29,7 +29,7 @@ struct RecordedRun {
   std::vector<bool> tensor_in_block;
 };
 
-// A slot and the dtype that one scalar wants it in.
+// A slot, and the dtype that one scalar needs.
 struct RecordedSlot {
   Tensor* tensor = nullptr;  // retained
   compute_dtype dtype = COMPUTE_DTYPE_NONE;
@@ -43,7 +43,8 @@ struct Recording {
   std::vector<Buffer*> buffers;  // of the uses; retained
   int64_t block_bytes = 0;
   compute_error* error = nullptr;  // the first one
-  // Outputs made while recording: until the first run they were written last by a submission without values.
+  // Outputs that were created while recording. Until the first run they count as last written by a submission without
+  // values.
   std::vector<Buffer*> unfilled;
   Access unfilled_at;
 
@@ -55,17 +56,18 @@ struct Recording {
   void use(Buffer& buffer, bool write, bool covers);
   // (L of the recorded timeline)
   void note_unfilled(Timeline& timeline, Buffer& made);
-  // Outputs made while recording that nobody holds any more: only the runs of the graph use them. (Nobody can get hold
-  // of one again.)
+  // Outputs that were created while recording and have since been released: only runs of the graph use them. (A
+  // released tensor cannot be reached again.)
   std::vector<const Buffer*> inner() const;
   // The graph has been run.
   void has_values() noexcept;
 };
 
-// Adds a call to the recording of its timeline; throws what cannot be recorded, after noting it.
+// Adds a call to the recording of its timeline. For a call that cannot be recorded, it stores the error in the
+// recording and throws it.
 void record(Recording& recording, const Execution& execution);
 
-// Spoils the recording that `timeline` is in, if it is in one: compute_graph_end reports the first error.
+// Invalidates the recording of `timeline`, if there is one: compute_graph_end reports the first error.
 void note_recording_error(Timeline& timeline, const Error& error) noexcept;
 
 }  // namespace compute

@@ -16,7 +16,7 @@ namespace compute {
 enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex };
 
 struct DtypeInfo {
-  const char* name;  // NULL for a number that is no dtype
+  const char* name;  // NULL for a number that is not a dtype
   int32_t size_bytes;
   DtypeCategory category;
   compute_dtype computed_in;  // float32 for float16 and bfloat16, else the dtype itself
@@ -28,14 +28,14 @@ inline constexpr compute_dtype kDtypeCount = 16;  // ids 1…15
 extern const std::array<DtypeInfo, kDtypeCount> dtype_table;
 
 bool is_dtype(compute_dtype dtype) noexcept;
-// For a number that is no dtype: all zero.
+// For a number that is not a dtype: all zero.
 inline const DtypeInfo& dtype_info(compute_dtype dtype) noexcept {
   const auto index = static_cast<uint32_t>(dtype);
   return dtype_table[index < dtype_table.size() ? index : 0];
 }
 inline int64_t dtype_size(compute_dtype dtype) noexcept { return dtype_info(dtype).size_bytes; }
 inline compute_dtype computed_in(compute_dtype dtype) noexcept { return dtype_info(dtype).computed_in; }
-// "float32"; "dtype 99" for a number that is no dtype.
+// "float32"; "dtype 99" for a number that is not a dtype.
 std::string dtype_name(compute_dtype dtype);
 // NONE for an unknown name.
 compute_dtype dtype_from_name(std::string_view name) noexcept;
@@ -57,13 +57,13 @@ enum class DtypeClass : uint8_t { kAny, kBool, kInteger, kBits, kReal, kFloat, k
 bool in_class(compute_dtype dtype, DtypeClass dtype_class) noexcept;
 // "floating-point dtypes", for messages.
 const char* class_description(DtypeClass dtype_class) noexcept;
-// What a program could cast `dtype` to so that it is in the class; NONE if no cast keeps the meaning.
+// The dtype of the class to which a program could cast `dtype`; NONE if no cast keeps the meaning.
 compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept;
 
 // ---- Promotion ------------------------------------------------------------------------------------------------------
 
-// A dtype that takes part in promotion. A weak one adapts to the others, as far as its kind (integer, float, complex)
-// can.
+// A dtype that takes part in promotion. A weak one adapts to the others as far as its kind (integer, float, complex)
+// allows.
 struct PromotionOperand {
   compute_dtype dtype;
   bool weak = false;
@@ -71,11 +71,11 @@ struct PromotionOperand {
   int32_t argument = -1;       // its position among the operands of a call
 };
 
-// The dtype of both by the array API standard's table, float16 with bfloat16 being float32; NONE if they do not
-// promote.
+// The common dtype of both by the table of the array API standard, with float32 for float16 and bfloat16; NONE if they
+// do not promote.
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 
-// Two operands that do not promote, and the cast that would help.
+// Two operands that do not promote, and the cast that solves it.
 struct PromotionFault {
   int32_t first = 0, second = 0;  // operands, in order
   compute_dtype first_dtype =
@@ -84,11 +84,11 @@ struct PromotionFault {
   compute_dtype target = COMPUTE_DTYPE_NONE;  // and to what
 };
 
-// The common dtype of one or more operands; NONE and *fault where there is none.
+// The common dtype of one or more operands; NONE and *fault if there is none.
 compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault) noexcept;
 
-// The same as a demand. Throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that would help:
-// "add: int32 and float32 do not promote; cast one of them (cast(x, float32))".
+// The same, but throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that solves it: "add: int32 and
+// float32 do not promote; cast one of them (cast(x, float32))".
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
 
 // ---- Values ---------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept;
 
 ScalarBits scalar_from_memory(compute_dtype dtype, const void* value) noexcept;
 // As `convert` does: float to integer truncates and saturates, NaN gives 0; integers wrap; to bool is x != 0; rounding
-// to nearest even, once. Complex to real takes the real part: whoever must refuse it has done so.
+// to nearest even, once. Complex to real takes the real part; a caller that must refuse it has done so.
 ScalarBits convert_scalar(const ScalarBits& bits, compute_dtype from, compute_dtype to) noexcept;
 ScalarBits scalar_from_int64(int64_t value, compute_dtype to) noexcept;
 ScalarBits scalar_from_uint64(uint64_t value, compute_dtype to) noexcept;

@@ -19,12 +19,12 @@
 
 namespace compute {
 
-// What an expression's text may be at most; beyond it parse() throws INVALID_ARGUMENT.
+// The limits of an expression's text; beyond them parse() throws INVALID_ARGUMENT.
 inline constexpr int64_t kMaxExpressionText = 65536;
 inline constexpr int32_t kMaxExpressionDepth = 128;
 inline constexpr int32_t kMaxExpressionNodes = 4096;
 inline constexpr int32_t kMaxExpressionOutputs = 64;
-// Nodes while a gradient is made.
+// The maximum of nodes while a gradient is made.
 inline constexpr int32_t kMaxGradientNodes = 65536;
 
 // ---- Templates ------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class ExpressionTemplate {
   int32_t input_count() const noexcept;
   int32_t scalar_count() const noexcept;
   int32_t output_count() const noexcept;
-  // The greatest axis that index(i) names, or -1.
+  // The greatest axis in any index(i), or -1.
   int32_t max_index_axis() const noexcept;
   const ExpressionTemplateData& data() const noexcept { return *data_; }
   const std::shared_ptr<const ExpressionTemplateData>& shared() const noexcept { return data_; }
@@ -51,24 +51,25 @@ class ExpressionTemplate {
   std::shared_ptr<const ExpressionTemplateData> data_;
 };
 
-// Grammar: docs/expressions.md. Throws INVALID_ARGUMENT with the text and a caret under the fault on two further lines.
+// Grammar: docs/expressions.md. Throws INVALID_ARGUMENT with the text and a caret below the fault on two further lines.
 ExpressionTemplate parse(std::string_view text, std::span<const std::string_view> input_names,
                          std::span<const std::string_view> scalar_names = {});
 
-// The gradients of a number L by these inputs of the expression, as an expression of its inputs, of the gradients of L
-// by its outputs, and of its scalars. Every number of `inputs` is below input_count().
+// The gradients of a number L with respect to these inputs of the expression, as an expression of three groups of
+// leaves: its inputs, the gradients of L with respect to its outputs, and its scalars. Every number of `inputs` is
+// below input_count().
 ExpressionTemplate gradient_of(const ExpressionTemplate& expression, std::span<const int32_t> inputs);
 
 // ---- Typed expressions ----------------------------------------------------------------------------------------------
 
-// One leaf of a template, its inputs first, then its scalars.
+// One leaf of a template: its inputs come first, then its scalars.
 struct LeafDesc {
   compute_dtype dtype;
-  bool weak = false;       // takes the dtype of what it is combined with
+  bool weak = false;       // takes the dtype of the operand that it is combined with
   bool is_scalar = false;  // becomes a SCALAR node in place of an INPUT node; implied for the template's scalars
 };
 
-// What a run must give as SCALAR node i: the value of leaf `leaf` (as in LeafDesc), converted to `dtype` on the host.
+// What a run must pass as SCALAR node i: the value of leaf `leaf` (as in LeafDesc), converted to `dtype` on the host.
 struct ScalarSlot {
   int32_t leaf;
   compute_dtype dtype;
@@ -90,9 +91,9 @@ class TypedExpression {
   int32_t input_count() const noexcept { return plugin_view().input_count; }
   int32_t output_count() const noexcept { return plugin_view().output_count; }
   compute_dtype output_dtype(int32_t output) const noexcept;
-  // By number of SCALAR node.
+  // By the number of the SCALAR node.
   std::span<const ScalarSlot> scalars() const noexcept;
-  // INPUT node i is this leaf: leaves that are no scalars, in order.
+  // The leaf of INPUT node i: leaves that are not scalars, in order.
   std::span<const int32_t> input_leaves() const noexcept;
   // "n0 = input 0: float32\nn1 = exp(n0): float32\noutput n1", for tests and reports.
   std::string to_string() const;
@@ -102,13 +103,13 @@ class TypedExpression {
   std::shared_ptr<const TypedExpressionData> data_;
 };
 
-// The typed form for leaves of these dtypes, one per input and scalar of the template. `wanted` is empty or the dtype
-// of every output: an output of another dtype is converted to it where that keeps its kind, else refused. `op` begins
-// the messages of the INVALID_ARGUMENT that is thrown for dtypes which an intrinsic does not take.
+// The typed form for leaves of these dtypes, one per input and scalar of the template. `wanted` is empty, or the dtype
+// of every output. An output of another dtype is converted to it if that keeps its kind, else refused. `op` begins the
+// message of the INVALID_ARGUMENT that is thrown for dtypes that an intrinsic does not support.
 TypedExpression type_expression(const ExpressionTemplate& expression, std::span<const LeafDesc> leaves,
                                 std::span<const compute_dtype> wanted = {}, std::string_view op = "expression");
 
-// The same expression with the definition of intrinsic `id` in place of it; nothing if it has no definition.
+// The same expression with intrinsic `id` replaced by its definition; nothing if it has no definition.
 std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expression, int32_t id);
 
 }  // namespace compute

@@ -14,7 +14,7 @@
 
 namespace compute {
 
-// What a TypedExpression owns.
+// The data that a TypedExpression owns.
 struct TypedExpressionData {
   std::vector<compute_plugin_node> nodes;
   std::vector<int32_t> operands;
@@ -24,9 +24,9 @@ struct TypedExpressionData {
   compute_plugin_expression view{};
 };
 
-// Equal nodes are made once, what changes nothing is left out, and conversions of constants are done here. Nodes are
-// numbers in the order of making; finish() brings them into the canonical order: inputs, scalars and indices by number,
-// then the rest as made.
+// Equal nodes are made once, operations without effect are omitted, and constants are converted here. Nodes are
+// numbered in the order of creation. finish() brings them into the canonical order: inputs, scalars and indices by
+// number, then the others as created.
 class ExpressionBuilder {
  public:
   int32_t input(int32_t index, compute_dtype dtype);
@@ -35,7 +35,7 @@ class ExpressionBuilder {
   int32_t constant(const ScalarBits& bits, compute_dtype dtype);
   int32_t convert(int32_t node, compute_dtype dtype);  // not from complex to real
   int32_t bitcast(int32_t node, compute_dtype dtype);
-  // The operands have the dtypes that the intrinsic takes; the result's follows from them.
+  // The operands have dtypes that the intrinsic supports; the dtype of the result follows from them.
   int32_t call(int32_t intrinsic, std::span<const int32_t> operands);
 
   size_t size() const { return nodes_.size(); }
@@ -46,7 +46,7 @@ class ExpressionBuilder {
   }
   compute_dtype dtype(int32_t node) const { return nodes_[static_cast<size_t>(node)].dtype; }
 
-  // `input_leaves` says which leaf INPUT i is.
+  // `input_leaves[i]` is the leaf of INPUT i.
   TypedExpression finish(std::span<const int32_t> outputs, std::vector<int32_t> input_leaves) const;
 
  private:
@@ -68,7 +68,7 @@ class ExpressionBuilder {
   std::map<decltype(Node{}.key()), int32_t> known_;
 };
 
-// Whether every value of `from` is one of `to`, so that a conversion there and on says nothing new.
+// Whether `to` can represent every value of `from`, so that an intermediate conversion to it changes nothing.
 bool converts_exactly(compute_dtype from, compute_dtype to) noexcept;
 
 }  // namespace compute

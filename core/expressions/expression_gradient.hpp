@@ -10,9 +10,9 @@
 
 namespace compute {
 
-// As build_expression, also for gradients (data.primal is set). These type the expression that is differentiated and go
-// through its nodes from the outputs to the inputs (reverse mode). Their leaves are the inputs of the expression, one
-// per output with the gradient by it, and the scalars.
+// Like build_expression, also for gradients (data.primal is set). For a gradient it types the expression that is
+// differentiated and processes its nodes from the outputs to the inputs (reverse mode). The leaves are the inputs of
+// the expression, one leaf per output with the gradient with respect to it, and the scalars.
 std::vector<int32_t> build_any(ExpressionBuilder& builder, const ExpressionTemplateData& data,
                                std::span<const TypedLeaf> leaves, std::span<const compute_dtype> wanted,
                                std::string_view op);

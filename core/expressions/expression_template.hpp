@@ -37,10 +37,11 @@ struct ExpressionTemplateData {
   std::vector<int32_t> outputs;
 
   // Set for a gradient, which has no text and no nodes of its own: the expression that is differentiated. Its inputs,
-  // the gradients by its outputs and its scalars are the leaves; `outputs` are the inputs whose gradients are wanted.
+  // the gradients with respect to its outputs, and its scalars are the leaves. `outputs` are the inputs whose gradients
+  // are requested.
   std::shared_ptr<const ExpressionTemplateData> primal;
 
-  // Without the blanks that were skipped in search of what follows.
+  // Without the blanks that were skipped to find the next token.
   std::string_view source(const TemplateNode& node) const {
     std::string_view part =
         std::string_view(text).substr(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
@@ -48,8 +49,8 @@ struct ExpressionTemplateData {
   }
 };
 
-// Throws INVALID_ARGUMENT: `op`, a column and `what`; the text's line and a caret under byte `position` follow on lines
-// of their own.
+// Throws INVALID_ARGUMENT with `op`, a column and `what`. The line of the text and a caret below byte `position` follow
+// on separate lines.
 [[noreturn]] void throw_expression_fault(std::string_view op, std::string_view text, int32_t position,
                                          const std::string& what);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of DLPack 1.x and of the versions before, declared here so that nobody needs its header. Layouts are
-// those of https://dmlc.github.io/dlpack; asserted below.
+// The structures of DLPack 1.x and of earlier versions. They are declared here so that its header is not needed. The
+// layouts are those of https://dmlc.github.io/dlpack and are asserted below.
 #pragma once
 
 #include <cstddef>

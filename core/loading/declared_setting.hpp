@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that plugins declare: the rules for a declaration, and those of compute_plugin_query.
+// The settings that plugins declare: rules for declarations, and the settings in compute_plugin_query.
 #pragma once
 
 #include <compute/plugin.h>
@@ -13,18 +13,19 @@
 
 namespace compute {
 
-// What is wrong with a declaration: with which part of it, as manifests call it, and what, as the end of a sentence.
+// The fault of a declaration: the part at fault, with its name in manifests, and a description as the end of a
+// sentence.
 struct SettingFault {
   const char* part;
   std::string why;
 };
 
-// Fills in what follows from the rest of a declaration: `key`, and `values` from choices. `plugin` is the name of the
-// one that declares it, in small letters.
+// Fills in the fields of a declaration that follow from others: `key`, and `values` from choices. `plugin` is the name
+// of the plugin in lower case.
 std::optional<SettingFault> complete_setting(DeclaredSetting& setting, const std::string& plugin,
                                              std::span<const std::string> choices);
 
-// The settings of the struct that compute_plugin_query returned. Throws PLUGIN_REJECTED.
+// The settings in the struct that compute_plugin_query returned. Throws PLUGIN_REJECTED.
 std::vector<DeclaredSetting> settings_of(const compute_plugin_manifest& manifest, const std::string& plugin);
 
 }  // namespace compute

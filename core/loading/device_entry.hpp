@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices before they are opened: as plugins enumerate them, and what a choice needs to know.
+// Devices before they are opened: as plugins enumerate them, with the data for choosing one.
 #pragma once
 
 #include <compute/compute.h>
@@ -13,7 +13,8 @@ namespace compute {
 
 struct Plugin;
 
-// A device that some plugin enumerated, or `cpu` without its plugin. Immortal; the strings of `info` live as long.
+// A device that a plugin enumerated, or `cpu` without its plugin. Never destroyed, and neither are the strings of
+// `info`.
 struct DeviceEntry {
   compute_device_info info{};
   std::vector<uint32_t> dtypes;  // levels of support by dtype id
@@ -24,7 +25,7 @@ struct DeviceEntry {
   uint64_t id = 0;           // for the plugin's device_open
 };
 
-// What is known of a device before it is opened.
+// The data of a device before it is opened.
 struct DeviceRecord {
   std::string name;    // `cuda0`, `opencl0:1`
   std::string plugin;  // `cuda`, `opencl`
@@ -37,22 +38,22 @@ struct DeviceRecord {
   std::string description;  // `NVIDIA H200`
   std::string platform;     // the platform's names, one a line
   bool usable = true;
-  bool runs_ops = true;  // false: `cpu` without its plugin, which has memory and copies alone
+  bool runs_ops = true;  // false: `cpu` without its plugin, which has only memory and copies
   std::string problem;   // why it is not usable
   int32_t priority = 0;  // the manifest's; higher is preferred
   int32_t score = 0;     // the plugin's own; higher is preferred
 };
 
-// Why a plugin has no device: `no NVIDIA driver: tried libcuda.so.1`.
+// The reason why a plugin has no device: `no NVIDIA driver: tried libcuda.so.1`.
 struct PluginProblem {
   std::string plugin;
   std::string problem;
 };
 
-// True iff it is a CPU of another plugin than cpu: another view of the processor.
+// True iff it is a CPU device of another plugin than cpu: it represents the same processor.
 bool is_foreign_cpu(const DeviceRecord& device);
 
-// True iff both are one card, by PCI address, that two plugins see. (Parts of one card in one plugin share an address.)
+// True iff two plugins list the same card, by PCI address. (Partitions of one card in one plugin share an address.)
 bool is_same_card(const DeviceRecord& x, const DeviceRecord& y);
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin enumerates, copied, numbered and named.
+// The devices that a plugin enumerates: copied, numbered and named.
 #pragma once
 
 #include <compute/plugin.h>
@@ -15,7 +15,7 @@
 
 namespace compute {
 
-// A device as the plugin delivered it.
+// A device as the plugin passed it.
 struct ListedDevice {
   uint64_t id = 0;
   std::string description, vendor, driver_version, pci_address, uuid, libraries, unusable, platform;
@@ -32,24 +32,24 @@ struct ListedDevice {
 struct Listing {
   std::vector<ListedDevice> devices;
   std::vector<RequirementReport> requirements;
-  std::string fault;               // how the plugin broke its contract or failed; the rest may still be of use
+  std::string fault;               // how the plugin violated its contract or failed; other devices may still be usable
   std::vector<std::string> notes;  // what was left out
-  bool is_short = false;           // the fault is a shortage, which passes
+  bool is_short = false;           // the fault is a temporary shortage
 };
 
-// Calls the plugin's enumerate; nothing that it throws gets through.
+// Calls the plugin's enumerate; catches all its exceptions.
 Listing list_devices(Plugin& plugin);
 
-// A device with its name, and what a choice needs of it.
+// A device with its name, and the data for choosing it.
 struct KnownDevice {
   DeviceEntry* entry = nullptr;  // immortal
   DeviceRecord record;
 };
 
-// Numbers and names the devices of a plugin, in the order of PCI addresses (those without one keep their order,
-// behind); of a plugin with platforms within each platform. Platforms are numbered from 0 in the plugin's order, those
-// without devices not at all. The only device of the plugin `cpu` is called cpu, and a CPU of any other plugin is the
-// same as it.
+// Numbers and names the devices of a plugin, in the order of PCI addresses; devices without an address keep their order
+// and come last. If the plugin has platforms, this is done within each platform. Platforms with devices are numbered
+// from 0 in the plugin's order; others have no number. The only device of the plugin `cpu` is called cpu, and a CPU
+// device of any other plugin is marked as the same.
 std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin, std::vector<ListedDevice> listed);
 
 }  // namespace compute

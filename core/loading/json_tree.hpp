@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as it was read. The library's own tree allocates to be destroyed, and so ends the process where there is no
-// memory; this one does not.
+// A JSON document as a tree. The tree of the JSON library allocates in its destructor, and so terminates the process if
+// memory has run out; this one does not.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +31,17 @@ struct JsonTree {
   std::vector<std::string> keys;  // kObject
 
   bool is(Kind wanted) const { return kind == wanted; }
-  // Of an object; of several with that key the last. NULL for none.
+  // The member of an object with this key; the last one if there are several, NULL if there is none.
   const JsonTree* find(std::string_view key) const;
 };
 
 struct JsonFault {
   enum class Kind { kNone, kForm, kNumber, kDepth };
   Kind kind = Kind::kNone;
-  size_t byte = 0;  // kForm: where
+  size_t byte = 0;  // kForm: its position
 };
 
-// Values within more than `most_depth` lists and objects are a fault.
+// More than `most_depth` nested lists and objects are a fault.
 JsonTree parse_json(std::string_view text, size_t most_depth, JsonFault* out_fault);
 
 }  // namespace compute

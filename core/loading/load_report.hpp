@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of every plugin that was looked at: how far it came, what it lacks and what can be done about it. A value
-// that the loader fills; printed by compute_load_report, and part of the error where a device is not there.
+// The state of every plugin that was found: how far loading came, what is missing and how to fix it. The loader fills
+// this value. compute_load_report prints it, and it is part of the error if a device does not exist.
 //
 // The JSON form:
 //
@@ -40,28 +40,28 @@ namespace compute {
 // The steps of loading, in order.
 enum class LoadStep { kFound, kManifest, kDependencies, kQuery, kInterface, kOpened };
 
-// A library or driver that a plugin looks for by itself, at run time.
+// A library or driver that a plugin opens by itself at run time.
 struct RequirementReport {
   enum class State { kUnknown = 0, kFound = 1, kMissing = 2, kUnusable = 3 };  // as in plugin.h
 
   std::string name;
   State state = State::kUnknown;
-  bool required = false;  // there are no devices without it
+  bool required = false;  // without it there are no devices
   std::vector<std::string> tried;
   std::string found;   // path and version
-  std::string error;   // the system's word
-  std::string effect;  // what is lost without it
+  std::string error;   // the system's message
+  std::string effect;  // what does not work without it
   std::string remedy;
 };
 
 struct DeviceReport {
   std::string name;
   std::string description;
-  std::string problem;  // empty: it can be used
+  std::string problem;  // empty: it is usable
 };
 
 struct PluginReport {
-  std::string name;  // until the plugin tells it, what the file's name suggests
+  std::string name;  // until the plugin states its name, the one that the file name suggests
   std::string version;
   std::string build_id;
   std::string vendor;
@@ -70,9 +70,9 @@ struct PluginReport {
   std::string path;
   std::string source;
   std::string manifest;
-  LoadStep step = LoadStep::kFound;  // the last that succeeded
-  std::string rejected;              // why the next one failed
-  std::string note;                  // why a plugin was not opened although it could be
+  LoadStep step = LoadStep::kFound;  // the last step that succeeded
+  std::string rejected;              // why the next step failed
+  std::string note;                  // why a plugin was not opened although it could have been
   std::vector<std::string> exports;  // besides the two functions
   std::vector<DeviceReport> devices;
   std::vector<MissingLibrary> missing_libraries;
@@ -80,7 +80,7 @@ struct PluginReport {
 
   bool is_opened() const { return step == LoadStep::kOpened; }
 
-  // In one line why there is no device: `no NVIDIA driver: tried libcuda.so.1`; empty where there are some.
+  // In one line, why there is no device: `no NVIDIA driver: tried libcuda.so.1`; empty if there are devices.
   std::string problem() const;
   std::vector<std::string> remedies() const;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin's manifest: a JSON file beside the library, or in /etc/compute/plugins.d, that tells what the plugin is
-// without loading it. It is optional; without one the plugin's own query says the same.
+// A plugin's manifest: a JSON file beside the library, or in /etc/compute/plugins.d, that describes the plugin without
+// loading it. It is optional; without it the plugin's own query gives the same data.
 //
 //   {
 //     "name": "acme",                          the plugin's name, as its query gives it
@@ -16,16 +16,16 @@
 //     "help": "how"}], "version": "1.4", "vendor": "Acme", "license": "MIT", "url": "https://acme.example"
 //   }
 //
-// Only name and library must be there. Unknown keys are for newer readers and are skipped.
+// Only name and library are required. Unknown keys are for newer readers and are skipped.
 //
-// `drivers` is what the plugin finds at run time: libraries; kernel modules; environment variables; folders of files
-// whose first lines name libraries, in place of which a variable may name another. When any of it changes the plugin is
-// tried again before it is loaded. Without the key all is looked at that other manifests name.
+// `drivers` lists what the plugin opens at run time: libraries; kernel modules; environment variables; folders of files
+// whose first lines name libraries. A variable can name another folder. When any of these changes, the plugin is probed
+// again before it is loaded. Without the key, the drivers of all other manifests are checked.
 //
-// `settings` are the plugin's own: COMPUTE_, its name and `_` are their beginning, and the key of a file follows,
-// acme.mode. Kinds are text, flag, integer (with "range": [0, 10]), bytes, choice, words (both with "choices"), path
-// and paths. A path names files that are loaded. With "device": true selectors can give it for a device,
-// acme0+mode=fast.
+// `settings` are the plugin's own settings. Their names begin with COMPUTE_, the plugin's name and `_`. The key in a
+// configuration file follows from the name: acme.mode. Kinds are text, flag, integer (with "range": [0, 10]), bytes,
+// choice, words (both with "choices"), path and paths. Paths name files that are loaded. With "device": true selectors
+// can set it for a device, acme0+mode=fast.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@
 
 namespace compute {
 
-// A family of libraries that the plugin looks for at run time.
+// A family of libraries that the plugin opens at run time.
 struct ManifestRequirement {
   std::string name;
   std::vector<std::string> files;  // names that it may have, newest first
@@ -48,12 +48,12 @@ struct ManifestRequirement {
   std::string remedy;
 };
 
-// What the plugin finds at run time.
+// What the plugin opens at run time.
 struct ManifestDrivers {
   std::vector<std::string> libraries;
   std::vector<std::string> modules;    // of the kernel
   std::vector<std::string> variables;  // of the environment
-  // A folder of files whose first lines name libraries, and the variable that names another one.
+  // A folder of files whose first lines name libraries, and the variable that can name another folder.
   struct List {
     std::string folder;
     std::string variable;
@@ -79,16 +79,16 @@ struct Manifest {
   std::string url;
 };
 
-// True iff `name` can be a plugin's: letters and `_`, not a word that selectors use otherwise.
+// True iff `name` can be a plugin's name: letters and `_`, and not a word that selectors use otherwise.
 bool is_plugin_name(std::string_view name);
-// What is wrong with it, as the end of a sentence; "" if nothing is.
+// What is wrong with it, as the end of a sentence; "" if nothing is wrong.
 std::string why_no_plugin_name(std::string_view name);
 
 // Parses the text of the manifest `file`, an absolute path. Throws PLUGIN_REJECTED, `FILE: reason` in one line.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file);
 
-// The same for the file's contents. Throws OUT_OF_MEMORY where it cannot be read for want of something. Where `trust`
-// does not believe the file that was opened, nothing is read and *out_distrust says why.
+// The same for the file's contents. Throws OUT_OF_MEMORY if it cannot be read because of a shortage. If `trust` does
+// not trust the opened file, nothing is read and *out_distrust states why.
 Manifest read_manifest(const std::filesystem::path& file);
 std::optional<Manifest> read_manifest(const std::filesystem::path& file, const files::Trust& trust,
                                       std::string* out_distrust);

@@ -9,7 +9,7 @@
 
 namespace compute {
 
-// Immortal once opened.
+// Never destroyed once opened.
 struct Plugin {
   std::string name;  // prefix of its devices' names
   std::string path;

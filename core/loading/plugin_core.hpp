@@ -10,16 +10,16 @@
 
 namespace compute {
 
-// Immortal, and the same for every plugin of the one interface version that there is.
+// Never destroyed, and the same for every plugin, because there is only one interface version.
 const compute_plugin_core& plugin_core() noexcept;
 
-// Who takes what plugins report by themselves (core->report_async); the arguments are that function's, and the error
-// becomes the taker's. Until somebody takes them, reports are logged.
+// The function that takes the failures that plugins report themselves (core->report_async). Its arguments are those of
+// report_async, and it takes ownership of the error. Until it is set, reports are logged.
 using AsyncReportTaker = void (*)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                                   compute_error* error) noexcept;
 void hand_async_reports_to(AsyncReportTaker taker) noexcept;
 
-// The text of a plugin's string; throws PLUGIN_REJECTED where it cannot be one. `what` is for the message.
+// The text of a plugin's string; throws PLUGIN_REJECTED if it is invalid. `what` is for the message.
 std::string plugin_text(compute_string text, std::string_view what);
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where plugins are looked for, and what is found there. Nothing is loaded.
+// Where plugins are searched, and what is found there. Nothing is loaded.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace compute {
 
-// The places, in the order in which they are searched. A place that is not absolute is refused: a plugin never comes
+// The places, in the order in which they are searched. A place that is not absolute is refused, so a plugin never comes
 // from the working directory.
 struct PluginPlaces {
   struct Named {
@@ -29,13 +29,13 @@ struct PluginPlaces {
   };
 
   std::vector<Named> api_folders;  // COMPUTE_PLUGIN_PATH, set by the API: always searched
-  std::vector<Named> files;        // COMPUTE_PLUGIN_FILES: in place of all that follows
+  std::vector<Named> files;        // COMPUTE_PLUGIN_FILES: replaces all that follow
   std::vector<Named> folders;      // COMPUTE_PLUGIN_PATH
-  std::vector<Folder> standard;    // those need not exist
-  files::Trust trust;              // who may have written what is found
+  std::vector<Folder> standard;    // they need not exist
+  files::Trust trust;              // whose files are trusted
 
-  // Those of this process: beside libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
-  // <libdir>/compute/plugins, /etc/compute/plugins.d. The user's folder is left out where the process is privileged.
+  // The places of this process: beside libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
+  // <libdir>/compute/plugins, /etc/compute/plugins.d. The user's folder is left out if the process is privileged.
   static PluginPlaces of_process(const Config& config);
 };
 
@@ -45,7 +45,7 @@ struct PluginCandidate {
   std::string source;             // the folder, and who named it
   std::string name;               // of the plugin, as manifest or file name state it; else what the file name suggests
   bool name_is_known = false;  // manifest or file name do state it: without opening the file it is known what it offers
-  std::string distrust;        // why it must not be opened: others may have written it
+  std::string distrust;        // why it must not be opened: other users may have written it
   std::optional<Manifest> manifest;
   std::vector<ManifestDrivers> drivers;  // those that it may find: of its manifest, else of all that are known
   bool may_be_ours =
@@ -58,7 +58,7 @@ struct SearchedPlace {
   bool exists = false;
 };
 
-// What was named or found and is no candidate.
+// What was named or found but is not a candidate.
 struct RefusedEntry {
   std::string entry;
   std::string reason;
@@ -70,19 +70,19 @@ struct FoundPlugins {
   std::vector<SearchedPlace> searched;
 };
 
-// What manifests say, whether their plugins are candidates or not: also where COMPUTE_PLUGIN_FILES takes the place of
-// the folders, and of plugins that are not installed. So their settings and names are known. What cannot be read is
-// left out: find_plugins says of it what there is to say. Throws OUT_OF_MEMORY as find_plugins does.
+// The contents of all manifests, whether their plugins are candidates or not. This includes plugins that are not
+// installed, and folders that COMPUTE_PLUGIN_FILES replaces, so that their settings and names are known. Manifests that
+// cannot be read are left out; find_plugins reports them. Throws OUT_OF_MEMORY as find_plugins does.
 struct KnownManifest {
   Manifest manifest;
-  bool is_ours = false;  // where our own plugins are installed
+  bool is_ours = false;  // the folder of our own plugins
 };
 std::vector<KnownManifest> known_manifests(const PluginPlaces& places);
 
-// Looks at every *.so and *.json in the places, within a folder in the order of the names' bytes. A library that is
-// found twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used.
-// Throws OUT_OF_MEMORY where something has run out, descriptors for one: then nothing is known. Manifests of `known`
-// are not read again.
+// Searches every *.so and *.json in the places, within a folder in the byte order of names. A library that is found
+// twice, by whatever path, is one candidate, in its first place; a manifest that comes later is still used. Throws
+// OUT_OF_MEMORY if something has run out, such as descriptors; then nothing is known. Manifests of `known` are not read
+// again.
 FoundPlugins find_plugins(const PluginPlaces& places, std::span<const KnownManifest> known = {});
 
 }  // namespace compute

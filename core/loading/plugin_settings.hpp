@@ -6,8 +6,8 @@
 
 namespace compute {
 
-// Declares those of all manifests in the places that `config` names. Configurations of the process call it where they
-// meet what they do not know.
+// Declares the settings of all manifests in the places that `config` names. Configurations of the process call it when
+// they meet an unknown name.
 void declare_settings_of_plugins(const Config& config);
 
 }  // namespace compute

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of plugins. The functions that a plugin hands out are private to the classes below, each of which has one
-// function per slot: it presets what the slot writes, checks what comes back, turns what the slot throws into
-// PLUGIN_REJECTED, and leaves a line in the log before it enters, unless the slot is on the way of a cached op.
+// Calls of plugins. The function pointers of a plugin are private to the classes below. Each class has one function per
+// slot, which initialises the outputs of the slot, checks the results, converts exceptions of the slot to
+// PLUGIN_REJECTED, and logs a line before the call, unless the slot is used by cached ops.
 #pragma once
 
 #include <compute/plugin.h>
@@ -18,25 +18,26 @@
 
 namespace compute {
 
-// Whose functions they are, for messages. `device` is "" for those of the plugin as a whole.
+// The owner of the functions, for messages. `device` is "" for functions of the plugin as a whole.
 struct PluginPlace {
   std::string plugin;
   std::string device;
 };
 
-// The error for the exception in flight, which left `function` of a plugin.
+// The error for the exception in flight, which `function` of a plugin has thrown.
 [[nodiscard]] compute_error* error_of_thrown(const PluginPlace& place, const char* function) noexcept;
-// The error that a plugin broke its contract: `what` follows the function's name.
+// The error for a violation of the contract by a plugin: `what` follows the function's name.
 [[nodiscard]] compute_error* contract_error(const PluginPlace& place, const char* function,
                                             const std::string& what) noexcept;
-// Takes an error from a plugin, unless the plugin gave it away before or never made it: then the result is another one.
+// Takes an error from a plugin. If the plugin returned this error before, or never made it, the result is another
+// error.
 [[nodiscard]] compute_error* take_plugin_error(const PluginPlace& place, const char* function,
                                                compute_error* error) noexcept;
-// One line in the log, for whoever has to know where a process ended.
+// One line in the log, which shows where a process ended.
 void note_entry(const PluginPlace& place, const char* function) noexcept;
 void log_thrown(const PluginPlace& place, const char* function) noexcept;
 
-// Why a plugin does not take an op.
+// Why a plugin refuses an op.
 struct PluginRefusal {
   int32_t reason = 0;  // COMPUTE_PLUGIN_REFUSE_, or a number that this library does not know
   int32_t argument = -1;
@@ -51,7 +52,7 @@ inline constexpr const char* slot_name = nullptr;
 #include "core/loading/plugin_slots.def"
 #undef COMPUTE_PLUGIN_SLOT
 
-// What the tables have in common: a full-size copy, NULL where the plugin knows less.
+// The common part of the tables: a full-size copy, with NULL for slots that the plugin does not know.
 template <class Table>
 class PluginSlots {
  public:
@@ -66,7 +67,7 @@ class PluginSlots {
  protected:
   // NULL is a table without slots.
   void adopt(const Table* given, PluginPlace place);
-  // Throws PLUGIN_REJECTED where a slot that must be there is not.
+  // Throws PLUGIN_REJECTED if a required slot is missing.
   void require_slots(bool is_host = false) const;
 
   template <auto kSlot>
@@ -79,7 +80,7 @@ class PluginSlots {
   [[nodiscard]] compute_error* call(Arguments... arguments) const noexcept {
     return call_of<kSlot>(place_, arguments...);
   }
-  // The same, noted before in the log.
+  // The same, with a line in the log before the call.
   template <auto kSlot, class... Arguments>
   [[nodiscard]] compute_error* call_noted(Arguments... arguments) const noexcept {
     return call_for<kSlot>(place_, arguments...);
@@ -91,7 +92,7 @@ class PluginSlots {
     return call_of<kSlot>(place, arguments...);
   }
 
-  // Calls a slot that returns something else; what it throws is thrown as an Error.
+  // Calls a slot that returns another type; its exceptions are thrown as an Error.
   template <auto kSlot, class... Arguments>
   auto get(Arguments... arguments) const {
     note_entry(place_, slot_name<kSlot>);
@@ -102,7 +103,7 @@ class PluginSlots {
     }
   }
 
-  // Calls a slot that cannot fail; what it throws is logged.
+  // Calls a slot that cannot fail; its exceptions are logged.
   template <auto kSlot, class... Arguments>
   void tell(Arguments... arguments) const noexcept {
     note_entry(place_, slot_name<kSlot>);
@@ -123,7 +124,7 @@ class PluginSlots {
     }
   }
 
-  // For what must have no other value than the plugin's promise allows.
+  // For values that must be among those that the contract allows.
   template <auto kSlot>
   [[nodiscard]] compute_error* broken(const std::string& what) const noexcept {
     return contract_error(place_, slot_name<kSlot>, what);
@@ -169,7 +170,7 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
   // False where the plugin has no such extension.
   explicit operator bool() const noexcept { return has<&compute_plugin_graph_table::create>(); }
 
-  // Leaves *out_graph 0 on error, and where nothing else was given.
+  // Leaves *out_graph 0 on error, and if the plugin sets no graph.
   compute_error* create(const std::vector<compute_plugin_graph_node>& nodes,
                         const std::vector<compute_plugin_range>& temporaries, int32_t slot_count,
                         uint64_t* out_graph) const;
@@ -190,7 +191,7 @@ class PlanCacheTable : public PluginSlots<compute_plugin_plan_cache_table> {
 
   // Empty where this plan cannot be saved.
   compute_error* save(uint64_t plan, std::string* out_data) const;
-  // *out_plan is 0 where the plugin does not take the data: the op is to be prepared.
+  // *out_plan is 0 if the plugin does not accept the data: then the op must be prepared.
   compute_error* load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data, uint64_t* out_plan,
                       compute_plugin_plan_info* out_info) const;
 
@@ -216,7 +217,7 @@ class NativeTable : public PluginSlots<compute_plugin_native_table> {
   uint64_t device_ = 0;
 };
 
-// What an open device says of itself, checked.
+// The capabilities of an open device, checked.
 struct DeviceCaps {
   uint32_t flags = 0;
   std::vector<compute_plugin_heap> heaps;
@@ -233,13 +234,13 @@ struct ClockReading {
 
 class PluginTable : public PluginSlots<compute_plugin_table> {
  public:
-  // Throws PLUGIN_REJECTED for a table that lacks what it must have.
+  // Throws PLUGIN_REJECTED for a table that lacks a required slot.
   void take(const compute_plugin_table* given, const std::string& plugin);
 
   compute_error* enumerate(const compute_plugin_sink& sink) const {
     return call_noted<&compute_plugin_table::enumerate>(&sink);
   }
-  // True if the plugin has rebuilt itself. Called in a child after fork(), where nothing is logged.
+  // True if the plugin has rebuilt itself in a child after fork(). Nothing is logged.
   bool on_fork_child() const noexcept {
     using Table = compute_plugin_table;
     return has<&Table::on_fork_child>() && get_quietly<&Table::on_fork_child>(int32_t{0}) == 1;
@@ -264,7 +265,7 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
   }
 };
 
-// An open device of a plugin. Closed with the object.
+// An open device of a plugin. It is closed when the object is destroyed.
 class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   using Table = compute_plugin_device_table;
 
@@ -272,8 +273,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   DeviceTable() = default;
   ~DeviceTable() { close(); }
 
-  // Throws the plugin's error, or PLUGIN_REJECTED for a table or capabilities that are not as they must be; the device
-  // is closed again then. `name` is the device's, `core_device` the plugin's word for it in reports.
+  // Throws the plugin's error, or PLUGIN_REJECTED for an invalid table or invalid capabilities; then the device is
+  // closed again. `name` is the name of the device, `core_device` the handle that the plugin passes in reports.
   DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name,
                   const DeviceSettings& settings = {});
   // Does nothing for a device that is not open.
@@ -281,7 +282,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
 
   // NULL where the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
-  // Fills the tables of the extensions that there are.
+  // Fills the tables of the extensions that exist.
   void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
                   PlanCacheTable& out_plan_cache) const;
 
@@ -295,9 +296,9 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
 
   compute_error* memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const;
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
-  // Bytes; -1 for what is not known.
+  // Bytes; -1: unknown.
   compute_error* memory_info(int64_t* out_free, int64_t* out_total) const;
-  // Only where has_memory_allocation_size. `span_bytes` is what the elements take.
+  // Only if has_memory_allocation_size. `span_bytes` is the size that the elements occupy.
   compute_error* memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
                                         int64_t* out_size_bytes) const;
   compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
@@ -315,8 +316,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) const noexcept {
     return call<&Table::stream_wait>(stream, other, number);
   }
-  // `last_mark` gives the greatest number that was ever to be marked, asked after the call: more cannot have been
-  // reached. *out_reached is 0 where the answer cannot be believed.
+  // `last_mark` returns the greatest number that has been marked. It is called after the slot: no greater number can
+  // have been reached. *out_reached is 0 if the answer is invalid.
   template <class LastMark>
   compute_error* stream_reached(uint64_t stream, LastMark&& last_mark, uint64_t* out_reached) const noexcept {
     *out_reached = 0;
@@ -336,10 +337,10 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return error;
   }
 
-  // Only where has_times. NULL: nobody wants the time.
+  // Only if has_times. NULL: the time is discarded.
   compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) const noexcept;
   compute_error* clock(ClockReading* out_reading) const;
-  // What is not known is -1.
+  // Unknown values are -1.
   compute_error* telemetry(compute_plugin_telemetry* out_telemetry) const;
 
   compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst,

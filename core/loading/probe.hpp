@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trying a plugin in a process of its own: what crashes, exits or hangs there does not get into this one.
+// Probes: a plugin is tried in another process, so that a crash, an exit or a hang there does not affect this process.
 #pragma once
 
 #include <cstdint>
@@ -14,51 +14,50 @@ namespace compute {
 
 enum class ProbeWhen {
   kNever,
-  kNew,    // a plugin that has no verdict here: it is loaded, opened and lists its devices
-  kAlways  // each, whatever is known of it: its devices are opened too and run an op
+  kNew,    // a plugin without a stored result: it is loaded, opened and lists its devices
+  kAlways  // every plugin, whatever is stored: its devices are opened too and run an op
 };
 
 struct ProbeOptions {
   ProbeWhen when = ProbeWhen::kNever;
-  int64_t seconds = 60;  // after which it hangs: the first use of a driver may take many
+  int64_t seconds = 60;  // after which it counts as hung: the first use of a driver can take long
   bool privileged = false;
-  std::filesystem::path folder;  // of the verdicts; empty: none are kept
+  std::filesystem::path folder;  // of the stored results; empty: none are stored
   files::Trust trust;            // of that folder
 
   static ProbeOptions of_process(const Config& config);
 };
 
-// What a run of the helper came to.
+// The result of a run of the helper.
 enum class ProbeOutcome { kPassed, kFailed, kCrashed, kHung, kNotRun };
 struct ProbeRun {
   ProbeOutcome outcome = ProbeOutcome::kNotRun;
-  std::string detail;      // `SIGSEGV in dlopen`, the helper's last word, or why it was not run
-  bool is_lasting = true;  // false: somebody else may have ended it, which says nothing of the next time
+  std::string detail;      // `SIGSEGV in dlopen`, the helper's last line, or why it was not run
+  bool is_lasting = true;  // false: another process may have ended it, so the next result may differ
 };
 
 // Decides which plugins may be loaded into this process.
 //
-// A verdict is remembered in the cache folder. Its key is all that it depends on: the plugin's file (inode, size,
-// times, build id), the libraries that it needs as they are found now, this library, the plugin's own settings in the
-// environment and the drivers that its manifest names, or all manifests where it has none. So a repaired plugin is
-// tried again, and so is one whose driver changed.
+// A result is stored in the cache folder. Its key contains everything that the result depends on: the plugin's file
+// (inode, size, times, build id), the libraries that it needs as they are found now, this library, the plugin's own
+// settings in the environment and the drivers that its manifest names, or all manifests if it names none. So a plugin
+// is tried again after it is repaired or its driver changes.
 class Prober {
  public:
   explicit Prober(ProbeOptions options) : options_(std::move(options)) {}
 
-  // Why the plugin must not be loaded here, in one line: it crashed, exited or hung when it was tried. Empty where it
-  // did not, and where it could not be tried (no helper, no processes to be had): loading it in this process tells the
-  // rest.
+  // Why the plugin must not be loaded here, in one line: it crashed, exited or hung when it was tried. Empty if it
+  // passed, and if it could not be tried (no helper, no process could be created); then it is loaded without a probe.
   std::string reason_against(const PluginCandidate& plugin);
 
-  // What kept plugins from being tried, one line each.
+  // Why plugins could not be tried, one line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // Of this process: whoever runs out of memory afterwards and asks again finds it.
+  // A result within this process. If memory runs out afterwards, the next call finds it here and does not probe again.
   struct Trial {
     std::filesystem::path library;
-    std::string key;  // of its verdict; empty where none are kept
+    std::string key;  // of its result; empty if none are stored
     ProbeRun run;
   };
 
@@ -69,14 +68,14 @@ class Prober {
   std::vector<Trial> trials_;
 };
 
-// The key of a verdict, as text.
+// The key of a result, as text.
 std::string verdict_key(const PluginCandidate& plugin);
 
-// Runs `command` (an absolute path first) in a process group of its own and ends it after `timeout_ms`. It reports in
-// lines on descriptor 3: `ready`, `at STEP` before each step, at last `passed`, `failed: REASON` or `untried: REASON`.
-// It passed only if it then ends by itself with status 0, as far as its status is to be had: a program may want none of
-// its children's. A child that does not die when it is killed, in the middle of a driver for one, is left behind after
-// a second.
+// Runs `command` (an absolute path first) in its own process group and terminates it after `timeout_ms`. It reports in
+// lines on descriptor 3: `ready`, `at STEP` before each step, and at last `passed`, `failed: REASON` or `untried:
+// REASON`. It has passed only if it then exits by itself with status 0. The status is ignored if it is not available,
+// as in programs that discard the status of their children. If a child does not die when it is killed, in the middle of
+// a driver for example, core stops waiting for it after a second.
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms);
 
 }  // namespace compute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that help to copy memory of the program, which one thread alone cannot do at the rate of a GPU's bus. Started
-// at first need.
+// Threads that help to copy the program's memory, because one thread alone does not reach the rate of a GPU's bus. They
+// are started when first needed.
 #pragma once
 
 #include <array>
@@ -13,33 +13,34 @@ namespace compute {
 
 class CopyHelpers;
 
-// One copy between memory of the program and a ring of chunks that a device reads or writes meanwhile: chunk i of the
-// memory and slot i % slots of the ring. COMPUTE_COPY_THREADS threads, the caller counted, copy what the caller has
-// allowed, in pieces and in order, so that they need not wait for each other at the end of a chunk. While they serve
-// one caller, others copy alone. All functions are the caller's, from one thread.
+// One copy between the program's memory and a ring of chunks that a device reads or writes at the same time: chunk i of
+// the memory uses slot i % slots of the ring. COMPUTE_COPY_THREADS threads, including the caller, copy released chunks,
+// in pieces and in order, so they do not wait for each other at the end of a chunk. While they work for one caller,
+// other callers copy alone. All functions are called by one thread, the caller.
 class ChunkedCopy {
  public:
   static constexpr size_t kMostSlots = 8;
   enum class Direction { kToRing, kFromRing };
 
-  // `data` is only read where the direction is to the ring. A chunk is `chunk_bytes`, the last one what is left of
+  // `data` is only read if the direction is to the ring. A chunk has `chunk_bytes`; the last one has the rest of
   // `size_bytes` >= 1.
   ChunkedCopy(Direction direction, void* data, int64_t size_bytes, std::span<void* const> ring,
               int64_t chunk_bytes) noexcept;
   ChunkedCopy(const ChunkedCopy&) = delete;
   ChunkedCopy& operator=(const ChunkedCopy&) = delete;
-  // What is being copied is waited for, the rest is left.
+  // Waits for pieces that are being copied, and drops the others.
   ~ChunkedCopy();
 
-  // Chunks before `chunks` may be copied. A slot's chunk is finished before the slot's next one is allowed.
+  // Releases the chunks before `chunks` for copying. The chunk of a slot must be finished before the slot's next chunk
+  // is released.
   void allow(int64_t chunks) noexcept;
   bool is_finished(int64_t chunk) const noexcept {
     return done(chunk).load(std::memory_order_acquire) == pieces_of(chunk);
   }
-  // Copies too, until the chunk, which is allowed, is finished.
+  // Helps to copy until the chunk, which must be released, is finished.
   void finish(int64_t chunk) noexcept;
 
-  // Copies a piece; false if none is allowed. From any thread.
+  // Copies a piece; false if none is released. From any thread.
   bool copy_piece() noexcept;
 
  private:
@@ -62,7 +63,7 @@ class ChunkedCopy {
   std::array<std::atomic<int64_t>, kMostSlots> done_{};  // pieces, by slot
 };
 
-// In the child after fork(): the threads are gone; new ones are started at the next need.
+// In the child after fork(): the threads do not exist any more; new ones are started when needed.
 void forget_copy_helpers() noexcept;
 
 }  // namespace compute

@@ -7,11 +7,11 @@
 
 namespace compute {
 
-// Copies every element; addresses are those of the elements with all indices 0, strides are in elements.
+// Copies every element. Addresses are those of the elements with all indices 0; strides are in elements.
 void copy_strided(const void* src, std::span<const int64_t> src_strides, void* dst,
                   std::span<const int64_t> dst_strides, std::span<const int64_t> shape, int64_t element_size);
 
-// Fills `size_bytes` with a repeated pattern of 1, 2, 4, 8 or 16 bytes, which divides it.
+// Fills `size_bytes` with a repeated pattern of 1, 2, 4, 8 or 16 bytes; its size divides size_bytes.
 void fill_bytes(void* dst, int64_t size_bytes, const void* pattern, int32_t pattern_size);
 
 }  // namespace compute

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a program lends for the tensors of a device, by the two callbacks of a compute_allocator.
+// Memory from a program, for the tensors of a device, through the two callbacks of a compute_allocator.
 #pragma once
 
 #include <compute/compute.h>
@@ -11,7 +11,7 @@
 
 namespace compute {
 
-// `allocator` was checked. Throws UNSUPPORTED, with the reason, where the device cannot use such memory.
+// `allocator` was checked. Throws UNSUPPORTED, with the reason, if the device cannot use such memory.
 std::unique_ptr<RawMemory> make_lent_memory(Device& device, const compute_allocator& allocator);
 
 }  // namespace compute

@@ -23,7 +23,7 @@ namespace compute {
 
 enum class MemoryUse : uint8_t { kTensor, kMirror, kTemporary };
 
-// What a block is for, as the table of an out-of-memory error shows it.
+// The purpose of a block, as shown in the table of an out-of-memory error.
 struct Holding {
   MemoryUse use = MemoryUse::kTensor;
   int32_t dtype = 0;  // of a tensor: COMPUTE_DTYPE_
@@ -39,48 +39,48 @@ struct Chunk;
 struct Block {
   uint64_t buffer = 0;
   int64_t offset_bytes = 0;
-  int64_t size_bytes = 0;  // usable, at least what was asked for
+  int64_t size_bytes = 0;  // usable, at least the requested size
   Chunk* chunk = nullptr;
 
   explicit operator bool() const { return chunk != nullptr; }
 };
 
-// Whether COMPUTE_DEBUG asks for it: memory that is new and memory that was released hold patterns, NaNs of every
+// Whether COMPUTE_DEBUG requests it: new memory and released memory contain patterns, which are NaNs of every
 // floating-point dtype.
-extern bool memory_is_debugged;  // set before the first block is handed out
+extern bool memory_is_debugged;  // set before the first block is allocated
 inline bool debugs_memory() noexcept { return memory_is_debugged; }
 inline constexpr std::array<uint8_t, 2> kNewPattern = {0xF4, 0x7F}, kReleasedPattern = {0xF4, 0xFF};
 
-// Of a block that comes back full of kReleasedPattern; only the holder calls these, the first before it frees the
+// For a block that is returned full of kReleasedPattern. Only the holder calls these, the first one before it frees the
 // block.
 void note_released_pattern(const Block& block) noexcept;
 bool had_released_pattern(const Block& block) noexcept;  // and then no more
 
-// The work that may still be touching a block from before it was handed out; as long as the block is held. NULL for
-// none. Only the holder asks.
+// The work from before the allocation that may still access a block, as long as the block is held. NULL if there is
+// none. Only the holder may ask.
 const Access* pending_on(const Block& block) noexcept;
 
-// A block that the pool has just handed out, with the work that may still be touching it: a block goes to the timeline
-// that used it last while that work is queued. Whoever takes the block says what becomes of this.
+// A block that the pool has just allocated, with the work that may still access it: the timeline that used a block last
+// may get it again while that work is queued. The caller that takes the block states what happens to this work.
 class [[nodiscard]] Handout {
  public:
   Handout(const Block& block, const Access& pending) : block_(block), pending_(pending) {}
 
-  // For anybody. `out_pending`, whose timeline is NULL if there is none, becomes a read in the block's hazard record,
-  // so that whoever writes there first comes after it. It is no write: what it fails with is nothing to those who use
-  // the block now.
+  // For any user. `out_pending`, whose timeline is NULL if no work is pending, becomes a read in the block's hazard
+  // record, so the first writer comes after it. It does not count as a write: if it fails, users of the block are not
+  // affected.
   const Block& take(Access& out_pending) const {
     out_pending = pending_;
     return block_;
   }
 
-  // For work of `user` alone, which the block was allocated for: that comes after all that is pending by itself.
+  // Only for work of `user`, for which the block was allocated: such work comes after all pending work anyway.
   const Block& take_for_work_of([[maybe_unused]] const Timeline& user) const {
     assert(pending_.timeline == nullptr || pending_.timeline == &user);
     return block_;
   }
 
-  // For the host, or for whoever comes first: nothing may be pending.
+  // For the host, or for any first user: no work may be pending.
   const Block& take_idle() const {
     assert(pending_.timeline == nullptr);
     return block_;
@@ -91,13 +91,13 @@ class [[nodiscard]] Handout {
   Access pending_;
 };
 
-// Of the memory that a pool gets its own from.
+// The state of the memory from which a pool allocates.
 struct MemoryState {
   int64_t total = -1, available = -1;  // bytes; -1: unknown
-  std::string limited_by;              // what sets the bound, where that is known
+  std::string limited_by;              // what limits it, if known
 };
 
-// Where a pool gets its memory. allocate returns false if there is not enough, and throws for any other failure.
+// The source of a pool's memory. allocate returns false if there is not enough, and throws for any other failure.
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
@@ -116,55 +116,56 @@ struct MemoryStatistics {
   int64_t used = 0, peak = 0, reserved = 0, limit = -1, mirrors = 0, live_blocks = 0, requests = 0, raw_requests = 0;
 };
 
-// Blocks are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, tagged with the
-// submission that used them last: the same timeline takes them back at once, another one when that number has been
-// reached. What misses there is cut from slabs by best fit, with neighbours merged. Thread-safe.
+// Block sizes are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, with the
+// submission that used them last: the same timeline can reuse them at once, another timeline when that number has been
+// reached. Other blocks are cut from slabs by best fit, and free neighbours are merged. Thread-safe.
 //
-// The pool is the one place that decides who may use a block when. It forgets no work: what was pending when it handed
-// a block out counts when the block comes back, whatever its holder says.
+// Only the pool decides who may use a block when. It never forgets work: work that was pending when a block was
+// allocated still counts when the block comes back, whatever its holder states.
 class MemoryPool {
  public:
   MemoryPool(std::string device_name, std::unique_ptr<RawMemory> raw, MemoryShape shape, int32_t out_of_memory_code);
   ~MemoryPool();
 
-  // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of what holds the memory, after giving back what is
-  // cached, calling `reclaim`, and asking the streams that used free blocks last how far they are; on behalf of a
-  // `user` it waits for them. Calls `relieve` then, and tries all of it once more. No timeline is locked by the
-  // caller. A block for no `user` is idle: nothing is pending on it.
+  // Throws OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu) with a table of the memory in use. Before that it frees cached
+  // memory, calls `reclaim`, and queries the streams that used free blocks last; on behalf of a `user` it waits for
+  // them. Then it calls `relieve`, and tries everything once more. The caller must not hold the lock of a timeline. A
+  // block without `user` is idle: no work is pending on it.
   Handout allocate(int64_t size_bytes, Timeline* user, const Holding& holding);
   Block allocate_idle(int64_t size_bytes, MemoryUse use) { return allocate(size_bytes, nullptr, use).take_idle(); }
 
   // Names a block that is in use, for the table of an out-of-memory error.
   void set_label(const Block& block, const char* label);
 
-  // `one`, `other` and `more`, whose contents it may take, are the last accesses; those that have been reached already,
-  // and what was pending at allocation, may be left out. Allocates nothing.
+  // `one`, `other` and `more`, whose contents it may take, are the last accesses. Accesses that have been reached, and
+  // those that were pending at allocation, may be omitted. Allocates nothing.
   void free(const Block& block, const Access& one = {}, const Access& other = {},
             std::vector<Access>* more = nullptr) noexcept;
 
   // Returns unused memory to the device until at most `keep_bytes` are cached.
   void trim(int64_t keep_bytes) noexcept;
 
-  // Frees every allocation, used or not: the device is about to be closed and no block will be touched again.
+  // Frees every allocation, used or not: the device is about to be closed, and no block will be accessed again.
   void give_everything_back() noexcept;
 
-  // Memory comes from `lent` from now on; NULL: from the pool's own source again. Without `caches` every block is an
-  // allocation of its own and goes back when the work that uses it has ended. Throws INVALID_ARGUMENT, and changes
+  // From now on memory comes from `lent`; NULL: again from the pool's own source. Without `caches` every block is a
+  // separate allocation and is given back when the work that uses it has ended. Throws INVALID_ARGUMENT, and changes
   // nothing, while blocks are in use.
   void lend(std::unique_ptr<RawMemory> lent, bool caches);
-  // Gives lent blocks back that were freed while work still used them, as far as that has ended. Afterwards no other
-  // thread is doing so either.
+  // Gives back lent blocks that were freed while work still used them, if that work has ended. When it returns, no
+  // other thread is doing this either.
   void settle_lent() noexcept;
   bool is_lent() const noexcept { return is_lent_.load(std::memory_order_acquire); }
 
   void set_limit(int64_t limit_bytes);
-  // Takes memory from the device now and keeps it for later, in several pieces where the device limits one.
+  // Allocates memory from the device now and keeps it for later, in several pieces if the device limits the size of
+  // one.
   void preallocate(int64_t size_bytes);
   MemoryStatistics statistics() const;
-  // As the device's driver sees it, or for host memory the system; empty where neither says.
+  // The values of the device's driver, or of the system for host memory; empty if they are unknown.
   std::optional<MemoryState> state() const noexcept { return own_->state(); }
 
-  // Drops mirrors and other memory that can be made again; returns whether it dropped some.
+  // Drops mirrors and other memory that can be recreated; returns whether it dropped some.
   std::function<bool()> reclaim;
   // Asks the program to release memory, so many bytes; returns whether it was asked. May be empty.
   std::function<bool(int64_t)> relieve;
@@ -184,7 +185,7 @@ class MemoryPool {
   void settle_deferred() noexcept;
   void after_free(Chunk* chunk, const std::string* label) noexcept;  // gives (B) up
   Chunk* take_ended() noexcept;                                      // a list, by `below`
-  // Neither held: blocks go back to who lent them.
+  // Neither held: blocks go back to the program that lent them.
   void return_lent(Chunk* list) noexcept;
   void return_ended() noexcept;
   void return_in_background() noexcept;
@@ -203,7 +204,7 @@ class MemoryPool {
   void release_empty_slabs(int64_t keep_bytes) noexcept;
   // (L), (B): in bins, or deferred
   int64_t waiting_bytes() const noexcept { return reserved_ - used_ - free_bytes_; }
-  // The size of the block for so many bytes. Throws where there can be none.
+  // The size of the block for this number of bytes. Throws if no such block is possible.
   int64_t block_size(int64_t size_bytes);
   int64_t round_down_to_block(int64_t size_bytes) const;
   [[noreturn]] void throw_out_of_memory(int64_t size_bytes);
@@ -214,17 +215,17 @@ class MemoryPool {
   const std::string device_name_;
   const std::unique_ptr<RawMemory> own_;
   std::unique_ptr<RawMemory> lent_;
-  RawMemory* raw_;  // where memory comes from; changes (L), (B) while none is held
+  RawMemory* raw_;  // the current source; changes under (L), (B) while no block is in use
   std::atomic<bool> is_lent_{false};
   const MemoryShape shape_;
   const int32_t out_of_memory_code_;
   const int64_t least_block_;  // a power of two
   const int64_t greatest_block_;
-  const int64_t small_block_;  // what as many bytes and less get; 0 where the device has no room for one
+  const int64_t small_block_;  // the block size for this many bytes and fewer; 0 if the device has no memory for one
   const size_t small_bin_;
 
-  // (L) guards what is cut into blocks, (B) the blocks and what is counted of them. The way to a cached block and back
-  // takes the second alone; who needs both takes them in this order.
+  // (L) guards the division of slabs into blocks; (B) guards the blocks and their counters. Allocating and freeing a
+  // cached block takes only (B). Code that needs both takes (L) first.
   mutable Lock lock_;
   FreeChunks free_chunks_;
   std::set<Slab*> slabs_;
@@ -235,24 +236,24 @@ class MemoryPool {
   mutable SpinLock blocks_lock_;
   std::array<Chunk*, kBins> bins_{};  // the one freed last of each size
   Chunk* deferred_ = nullptr;         // those that several timelines may still use
-  bool returns_all_ = false;          // lent memory that is not cached: freed blocks are deferred, or go back at once
+  bool returns_all_ = false;          // lent memory that is not cached: freed blocks are deferred or given back at once
   bool watches_frees_ = false;        // returns_all_, or some are deferred
   bool is_returning_ = false;         // in the background
-  bool has_new_deferred_ = false;     // since it began to
+  bool has_new_deferred_ = false;     // since returning began
   int64_t returning_ = 0;             // lent blocks on their way back
-  uint64_t frees_ = 0;                // while they were watched
+  uint64_t frees_ = 0;                // counted while watches_frees_
   int64_t used_ = 0, peak_ = 0, live_blocks_ = 0, requests_ = 0;
   std::array<int64_t, 3> used_by_{};
 };
 
-// A block of which the holder alone knows who uses it; it goes back to its pool at the end.
+// A block whose holder alone knows its users. It goes back to its pool when the object is destroyed.
 class OwnedBlock {
  public:
   OwnedBlock() = default;
-  // Nothing is pending on it.
+  // No work is pending on it.
   OwnedBlock(MemoryPool& pool, int64_t size_bytes, MemoryUse use)
       : pool_(&pool), block_(pool.allocate_idle(size_bytes, use)) {}
-  // For work of `user` alone.
+  // Only for work of `user`.
   OwnedBlock(MemoryPool& pool, int64_t size_bytes, Timeline& user, MemoryUse use)
       : pool_(&pool), block_(pool.allocate(size_bytes, &user, use).take_for_work_of(user)) {}
   OwnedBlock(OwnedBlock&& other) noexcept
@@ -266,17 +267,17 @@ class OwnedBlock {
   explicit operator bool() const { return static_cast<bool>(block_); }
   const Block& block() const { return block_; }
 
-  // Submission `number` of `timeline` is about to be told of the block.
+  // Called before the plugin gets submission `number` of `timeline`, which uses the block.
   void used_by(Timeline& timeline, uint64_t number);
 
  private:
   MemoryPool* pool_ = nullptr;
   Block block_;
   Access last_;
-  std::vector<Access> uses_;  // instead of `last_`, once several timelines have it
+  std::vector<Access> uses_;  // replaces `last_` once several timelines use the block
 };
 
-// Anonymous pages, on huge pages where large.
+// Anonymous pages; huge pages for large sizes.
 std::unique_ptr<RawMemory> make_host_memory();
 
 }  // namespace compute

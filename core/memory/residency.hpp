@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when data would move, or work would run, where the program did not say so.
+// What happens when data must be copied, or an op must run elsewhere, without an explicit request of the program.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace compute {
 
-// COMPUTE_TRANSFERS: allow, warn, error or break. `op` made `size_bytes` of a host tensor go to `device`; `keeps` is
-// false where the copy cannot be kept for the next call (exposed memory). Throws under `error`.
+// COMPUTE_TRANSFERS: allow, warn, error or break. `op` causes a copy of `size_bytes` of a host tensor to `device`.
+// `keeps` is false if the copy cannot be kept for the next call (exposed memory). Throws if the setting is `error`.
 void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps);
-// The same for what `op` writes on `device` into a host tensor, and comes back from there.
+// The same for a result of `op` on `device` that is copied back to a host tensor.
 void check_implicit_return(Device& device, const char* op, int64_t size_bytes);
 
-// COMPUTE_FALLBACK: whether `op`, which `device` refused for `reason`, may run on the host. Warns, throws or breaks as
-// told.
+// COMPUTE_FALLBACK: whether `op`, which `device` refused because of `reason`, may run on the host. Warns, throws or
+// breaks according to the setting.
 bool allows_fallback(const Device& device);
 bool may_fall_back(Device& device, const char* op, const std::string& reason);
 

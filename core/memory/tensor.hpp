@@ -31,22 +31,22 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   compute::Buffer* const buffer;  // NULL for scalars; an owned reference
   const int64_t offset_bytes;     // of the element with all indices 0, in the buffer
   int64_t element_count = 1;
-  bool is_row_major = true;        // without elements too
+  bool is_row_major = true;        // also true without elements
   std::array<uint8_t, 16> bits{};  // of a scalar
 
   const int64_t* shape() const { return dims_; }
   const int64_t* strides() const { return dims_ + rank; }
   std::span<const int64_t> shape_span() const { return {dims_, static_cast<size_t>(rank)}; }
   std::span<const int64_t> strides_span() const { return {dims_ + rank, static_cast<size_t>(rank)}; }
-  // What the key of a plan says of it beside shape, strides and alignment; the upper half is 0.
+  // The part of a plan's key for this tensor besides shape, strides and alignment; the upper half is 0.
   const uint64_t key_word = 1 | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 16 |
                             static_cast<uint64_t>(kind != Kind::kMemory) << 24 | static_cast<uint64_t>(weak) << 25;
   uint64_t layout_hash = key_word;  // of key_word, shape and strides
   int64_t size_bytes() const { return element_count * compute::dtype_size(dtype); }
-  // First and one past the last byte that elements occupy, relative to the buffer's byte 0.
+  // The first byte that elements occupy and one past the last, relative to the buffer's byte 0.
   void byte_range(int64_t* out_begin, int64_t* out_end) const;
 
-  // A label lives as long as the tensor, for whoever reads it while another thread sets the next one.
+  // A label is kept as long as the tensor, because another thread may still read it when the next one is set.
   const char* label() const noexcept {
     const Label* newest = labels_.load(std::memory_order_acquire);
     return newest != nullptr ? newest->text.c_str() : "";
@@ -72,19 +72,19 @@ namespace compute {
 
 using Tensor = ::compute_tensor;
 
-// Throws INVALID_ARGUMENT or OUT_OF_RANGE for what is no shape; returns the number of elements.
+// Throws INVALID_ARGUMENT or OUT_OF_RANGE for an invalid shape; returns the number of elements.
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);
 
-// The bytes [low, high) that the elements take around `data`, where the one with all indices 0 lies. Throws
-// OUT_OF_RANGE where they leave the address space. The shape was checked.
+// The bytes [low, high) that the elements occupy around `data`, the address of the element with all indices 0. Throws
+// OUT_OF_RANGE if they leave the address space. The shape was checked.
 struct Reach {
   int64_t low = 0, high = 0;
 };
 Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, const void* data);
 
-// A tensor over memory of the program's, as compute_tensor_wrap_host makes it for a shape that was checked and data
-// that is there. Messages begin with `who`.
+// A tensor over the program's memory, as compute_tensor_wrap_host makes it, for a checked shape and non-NULL data.
+// Messages begin with `who`.
 Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const int64_t> shape, const int64_t* strides,
                          void* data, int32_t promise, compute_deleter deleter, void* user_data);
 
@@ -93,17 +93,18 @@ bool overlaps_itself(const Tensor& tensor);
 
 std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
 
-// Strides from outside as tensors keep them: dense where they move nothing, along axes of one element and in tensors
-// without elements, so that products of strides and extents fit in 64 bits. NULL: dense. The shape was checked.
+// Strides from outside in the form that tensors store. Strides without effect (along axes of one element, and in
+// tensors without elements) become dense, so that products of strides and extents fit in 64 bits. NULL: dense. The
+// shape was checked.
 std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
 
-// A new row-major tensor on a device, for `user` to write first. `strides` are those of dense_strides.
+// A new row-major tensor on a device, which `user` will write first. `strides` are those of dense_strides.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, Timeline* user);
 
-// The bytes of memory that such a tensor needs on a device that pads, where device.pads_memory. `span_bytes` is what
-// its elements take.
+// The size of memory for such a tensor on a device that pads (device.pads_memory). `span_bytes` is the size that its
+// elements occupy.
 int64_t padded_size(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, int64_t span_bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decomposition: from a checked call to a list of steps that plugins are asked for.
+// Decomposition: from a checked call to a list of steps for a plugin.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace compute {
 
-// The ways to run a call, best first: `alternative` counts 0, 1, …; nothing once there are no more. The first one whose
-// every step the plugin supports is taken; the last one consists of required primitives alone. Temporaries are laid
-// out.
+// The ways to run a call, best first: `alternative` counts 0, 1, …; nothing if there are no more. Core uses the first
+// one of which the plugin supports every step. The last one consists of required primitives only. Temporaries have
+// their places.
 //
-// For an op that plugins may take over, alternative 0 is one step under the op's own name, with the call's own tensors
-// and attributes and its run-time attributes as scalars (is_composite).
+// For an op that plugins may implement as a whole, alternative 0 is one step with the op's own name, the call's tensors
+// and attributes, and its run-time attributes as scalars (is_composite).
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative);
 
@@ -23,8 +23,8 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
 Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 Lowering lower_map_reduction(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 
-// Places temporaries into one block so that only those whose lives overlap have memory of their own: from the first
-// step that names one to the last. Offsets are multiples of `alignment`.
+// Places temporaries into one block. Temporaries share memory unless their lifetimes overlap; a lifetime goes from the
+// first step that uses the temporary to the last. Offsets are multiples of `alignment`.
 void layout_temporaries(Lowering& lowering, int64_t alignment = 256);
 
 }  // namespace compute

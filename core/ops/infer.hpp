@@ -8,7 +8,7 @@
 
 namespace compute {
 
-// Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that do not fit) as in "add: shapes [2,3] and [4,3] do not
+// Throws INVALID_ARGUMENT (OUT_OF_RANGE for sizes that are too large), for example "add: shapes [2,3] and [4,3] do not
 // broadcast".
 Inference infer(const OpCall& call);
 Inference infer(const MapCall& call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls as lists of steps that plugins are asked for.
+// Calls as lists of steps for plugins.
 #pragma once
 
 #include <compute/compute.h>
@@ -28,8 +28,8 @@ struct StepOperand {
   int64_t offset = 0;                            // elements, from the value's element with all indices 0
 };
 
-// Where a step's run-time scalar comes from. What follows from extents is part of the lowering, since that is made for
-// them.
+// The source of a step's run-time scalar. Values that follow from extents are part of the lowering, because a lowering
+// is made for given extents.
 enum class ScalarSource : uint8_t {
   kRunTimeAttribute,  // index: among the schema's run-time attributes; run_time_scalar(schema, index, value, dtype)
   kOperand,           // index: of the call's input that is a scalar; convert_scalar(bits, its dtype, dtype)
@@ -71,13 +71,13 @@ struct Temporary {
 };
 
 struct Lowering {
-  std::vector<Step> steps;  // none where no output has elements
+  std::vector<Step> steps;  // none if no output has elements
   std::vector<Temporary> temporaries;
   int64_t temporary_bytes = 0;
   bool is_composite = false;  // the only step is the op itself, offered to the plugin first
 };
 
-// What a lowering depends on besides the call.
+// The inputs of a lowering besides the call.
 struct LoweringTarget {
   struct Output {
     compute_dtype dtype;

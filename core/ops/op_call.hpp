@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is called, as the rules of ops see it.
+// A call, as the rules of ops see it.
 #pragma once
 
 #include <compute/compute.h>
@@ -13,9 +13,9 @@
 
 namespace compute {
 
-// An operand as inference sees it. The pointers are the caller's and valid during the call.
+// An operand, for inference. The pointers belong to the caller and are valid during the call.
 struct OperandDesc {
-  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that was not given
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;  // NONE: an optional input that is absent
   int32_t rank = 0;
   const int64_t* shape = nullptr;
   const int64_t* strides = nullptr;  // elements
@@ -56,7 +56,7 @@ struct OutputDesc {
   std::vector<int64_t> shape;
 };
 
-// What follows from the operands of a MapReduction.
+// The properties that follow from the operands of a MapReduction.
 struct ReductionInference {
   std::vector<int64_t> shape;       // the index space
   std::vector<int64_t> kept_shape;  // with extent 1 at reduced axes
@@ -66,10 +66,10 @@ struct ReductionInference {
   TypedExpression after;  // over the accumulator; where `count` is 0, over a scalar
 };
 
-// What follows from a call's operands, found once per plan.
+// The properties that follow from a call's operands, computed once per plan.
 struct Inference {
   std::vector<OutputDesc> outputs;
-  TypedExpression map;  // what an elementwise op or an expression computes for each element; empty for other ops
+  TypedExpression map;  // the computation for each element, of an elementwise op or an expression; empty for other ops
   ReductionInference reduction;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops that reduce over axes share.
+// Code that the ops that reduce over axes share.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace compute {
 
-// The attributes axes and keepdims of a call, and the shapes that follow from them.
+// The attributes axes and keepdims of a call, and the resulting shapes.
 struct Reduction {
   std::vector<int64_t> axes;        // ascending
   std::vector<int64_t> kept_shape;  // with extent 1 at reduced axes: the reduce primitive's output
@@ -18,13 +18,13 @@ struct Reduction {
   int64_t count = 1;                // elements that make one result
 };
 
-// Throws INVALID_ARGUMENT for axes that x does not have or that are given twice.
+// Throws INVALID_ARGUMENT for axes that x does not have and for duplicate axes.
 Reduction read_reduction(const OpCall& call);
-// The same along one axis, or along all where it is absent.
+// The same along one axis, or along all axes if it is absent.
 Reduction read_arg_reduction(const OpCall& call);
-// Throws INVALID_ARGUMENT where a result would have no element to come from.
+// Throws INVALID_ARGUMENT if a result would have no elements to reduce.
 void refuse_empty(const OpCall& call, const Reduction& reduction);
-// The op's output as the reduce primitive's, whatever keepdims is.
+// The op's output in the form of the reduce primitive's output, whatever keepdims is.
 StepOperand reduced_output(const Steps& steps, const Reduction& reduction);
 
 }  // namespace compute

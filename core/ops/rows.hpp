@@ -10,11 +10,11 @@
 namespace compute {
 
 struct RowTypes {
-  compute_dtype common = COMPUTE_DTYPE_NONE;  // to which the operands are converted; of where: those after the first
+  compute_dtype common = COMPUTE_DTYPE_NONE;  // to which the operands are converted (of where: those after the first)
   compute_dtype output = COMPUTE_DTYPE_NONE;
 };
 
-// Throws INVALID_ARGUMENT as in "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x,
+// Throws INVALID_ARGUMENT, for example "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x,
 // float32))".
 RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands);
 // The row's expression over operands of these dtypes.

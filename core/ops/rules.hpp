@@ -14,12 +14,11 @@
 namespace compute {
 
 struct OpRules {
-  // The outputs' dtypes and shapes; throws for what the op does not take.
+  // The outputs' dtypes and shapes; throws for calls that the op does not support.
   std::vector<OutputDesc> (*infer)(const OpCall& call);
-  // As lower() in decompose.hpp. Called for outputs that have elements; scalars among the inputs are for Steps to
-  // handle.
+  // As lower() in decompose.hpp. Called only for outputs that have elements. Steps handles inputs that are scalars.
   std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
-  // Whether plugins are asked for the op as a whole first.
+  // Whether plugins are first asked for the op as a whole.
   bool is_composite = false;
 };
 
@@ -46,7 +45,7 @@ const OpRules& op_rules(OpId id);
                                int32_t argument);
 // Refuses input `index` unless its dtype is in the class.
 void require_class(const OpCall& call, int32_t index, DtypeClass wanted);
-// The index of an attribute that the schema has.
+// The index of an attribute, which the schema must have.
 int32_t attribute_index(const OpCall& call, std::string_view name);
 // Position among OpSchema::run_time.
 int32_t run_time_index(const OpCall& call, std::string_view name);

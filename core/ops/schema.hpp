@@ -43,7 +43,7 @@ struct AttributeSchema {
   bool required = false;
   bool run_time = false;     // a scalar of each run, never part of a plan
   std::string default_text;  // "0", "all", "none", "set"; "" if required
-  // The default as a value, where it is one ("all" and "none" are not: absent stays absent).
+  // The default as a value, if it is one. "all" and "none" are not values: an absent attribute stays absent.
   bool has_default = false;
   int64_t default_int64 = 0;
   double default_float64 = 0;
@@ -51,8 +51,8 @@ struct AttributeSchema {
 
 // ---- Attribute values -----------------------------------------------------------------------------------------------
 
-// The static attributes of one call in normal form: equal values are equal words, and every default is filled in. Holds
-// usual calls without allocating.
+// The static attributes of one call in normal form: equal values give equal words, and every default is filled in.
+// Usual calls need no allocation.
 class Attributes {
  public:
   static constexpr int32_t kInlineWords = 20;
@@ -69,7 +69,7 @@ class Attributes {
   }
   uint64_t hash() const noexcept;
 
-  // `index` is that of OpSchema::attributes. False where the attribute was not given and has no value as default.
+  // `index` is that of OpSchema::attributes. False if the attribute was not given and its default is not a value.
   bool has(int32_t index) const noexcept;
   int64_t int64(int32_t index) const noexcept;
   std::span<const int64_t> int64_list(int32_t index) const noexcept;
@@ -77,16 +77,17 @@ class Attributes {
   std::string_view string(int32_t index) const noexcept;
   compute_dtype dtype(int32_t index) const noexcept;
 
-  // Used by read_attributes: values are appended in schema order. A run-time attribute takes an empty place.
+  // Used by read_attributes: values are appended in schema order. A run-time attribute gets an empty entry.
   void clear() noexcept { size_ = 0; }
   void append_absent();
   void append(std::span<const int64_t> values);
   void append(std::string_view value);
 
  private:
-  // Per attribute one word with the count of values (or the size of a string), UINT64_MAX if absent, then the values.
+  // For each attribute one word with the count of values (or the size of a string), UINT64_MAX if absent, followed by
+  // the values.
   const uint64_t* data() const noexcept { return heap_ ? heap_.get() : inline_; }
-  // The place of `words` more.
+  // The position of `words` more words.
   uint64_t* grow(int32_t words) {
     if (size_ + words > capacity_) reallocate(size_ + words);
     uint64_t* place = (heap_ ? heap_.get() : inline_) + size_;
@@ -117,14 +118,14 @@ struct OpSchema {
   std::string summary;
   int32_t flags = 0;  // every elementwise op has kOpInPlace
 
-  std::vector<std::string> inputs;  // names; of a variadic input without the dots
+  std::vector<std::string> inputs;  // names; a variadic input without the dots
   bool is_variadic = false;         // the last input may be given once or more
   std::vector<bool> optional;       // by input
   int32_t least_inputs = 0;         // the optional ones are last
   int32_t output_count = 1;
   std::vector<AttributeSchema> attributes;
   std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
-  std::optional<Attributes> defaults;        // a call's without attributes, unless one is required or run-time
+  std::optional<Attributes> defaults;        // without attributes; none if one is required or run-time
   uint64_t defaults_hash = 0;                // theirs
   std::string inputs_text, attributes_text;  // as in ops.def
   std::string dtype_rule, shape_rule, bound;
@@ -159,10 +160,11 @@ struct RegisteredOp {
   int32_t version = 1;
 };
 
-// Adds the op for good. Throws INVALID_ARGUMENT for a faulty description and for a name that exists in this version.
+// Adds the op permanently. Throws INVALID_ARGUMENT for an invalid description and for a name that exists in this
+// version.
 const OpSchema& register_op(const RegisteredOp& given);
 
-// Throws INVALID_ARGUMENT if the op does not take so many inputs or outputs.
+// Throws INVALID_ARGUMENT if the op does not have this number of inputs or outputs.
 void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
 
 // The value of a run-time attribute in one call.
@@ -181,16 +183,16 @@ inline constexpr int32_t kMaxRunTimeAttributes = 8;
 void read_attributes(const OpSchema& schema, const compute_attribute* attributes, int64_t count, Attributes& out_static,
                      RunTimeValue* out_run_time);
 
-// Puts the given run-time attributes in the place of those in `run_time`, which has one value per run-time attribute of
-// the schema. Throws as above, and for a static attribute.
+// Replaces values in `run_time`, which has one value per run-time attribute of the schema, by the given ones. Throws as
+// above, and for a static attribute.
 void change_run_time(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
                      RunTimeValue* run_time);
 
 // Whether attribute `index` has the schema's default value, so that a plugin does not see it.
 bool is_default(const OpSchema& schema, const Attributes& attributes, int32_t index);
 
-// A run-time attribute's value as `dtype`. Throws INVALID_ARGUMENT where that would change its meaning: a fraction as
-// an integer, a complex number as a real one; OUT_OF_RANGE for an integer that does not fit.
+// A run-time attribute's value as `dtype`. Throws INVALID_ARGUMENT if that would change its meaning (a fraction as an
+// integer, a complex number as a real one), and OUT_OF_RANGE for an integer that does not fit.
 ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value,
                            compute_dtype dtype);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decompositions are written with: views of operands, and a builder of steps.
+// Tools for writing decompositions: views of operands, and a builder of steps.
 #pragma once
 
 #include <initializer_list>
@@ -15,23 +15,23 @@ namespace compute {
 
 // ---- Views ----------------------------------------------------------------------------------------------------------
 
-// With a new axis of `extent` in front of `axis`, repeated along it.
+// With a new axis of `extent` before `axis`, along which the elements repeat.
 StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent = 1);
 StepOperand without_axis(StepOperand operand, int32_t axis);
-// As `shape`, to which it broadcasts.
+// Broadcast to `shape`.
 StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape);
 // Elements [start, start + extent) along `axis`.
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
 
 // ---- Scalars --------------------------------------------------------------------------------------------------------
 
-// A scalar of an expression before it is typed: StepScalar's source, and how it takes part in typing.
+// A scalar of an expression before typing: StepScalar's source, and how it takes part in typing.
 struct ScalarTerm {
   StepScalar source;
   LeafDesc leaf;
 };
 
-// A number that follows from extents; takes the dtype of what it is combined with.
+// A number that follows from extents; takes the dtype of the operand that it is combined with.
 ScalarTerm extent_term(int64_t value);
 // The run-time attribute as `dtype`.
 ScalarTerm attribute_term(const OpCall& call, std::string_view name, compute_dtype dtype);
@@ -46,22 +46,23 @@ struct StepExpression {
 inline constexpr std::string_view kScalarNames = "abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ";
 inline std::string scalar_name(size_t index) { return std::string(1, kScalarNames[index]); }
 
-// "convert(x, float32)": the text for an operand of some dtype as another; "x" itself if it is that.
+// "convert(x, float32)": the text that converts an operand of some dtype to another; "x" itself if the dtypes are
+// equal.
 std::string convert_text(std::string_view operand, compute_dtype from, compute_dtype to);
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-// Values combined along axes. Texts are over x, y, z (the row's inputs) and r0, r1, … (the results of earlier stages);
-// in `after` x is the combined value, and y and z are not there.
+// Values combined along axes. Texts use x, y, z (the row's inputs) and r0, r1, … (the results of earlier stages). In
+// `after`, x is the combined value, and y and z do not exist.
 struct RowStage {
   const char* kind;
-  compute_dtype accumulator;  // what `before` gives
+  compute_dtype accumulator;  // the dtype of `before`
   StepExpression before;
   StepExpression after;
-  compute_dtype result;  // what `after` gives
+  compute_dtype result;  // the dtype of `after`
 };
 
-// What the primitive `row` computes.
+// The computation of the primitive `row`.
 struct Row {
   struct Stored {
     int32_t stage;
@@ -88,28 +89,29 @@ class Steps {
  public:
   Steps(const OpCall& call, const LoweringTarget& target) : call_(call), target_(target) {}
 
-  // The call's operands. A scalar input becomes a temporary of rank 0, filled by a step, of `dtype` or else its own.
+  // The call's operands. A scalar input becomes a temporary of rank 0, of `dtype` or else of its own dtype, which a
+  // step fills.
   StepOperand input(int32_t index, compute_dtype dtype = COMPUTE_DTYPE_NONE);
   StepOperand output(int32_t index = 0) const;
   StepOperand temporary(compute_dtype dtype, std::span<const int64_t> shape);
   // The operand itself if it has this dtype, else a converted temporary.
   StepOperand as_dtype(const StepOperand& operand, compute_dtype dtype);
-  // Indices for gather and scatter: int32 and int64 as they are, others as int64, where uint64 saturates.
+  // Indices for gather and scatter: int32 and int64 unchanged, other dtypes as int64, where uint64 saturates.
   StepOperand as_indices(const StepOperand& operand);
 
   void map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output);
   void copy(StepOperand src, StepOperand dst);
   void fill(StepOperand dst, const ScalarBits& value);  // of dst's dtype
-  // `axes` ascending; output's extents are 1 there. `before` gives the accumulator's dtype, `after` is over x.
+  // `axes` ascending; the output has extent 1 there. `before` gives the accumulator's dtype, and `after` is over x.
   void reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes, const StepExpression& before,
               std::vector<StepOperand> inputs, const StepExpression& after, StepOperand output);
   void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
   void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                bool deterministic);
-  // As one step, and as a reduction for every stage and a map: what a rule offers as its first and second alternative.
+  // As one step, and as one reduction per stage and a map: the first and second alternative of a rule.
   void row(const Row& row);
   void row_in_steps(const Row& row);
-  // Any primitive that takes tensors and attributes alone.
+  // Any primitive whose arguments are only tensors and attributes.
   Step& add(const char* primitive, std::vector<StepOperand> inputs, StepOperand output);
   Step& add(const char* primitive, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs);
 

@@ -26,9 +26,9 @@ struct MemoryShape;
 class PlanCache;
 class Timeline;
 
-// Counted with relaxed atomics; a snapshot need not be consistent across fields.
+// Counted with relaxed atomics; a snapshot may be inconsistent across fields.
 struct DeviceCounters {
-  std::atomic<int64_t> ops_run{0};  // in graphs; timelines count the others
+  std::atomic<int64_t> ops_run{0};  // in graphs; timelines count other ops
   std::atomic<int64_t> ops_fallback{0}, plans_live{0}, plans_prepared{0}, kernels_compiled{0};
   std::atomic<int64_t> to_device{0}, to_device_bytes{0}, from_device{0}, from_device_bytes{0};
   std::atomic<int64_t> implicit{0}, implicit_bytes{0}, mirror_hits{0};
@@ -45,7 +45,7 @@ struct DeviceCounters {
 
 }  // namespace compute
 
-// Immortal once opened; its handle counts references for the program's sake only.
+// Never destroyed once opened; its handle counts references only for the program's sake.
 struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute_device(const compute::DeviceEntry& entry, compute::DeviceOptions options);
 
@@ -66,12 +66,12 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   std::vector<compute_plugin_heap> heaps;
   int32_t priority_least = 0, priority_greatest = 0;  // of streams
   std::string priorities;                             // the same as a text; "" if there are none
-  bool pads_memory = false;                           // the plugin says how much memory a tensor needs
+  bool pads_memory = false;                           // the plugin states how much memory a tensor needs
   int32_t pinned_heap = -1;
   std::string no_ops_reason;  // why `cpu` has no ops
 
-  compute_device* opened_before = nullptr;  // the one opened before this one: a list of all that needs no lock
-  std::atomic<int64_t> exports{0};          // DLPack exports that are not given back yet
+  compute_device* opened_before = nullptr;  // the device opened before this one: a list that needs no lock
+  std::atomic<int64_t> exports{0};          // DLPack exports that are not released yet
 
   std::unique_ptr<compute::MemoryPool> memory;
   std::unique_ptr<compute::MemoryPool>
@@ -86,13 +86,13 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   }
   [[noreturn]] void throw_unusable() const;
 
-  // What an error of the plugin says about the device's health.
+  // Records what an error of the plugin says about the device's health.
   void note_error(compute_error_code code) noexcept;
 
-  // Throws the plugin's error, with the device's name on it.
+  // Throws the plugin's error, with the device's name.
   void check(compute_error* error);
 
-  // Opens the plugin's side of it; returns the shape of its memory.
+  // Opens the device in the plugin; returns the layout of its memory.
   compute::MemoryShape open_in_plugin();
 
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).

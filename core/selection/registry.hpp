@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plugins and devices there are, and which one a selector means. Implemented on loader.hpp, device_choice.hpp and
-// config.hpp; opens no device.
+// Which plugins and devices there are, and which one a selector selects. Implemented with loader.hpp, device_choice.hpp
+// and config.hpp; opens no device.
 #pragma once
 
 #include <compute/compute.h>
@@ -21,12 +21,12 @@ namespace compute {
 
 struct Plugin;
 
-// What a selector came to.
+// The device that a selector selected.
 struct DeviceSelection {
   const DeviceEntry* device = nullptr;
   DeviceOptions options;
   std::string chosen_by;  // "COMPUTE_DEVICE", "compute_device_open", "auto", …
-  bool strict = false;    // one named device: work that it cannot do is an error, not a fallback
+  bool strict = false;    // one named device: an op that it does not support is an error, without a fallback
   bool fell_through = false;
 };
 
@@ -34,23 +34,23 @@ class Registry {
  public:
   static Registry& instance();
 
-  // `cpu` first, then by plugin name and PCI address. Opens every plugin. Those of a plugin that lacks something now
-  // (memory, descriptors) are left out until a later call; OUT_OF_MEMORY where nothing is left. The same goes for
+  // `cpu` first, then by plugin name and PCI address. Opens every plugin. If a plugin has run out of memory or
+  // descriptors, its devices are left out until a later call; OUT_OF_MEMORY if no device is left. The same holds for
   // select, which and find.
   std::vector<const DeviceEntry*> devices();
 
-  // NULL: COMPUTE_DEVICE, the config file, auto. Opens the plugins that the selector can match, `auto` all of them.
-  // Logs the selection line when a device is chosen for the first time, except where the program itself names `cpu`.
-  // Throws NOT_FOUND with the load report, INVALID_ARGUMENT. `open` is called with each candidate in turn and throws
-  // where it cannot be opened: a list falls through to the next.
+  // NULL: COMPUTE_DEVICE, the configuration file, auto. Opens the plugins that the selector can match; for `auto` all
+  // plugins. Logs the selection line when a device is chosen for the first time, except if the program itself names
+  // `cpu`. Throws NOT_FOUND with the load report, INVALID_ARGUMENT. `open` is called with each candidate in turn and
+  // throws if it cannot be opened; then a list continues with the next item.
   DeviceSelection select(const char* selector, const std::function<void(const DeviceSelection&)>& open);
 
-  // The answer of `compute which`, without opening anything.
+  // The answer for `compute which`, without opening a device.
   std::string which(const char* selector, int32_t format);
 
   std::string load_report(int32_t format);
 
-  // The entry with that canonical name, opening the plugins that it needs; NULL if there is none.
+  // The entry with this canonical name; NULL if there is none. Opens the plugins that it needs.
   const DeviceEntry* find(const char* name);
 
   // Every plugin opened so far, for shutdown and fork.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who used a piece of memory last: what later work must come after.
+// Hazards: who used a piece of memory last, and so what later work must wait for.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Access {
   uint64_t number = 0;
 };
 
-// Guarded by `lock`, which is held for look-ups only, never while work is submitted.
+// Guarded by `lock`, which is held only for look-ups and never while work is submitted.
 struct Hazards {
   explicit Hazards(bool is_versioned) : is_versioned(is_versioned) {}
   Hazards(const Hazards&) = delete;
@@ -27,13 +27,13 @@ struct Hazards {
   SpinLock lock;
   const bool is_versioned;
   Access last_write;
-  Access last_read;  // of the timeline that read last; work of whoever had the memory before counts as a read
+  Access last_read;  // of the timeline that read last; work of an earlier owner of the memory counts as a read
   std::vector<Access> more_reads;     // of other timelines
-  const Access* inherited = nullptr;  // that work, also where a later use has taken its place above; NULL for none
+  const Access* inherited = nullptr;  // that earlier work, even if a later use has replaced it above; NULL if none
 
-  std::atomic<uint64_t> version{0};  // where it is counted, rises when a write is submitted
+  std::atomic<uint64_t> version{0};  // if it is counted, it increases when a write is submitted
 
-  // (lock) Remembers a use under (timeline, number).
+  // (lock) Records a use under (timeline, number).
   void record_read(Timeline& timeline, uint64_t number) {
     if (last_read.timeline == &timeline || last_read.timeline == nullptr) {
       last_read = {&timeline, number};
@@ -47,7 +47,7 @@ struct Hazards {
     more_reads.clear();
     if (is_versioned) version.fetch_add(1, std::memory_order_relaxed);
   }
-  // A write that came after nothing but work of its own timeline: what others are still doing stays on record.
+  // A write that was ordered only after work of its own timeline: the pending work of other timelines stays recorded.
   void record_untracked_write(Timeline& timeline, uint64_t number);
 
  private:

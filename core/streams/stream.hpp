@@ -11,7 +11,7 @@
 
 struct compute_stream : compute::Handle<compute::HandleKind::kStream> {
   compute_stream(compute::Device& device, compute::Timeline& timeline) : device(device), timeline(timeline) {}
-  // A view of a timeline that belongs to somebody else.
+  // A handle of a timeline that belongs to another object.
   struct Borrowed {};
   compute_stream(compute::Device& device, compute::Timeline& timeline, Borrowed)
       : device(device), timeline(timeline), borrowed_(true) {}
@@ -30,7 +30,7 @@ struct compute_event : compute::Handle<compute::HandleKind::kEvent> {
   compute_event(compute::Timeline& timeline, uint64_t number) : timeline(timeline), number(number) {}
   ~compute_event();
 
-  // Keeps the stream, which is asked for the time of a mark `number` that is timed.
+  // Retains the stream, which is later asked for the time of the timed mark `number`.
   void keep_time(compute_stream& stream) noexcept;
   bool is_timed() const noexcept { return timed_ != nullptr; }
   // On the device's clock; only once `number` has been reached.
@@ -41,6 +41,6 @@ struct compute_event : compute::Handle<compute::HandleKind::kEvent> {
 
  private:
   compute_stream* timed_ = nullptr;  // retained
-  std::mutex mutex_;                 // of what follows
+  std::mutex mutex_;                 // guards the members below
   std::optional<int64_t> time_ns_;
 };

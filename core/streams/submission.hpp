@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Putting work on a timeline in an order that respects every other use of its buffers.
+// Submits work on a timeline in an order that respects all other uses of its buffers.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct Use {
   bool covers = true;  // a write that overwrites the whole buffer, so that earlier failures no longer matter
 };
 
-// The time between finding out what a submission must come after and its acceptance by the plugin. The constructor
+// A Submission lives from the search for work that it must come after until the plugin has accepted it. The constructor
 // locks the timeline, orders it after every conflicting use of the buffers on other timelines, and records the uses
-// under a new number. The caller then submits exactly this work, and destroys the object. Throws, with nothing
-// recorded, if the timeline has failed or an input is poisoned.
+// under a new number. The caller then submits exactly this work and destroys the object. Throws, with nothing recorded,
+// if the timeline has failed or an input is invalid because of a failure.
 class Submission {
  public:
-  // Sorts and merges `uses` in place; every one has a buffer. Work in several parts takes `numbers` numbers, of which
-  // the uses carry the last.
+  // Sorts and merges `uses` in place; each has a buffer. Work in several parts takes `numbers` numbers, and the uses
+  // get the last one.
   Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
   ~Submission();
   Submission(const Submission&) = delete;
@@ -36,15 +36,15 @@ class Submission {
   uint64_t number() const { return number_; }
   uint64_t first_number() const { return number_ - extra_numbers_; }
 
-  // The plugin's answer to a part of this submission: every call that queues work goes through here. Throws an error;
-  // where part of the work was queued before it, what was to be written is worthless, and else it is as it was. `op` is
-  // what the error names if it names none.
+  // Handles the plugin's answer to a part of this submission. Every call that queues work uses it. Throws an error. If
+  // a part was queued before it, the outputs have no values; else they are unchanged. `op` is the op that the error
+  // names if it names none.
   void check(compute_error* error, const char* op = "") {
     if (error != nullptr) [[unlikely]]
       refuse(error, op);
     ++parts_;
   }
-  // What this submission wrote is worthless, though the stream goes on.
+  // The outputs of this submission have no values, but the stream continues.
   void spoil(const Error& error) noexcept { timeline_.spoil(number_, error); }
 
  private:
@@ -56,7 +56,7 @@ class Submission {
   void note_overwritten(const Use& use);
   void keep_contents() noexcept;
 
-  // Results of which it was not known whether they have values, with the work that they are of.
+  // Results for which it was not known whether they have values, with the work that wrote them.
   struct Overwritten {
     struct Place {
       Hazards* hazards;

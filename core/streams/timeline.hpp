@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timelines: the numbered submissions of streams, and what is known of how far they got.
+// Timelines: the numbered submissions of streams, and their known progress.
 #pragma once
 
 #include <compute/compute.h>
@@ -25,13 +25,13 @@ namespace compute {
 struct Recording;
 class Timeline;
 
-// What went wrong. Numbers in (last_good, seen] are named as those that may be at fault. Immortal, since spoilt results
-// refer to it.
+// A failure. Numbers in (last_good, seen] are named as possibly at fault. Never freed, because invalid results refer to
+// it.
 struct Failure {
   enum class Kind : uint8_t {
-    kStream,   // the plugin says that the stream failed: everything behind last_good is lost
-    kFault,    // a kernel reported a checked fault: what used its results is lost
-    kOwnWords  // the error says all by itself
+    kStream,   // the plugin reports that the stream failed: all work after last_good is lost
+    kFault,    // a kernel reported a checked fault: work that used its results is lost
+    kOwnWords  // the error's own message is complete
   };
   const Timeline* timeline = nullptr;
   uint64_t last_good = 0;
@@ -39,21 +39,21 @@ struct Failure {
   Kind kind = Kind::kStream;
   std::unique_ptr<compute_error, decltype(&compute_error_free)> error{nullptr, compute_error_free};
   mutable std::atomic<bool> told{false};   // to a caller
-  mutable std::atomic<bool> ended{false};  // of the plugin's: nothing that was queued touches memory any more
+  mutable std::atomic<bool> ended{false};  // of the plugin: queued work no longer accesses memory
 };
 
-// What a submission reads, as long as it is unknown whether that has values: number `number` of `other`, for submission
-// `own`.
+// A result that a submission reads, while it is unknown whether the result has values: that of number `number` of
+// `other`, read by submission `own`.
 struct Source {
   uint64_t own = 0;
   Timeline* other = nullptr;
   uint64_t number = 0;
   uint64_t mark = 0;     // of `other`, not below `number`; 0 on the same timeline
-  bool onwards = false;  // everything from `own` on depends on it
+  bool onwards = false;  // all submissions from `own` on depend on it
 };
 
-// The numbers of one stream. Immortal: when its stream goes, the record is recycled for another one of the same device
-// and the numbers continue, so that a hazard that names (timeline, number) never dangles.
+// The numbers of one stream. Never freed: when its stream is destroyed, the record is reused for another stream of the
+// same device and the numbers continue. So a hazard (timeline, number) is always valid.
 class Timeline {
  public:
   Timeline(uint32_t id, compute_device& device);
@@ -62,12 +62,12 @@ class Timeline {
 
   const uint32_t id;  // the order in which several timelines are locked
   compute_device& device;
-  Timeline* const made_before;  // the one made before this one: a list of all that needs no lock
+  Timeline* const made_before;  // the timeline made before this one: a list of all that needs no lock
 
   // Guards submission to the plugin's stream and the members marked (L).
   Lock lock;
 
-  // 0: work runs in core on the calling thread (cpu without its plugin), or the stream was given back. Whoever uses it
+  // 0: work runs in core on the calling thread (cpu without its plugin), or the stream was destroyed. Code that uses it
   // without the lock holds a StreamInUse.
   std::atomic<uint64_t> plugin_stream{0};
   std::atomic<bool> immediate{false};          // work is complete when its submission returns
@@ -77,17 +77,17 @@ class Timeline {
   bool has_reached(uint64_t number) const noexcept { return reached_.load(std::memory_order_acquire) >= number; }
   uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
   uint64_t reached() const noexcept { return reached_.load(std::memory_order_acquire); }
-  // Why the stream takes no more work; NULL while it does.
+  // The reason why the stream accepts no more work; NULL if it does.
   const Failure* failure() const noexcept { return failure_.load(std::memory_order_acquire); }
-  // `number` touches no memory any more: it has been reached, or the plugin gave the stream up before it.
+  // `number` no longer accesses memory: it has been reached, or the plugin's stream failed before it.
   bool has_ended(uint64_t number) const noexcept {
     if (has_reached(number)) return true;
     const Failure* death = death_.load(std::memory_order_acquire);
     return death != nullptr && number > death->last_good && death->ended.load(std::memory_order_acquire);
   }
 
-  // (L) The number of the submission that is about to be made; `op` is a string that lives as long as the process.
-  // Of several, the last.
+  // (L) The number of the next submission, which is about to be made; `op` is a string that lives as long as the
+  // process. If it has several numbers, the last one.
   uint64_t next(const char* op, int64_t numbers = 1) noexcept {
     const uint64_t number = submitted_.load(std::memory_order_relaxed) + static_cast<uint64_t>(numbers);
     names_[number % names_.size()].store(op, std::memory_order_relaxed);
@@ -98,110 +98,111 @@ class Timeline {
     return number;
   }
 
-  // Everything up to `number` is done, as the plugin reported.
+  // All work up to `number` has finished, as the plugin reported.
   void reach(uint64_t number) noexcept;
-  // (L) The submission that was just made on an immediate stream is done.
+  // (L) The last submission on an immediate stream has finished.
   void reach_immediately() noexcept {
     reached_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release);
   }
 
-  // (L) Counts an op; not by an atomic addition, which costs more than all else that a number takes.
+  // (L) Counts an op. Without an atomic addition, which would cost more than everything else that a number needs.
   void count_op() noexcept { ops_run_.store(ops_run() + 1, std::memory_order_relaxed); }
   int64_t ops_run() const noexcept { return ops_run_.load(std::memory_order_relaxed); }
 
-  // (L) Makes sure that a mark covers `number`, and returns the least such mark.
+  // (L) Ensures that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
 
-  // (L) For the parts of a submission of several numbers: marks one, in ascending order, and waits for one that is
-  // marked.
-  // `flags` as of stream_mark.
+  // (L) For the parts of a submission with several numbers: marks one, in ascending order, and waits for one that is
+  // marked. `flags` as in stream_mark.
   void mark_at_locked(uint64_t number, uint32_t flags = 0);
   void wait_locked(uint64_t number);
 
-  // Asks the plugin which marks have been reached, without waiting and without throwing.
+  // Asks the plugin which marks have been reached. Does not wait or throw.
   void ask() noexcept;
 
-  // (L) Orders what is submitted here from now on after `number` of `other`, which is locked too. Returns the mark that
-  // is waited for, 0 if nothing is. The order says nothing about values: see depend_locked.
+  // (L) Orders future submissions here after `number` of `other`, which is locked too. Returns the mark to wait for, 0
+  // if there is none. The order does not concern values: see depend_locked.
   uint64_t wait_for_locked(Timeline& other, uint64_t number);
 
-  // (L) What submissions depend on, of which it is unknown whether it has values. Does not throw after
+  // (L) The results that submissions depend on and that may have no values. Does not throw after
   // reserve_sources_locked.
   void reserve_sources_locked(size_t count);
   void depend_locked(const Source& source) noexcept;
-  // (L) Whether results of `number` of this timeline may yet turn out to be worthless though it is not the stream that
-  // fails.
+  // (L) Whether results of `number` of this timeline may still turn out to have no values without a failure of the
+  // stream itself.
   bool is_unsettled(uint64_t number) const noexcept;
-  // Whether any number is so: then submissions note what they read.
+  // Whether this holds for any number: then submissions record what they read.
   bool has_unsettled() const noexcept { return has_unsettled_.load(std::memory_order_acquire); }
 
-  // (L) What `fault`, whose memory `records` keeps, says once the plugin reports that submission `number` of this
-  // stream has been reached, `op` reported. It is zeroed then. To be called before the work is queued.
+  // (L) Registers `fault`, whose memory `records` keeps: it is read when the plugin reports that submission `number` of
+  // this stream has been reached, and then zeroed. `op` is named in the report. Must be called before the work is
+  // queued.
   void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
                            std::shared_ptr<const void> records);
 
-  // COMPUTE_HANG_SECONDS have passed in a wait without progress, and `number` may touch memory yet.
+  // A wait passed COMPUTE_HANG_SECONDS without progress, and `number` may still access memory.
   bool is_hung(uint64_t number) const noexcept { return hung_.load(std::memory_order_acquire) && !has_ended(number); }
 
-  // Waits until `number` has ended, at most `timeout_ns`; false after that, and if the stream hangs. Says nothing about
+  // Waits until `number` has ended, at most `timeout_ns`; false after that, and if the stream hangs. Does not report
   // how it ended.
   bool wait_for_end(uint64_t number, int64_t timeout_ns);
   // The same without a limit; throws if the stream hangs.
   void require_end(uint64_t number);
-  // The same without a limit, for who releases what `number` uses: false if that may be in use yet, since the stream
-  // hangs. A plugin that takes no mark leaves nothing to wait for.
+  // The same without a limit, for callers that release what `number` uses. False if the stream hangs, so that `number`
+  // may still use it. If the plugin accepts no mark, there is nothing to wait for.
   bool wait_quietly(uint64_t number) noexcept;
-  // The same, and throws what made the results of `number` worthless.
+  // The same, and throws the failure because of which the results of `number` have no values.
   bool wait(uint64_t number, int64_t timeout_ns);
-  // The same for a stream as a whole: throws why it takes no more work, or once what spoilt something else of its
-  // numbers up to this one.
+  // The same for a whole stream: throws the reason why it accepts no more work, or once the failure of other work among
+  // its numbers up to this one.
   bool wait_for_all(uint64_t number, int64_t timeout_ns);
-  // Throws what wait_for_all throws, for numbers that have ended already.
+  // Throws like wait_for_all, for numbers that have already ended.
   void report(uint64_t number);
-  // A failure of this timeline that nobody was told of yet; NULL if there is none.
+  // A failure of this timeline that no caller has been told of yet; NULL if there is none.
   const Failure* untold() noexcept;
 
-  // Asks the plugin how far the stream is, without waiting and without throwing.
+  // Asks the plugin for the progress of the stream. Does not wait or throw.
   void poll() noexcept;
 
-  // Whether the submitter is to be held back, since 4096 submissions are in flight, or to ask how many are.
+  // Whether the submitter must be held back, because 4096 submissions are in flight, or must query their number.
   bool must_throttle() const noexcept {
     const uint64_t now = submitted_.load(std::memory_order_relaxed);
     return !immediate && (now % kPollEvery == kPollEvery - 1 || now - reached() >= kInFlightLimit);
   }
-  // Does so. No timeline is locked by the caller: others may wait for this one meanwhile, and their limits hold.
+  // Does so. The caller must not hold the lock of a timeline, because other threads may wait for this one with a time
+  // limit.
   void throttle();
 
-  // The plugin gave the stream up: numbers from last_good + 1 on are lost. `ended`: they touch no memory any more. The
-  // first failure stays. Consumes `error`.
+  // The plugin's stream has failed: numbers from last_good + 1 on are lost. `ended`: they no longer access memory. The
+  // first failure is kept. Consumes `error`.
   void fail(uint64_t last_good, uint64_t seen, compute_error* error, bool ended) noexcept;
-  // The results of `number` are worthless, the stream goes on.
+  // The results of `number` have no values; the stream continues.
   void spoil(uint64_t number, const Error& error) noexcept;
   // The results of `number` are those of a graph that has not run. Throws std::bad_alloc.
   void note_unfilled(uint64_t number);
-  // They have got values after all: for a number that was spoilt beforehand.
+  // The results have values now, for a number that was marked as failed beforehand.
   void restore(uint64_t number) noexcept;
 
-  // Throws if the timeline has failed: for whoever wants to queue work on it.
+  // Throws if the timeline has failed; called before work is queued on it.
   void require_healthy() const;
 
-  // The failure that makes what `number` wrote worthless: its own, or that of something that it read; NULL if none is
-  // known.
+  // The failure because of which the results of `number` have no values: its own failure, or that of something that it
+  // read; NULL if none is known.
   const Failure* poison(uint64_t number);
 
-  // "exp", or "submission 7" if that was long ago.
+  // "exp", or "submission 7" if the submission was long ago.
   std::string name_of(uint64_t number) const;
 
-  // (L) The plugin's stream that carries what is submitted from now on.
+  // (L) The plugin's stream for future submissions.
   void begin_stream(uint64_t stream) noexcept {
     plugin_stream = stream;
     last_mark_.store(0, std::memory_order_release);
   }
 
-  // Destroys the plugin's stream at shutdown; nobody uses the timeline any more.
+  // Destroys the plugin's stream at shutdown; the timeline is no longer used.
   void close() noexcept;
 
-  // Gives the stream back once its work is done; the record is recycled.
+  // Destroys the stream when its work is done; the record is reused.
   void retire() noexcept;
 
  private:
@@ -225,10 +226,10 @@ class Timeline {
   friend class TimelineRecycler;
   friend class StreamInUse;
 
-  // Asks the plugin's stream `stream`, of this timeline.
+  // Queries the plugin's stream `stream` of this timeline.
   compute_error* sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) noexcept;
   compute_error* ask_plugin(uint64_t stream, uint64_t* out_reached) noexcept;
-  // The same, and takes the answer.
+  // The same, and processes the answer.
   void sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept;
   void take_plugin_answer(compute_error* error, uint64_t reached, int64_t timeout_ns) noexcept;
   // Once, at most `timeout_ns`.
@@ -242,7 +243,7 @@ class Timeline {
   void note_end(const Failure& death) noexcept;
   void spoil_by(uint64_t number, const Failure* failure);
   void note_unsettled_locked() noexcept;
-  // Everything submitted is settled: what is left is of submissions that never came.
+  // The outcome of all submissions is known: remaining entries belong to submissions that were never made.
   void forget_sources() noexcept;
 
   static constexpr uint64_t kInFlightLimit = 4096;
@@ -252,7 +253,7 @@ class Timeline {
   std::atomic<uint64_t> reached_{0};
   std::atomic<int64_t> ops_run_{0};
   std::atomic<const Failure*> failure_{nullptr};  // the first one that ended the stream
-  std::atomic<const Failure*> death_{nullptr};    // the plugin's
+  std::atomic<const Failure*> death_{nullptr};    // reported by the plugin
   std::atomic<uint64_t> last_mark_{0};            // of the plugin's stream
   std::atomic<int32_t> users_{0};                 // of plugin_stream without the lock
   std::atomic<bool> hung_{false};                 // its failure is that it made no progress
@@ -260,11 +261,11 @@ class Timeline {
   std::vector<Wait> waits_;                       // (L) the latest for each other timeline
   std::array<std::atomic<const char*>, 64> names_{};
 
-  mutable Lock outcome_lock_;          // of what follows; held for look-ups only
+  mutable Lock outcome_lock_;          // guards the members below; held only for look-ups
   std::vector<Source> sources_;        // by own, ascending
   std::vector<PendingFault> faults_;   // by number, ascending
   std::vector<Spoilt> spoilt_;         // by number, ascending
-  std::unique_ptr<Failure> unfilled_;  // the one of all outputs of graphs that have not run
+  std::unique_ptr<Failure> unfilled_;  // the failure of all outputs of graphs that have not run
   std::atomic<bool> has_unsettled_{false};
 };
 
@@ -274,10 +275,10 @@ int64_t hang_limit_ns() noexcept;
 // "take: index 5 is out of range for an extent of 3"
 Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device);
 
-// Throws the error of `failure`, saying which work it was.
+// Throws the error of `failure`, and names the failed work.
 [[noreturn]] void throw_failure(const Failure& failure);
 
-// Keeps the plugin's stream of a timeline open while it is used without the timeline's lock.
+// Keeps the plugin's stream of a timeline open while code uses it without the timeline's lock.
 class StreamInUse {
  public:
   explicit StreamInUse(Timeline& timeline) noexcept : timeline_(timeline) {
@@ -288,7 +289,7 @@ class StreamInUse {
   StreamInUse& operator=(const StreamInUse&) = delete;
   ~StreamInUse() { timeline_.users_.fetch_sub(1, std::memory_order_release); }
 
-  // 0: the stream was given back, so all its work has ended.
+  // 0: the stream was destroyed, so all its work has ended.
   uint64_t handle() const noexcept { return handle_; }
 
  private:
@@ -296,22 +297,22 @@ class StreamInUse {
   uint64_t handle_ = 0;
 };
 
-// How many reasons there are to look for worthless results: before the first nobody needs to. Failures stay; what a
-// graph will fill is one until its first run.
+// The number of reasons to check for results without values; the check is skipped while it is 0. Failures count
+// forever; the outputs of a graph count until its first run.
 extern std::atomic<int64_t> reasons_to_look;
 inline bool any_failure() noexcept { return reasons_to_look.load(std::memory_order_relaxed) != 0; }
 
 // The head of the list that goes on with Timeline::made_before; NULL before the first. Takes no lock.
 Timeline* last_timeline_made() noexcept;
 
-// A new stream's record, recycled where possible. `flags` and `priority` as in plugin.h.
+// The record of a new stream, reused if possible. `flags` and `priority` as in plugin.h.
 Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_t priority);
 
-// The timeline that a NULL stream means: the device's, or on immediate devices the calling thread's. After a failure it
-// is a new one.
+// The timeline of a NULL stream: that of the device, or on immediate devices that of the calling thread. After a
+// failure it is a new one.
 Timeline& default_timeline(compute_device& device);
 
-// Every timeline of a device that has work in flight or may have: for synchronizing a device.
+// Every timeline of a device that may have work in flight, for synchronizing a device.
 std::vector<Timeline*> timelines_of(const compute_device& device);
 
 }  // namespace compute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plugin has of core: settings, the log, and errors, thrown inside as exceptions and handed out as
-// objects.
+// The plugin's access to core: settings, the log, and errors, which are exceptions inside the plugin and error objects
+// outside.
 #pragma once
 
 #include <compute/plugin.h>
@@ -15,12 +15,12 @@
 
 namespace compute::common {
 
-// Keeps a copy of the table that compute_plugin_open got; what an older core lacks is NULL. Each plugin
-// links this file by itself and so has a table of its own.
+// Stores a copy of the table that compute_plugin_open received; slots that an older core lacks are NULL. Each plugin
+// links this file separately and so has its own table.
 void set_core(const compute_plugin_core* table);
 const compute_plugin_core& core();
 
-// Thrown where a fault is understood; caught by guard() alone, or by a stream's worker.
+// Thrown where a fault is found; caught only by guard(), or by a stream's worker.
 class Error : public std::exception {
  public:
   Error(compute_error_code code, std::string message, int32_t argument = -1, int64_t native_code = 0)
@@ -39,7 +39,7 @@ compute_error* make_error(compute_error_code code, std::string_view message, int
 // The error object for the exception in flight; never throws and never returns NULL.
 compute_error* current_exception_to_error() noexcept;
 
-// Runs `f` at the edge of the interface: nothing that it throws gets out.
+// Runs `f` at the boundary of the interface, and stops all exceptions.
 template <class F>
 compute_error* guard(F&& f) noexcept {
   try {
@@ -50,15 +50,15 @@ compute_error* guard(F&& f) noexcept {
   }
 }
 
-// A setting's value in force, by its environment name; nothing if it is unset.
+// The value of a setting, by its environment name; nothing if it is unset.
 std::optional<std::string> setting(std::string_view name);
 
-// The same as a number within [least, greatest]; anything else is reported once in the log and counts as unset.
+// The same as a number within [least, greatest]. Another value is logged once and counts as unset.
 std::optional<int64_t> integer_setting(std::string_view name, int64_t least, int64_t greatest);
 
 /// Why a library that takes file names from the environment (OpenCL's loader, NVIDIA's driver, OpenMP) must not be
-/// opened: the process has more rights than whoever wrote its environment. Empty where it may be, also where the
-/// program itself says so (COMPUTE_TRUST_ALL by the interface).
+/// opened: the process is privileged. Empty if it may be opened, also if the program itself allows it
+/// (COMPUTE_TRUST_ALL through the interface).
 std::string reason_against_libraries();
 
 void log(int32_t level, const char* category, std::string_view text) noexcept;
@@ -73,7 +73,7 @@ const T* at_step(const T* array, int64_t index) {
 inline compute_string borrow(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 inline std::string_view view(compute_string text) { return {text.data, static_cast<size_t>(text.size)}; }
 
-// True iff `member` lies within the struct's size as its maker states it.
+// True iff `member` lies within the size that the struct states.
 #define COMPUTE_PLUGIN_HAS(object, member)                                                                           \
   ((object)->struct_size >=                                                                                          \
    static_cast<uint64_t>(reinterpret_cast<const char*>(&(object)->member) - reinterpret_cast<const char*>(object)) + \

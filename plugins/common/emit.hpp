@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin tells of its devices and of the libraries that it needs, in the structs of the interface.
+// The data that a plugin passes about its devices and the libraries that it needs, in the structs of the interface.
 #pragma once
 
 #include <compute/plugin.h>
@@ -13,11 +13,10 @@
 
 namespace compute::common {
 
-// Name and value of each; the result borrows them.
+// The name and value of each property; the result borrows them.
 std::vector<compute_plugin_property> properties_of(std::span<const std::pair<std::string, std::string>> texts);
 
-// Levels of support by dtype, for info.dtypes: all that there is, without float64 and complex128 if the device lacks
-// them.
+// Levels of support by dtype, for info.dtypes: all dtypes, without float64 and complex128 if the device lacks them.
 std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> dtype_levels(bool has_float64);
 
 // For the load report; see compute_plugin_requirement.
@@ -26,10 +25,10 @@ struct Requirement {
   std::string tried;  // one a line
   std::string found;  // path and version
   std::string error;
-  std::string effect;  // without it
+  std::string effect;  // what does not work without it
   std::string remedy;  // shown unless it was found
   bool required = false;
-  int32_t state = 0;  // 0: not looked for yet, 1: found, 2: not found, 3: it will not do
+  int32_t state = 0;  // 0: not searched yet, 1: found, 2: not found, 3: found but not usable
 };
 
 void emit(const compute_plugin_sink& sink, const Requirement& requirement);

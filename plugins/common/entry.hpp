@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two functions that a plugin exports do alike in every plugin of this project.
+// The common part of the two functions that each plugin of this project exports.
 #pragma once
 
 #include <string>
@@ -9,15 +9,13 @@
 
 namespace compute::common {
 
-// The linker's identification of the file that this code is in, as hexadecimal digits; empty where it was linked
-// without one.
+// The build id of the file that contains this code, as hexadecimal digits; empty if it was linked without one.
 std::string own_build_id();
 
-// `name` and `version` are borrowed for good.
+// `name` and `version` must live as long as the process.
 compute_plugin_manifest make_manifest(std::string_view name, std::string_view version);
 
-// compute_plugin_open: `prepare` is called once the versions agree, and *out_table becomes `table` if it does not
-// throw.
+// compute_plugin_open: `prepare` is called once the versions match. If it does not throw, *out_table becomes `table`.
 template <class F>
 compute_error* open_plugin(std::string_view name, uint32_t interface_version, const compute_plugin_core* core,
                            const compute_plugin_table& table, const compute_plugin_table** out_table,

@@ -14,7 +14,7 @@
 
 namespace compute::common {
 
-/// What a compiled program depends on. Any difference makes another entry.
+/// The inputs of a compiled program. Any difference makes another entry.
 struct ProgramKey {
   std::string_view source;
   std::string_view device;    // architecture, or an OpenCL device with its driver's version
@@ -24,32 +24,32 @@ struct ProgramKey {
 
 /// A folder of compiled programs, one file each, shared by any number of processes.
 ///
-/// An entry is written to a file of its own and then renamed, so a reader sees a whole one or none. Each holds its
-/// key's digest and a checksum: what does not fit is taken for absent and written anew. Files of another user, or that
-/// others may write to, are not read, and nothing is where they may write to the folder or one above it; links are not
-/// followed. When the folder outgrows its limit, entries that were not used for longest go first. Files with other
-/// names than an entry's are left alone.
+/// An entry is written to another file and then renamed, so a reader sees a complete entry or none. Each contains its
+/// key's digest and a checksum; an entry that does not match counts as absent and is replaced. Files of other users,
+/// and files that others can write to, are not read. If others can write to the folder or a folder above it, nothing is
+/// read. Links are not followed. When the folder exceeds its limit, the least recently used entries are removed first.
+/// Files with other names than an entry's are not touched.
 ///
-/// The cache never fails: where it cannot read or write, programs are compiled.
+/// The cache never fails: if it cannot read or write, programs are compiled.
 ///
 /// Threads: any thread.
 class KernelCache {
  public:
-  /// No directory: nothing is found or kept.
+  /// Without a directory: nothing is found or stored.
   KernelCache(std::optional<std::filesystem::path> directory, int64_t limit_bytes,
               files::Trust trust = files::Trust::of_process(false));
 
-  /// Where the settings in force put it: COMPUTE_CACHE_DIR, else $XDG_CACHE_HOME/compute, else ~/.cache/compute, with
+  /// In the place that the settings give: COMPUTE_CACHE_DIR, else $XDG_CACHE_HOME/compute, else ~/.cache/compute, with
   /// at most COMPUTE_CACHE_LIMIT bytes. Without a directory in a privileged process.
   static KernelCache& instance();
 
   std::optional<std::string> load(const ProgramKey& key);
   void store(const ProgramKey& key, std::string_view program);
 
-  /// Removes every entry, and nothing else that lies there. Returns how many there were.
+  /// Removes every entry and no other files. Returns the number of entries.
   int64_t clear();
 
-  /// Why nothing is found, kept or removed there, with the folder; empty where it is.
+  /// Why nothing is found, stored or removed there, with the folder; empty if the cache works.
   std::string problem() const;
 
   const std::optional<std::filesystem::path>& directory() const { return directory_; }
@@ -64,14 +64,14 @@ class KernelCache {
   const files::Trust trust_;
   std::atomic<bool> has_warned_{false};
   std::mutex mutex_;
-  int64_t unchecked_bytes_;  // written since the folder's size was last looked at
+  int64_t unchecked_bytes_;  // written since the folder's size was last checked
 };
 
-/// COMPUTE_CACHE_DIR's value, or where the XDG rules put it; nothing if there is no place or the process is privileged.
+/// COMPUTE_CACHE_DIR's value, or the folder by the XDG rules; nothing if there is none or the process is privileged.
 std::optional<std::filesystem::path> kernel_cache_directory(const std::optional<std::string>& setting,
                                                             bool privileged = false);
 
-/// COMPUTE_CACHE_LIMIT's value: `512M`, `1.5GiB`, `1000000`; nothing where it is no size. The decimal mark is a point
+/// COMPUTE_CACHE_LIMIT's value: `512M`, `1.5GiB`, `1000000`; nothing if it is not a size. The decimal mark is a point
 /// in every locale.
 std::optional<int64_t> parse_cache_limit(std::string_view text);
 

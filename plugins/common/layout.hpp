@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts brought to their simplest form: the loops that visit every point of an index space once.
+// Layouts in their simplest form: the loops that visit every point of an index space once.
 #pragma once
 
 #include <array>
@@ -17,20 +17,19 @@ struct LoopNest {
   std::array<int64_t, kMaxRank> extents{};  // each at least 2
   /// Per operand, in the units that collapse was given.
   std::vector<std::array<int64_t, kMaxRank>> strides;
-  /// Per operand, what to add to its address before the first point: not 0 where a reversed axis was turned around.
+  /// Per operand, the offset to add to its address before the first point: not 0 if a reversed axis was turned around.
   std::vector<int64_t> offsets;
 
   int64_t points() const;
 };
 
-/// The loop nest with the fewest loops that visits the same points with the same addresses, in another order if need
-/// be.
+/// The loop nest with the fewest loops that visits the same points with the same addresses, possibly in another order.
 ///
-/// Axes of extent 1 go, axes whose strides follow from one another in every operand become one, the others are sorted
-/// so that the innermost is the one along which operand `leader` moves least, ties broken by the other operands in
-/// order. Axes along which `leader` runs backwards are turned around. Strides of 0 repeat an element.
+/// Axes of extent 1 are removed, and axes whose strides follow from each other in every operand are merged. The others
+/// are sorted: operand `leader` moves least along the innermost one; the other operands, in order, break ties. Axes
+/// along which `leader` runs backwards are turned around. Strides of 0 repeat an element.
 ///
-/// `strides[i]` holds operand i's strides, as many as `shape` has extents; all extents are at least 1.
+/// `strides[i]` contains operand i's strides, as many as `shape` has extents; all extents are at least 1.
 LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const> strides, int leader);
 
 /// Moves loop `from` to the place before loop `to`, `to` <= `from`.

@@ -12,7 +12,7 @@ namespace compute::common {
 /// The operands of a product, in the order of MatrixProduct's arrays.
 enum { kA, kB, kC, kAddend, kOperands };
 
-/// A matrix as columns that lie `leading` elements apart, or, transposed, as rows that do.
+/// A matrix as columns that are `leading` elements apart or, if transposed, as such rows.
 struct PlacedMatrix {
   bool transposed = false;
   int64_t leading = 1;
@@ -34,12 +34,12 @@ struct MatrixProduct {
 /// Whether the contraction `op` has its optional input: 2 is the addend, 3 the bias.
 bool is_given(const Op& op, int32_t input);
 
-/// Of a contraction whose operands have two axes at least.
+/// For a contraction whose operands have at least two axes.
 MatrixProduct read_product(const Op& op);
 
-/// Finds the orientation and the flags, so that c lies in columns. The operand whose strides no leading dimension says,
-/// or -1. Then loop 0 of the batch, if there is one, is the longest that no operand walks backwards, to be left to the
-/// library; the others are the host's to walk.
+/// Finds the orientation and the flags with which c consists of columns. Returns the operand whose strides cannot be
+/// expressed by a leading dimension, or -1. Loop 0 of the batch, if there is one, is then the longest loop along which
+/// no operand runs backwards, and the library can do it; the host does the other loops.
 int place_operands(MatrixProduct& product);
 
 }  // namespace compute::common

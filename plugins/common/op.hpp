@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops as core asks a plugin for them, and why one is not taken.
+// Ops as core passes them to a plugin, and reasons for refusals.
 #pragma once
 
 #include <compute/plugin.h>
@@ -17,7 +17,7 @@ namespace compute::common {
 // A checked view of a compute_plugin_op of any struct size; valid as long as that is.
 class Op {
  public:
-  // Throws UNSUPPORTED for what must be understood and is not.
+  // Throws UNSUPPORTED for unknown parts that must be understood.
   explicit Op(const compute_plugin_op* op);
 
   const compute_plugin_op& description() const { return op_; }
@@ -36,13 +36,13 @@ class Op {
   int32_t expression_count() const { return op_.expression_count; }
   const compute_plugin_expression& expression(int32_t index) const { return *op_.expressions[index]; }
 
-  // Attributes; those that are not given have these defaults.
+  // Attributes; absent ones have these defaults.
   std::span<const int64_t> integers(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
   std::string_view text(std::string_view name) const;
   compute_dtype dtype(std::string_view name) const;
 
-  // The first attribute whose name is none of these.
+  // The first attribute with another name than these.
   std::optional<std::string_view> unknown_attribute(std::span<const std::string_view> known) const;
 
  private:
@@ -52,7 +52,7 @@ class Op {
   compute_plugin_op op_{};
 };
 
-// Why an op is not taken.
+// The reason why an op is refused.
 struct Refusal {
   int32_t reason;
   int32_t argument = -1;
@@ -60,7 +60,7 @@ struct Refusal {
   std::string hint;
 };
 
-// A plan, or why there is none.
+// A plan, or the reason for the refusal.
 template <class Plan>
 using PlanOrRefusal = std::variant<std::unique_ptr<Plan>, Refusal>;
 
@@ -82,7 +82,7 @@ inline const char* dtype_name(compute_dtype dtype) { return dtype_row(dtype).nam
 inline int32_t dtype_size(compute_dtype dtype) { return dtype_row(dtype).size; }
 inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
 
-// A refusal for a tensor whose dtype dtypes.def does not have, or whose layout is not known.
+// A refusal for a tensor whose dtype is not in dtypes.def, or whose layout is not known.
 std::optional<Refusal> refuse_tensors(const Op& op);
 
 }  // namespace compute::common

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers and their compilers take more stack than small threads have, and make threads that keep the world of who
-// called first.
+// Threads with a large stack. Drivers and their compilers need more stack than small threads have, and create threads
+// that inherit the state of the first caller.
 #pragma once
 
 #include <csignal>
@@ -9,11 +9,11 @@
 
 namespace compute::common {
 
-// Runs body(user) on a thread with a large stack, which takes none of the program's signals, and waits for it; on the
-// caller if there is no thread to be had. `body` does not throw.
+// Runs body(user) on a thread with a large stack, which receives none of the program's signals, and waits for it; on
+// the caller if no thread can be created. `body` does not throw.
 void run_on_own_stack(void (*body)(void*), void* user) noexcept;
 
-// Keeps the program's signals from the calling thread, and from the threads that it makes.
+// Blocks the program's signals on the calling thread, and on the threads that it creates.
 class SignalsHeld {
  public:
   SignalsHeld() noexcept;
@@ -28,7 +28,7 @@ class SignalsHeld {
 // Whether the calling thread's stack is small.
 bool is_short_of_stack() noexcept;
 
-// f() on a thread with a large stack, and what it throws.
+// Calls f() on a thread with a large stack, and rethrows its exception.
 template <class F>
 void on_own_stack(const F& f) {
   struct Call {
@@ -48,7 +48,7 @@ void on_own_stack(const F& f) {
   if (call.thrown != nullptr) std::rethrow_exception(std::move(call.thrown));
 }
 
-// f() where there is stack enough.
+// Calls f() on a thread that has enough stack.
 template <class F>
 void with_enough_stack(const F& f) {
   if (is_short_of_stack()) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait for a device when the process ends. A driver destroys itself during exit() while they live on, and
-// calls into it crash then.
+// Threads that wait for a device when the process exits. A driver destroys itself during exit() while these threads
+// still run, and calls into it then crash.
 #pragma once
 
 #include <chrono>
 
 namespace compute::common {
 
-// While it lives the calling thread asks a driver whether work has ended. Once the plugin's on_exit has called
-// end_polling a thread that would ask stays here until the process is gone, except the one that called it.
+// While it lives the calling thread queries a driver whether work has ended. Once the plugin's on_exit has called
+// end_polling, a thread that starts a query sleeps here until the process has exited, except the thread that called
+// end_polling.
 class Polling {
  public:
   Polling();
@@ -16,11 +17,11 @@ class Polling {
   Polling& operator=(const Polling&) = delete;
   ~Polling();
 
-  // Asks nothing meanwhile.
+  // The thread does not query the driver meanwhile.
   void sleep(std::chrono::nanoseconds duration);
 };
 
-// Returns when no other thread asks any more, or after 100 ms beside a driver that does not answer.
+// Returns when no other thread queries the driver any more, or after 100 ms if the driver does not answer.
 void end_polling();
 
 }  // namespace compute::common

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs out while a library is opened, and comes back.
+// Temporary shortages while a library is opened.
 #pragma once
 
 #include <cerrno>
@@ -11,8 +11,8 @@
 
 namespace compute::common {
 
-/// Throws OUT_OF_MEMORY where dlopen's message tells of a shortage, descriptors for one: the library may be there, so
-/// that nothing is concluded and the next call tries again.
+/// Throws OUT_OF_MEMORY if dlopen's message reports a shortage, such as of descriptors. The library may exist, so
+/// nothing is concluded and the next call tries again.
 inline void throw_if_short(std::string_view message) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
     if (message.find(std::generic_category().message(error)) != std::string_view::npos) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins fill in and answer alike: small parts for every plugin, and the slots of the device table for those with
+// Code that plugins share for slots: small parts for every plugin, and the slots of the device table for plugins with
 // generated kernels.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace compute::common {
 
-// The object that core names by a number.
+// The object with this handle.
 template <class T>
 T& object(uint64_t handle) {
   return *reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
@@ -27,7 +27,7 @@ uint64_t handle_of(T* object) {
   return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
 }
 
-// What core learns of a plan: the base of the plugin's own.
+// The plan data that core receives: the base class of the plugin's plans.
 struct PlanAnswer {
   int64_t workspace_bytes = 0;
   int64_t kernels_compiled = 0;
@@ -35,13 +35,13 @@ struct PlanAnswer {
   bool reports_faults = false;
 };
 
-// What core learns of a program's kernel.
+// The data about a program's kernel that core receives.
 struct KernelAnswer {
-  int32_t argument_count;  // -1: not known, the launch counts by itself
+  int32_t argument_count;  // -1: not known; the launch checks the count
   int32_t max_group_size;
 };
 
-// A struct of an older core, with zeros for what it lacks.
+// A struct of an older core; missing trailing fields are zero.
 template <class T>
 T whole(const T& given) {
   T full{};
@@ -50,7 +50,7 @@ T whole(const T& given) {
   return full;
 }
 
-// Where op_query and op_prepare say why an op is not taken.
+// Where op_query and op_prepare report why an op is refused.
 struct RefuseTo {
   compute_plugin_refuse call;
   void* context;
@@ -74,7 +74,7 @@ inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_q
   if (refusal) refuse_to(*refusal);
 }
 
-// op_prepare's answer: the plan, which core owns from then on, or NULL where it was refused.
+// op_prepare's answer: the plan, which core then owns, or NULL if it was refused.
 template <class Plan>
 Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out_info, const RefuseTo& refuse_to) {
   if (const Refusal* refusal = std::get_if<Refusal>(&prepared)) {
@@ -90,7 +90,7 @@ Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out
   return made;
 }
 
-// `Of` names what is the plugin's own:
+// `Of` defines the plugin's own parts:
 //
 //   Device, Stream, Plan, Kernel         Plan has PlanAnswer as its base and run(const compute_plugin_run&, Stream&)
 //   auto entering(Device&)               exists while the device's driver is called

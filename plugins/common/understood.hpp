@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What core may ask for that this plugin was not built to know: skipped where the interface allows it, else refused.
+// Requests of a newer core that this plugin does not know: skipped if the interface allows it, else refused.
 #pragma once
 
 #include <compute/plugin.h>
@@ -10,7 +10,7 @@
 
 namespace compute::common {
 
-// Throws UNSUPPORTED for an entry of a `next` chain that must be understood: plugins of this project know none.
+// Throws UNSUPPORTED for an entry of a `next` chain that must be understood: plugins of this project know no entries.
 void require_known_entries(const void* next, const char* what);
 
 // Throws UNSUPPORTED for flags that must be understood, 16 to 31, other than `known`.
@@ -22,7 +22,7 @@ inline void require_known_flags(uint32_t flags, const char* what, uint32_t known
   }
 }
 
-// Both, for a struct that core made. NULL is one without anything.
+// Both, for a struct from core. NULL is a struct with neither.
 template <class T>
 void require_understood(const T* given, const char* what) {
   if (given == nullptr) return;

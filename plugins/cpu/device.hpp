@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one device: what it says of itself, and the streams made on it.
+// The only device: its description, and the streams that are made on it.
 #pragma once
 
 #include <compute/plugin.h>
@@ -14,7 +14,7 @@
 
 namespace compute::cpu {
 
-// What the system says of the processor; read anew at each call.
+// The system's data about the processor, read at each call.
 struct ProcessorInfo {
   std::string model;   // as /proc/cpuinfo names it
   std::string vendor;  // GenuineIntel
@@ -28,14 +28,14 @@ ProcessorInfo read_processor_info();
 class Device {
  public:
   Device();
-  // Waits for work that is still queued.
+  // Waits for queued work.
   ~Device();
 
   Stream* create_stream(uint32_t flags);
-  // The stream ends after what is queued on it.
+  // The stream ends after its queued work.
   void destroy_stream(Stream* stream);
 
-  // In the child after fork(), for every device that is open.
+  // Called in the child after fork(), for every open device.
   static void forked();
 
  private:

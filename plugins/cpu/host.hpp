@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins share, under this plugin's own names.
+// The code that plugins share, under this plugin's own names.
 #pragma once
 
 #include "plugins/common/core.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops as the core asks for them, and plans, which are ops that are ready to run.
+// Ops as core passes them, and plans, which are prepared ops.
 #pragma once
 
 #include <compute/plugin.h>
@@ -18,7 +18,7 @@
 
 namespace compute::cpu {
 
-// An op that is ready to run. Immutable: any number of threads may run it at once.
+// A prepared op. Immutable: any number of threads may run it at once.
 class Plan : public common::PlanAnswer {
  public:
   Plan() = default;
@@ -32,8 +32,8 @@ class Plan : public common::PlanAnswer {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  // Computes, on the calling thread and the pool; on return all is done. Allocates nothing. Throws Error where a fault
-  // is found and `run` has no fault record.
+  // Computes on the calling thread and the pool, and returns when everything is done. Allocates nothing. Throws Error
+  // if a fault is found and `run` has no fault record.
   virtual void run(const compute_plugin_run& run) const = 0;
 
   int32_t tensor_count = 0;
@@ -43,15 +43,15 @@ class Plan : public common::PlanAnswer {
   mutable std::atomic<int32_t> references_{1};
 };
 
-// A primitive that the plugin takes.
+// A primitive that the plugin supports.
 struct Primitive {
   std::string_view name;
-  // Whether prepare() would succeed, and if not, why.
+  // Whether prepare() would succeed, and if not, the reason.
   std::optional<Refusal> (*refuse)(const Op& op);
   std::unique_ptr<Plan> (*prepare)(const Op& op);
 };
 
-// Why `op` is not taken; nothing if prepare() makes a plan.
+// Why `op` is refused; nothing if prepare() makes a plan.
 std::optional<Refusal> refuse(const Op& op);
 common::PlanOrRefusal<Plan> prepare(const Op& op);
 
@@ -61,7 +61,7 @@ inline char* address(const compute_plugin_operand& operand) {
   return reinterpret_cast<char*>(static_cast<uintptr_t>(operand.buffer)) + operand.offset_bytes;
 }
 
-// An index that is out of range. Writes the fault record, or throws KERNEL_FAILED if the run has none.
+// Reports an index that is out of range: writes the fault record, or throws KERNEL_FAILED if the run has none.
 void report_index_fault(const compute_plugin_run& run, std::string_view op, int32_t argument, int64_t value,
                         int64_t limit, int64_t position);
 

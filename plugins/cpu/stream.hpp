@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: immediate ones, on which work is done when the call returns, and queued ones, each with a worker thread.
+// Streams: immediate ones, on which work has finished when the call returns, and queued ones, each with a worker
+// thread.
 #pragma once
 
 #include <compute/plugin.h>
@@ -19,7 +20,7 @@ namespace compute::cpu {
 
 class Device;
 
-// What work on a stream is made of, besides runs of plans.
+// The kinds of work on a stream besides runs of plans.
 struct CopyWork {
   const void* src;
   void* dst;
@@ -33,12 +34,12 @@ struct FillWork {
   uint8_t pattern[16];
 };
 
-// One thread submits at a time; reached() and sync() may be called from any thread meanwhile. Reference counted: a
-// queued wait keeps the stream that it waits for.
+// One thread submits at a time. reached() and sync() may be called from any thread meanwhile. Reference counted: a
+// queued wait retains the stream that it waits for.
 class Stream {
  public:
   static Stream* make_immediate(Device* device);
-  // Starts the worker. `spin_ns` is how long it and those who wait for it look before they sleep.
+  // Starts the worker. `spin_ns` is how long the worker, and threads that wait for it, poll before they sleep.
   static Stream* make_queued(Device* device, int64_t spin_ns);
 
   Stream(const Stream&) = delete;
@@ -51,26 +52,26 @@ class Stream {
   void copy(const CopyWork& work);
   void fill(const FillWork& work);
   void mark(uint64_t number, bool timed);
-  // Gives the time of a timed mark away, or drops it where out_ns is NULL. False if there is none.
+  // Returns the time of a timed mark and forgets it; if out_ns is NULL it only forgets it. False if there is none.
   bool take_time(uint64_t number, int64_t* out_ns);
   void wait(Stream* other, uint64_t number);
 
-  // The greatest marked number that has finished. If the stream has failed, that is the last one known to be good;
-  // *out_error is then the error, else NULL.
+  // The greatest marked number that has finished. If the stream has failed, it is the last number known to be good, and
+  // *out_error is the error; else *out_error is NULL.
   uint64_t reached(compute_error** out_error) const;
 
-  // The same after waiting, at most timeout_ns, for `number`.
+  // The same after waiting for `number`, at most timeout_ns.
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();
 
-  // Lets the worker end after what is queued.
+  // Lets the worker end after the queued work.
   void finish();
   bool has_finished() const { return finished_.load(std::memory_order_acquire); }
   void join();
 
-  // In the child after fork(): the worker is gone, and with it whatever it was doing.
+  // In the child after fork(): the worker does not exist any more, and its current work is lost.
   void forked();
 
  private:
@@ -103,7 +104,7 @@ class Stream {
   CommandQueue queue_;
   std::thread worker_;
 
-  mutable std::mutex mutex_;  // of what follows, and of both sleeps
+  mutable std::mutex mutex_;  // guards the members below, and both sleeps
   std::condition_variable work_ready_;
   std::condition_variable progress_;
   std::atomic<bool> worker_sleeps_{false};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work memory of the calling thread, for what is too large for the stacks of small threads.
+// Scratch memory of the calling thread, for data that is too large for the stacks of small threads.
 #pragma once
 
 #include <pthread.h>
@@ -11,9 +11,9 @@ namespace compute::cpu {
 
 constexpr size_t kThreadFrameBytes = 64 << 10;
 
-// Allocated at a thread's first use and freed at its end, after its thread_local objects, whose destructors may run
-// ops; one that is made after that goes too. When the process ends it stays. One user at a time: no plan runs inside a
-// piece of another. Throws std::bad_alloc.
+// Allocated at a thread's first use. It is freed at the end of the thread, after its thread_local objects, whose
+// destructors may run ops; memory that is allocated after that is freed too. It is not freed when the process exits.
+// One user at a time: no plan runs inside a piece of another. Throws std::bad_alloc.
 inline char* thread_frame() {
   constexpr std::align_val_t kAlignment{64};
   static constinit thread_local char* bytes = nullptr;

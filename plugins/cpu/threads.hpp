@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where work enters oneTBB: an arena of the plugin's own, isolated, so that a thread that waits in it
-// never starts foreign work. Nothing in this plugin makes another team of threads.
+// The only place that passes work to oneTBB: an isolated arena of the plugin, so that a thread that waits in it never
+// runs other work. Nothing else in this plugin creates a team of threads.
 #pragma once
 
 #include <csignal>
@@ -10,40 +10,40 @@
 
 namespace compute::cpu {
 
-// Processors in this thread's affinity mask.
+// The number of processors in this thread's affinity mask.
 int32_t affinity_count();
 
-// Processors' worth of time that the process's control group and its parents grant (version 1 or 2), rounded up;
+// The number of processors whose time the process's control group and its parents grant (version 1 or 2), rounded up;
 // nothing without a limit. `root` is put before every path that is read.
 std::optional<int32_t> cgroup_cpu_limit(const std::string& root = "");
 
-// The lesser of COMPUTE_CPU_THREADS, the affinity mask and the control group's quota, at least 1; read at each call.
+// The least of COMPUTE_CPU_THREADS, the affinity mask and the control group's quota, but at least 1; read at each call.
 int32_t usable_threads();
 
-// Fixes the number of threads to usable_threads(). Starts none: that is left to the first piece of work that is large
-// enough.
+// Fixes the number of threads to usable_threads(). Starts none: they are started by the first piece of work that is
+// large enough.
 void threads_open();
 
 int32_t thread_count();
 
-// In the child after fork(): oneTBB's threads are gone and its locks in an unknown state, so work is spread by plain
-// threads from now on.
+// In the child after fork(): oneTBB's threads do not exist any more, and its locks are in an unknown state. From now on
+// plain threads do the work.
 void threads_forked();
 
-// The process ends, and with it libraries that work may be in: whoever would begin a piece of work from now on sleeps
-// instead.
+// The process is exiting, and libraries that work may be using are being destroyed. From now on a thread that begins a
+// piece of work sleeps instead.
 void threads_ending();
 // Never returns once threads_ending() was called.
 void stop_if_ending();
 
-// Threads that are made while it lives take none of the program's signals.
+// Threads that are created while it lives receive none of the program's signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
     for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
-      sigdelset(&all, fault);  // blocked, they end the process
+      sigdelset(&all, fault);  // if blocked, they terminate the process
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
@@ -55,8 +55,8 @@ class SignalsBlocked {
 };
 
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns
-// when all have ended. Pieces begin at multiples of `grain` and are at least that long; which they are depends on
-// count, grain and thread_count() alone. `body` does not throw.
+// when all have ended. Pieces begin at multiples of `grain` and are at least that long. The pieces depend only on
+// count, grain and thread_count(). `body` does not throw.
 void parallel_for(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 
 template <class F>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stepping through the outer loops of a nest.
+// Iteration over the outer loops of a nest.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace compute::cpu {
 
-// Visits the points of loops [0, loops) of a nest, the last loop fastest, and keeps where each operand stands.
+// Visits the points of loops [0, loops) of a nest, the last loop fastest, and maintains the offset of each operand.
 class Walk {
  public:
   // `offsets` has one entry per operand, to which the walk adds; it starts at the `point`th point.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this plugin calls of cuBLASLt: its own declarations, compared with cublasLt.h by a test.
+// The functions of cuBLASLt that this plugin calls: its own declarations, which a test compares with cublasLt.h.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open device: its primary context, its memory, and what its streams and plans share.
+// An open device: its primary context, its memory, and the data that its streams and plans share.
 #pragma once
 
 #include <compute/plugin.h>
@@ -18,7 +18,7 @@
 
 namespace compute::cuda {
 
-/// How exact float32 matrix products are: COMPUTE_MATH.
+/// The precision of float32 matrix products: COMPUTE_MATH.
 enum class Math : uint8_t { kStrict, kTf32, kFast };
 
 class Device {
@@ -45,26 +45,27 @@ class Device {
   void free(int32_t heap, uint64_t buffer);
   uint64_t import(const compute_plugin_import& import);
 
-  /// Events that carry no time.
+  /// Events without times.
   CUevent take_event();
   void give_event(CUevent event) noexcept;
 
-  /// Events that carry a time.
+  /// Events with times.
   CUevent take_timed_event();
   void give_timed_event(CUevent event) noexcept;
-  /// When a timed event happened, which it has, in nanoseconds of the device's clock. Takes the event back.
+  /// The time of a timed event that has completed, in nanoseconds of the device's clock. Takes the event back.
   int64_t time_of(CUevent event);
-  /// That clock and the host's, read at about the same time.
+  /// That clock and the host's clock, read at about the same time.
   void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
 
-  /// Zeroed, in pinned memory that kernels address directly.
+  /// Zeroed memory in the pinned heap, which kernels address directly.
   compute_plugin_fault* take_fault_record();
   void give_fault_record(compute_plugin_fault* record) noexcept;
 
-  /// Lets this device and `other` reach each other's memory where the hardware can; looks once per pair.
+  /// Enables access between the memory of this device and of `other`, if the hardware supports it; checked once per
+  /// pair.
   void reach(const Device& other);
 
-  /// A copy that lives as long as the device: streams name what they ran after it is gone.
+  /// A copy that lives as long as the device: streams use the names of kernels after these were unloaded.
   const char* keep_name(const std::string& name);
 
   /// For 8 and 16 byte patterns; NULL without NVRTC.
@@ -89,8 +90,8 @@ class Device {
   std::set<CUdevice> reached_;
   std::set<std::string> names_;
 
-  // The driver gives the time between two events as a float, which is exact to nanoseconds for short times only. So the
-  // clock is that of a recent event, whose time is known.
+  // The driver returns the time between two events as a float, which is exact to nanoseconds only for short times. So
+  // the device's clock is measured from a recent event whose time is known.
   void start_clock();
   std::mutex clock_mutex_;  // of what follows
   CUstream clock_stream_ = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says of its devices, without a context on any of them.
+// The driver's data about its devices, without a context on any of them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace compute::cuda {
 
 struct DeviceInfo {
   CUdevice handle = 0;
-  int ordinal = 0;  // as the driver counts, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER change
+  int ordinal = 0;  // the driver's number, which depends on CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER
   std::string name;
   std::string pci_address;
   std::string uuid;
@@ -28,7 +28,7 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
-/// In the order of their PCI addresses. The driver must be open.
+/// Devices in the order of their PCI addresses. The driver must be open.
 std::vector<DeviceInfo> read_devices();
 
 }  // namespace compute::cuda

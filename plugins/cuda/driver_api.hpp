@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this plugin calls of the CUDA driver: its own declarations, so that no toolkit is needed to build it. A test
-// compares them with cuda.h where there is one. Names of types and constants are NVIDIA's; all of it is ABI since CUDA
-// 12.0.
+// The functions of the CUDA driver that this plugin calls: its own declarations, so that no toolkit is needed to build
+// it. If cuda.h is installed, a test compares them with it. Names of types and constants are NVIDIA's. All of it is
+// part of the ABI since CUDA 12.0.
 #pragma once
 
 #include <cstddef>
@@ -239,7 +239,7 @@ enum : int32_t {
   FUNCTION(graph_upload, cuGraphUpload, (CUgraphExec executable, CUstream stream))                                     \
   FUNCTION(graph_launch, cuGraphLaunch, (CUgraphExec executable, CUstream stream))
 
-// The same for what only newer drivers have; NULL where it is missing.
+// The same for functions that only newer drivers have; NULL if missing.
 #define COMPUTE_CUDA_NEWER_FUNCTIONS(FUNCTION)                                   \
   FUNCTION(func_get_param_info, cuFuncGetParamInfo,                              \
            (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \

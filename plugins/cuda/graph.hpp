@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded lists of runs as CUDA graphs: one launch each, with the values of slots put into the nodes that use them.
+// Recorded lists of runs as CUDA graphs: one launch per graph run, with the values of slots written to the nodes that
+// use them.
 #pragma once
 
 #include <compute/plugin.h>
@@ -17,7 +18,7 @@ namespace compute::cuda {
 /// A kernel launch as a node.
 struct GraphKernel {
   struct Slot {
-    int32_t word;  // of the parameters, and the next one
+    int32_t word;  // index in the parameters; the value also uses the next word
     int32_t slot;
   };
   const Kernel* kernel = nullptr;
@@ -27,13 +28,13 @@ struct GraphKernel {
   CUgraphNode node = nullptr;
 };
 
-/// A run that has to be captured, because a library launches its kernels.
+/// A run that must be captured, because a library launches its kernels.
 struct GraphCapture {
   const Plan* plan = nullptr;
   compute_plugin_run run{};
   std::vector<compute_plugin_operand> tensors;
   std::vector<compute_plugin_scalar> scalars;
-  std::vector<int32_t> slots;  // per scalar; empty: none changes
+  std::vector<int32_t> slots;  // per scalar; empty: no scalar is a slot
   CUgraphNode node = nullptr;
 };
 
@@ -76,7 +77,7 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// One run at a time, as core orders them.
+  /// Called for one run at a time; core orders runs.
   void run(Stream& stream, const compute_plugin_scalar* slots);
 
  private:
@@ -86,8 +87,8 @@ class Graph {
 
   Device& device_;
   GraphBuilder builder_;
-  Stream internal_;                            // what is captured is captured on it
-  std::vector<compute_plugin_scalar> values_;  // of the slots, in the nodes as they are
+  Stream internal_;                            // the stream on which runs are captured
+  std::vector<compute_plugin_scalar> values_;  // of the slots, as the nodes have them now
   bool has_values_ = false;
   bool has_faults_ = false;
   CUgraph graph_ = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that are loaded on one device, each made once, whoever asks first.
+// Kernels that are loaded on one device, each made once, whichever caller needs it first.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace compute::cuda {
 struct Kernel {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
-  /// Its code begins by waiting for the kernels before it, so that the device may prepare it while they still run.
+  /// Its code begins by waiting for earlier kernels, so the device may set it up while they still run.
   bool waits = false;
   std::string name;
 };
@@ -33,8 +33,8 @@ class KernelTable {
   /// Unloads everything. The context must be current.
   void clear() noexcept;
 
-  /// The kernel with this key; `make_source` is called, outside any lock of other kernels, only if there is none yet.
-  /// *out_compiled is raised by one if it was compiled, which it is not when it came from the disk.
+  /// The kernel with this key. Only if there is none yet, `make_source` is called, without holding a lock of other
+  /// kernels. *out_compiled is incremented if it was compiled, but not if it came from the disk.
   ///
   /// The context must be current. Throws COMPILE_FAILED with the compiler's log.
   template <class MakeSource>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's libraries, opened at first need from lists of versioned names, and what became of each.
+// NVIDIA's libraries, opened at first need from lists of versioned names, and the result for each.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ namespace compute::cuda {
 
 using LibraryReport = common::Requirement;
 
-// The driver's functions; all NULL until open_driver() was true.
+// The driver's functions; all NULL until open_driver() has returned true.
 extern DriverApi cu;
 
-/// Opens and initialises the driver, once. False if there is none that works; driver_report() says why.
+/// Opens and initialises the driver, once. False if no driver works; driver_report() has the reason.
 bool open_driver();
 
 struct Nvrtc {
   NvrtcApi api{};
   int major = 0, minor = 0;
-  std::vector<int> architectures;  // that it makes code for: 75, 80, …
+  std::vector<int> architectures;  // the architectures for which it generates code: 75, 80, …
 };
 
 struct CublasLt {
@@ -31,22 +31,22 @@ struct CublasLt {
   cublasLtHandle handle = nullptr;
 };
 
-/// NULL if there is none that works; the reports say why. The driver must be open, except for nvrtc(), which then takes
-/// the newest it finds.
+/// NULL if no library works; the reports have the reason. The driver must be open, except for nvrtc(), which without a
+/// driver uses the newest version that it finds.
 ///
 /// Threads: any thread.
 const Nvrtc* nvrtc();
 const CublasLt* cublas_lt();
 
-/// Without looking for anything: what is not yet looked for has state 0.
+/// Does not search anything: a library that has not been searched yet has state 0.
 LibraryReport driver_report();
 LibraryReport nvrtc_report();
 LibraryReport cublas_lt_report();
 
-/// "13.0", as the driver states the interface that it has; "" without one.
+/// "13.0", the version that the driver reports; "" without a driver.
 std::string driver_version();
 
-/// The libraries that are open, one a line, for compute_plugin_device_info.
+/// The open libraries, one per line, for compute_plugin_device_info.
 std::string libraries_in_use();
 
 /// "libcublasLt.so.13 and 5 more names", for one-line messages.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions by cuBLASLt: any strides that a flag, a leading dimension and a batch stride can say, without a copy.
+// Contractions by cuBLASLt: all strides that a flag, a leading dimension and a batch stride can express, without a
+// copy.
 #pragma once
 
 #include <memory>
@@ -12,14 +13,14 @@ namespace compute::cuda {
 
 struct MatmulVerdict {
   bool is_taken = false;
-  std::string reason;                      // why not
-  std::optional<common::Refusal> packing;  // set where a packed copy of an operand would be taken, and is worth it
+  std::string reason;                      // why it is refused
+  std::optional<common::Refusal> packing;  // set if a packed copy of an operand would be accepted and is worthwhile
 };
 
-/// Whether cuBLASLt takes a contraction.
+/// Whether cuBLASLt supports a contraction.
 MatmulVerdict judge_matmul(Device& device, const common::Op& op);
 
-/// For an op that judge_matmul takes. NULL if cuBLASLt knows no algorithm for its layouts.
+/// For an op that judge_matmul accepts. NULL if cuBLASLt has no algorithm for its layouts.
 std::unique_ptr<Plan> prepare_matmul(Device& device, const common::Op& op);
 
 }  // namespace compute::cuda

@@ -7,7 +7,7 @@
 
 namespace compute::cuda {
 
-/// Loads the program whole: its first launch has nothing left to load. Throws COMPILE_FAILED with the driver's log.
+/// Loads the whole program, so its first launch loads nothing. Throws COMPILE_FAILED with the driver's log.
 Kernel load(const Program& program);
 
 }  // namespace compute::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this plugin calls of NVRTC, NVIDIA's compiler as a library: its own declarations, compared with nvrtc.h by a
-// test.
+// The functions of NVRTC, NVIDIA's compiler as a library, that this plugin calls: its own declarations, which a test
+// compares with nvrtc.h.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ using nvrtcProgram = struct _nvrtcProgram*;
 
 enum : int32_t { NVRTC_SUCCESS = 0, NVRTC_ERROR_OUT_OF_MEMORY = 1, NVRTC_ERROR_COMPILATION = 6 };
 
-// FUNCTION(member of NvrtcApi, exported symbol, result, parameters); versions 11.2 and later have them all.
+// FUNCTION(member of NvrtcApi, exported symbol, result, parameters); versions from 11.2 on have all of them.
 #define COMPUTE_NVRTC_FUNCTIONS(FUNCTION)                                                                            \
   FUNCTION(get_error_string, nvrtcGetErrorString, const char*, (nvrtcResult result))                                 \
   FUNCTION(version, nvrtcVersion, nvrtcResult, (int* major, int* minor))                                             \

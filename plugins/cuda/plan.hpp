@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that are ready to run: launches of generated kernels, or calls of cuBLASLt.
+// Prepared ops: launches of generated kernels, or calls of cuBLASLt.
 #pragma once
 
 #include <compute/plugin.h>
@@ -26,17 +26,18 @@ class Plan : public common::PlanAnswer {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// Queues the work. The device's context is current.
+  /// Queues the work. The device's context must be current.
   virtual void run(const compute_plugin_run& run, Stream& stream) const = 0;
 
-  /// Adds the work to a graph. `slots` names the graph's slot of every scalar, -1 for none; NULL: none at all.
+  /// Adds the work to a graph. `slots` contains the graph's slot of every scalar, -1 for none; NULL: no scalar is a
+  /// slot.
   virtual void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const = 0;
 };
 
-/// Why `op` is not taken; nothing if prepare() makes a plan.
+/// Why `op` is refused; nothing if prepare() makes a plan.
 std::optional<common::Refusal> refuse(Device& device, const common::Op& op);
 
-/// The device's context is current.
+/// The device's context must be current.
 common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op);
 
 // ---- Generated kernels ----------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ class KernelPlan final : public Plan {
     unsigned groups, group_size;
     std::vector<common::Pointer> pointers;
     std::vector<common::ScalarSlot> scalars;
-    std::vector<uint64_t> words;  // of a run, but for its addresses and scalars
+    std::vector<uint64_t> words;  // of a run, except its addresses and scalars
     CUdeviceptr table;
   };
 

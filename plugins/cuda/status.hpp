@@ -12,11 +12,11 @@ namespace compute::cuda {
 
 using common::Error;
 
-/// The error of a result other than CUDA_SUCCESS. `what` is what was tried; `window` the work that may be at fault, or
-/// "".
+/// The error of a result other than CUDA_SUCCESS. `what` is the attempted operation; `window` is the work that may be
+/// at fault, or "".
 ///
-/// A fault of a kernel (an illegal address and its like) is final: CUDA keeps returning it in this process, whatever
-/// context is made. It is RESTART_REQUIRED, and so is every call from then on.
+/// A fault of a kernel (such as an illegal address) is final: CUDA keeps returning it in this process, also in new
+/// contexts. It is RESTART_REQUIRED, and so is every later call.
 Error error_of(CUresult result, std::string_view what, std::string_view window = {});
 
 inline void check(CUresult result, const char* what) {
@@ -24,11 +24,11 @@ inline void check(CUresult result, const char* what) {
     throw error_of(result, what);
 }
 
-/// True iff CUDA is of no more use in this process.
+/// True iff CUDA can no longer be used in this process.
 bool is_final(CUresult result);
 
-/// Makes a context current for the calls of its scope. A program's own choice of context is put back; a thread that had
-/// none keeps that of the first device, which is what CUDA would give it.
+/// Makes a context current for the calls of its scope, and restores the program's own context. A thread that had none
+/// keeps that of the first device, which is what CUDA would give it.
 class Current {
  public:
   Current(CUcontext context, bool may_stay) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: CUstreams with marks, and what is known of work that failed.
+// Streams: CUstreams with marks, and the known failures of their work.
 #pragma once
 
 #include <compute/plugin.h>
@@ -16,13 +16,13 @@
 
 namespace compute::cuda {
 
-/// One thread submits at a time; reached() and sync() may be called from any thread meanwhile.
+/// One thread submits at a time. reached() and sync() may be called from any thread meanwhile.
 class Stream {
  public:
   Stream(Device& device, int32_t priority);
-  /// Over a CUstream of the program's own, which stays open.
+  /// For a CUstream of the program, which stays open.
   Stream(Device& device, CUstream handle);
-  /// Work queued still runs.
+  /// Queued work still runs.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -36,7 +36,7 @@ class Stream {
       throw_failure();
   }
 
-  /// Notes a launch, so that a failure can name it. `name` lives as long as the device.
+  /// Records a launch, so that a failure can name it. `name` lives as long as the device.
   void note_launch(const char* name) noexcept {
     const uint64_t count = launches_.load(std::memory_order_relaxed);
     names_[count % kNames].store(name, std::memory_order_relaxed);
@@ -44,27 +44,28 @@ class Stream {
   }
 
   void mark(uint64_t number, bool timed);
-  /// Gives the time of a timed mark that has been reached away; with NULL drops it, whether it has been reached or not.
+  /// Returns the time of a timed mark that has been reached and forgets it. With NULL it only forgets the time, whether
+  /// the mark has been reached or not.
   void take_time(uint64_t number, int64_t* out_ns);
   void wait(Stream& other, uint64_t number);
 
-  /// The greatest marked number that has finished. If the stream has failed and nothing that was queued touches memory
-  /// any more, that is the last one known to be good; *out_error is then the error, else NULL.
+  /// The greatest marked number that has finished. If the stream has failed and queued work no longer accesses memory,
+  /// it is the last number known to be good, and *out_error is the error; else *out_error is NULL.
   uint64_t reached(compute_error** out_error);
-  /// The same after waiting, at most timeout_ns, for `number`.
+  /// The same after waiting for `number`, at most timeout_ns.
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
-  /// Where kernels report faults for which the run has no record; looked at with each mark that finishes.
+  /// The record for faults of runs that have no record; checked with each mark that finishes.
   compute_plugin_fault* fault_record() const { return own_record_; }
-  /// Looks at a record of somebody else's, a graph's, as well, until it is taken off.
+  /// Also checks another record, that of a graph, until it is removed.
   void watch(compute_plugin_fault* record);
   void unwatch(compute_plugin_fault* record);
 
   /// The error for a result of a call on this stream, with the work that may be at fault.
   Error failure(CUresult result, const char* what);
-  /// The same where part of a submission has been queued before: the stream has then failed whatever the error is,
-  /// since core takes any other error for a submission that left nothing behind. Waits for that part, since core gives
-  /// the memory of failed work to others.
+  /// The same if a part of the submission was already queued. The stream has then failed whatever the error is, because
+  /// core takes any other error as a submission that queued nothing. Waits for that part, because core reuses the
+  /// memory of failed work.
   Error break_off(Error error);
 
  private:
@@ -72,7 +73,7 @@ class Stream {
 
   struct Mark {
     uint64_t number;
-    uint64_t launches;  // noted before the mark
+    uint64_t launches;  // recorded before the mark
     CUevent event;
     bool timed = false;
     bool wants_time = false;

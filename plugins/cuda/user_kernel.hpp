@@ -30,7 +30,7 @@ class UserKernel {
   const std::string name_;
   const char* const noted_name_;
   Kernel kernel_;
-  std::optional<std::vector<KernelParameter>> parameters_;  // nothing: not known
+  std::optional<std::vector<KernelParameter>> parameters_;  // empty: not known
   int32_t max_group_size_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL as this plugin sees it: its own declarations, and the loader library opened at run time.
+// OpenCL for this plugin: its own declarations, and the loader library opened at run time.
 #pragma once
 
 #include <cstddef>
@@ -55,21 +55,21 @@ struct LibraryReport {
   std::string tried, found, error;  // `tried`: one a line
 };
 
-/// Opens the first of `names` that there is, for good. NULL if there is none; `report` says what was tried.
+/// Opens the first of `names` that exists, permanently. NULL if none exists; `report` lists what was tried.
 void* open_library(std::initializer_list<const char*> names, LibraryReport* report);
 
-/// Opens the loader library at the first call. False if there is none, or one without a function that is needed;
-/// `report` says what was tried.
+/// Opens the loader library at the first call. False if there is none, or one that lacks a required function; `report`
+/// lists what was tried.
 bool open_api(LibraryReport* report);
 
 /// "CL_OUT_OF_RESOURCES (-5)"
 std::string status_text(cl_int status);
 
-/// The error for a status other than success: `what` says what was called for. check() throws it.
+/// The error for a status other than success: `what` is the attempted operation. check() throws it.
 common::Error error_of(cl_int status, const char* what);
 void check(cl_int status, const char* what);
 
-/// An owned object of the API; released when it goes.
+/// An owning handle of an API object, which is released with it.
 template <class T, cl_int (*Api::*release)(T)>
 class Handle {
  public:

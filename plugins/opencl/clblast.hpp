@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLBlast as this plugin sees it: its own declarations, and the library opened at first need.
+// CLBlast for this plugin: its own declarations, and the library opened at first need.
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace compute::opencl {
 
-// As cl_float2 and cl_double2 are passed.
+// Passed like cl_float2 and cl_double2.
 struct ComplexFloat {
   alignas(8) float parts[2];
 };
@@ -28,14 +28,13 @@ struct ClblastApi {
 #undef FUNCTION
 };
 
-/// NULL if there is none that can be used; clblast_report() says why. The first call opens the library, which then
-/// stays.
+/// NULL if no library can be used; clblast_report() has the reason. The first call opens the library, which then stays
+/// loaded.
 const ClblastApi* clblast();
 
 LibraryReport clblast_report();
 
-/// Held around every call: up to 1.6.0 its cache of programs is damaged by threads that call at once (CLBlast's issue
-/// 486).
+/// Held around every call: up to version 1.6.0, concurrent calls corrupt its cache of programs (CLBlast's issue 486).
 std::mutex& clblast_mutex();
 
 }  // namespace compute::opencl

@@ -28,15 +28,15 @@ inline const Buffer* buffer_of(uint64_t handle) {
 }
 inline cl_mem memory_of(uint64_t handle) { return handle == 0 ? nullptr : buffer_of(handle)->memory.get(); }
 
-// A kernel of a built program. Its arguments belong to whoever holds the lock.
+// A kernel of a built program. Its arguments belong to the holder of the lock.
 struct CompiledKernel {
   Program program;
   Kernel kernel;
   std::mutex mutex;
-  std::vector<uint64_t> started;  // shapes of launches for which the driver has no work of its own left
+  std::vector<uint64_t> started;  // shapes of launches that the driver has started before
 
   // (mutex) Queues the kernel with the arguments that are set. The first launch of a shape returns when the driver has
-  // started it: many compile only then, on threads of their own, and must not do so while the process ends.
+  // started it: many drivers compile only then, on their own threads, and must not do so while the process exits.
   cl_int enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size);
 };
 
@@ -51,29 +51,29 @@ class Device {
   const compute_plugin_caps& caps() const { return caps_; }
 
   Queue make_queue() const;
-  // For what is of no stream; any thread may use it.
+  // For commands without a stream; any thread may use it.
   cl_command_queue queue() const { return map_queue_.get(); }
   Memory make_memory(int64_t size_bytes) const;
-  // A buffer over memory of somebody else, at least `size_bytes` long. UNSUPPORTED if it is of another context.
+  // A buffer over another object's memory, at least `size_bytes` long. UNSUPPORTED if it belongs to another context.
   std::unique_ptr<Buffer> take_memory(cl_mem memory, int64_t size_bytes) const;
 
   // Host-visible memory: the address stays valid until unmap.
   void* map(const Buffer& buffer);
   void unmap(const Buffer& buffer);
 
-  // Host memory that the device reaches directly, by its address.
+  // Host memory that the device accesses directly, by its address.
   void* allocate_pinned(int64_t size_bytes);
   void free_pinned(void* address);
 
-  // The kernel for a launch of `op`, compiled at most once; *out_compiled counts.
+  // The kernel for a launch of `op`, compiled at most once; *out_compiled counts compilations.
   std::shared_ptr<CompiledKernel> kernel(const common::Op& op, const common::Launch& launch, int64_t* out_compiled);
 
-  // A program from source, from the disk cache where it is there. COMPILE_FAILED with the log.
-  // *out_compiled, if it is given, says whether the driver had to compile it.
+  // A program from source, taken from the disk cache if it is there. Throws COMPILE_FAILED with the log. *out_compiled,
+  // if it is not NULL, states whether the driver compiled it.
   std::shared_ptr<CompiledKernel> compile(const std::string& source, const std::string& name,
                                           const std::string& options, bool* out_compiled = nullptr) const;
 
-  // What warming up CLBlast's routines gave; see clblast_mutex().
+  // The results of warming up CLBlast's routines; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;
 
  private:
@@ -91,7 +91,7 @@ class Device {
 
   std::mutex maps_mutex_;
   std::unordered_map<const Buffer*, std::pair<void*, int>> maps_;  // address and users
-  std::unordered_map<void*, Memory> pinned_;                       // by the address at which it stays mapped
+  std::unordered_map<void*, Memory> pinned_;                       // by the address where it is mapped
 };
 
 }  // namespace compute::opencl

@@ -12,9 +12,9 @@
 
 namespace compute::opencl {
 
-// A parameter as the source declares it, as far as the driver says it.
+// A parameter as the source declares it, if the driver reports it.
 struct KernelParameter {
-  int32_t kind = 0;        // of the argument that it takes; 0 if unknown
+  int32_t kind = 0;        // of its argument; 0 if unknown
   int64_t size_bytes = 0;  // of a value; 0 if unknown
   std::string type, name;
 };

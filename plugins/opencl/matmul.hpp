@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through CLBlast.
+// Matrix products by CLBlast.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace compute::opencl {
 
-/// Whether CLBlast is to compute a device's matrix products, where it is installed.
+/// Whether CLBlast should compute a device's matrix products, if it is installed.
 bool takes_clblast(const DeviceInfo& device);
 
-/// What computes a device's matrix products, and why, for compute_device_info.
+/// The engine of a device's matrix products, and the reason, for compute_device_info.
 std::string matmul_engine(const DeviceInfo& device);
 
-/// A plan that calls CLBlast for the contraction `op`; NULL where the generated kernel is to take it.
+/// A plan that calls CLBlast for the contraction `op`; NULL if the generated kernel should be used.
 std::unique_ptr<Plan> prepare_matmul(Device& device, const common::Op& op);
 
 }  // namespace compute::opencl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that are ready to run.
+// Prepared ops.
 #pragma once
 
 #include <memory>

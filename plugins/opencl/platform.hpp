@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Platforms and devices, in an order that does not change between boots, and what is known of them.
+// Platforms and devices, in an order that does not change between boots, and their properties.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace compute::opencl {
 
-// What to avoid on a device; see faults.inc.
+// Features to avoid on a device; see faults.inc.
 enum class Fault : uint8_t {
-  kHalfIo,         // float16 is converted in integers
-  kWideIntrinsic,  // the float32 form of an intrinsic misses its bound
-  kBinaries,       // programs are not kept on disk
+  kHalfIo,         // float16 is converted with integer code
+  kWideIntrinsic,  // the float32 form of an intrinsic exceeds its bound
+  kBinaries,       // programs are not stored on disk
   kFp64,           // float64 is not used
-  kClblast         // matrix products are generated
+  kClblast         // matrix products use generated kernels
 };
 
 struct KnownFault {
@@ -26,7 +26,7 @@ struct KnownFault {
 };
 
 struct DeviceInfo {
-  uint64_t id = 0;  // 1 + its place among all devices
+  uint64_t id = 0;  // 1 + its index among all devices
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   int32_t platform_index = 0;
@@ -34,20 +34,20 @@ struct DeviceInfo {
       extensions, pci_address, uuid;
   uint64_t type = 0;
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
-  int32_t base_alignment = 128;  // bytes: of sub-buffers
+  int32_t base_alignment = 128;  // alignment of sub-buffers, in bytes
   bool is_unified = false;
   bool keeps_subnormals = true;  // of float32; float64 always does
   std::string unusable;
   std::vector<KnownFault> faults;
   common::Dialect dialect;
 
-  // NULL if it is not known to have it.
+  // NULL if the device is not known to have it.
   const KnownFault* known(Fault fault) const;
   bool avoids(Fault fault) const { return known(fault) != nullptr; }
   bool has_extension(std::string_view name) const;
 };
 
-/// All devices. `out_status` is what clGetPlatformIDs gave.
+/// All devices. `out_status` is the result of clGetPlatformIDs.
 std::vector<DeviceInfo> list_devices(cl_int* out_status);
 
 }  // namespace compute::opencl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: an in-order queue each, with an event per mark.
+// Streams: one in-order queue each, with one event per mark.
 #pragma once
 
 #include <compute/plugin.h>
@@ -17,7 +17,7 @@
 
 namespace compute::opencl {
 
-// One thread submits at a time; reached() and sync() may be called from any thread meanwhile.
+// One thread submits at a time. reached() and sync() may be called from any thread meanwhile.
 class Stream {
  public:
   explicit Stream(Device* device);
@@ -26,7 +26,7 @@ class Stream {
   // For a command: throws if the stream has failed. Called while a Submitting exists.
   cl_command_queue queue() const;
 
-  // Exists while one of core's calls queues commands.
+  // Exists while a call of core queues commands.
   class Submitting {
    public:
     explicit Submitting(Stream& stream) : stream_(stream) {
@@ -42,27 +42,27 @@ class Stream {
 
   void mark(uint64_t number);
   void wait(Stream& other, uint64_t number);
-  // The greatest marked number that has finished. A failure is reported once nothing that was queued behind it touches
-  // memory any more: *out_error is then the error, and the result the last number known to be good.
+  // The greatest marked number that has finished. A failure is reported only when the work that was queued after it no
+  // longer accesses memory: then *out_error is the error, and the result is the last number known to be good.
   uint64_t reached(compute_error** out_error);
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
-  // A zeroed record on the device for the faults of one run, and its offset. What stands there is copied to `target`
-  // before a mark that comes later is reached; without a target the stream fails by it.
+  // A zeroed record on the device for the faults of one run, and its offset. Its contents are copied to `target` before
+  // a later mark counts as reached. Without a target a fault makes the stream fail.
   struct FaultSlot {
     cl_mem memory;
     int64_t offset_bytes;
   };
   FaultSlot fault_slot(compute_plugin_fault* target);
 
-  // For a command of which only a part was queued: waits until that part touches no memory any more, and fails the
-  // stream. Returns the error to be thrown.
+  // For a submission of which only a part was queued: waits until that part no longer accesses memory, and fails the
+  // stream. Returns the error to throw.
   common::Error break_off(common::Error error);
 
  private:
-  static constexpr int64_t kFaultSlots = 64;  // read back together, at marks or when all are taken
+  static constexpr int64_t kFaultSlots = 64;  // read back together, at marks or when all are in use
 
-  // Records on their way to the host.
+  // Records that are being read back to the host.
   struct FaultBatch {
     compute_plugin_fault records[kFaultSlots];
     compute_plugin_fault* targets[kFaultSlots];
@@ -83,14 +83,14 @@ class Stream {
   Device* const device_;
   Queue queue_;
   Memory fault_slots_;
-  std::vector<compute_plugin_fault*> fault_targets_;        // of the slots taken
+  std::vector<compute_plugin_fault*> fault_targets_;        // of the slots in use
   std::vector<std::unique_ptr<FaultBatch>> fault_batches_;  // for the next mark
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::deque<Mark> marks_;
   uint64_t reached_ = 0;
   std::optional<common::Error> error_;
-  Event end_;  // behind all that was queued before `error_` was set
+  Event end_;  // after all work that was queued before `error_` was set
   bool is_over_ = false;
 
   std::atomic<bool> submitting_{false};

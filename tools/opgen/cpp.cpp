@@ -256,28 +256,28 @@ std::string functions(const OpSchema& op) {
 }
 
 constexpr std::string_view kHead = R"(//
-// ops.hpp: every op as a C++ function over the typed function of ops.h. Include compute.hpp. Meaning, dtypes and bounds
-// of each: docs/ops.md.
+// ops.hpp: every op as a C++ function, based on the typed function of ops.h. Include compute.hpp. docs/ops.md has the
+// meaning, dtypes and bounds of each op.
 //
-// Rules that hold for every function:
+// Rules for all functions:
 //
-// - `exp(x)` makes its result; `exp_into(x, y)` writes into `y`, which has exactly the result's shape and dtype and any
-//   strides that do not make elements share memory. `y` may be the identical view of an input of an elementwise op (and
-//   of scatter's x); any other overlap is an error.
+// - `exp(x)` creates the result. `exp_into(x, y)` writes into `y`, which must have exactly the shape and dtype of the
+//   result. Any strides are allowed with which no two elements share memory. `y` may be the identical view of an input
+//   of an elementwise op (and of scatter's x); any other overlap is an error.
 // - Inputs of elementwise ops broadcast, and promote to a common dtype. A number is a weak scalar: add(x, 1.0f) keeps
 //   the dtype of x.
 // - Axes are a number, a list in braces, or all_axes: sum(x, 0), sum(x, {0, 2}), sum(x, all_axes, true). Negative ones
 //   count from the end.
-// - The last parameter is the stream; without it the default stream of the device that the op runs on.
-// - An op without inputs makes its result on a device that is named, arange(device, 5, int32), or on a stream's.
-// - A function keeps its meaning: another version of an op is another function, exp_v2. What is compiled against
-//   version 1 stays with it.
+// - The last parameter is the stream. Without it the op runs on the default stream of its device.
+// - An op without inputs takes a device, arange(device, 5, int32), or a stream, and makes its result there.
+// - A function never changes its meaning: another version of an op is another function, exp_v2. Code that was compiled
+//   against version 1 keeps using it.
 //
 // Threads: any.
 // Errors:  compute::Error with INVALID_ARGUMENT for dtypes, shapes or attributes that the op does not take,
-//          OUT_OF_RANGE for a result whose size does not fit, UNSUPPORTED if the device cannot, DEVICE_MISMATCH for
-//          operands on two devices, OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu); and what earlier work on the operands
-//          failed with.
+//          OUT_OF_RANGE for a result that is too large, UNSUPPORTED if the device does not support the call,
+//          DEVICE_MISMATCH for operands on two devices, OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu); and the error of
+//          failed earlier work on the operands.
 #ifndef COMPUTE_OPS_HPP_
 #define COMPUTE_OPS_HPP_
 

@@ -10,21 +10,22 @@
 
 namespace compute::common {
 
-/// Where the leaves of an expression come from: each function gives the text of a value.
+/// The sources of an expression's leaves: each function returns the text of a value.
 struct Leaves {
-  std::function<std::string(int32_t input)> input;  // of the INPUT node's dtype
+  std::function<std::string(int32_t input)> input;  // with the INPUT node's dtype
   std::function<std::string(int32_t axis)> index;   // an integer
   std::function<std::string(int32_t scalar)>
       scalar;  // the place of its 16 bytes: the first of two words; see scalar_text
 };
 
-/// The first intrinsic that is not known, or 0.
+/// The first unknown intrinsic, or 0.
 int32_t unknown_intrinsic(const compute_plugin_expression& expression);
 
-/// Whether float64 or complex128 occurs in it.
+/// Whether it contains float64 or complex128.
 bool uses_fp64(const compute_plugin_expression& expression);
 
-/// Appends one statement per node to `out`, each a constant called `prefix` and a number; the result names the outputs.
+/// Appends one statement per node to `out`. Each defines a constant whose name is `prefix` and a number. The result
+/// contains the names of the outputs.
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
                                           std::string_view prefix, Functions& functions, std::string& out);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that kernels call, as text: those which one kernel needs, each once, after what it needs itself.
+// The text of functions that kernels call: only those that one kernel needs, each once and after the functions that it
+// needs itself.
 #pragma once
 
 #include <set>
@@ -16,12 +17,12 @@ class Functions {
 
   const Dialect& dialect() const { return dialect_; }
 
-  /// The name of function `base` for `dtype`, such as "floor_div_i32", whose definition `text` then holds.
+  /// The name of function `base` for `dtype`, such as "floor_div_i32". `text` then contains its definition.
   std::string need(std::string_view base, compute_dtype dtype);
-  /// The same for a function of no dtype.
+  /// The same for a function without a dtype.
   std::string need(std::string_view name);
 
-  /// float32 quotients and roots go through float64, where the device does not round them correctly.
+  /// If the device does not round float32 quotients and roots correctly, they are computed in float64.
   bool emulates_division() const { return !dialect_.has_rounded_division && dialect_.has_fp64; }
 
   const std::string& text() const { return text_; }

@@ -21,14 +21,15 @@ namespace compute::common {
 
 enum class Language : uint8_t { kCudaC, kOpenclC };
 
-/// What a device can do, as far as kernels depend on it. Constant for a device: it is no part of a kernel's key.
+/// The features of a device on which kernels depend. They are constant for a device, so they are not part of a kernel's
+/// key.
 struct Dialect {
   Language language = Language::kCudaC;
   bool has_fp64 = true;              // OpenCL: cl_khr_fp64
   bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
-  bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted in integers
-  bool has_rounded_division = true;  // of float32, and square roots; else by way of float64
-  std::bitset<128> wide_intrinsics;  // ids whose float32 form misses its bound: by way of float64
+  bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted with integer code
+  bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
+  std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;    // multiprocessors
@@ -52,15 +53,15 @@ struct KernelKeyHash {
 struct Pointer {
   enum Kind : int32_t {
     kTensor,     // run.tensors[index]
-    kWorkspace,  // run.workspace; word 0 … already holds where in it
-    kFault,      // the run's fault record, else 64 zeroed bytes of the plugin's own
+    kWorkspace,  // run.workspace; the word already contains the offset in it
+    kFault,      // the run's fault record, else 64 zeroed bytes of the plugin
     kTable       // the launch's table: Launch::table uploaded at prepare
   };
   Kind kind = kTensor;
   int32_t index = 0;
 };
 
-/// A run-time scalar's place: its 16 bytes go to the block's words `word` and `word` + 1.
+/// The position of a run-time scalar: its 16 bytes are words `word` and `word` + 1 of the block.
 struct ScalarSlot {
   int32_t word = 0;
   int32_t scalar = 0;  // of run.scalars
@@ -69,19 +70,19 @@ struct ScalarSlot {
 /// One kernel launch of a plan.
 ///
 /// The block is an array of int64. Word i, for pointer parameter i, is a byte offset that the kernel adds to that
-/// pointer. Where the device has true addresses (CUDA), pass buffer + offset_bytes and leave the word alone; where it
-/// has opaque buffers (OpenCL) pass the buffer and add offset_bytes to the word in the run's copy of the block.
+/// pointer. If the device has addresses (CUDA), pass buffer + offset_bytes and leave the word unchanged. If it has
+/// opaque buffers (OpenCL), pass the buffer and add offset_bytes to the word in the run's copy of the block.
 ///
-/// Launches of a plan run in order; each sees what the ones before have written.
+/// Launches of a plan run in order; each sees the results of the earlier ones.
 struct Launch {
   KernelKey key;
   std::string name;        // the kernel's entry point
   int64_t groups = 0;      // one-dimensional, at most dialect.max_groups
-  int32_t group_size = 0;  // work items a group
+  int32_t group_size = 0;  // work items per group
   std::vector<Pointer> pointers;
   std::vector<int64_t> block;
   std::vector<ScalarSlot> scalars;
-  std::vector<int64_t> table;  // for Pointer::kTable; empty where the block holds everything
+  std::vector<int64_t> table;  // for Pointer::kTable; empty if the block contains everything
 };
 
 struct Recipe {
@@ -95,20 +96,20 @@ struct KernelSource {
   std::string text;  // with the prelude; complete
 };
 
-/// Why `op` is not taken; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
+/// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
 /// arg_reduce.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
-/// How to run `op`, which is not refused.
+/// How to run `op`, which must not be refused.
 Recipe make_recipe(const Op& op, const Dialect& dialect);
 
-/// The text of the kernel of one of the launches that make_recipe(op, dialect) gave.
+/// The text of the kernel of one of the launches that make_recipe(op, dialect) returned.
 KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& launch);
 
-/// The text that defines the portable dialect, for user kernels: it goes before theirs. See plugins/common/README.md.
+/// The text that defines the portable dialect, for user kernels: it precedes their text. See plugins/common/README.md.
 std::string portable_prelude(const Dialect& dialect);
 
-/// Options that the texts rely on. CUDA: "--fmad=false" and friends; OpenCL: "-cl-std=CL1.2", …
+/// Compiler options that the texts require. CUDA: "--fmad=false" and others; OpenCL: "-cl-std=CL1.2", …
 std::vector<std::string> compile_options(const Dialect& dialect);
 
 }  // namespace compute::common

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What generated kernels have in common: parameters, the block of arguments, loops over an index space, and vectors of
+// The common parts of generated kernels: parameters, the block of arguments, loops over an index space, and vectors of
 // elements.
 #pragma once
 
@@ -16,30 +16,30 @@
 
 namespace compute::common {
 
-/// A kernel and its launch under construction. The block's words follow from the order of the calls, so that the same
+/// A kernel and its launch under construction. The order of the calls determines the words of the block, so the same
 /// calls with and without text describe the same kernel.
 class KernelBuilder {
  public:
-  /// `what` names op and version; it opens the signature and the entry point's name.
+  /// `what` is op and version; it begins the signature and the entry point's name.
   KernelBuilder(const Dialect& dialect, std::string_view what, bool with_text);
 
   const Dialect& dialect() const { return functions_.dialect(); }
   bool with_text() const { return with_text_; }
   Functions& functions() { return functions_; }
 
-  /// A parameter called "p" and the number that is returned.
+  /// A parameter with the name "p" and the returned number.
   int32_t pointer(Pointer::Kind kind, int32_t index, int64_t offset_bytes);
-  /// An argument; the text that reads it as the kernel's index type is index_word(number).
+  /// An argument; index_word(number) is the text that reads it as the kernel's index type.
   int32_t word(int64_t value);
-  /// A run-time scalar of `dtype`; its value's text.
+  /// A run-time scalar of `dtype`; returns the text of its value.
   std::string scalar(int32_t scalar, compute_dtype dtype);
 
   static std::string word_text(int32_t number) { return cat("COMPUTE_WORD(", number, ")"); }
   static std::string index_word(int32_t number) { return cat("((ix)COMPUTE_WORD(", number, "))"); }
-  /// Declares the typed pointer for parameter `number` as "x" and the number.
+  /// Declares the typed pointer for parameter `number`, with the name "x" and the number.
   void declare(int32_t number, const char* storage, bool is_const);
 
-  /// Adds to the signature: whatever the text depends on other than by its words.
+  /// Adds to the signature everything that the text depends on except its words.
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
@@ -64,7 +64,7 @@ class KernelBuilder {
   std::vector<int64_t> words_;
 };
 
-/// A kernel of a recipe, with its text if it was asked for.
+/// A kernel of a recipe, with its text if it was requested.
 struct BuiltKernel {
   Launch launch;
   KernelSource source;
@@ -81,7 +81,7 @@ struct BuiltRecipe {
   }
 };
 
-/// A loop nest as a kernel goes through it: a linear index is taken apart into coordinates.
+/// A loop nest in a kernel: a linear index is divided into coordinates.
 class Space {
  public:
   explicit Space(LoopNest nest) : nest_(std::move(nest)) {}
@@ -94,24 +94,24 @@ class Space {
 
   /// Adds the words. Coordinates count vectors of `lanes` elements along the innermost loop.
   void add_words(KernelBuilder& builder, int lanes);
-  /// Declarations of prefix0, prefix1, … from the text of a linear index of vectors.
+  /// Declares prefix0, prefix1, … from the text of a linear index of vectors.
   std::string coordinates(const KernelBuilder& builder, std::string_view prefix, std::string_view linear) const;
   /// The element offset of an operand at the coordinates.
   std::string offset(int operand, std::string_view prefix) const;
 
  private:
   LoopNest nest_;
-  std::vector<int32_t> divisor_words_;              // per loop but the outermost
+  std::vector<int32_t> divisor_words_;              // per loop except the outermost
   std::vector<std::vector<int32_t>> stride_words_;  // per operand, per loop
 };
 
-/// collapse() over an op's tensors and further operands that are given as strides.
+/// collapse() for an op's tensors and further operands that are given as strides.
 LoopNest collapse_operands(std::span<const int64_t> shape, std::span<const std::vector<int64_t>> strides, int leader);
 
 /// The strides that give the position along `axis` as an offset.
 std::vector<int64_t> index_strides(int32_t rank, int32_t axis);
 
-/// Whether offsets and positions over these need 64 bits: the byte spans, and `points`.
+/// Whether offsets and positions need 64 bits, for these byte spans and `points`.
 bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points);
 
 std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor);
@@ -119,7 +119,7 @@ inline std::span<const int64_t> shape_of(const compute_plugin_tensor& tensor) {
   return {tensor.shape, static_cast<size_t>(tensor.rank)};
 }
 
-/// The type of `lanes` elements that are loaded at once, declared in the builder's globals; and its words.
+/// The type of `lanes` elements that are loaded at once, which is declared in the builder's globals; and its words.
 struct VectorText {
   std::string type;
   std::string word;
@@ -127,8 +127,8 @@ struct VectorText {
 };
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes);
 
-/// Whether `lanes` elements of `size` bytes at any multiple of them may be accessed at once, in words of up to 16
-/// bytes.
+/// Whether `lanes` elements of `size` bytes can be accessed at once, in words of up to 16 bytes, at every multiple of
+/// their total size.
 inline int32_t vector_alignment(int32_t size, int lanes) { return std::min(16, size * lanes); }
 
 inline int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a device's work items share what reductions combine.
+// How the work items of a device share the work of a reduction.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 namespace compute::common {
 
 constexpr int kReduceSteps = 4;       // vectors a work item has in flight
-constexpr int kReduceHostSteps = 16;  // elements on a CPU core, which combines them as vectors
+constexpr int kReduceHostSteps = 16;  // elements on a CPU core, which combines them in vectors
 
-/// What one kernel combines.
+/// The work of one kernel.
 struct ReducePass {
   LoopNest kept, combined;  // operands: sources, index axes, and in `kept` the output last
   std::vector<compute_dtype> sources;
@@ -20,18 +20,18 @@ struct ReducePass {
   bool to_workspace = false;
 };
 
-/// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined over by
-/// `along` items.
+/// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined by `along`
+/// items.
 struct ReduceShape {
-  bool along_first = true;  // neighbouring items lie along the combined loops
-  int lanes = 1;            // elements of an access, along the combined loops or of as many outputs
+  bool along_first = true;  // neighbouring items are along the combined loops
+  int lanes = 1;            // elements per access, along the combined loops or of this many outputs
   int64_t across = 1, along = 1;
   int64_t splits = 1;  // groups that share an output
 };
 
 ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, bool may_split);
 
-/// Whether offsets, positions and partial results need 64 bits. `sizes` are the sources' elements' bytes.
+/// Whether offsets, positions and partial results need 64 bits. `sizes` are the element sizes of the sources in bytes.
 bool needs_wide(const ReducePass& pass, std::span<const int32_t> sizes, int32_t output_size, int64_t splits);
 
 #include "plugins/common/source/reduce_shape.inc"

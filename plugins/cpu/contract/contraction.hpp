@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitive `contraction`, on matmul's plans, and what becomes of the libraries behind them.
+// The primitive `contraction`, which uses matmul's plans, and the state of the matrix libraries.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace compute::cpu {
 std::optional<Refusal> refuse_contraction(const Op& op);
 std::unique_ptr<Plan> prepare_contraction(const Op& op);
 
-// Of the matrix libraries. Loads nothing: before the first product they have not been looked for yet.
+// The requirements of the matrix libraries. Loads nothing: before the first product they have not been searched yet.
 std::vector<common::Requirement> report_engines();
 
-// Once, when the plugin is opened.
+// Called once, when the plugin is opened.
 void open_engines();
 
 }  // namespace compute::cpu

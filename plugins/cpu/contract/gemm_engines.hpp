@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two matrix libraries that the CPU's products use where they are installed: oneDNN's sgemm and OpenBLAS built on
-// OpenMP. They are opened at first need, from versioned names, and stay open: OpenMP's threads may not lose their code.
+// The two matrix libraries that the CPU's products use if they are installed: oneDNN's sgemm, and OpenBLAS built with
+// OpenMP. They are opened at first need, from versioned names, and stay open, because OpenMP's threads must not lose
+// their code.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace compute::cpu {
 
-/// What became of one library: for the load report.
+/// The state of one library, for the load report.
 struct LibraryReport {
   struct Attempt {
-    std::string name;      // as given to the system
-    std::string error;     // the system's words, or why it will not do; empty for the one that is used
-    bool refused = false;  // it is there, but will not do
+    std::string name;      // as passed to dlopen
+    std::string error;     // the system's message, or why it is refused; empty for the file in use
+    bool refused = false;  // it exists, but is refused
   };
   std::string library;  // "oneDNN", "OpenBLAS"
   std::string purpose;
@@ -24,22 +25,23 @@ struct LibraryReport {
   std::string path;     // of the file in use; empty if there is none
   std::string version;  // "2.6.3"; for OpenBLAS with the processor that its kernels are made for
 
-  /// Why none is in use: of a file that is there, rather than of one that is not. Empty if one is.
+  /// Why no file is in use; a reason of an existing file is preferred to that of a missing one. Empty if one is in use.
   std::string error() const;
 };
 
-/// Chooses OpenBLAS's kernels through the environment, unless the user has: its own table misses processors that are
-/// newer than it. OpenBLAS looks when it is loaded. Call it once, when the plugin is opened: setenv is not thread-safe.
+/// Selects OpenBLAS's kernels through the environment, unless the user has: its own table lacks processors that are
+/// newer than it. OpenBLAS reads the variable when it is loaded. Call it once, when the plugin is opened: setenv is not
+/// thread-safe.
 void prepare_engine_environment();
 
-/// The thread count of the OpenMP that a library runs on.
+/// The thread count of the OpenMP library that a matrix library uses.
 struct Openmp {
   int (*omp_get_max_threads)() = nullptr;  // both NULL for a library without OpenMP
   void (*omp_set_num_threads)(int) = nullptr;
 };
 
-/// While it lives, the calling thread's OpenMP thread count is 1. The count belongs to that thread, and perhaps to the
-/// user's own OpenMP code, which gets it back.
+/// While it lives, the calling thread's OpenMP thread count is 1. The count belongs to that thread, and the user's own
+/// OpenMP code may use it, so it is restored.
 class OneOpenmpThread {
  public:
   explicit OneOpenmpThread(const Openmp& openmp)
@@ -57,10 +59,10 @@ class OneOpenmpThread {
   const int before_;
 };
 
-/// oneDNN, as far as versions 2 and 3 agree.
+/// oneDNN; the part in which versions 2 and 3 agree.
 struct Onednn {
-  /// c = alpha · op(a) op(b) + beta · c, row-major; op transposes for 'T'. False if oneDNN ran out of memory. Runs on
-  /// the calling thread alone.
+  /// c = alpha · op(a) op(b) + beta · c, row-major; op transposes for 'T'. False if oneDNN ran out of memory. Runs only
+  /// on the calling thread.
   bool sgemm(char a_transposed, char b_transposed, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
              int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) const;
 
@@ -69,11 +71,11 @@ struct Onednn {
   Openmp openmp;
 };
 
-/// OpenBLAS with 32-bit integers: extents and leading dimensions have to fit. Calls are made under a OneOpenmpThread.
+/// OpenBLAS with 32-bit integers: extents and leading dimensions must fit. Calls are made under a OneOpenmpThread.
 ///
-/// Only a build on OpenMP will do. A serial one, as distributions build it, hands out its work memory without a lock:
-/// two threads that multiply at once may get the same, and wrong products. One on threads has a pool of its own, whose
-/// size is the whole process's.
+/// Only an OpenMP build is used. Serial builds of distributions allocate their work memory without a lock: two threads
+/// that multiply at the same time may get the same memory, and wrong products. A build with its own threads has a pool
+/// whose size belongs to the whole process.
 struct Openblas {
   template <class Scalar, class Pointer, class Output>
   using Gemm = void (*)(int order, int a_transposed, int b_transposed, int m, int n, int k, Scalar alpha, Pointer a,
@@ -89,17 +91,17 @@ struct Openblas {
   static constexpr int kTranspose = 112;
 };
 
-/// The libraries, opened at the first call; NULL where there is none that can be used. Throws OUT_OF_MEMORY where
-/// something has run out, file descriptors for one; the next call tries again.
+/// The libraries, opened at the first call; NULL if no usable one exists. Throws OUT_OF_MEMORY if something has run
+/// out, such as file descriptors; the next call tries again.
 ///
 /// Threads: any thread.
 const Onednn* onednn();
 const Openblas* openblas();
 
-/// What was tried and found. Opens the libraries, if nothing has yet.
+/// What was tried and found. Opens the libraries if they have not been opened yet.
 std::vector<LibraryReport> engine_library_reports();
 
-/// True iff a library has been looked for; of use to those who must know that nothing was opened too early.
+/// True iff a library has been searched; for tests that nothing was opened too early.
 bool engines_touched();
 
 }  // namespace compute::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packed matrix product of our own: one table of functions per instruction set. It serves every dtype and any
-// strides, on one thread; matmul.cpp cuts a problem into such calls.
+// The plugin's own packed matrix product: one table of functions per instruction set. It supports every dtype and any
+// strides, on one thread; matmul.cpp divides a problem into such calls.
 #pragma once
 
 #include <stdint.h>
@@ -11,11 +11,12 @@ namespace compute::cpu {
 
 /// One product over strided views: c = alpha · a · b, or c += alpha · a · b.
 ///
-/// The elements of a and b are of the kernel's dtype, those of c and *alpha of its output dtype: float32 for float16
-/// and bfloat16, else the dtype itself. Strides are in elements, of any sign and also 0 for a and b. k is at least 1.
+/// The elements of a and b have the kernel's dtype, those of c and *alpha its output dtype: float32 for float16 and
+/// bfloat16, else the dtype itself. Strides are in elements and may have any sign; those of a and b may be 0. k is at
+/// least 1.
 ///
-/// The value of an element of c depends on its row of a, its column of b and k alone: not on m, n, strides or its
-/// place.
+/// The value of an element of c depends only on its row of a, its column of b and k: not on m, n, strides or its
+/// position.
 struct GemmCall {
   int64_t m, n, k;
   const void* a;
@@ -32,10 +33,10 @@ struct GemmCall {
 struct GemmKernel {
   void (*run)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
-  int32_t rows, columns;  // of the register tile: cuts at multiples of these waste nothing
+  int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };
 
-/// Rows of float16 or bfloat16 to and from float32, rounding to nearest even. Strides are in elements.
+/// Converts rows of float16 or bfloat16 to and from float32, rounding to nearest even. Strides are in elements.
 struct HalfRows {
   void (*widen)(const uint16_t* src, int64_t stride, float* dst, int64_t n);
   void (*narrow)(const float* src, uint16_t* dst, int64_t stride, int64_t n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product: of batches, of any dtype, over any strided views. A plan chooses the engine and the cuts from the
-// whole problem; a run allocates nothing.
+// The matrix product, with batches, for any dtype, over any strided views. A plan chooses the engine and the division
+// into parts from the whole problem. A run allocates nothing.
 #pragma once
 
 #include <compute/plugin.h>
@@ -15,7 +15,7 @@
 
 namespace compute::cpu {
 
-/// One matrix per batch entry. Strides are in elements and of any sign; 0 repeats.
+/// One matrix per batch entry. Strides are in elements and may have any sign; 0 repeats.
 struct MatmulView {
   const int64_t* batch_strides;
   int64_t row_stride, column_stride;
@@ -24,9 +24,9 @@ struct MatmulView {
 /// c[batch, m, n] = alpha · sum over k of a[batch, m, k] · b[batch, k, n] + beta · addend[batch, m, n] + bias[batch, m,
 /// n].
 ///
-/// All operands are of `dtype`. float16 and bfloat16 accumulate in float32 and round once; integers wrap in their own
-/// width; the sum over bool is the or of the ands. A factor of 0 means that its term is not read: neither its NaN nor
-/// its infinity comes through. c may be the addend's or the bias's identical view, and overlaps no operand otherwise.
+/// All operands have `dtype`. float16 and bfloat16 accumulate in float32 and round once. Integers wrap in their own
+/// width. The sum over bool is the or of the ands. With a factor of 0 the term is not read, so NaN and infinity in it
+/// have no effect. c may be the identical view of the addend or the bias, and otherwise overlaps no operand.
 struct MatmulProblem {
   compute_dtype dtype;
   int64_t m, n, k;
@@ -37,11 +37,12 @@ struct MatmulProblem {
   const MatmulView* bias;    // NULL: none
 };
 
-/// All but `automatic` narrow the choice to that engine and, where it cannot serve a problem, to our own.
+/// Values other than `automatic` limit the choice to that engine and, for problems that it does not support, to the
+/// plugin's own kernel.
 enum class MatmulEngine : int32_t { automatic, onednn, openblas, own };
 
 struct MatmulOptions {
-  int32_t threads = 1;  // that a run may occupy
+  int32_t threads = 1;  // that a run may use
   InstructionSet isa = widest_instruction_set();
   MatmulEngine engine = MatmulEngine::automatic;
 };
@@ -56,17 +57,17 @@ struct MatmulRun {
       nullptr;  // of the accumulator's dtype: float32 for float16 and bfloat16, else the dtype; NULL is 1
   const void* beta = nullptr;          // the same; NULL is 1 with an addend
   void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
-  ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all
+  ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all work
 };
 
-/// A product prepared. Results do not depend on the number of threads.
+/// A prepared product. Results do not depend on the number of threads.
 class MatmulPlan {
  public:
-  /// Opens the libraries if the problem is one for them and nobody has yet.
+  /// Opens the libraries if they support the problem and have not been opened yet.
   MatmulPlan(const MatmulProblem& problem, const MatmulOptions& options);
 
-  /// Threads: any, several runs at once with a workspace each.
-  /// Returns false if an engine ran out of memory; c is undefined then.
+  /// Threads: any; several runs at once, each with its own workspace. Returns false if an engine ran out of memory; c
+  /// is then undefined.
   bool run(const MatmulRun& run) const;
 
   int64_t workspace_bytes() const { return slots_ * slot_bytes_; }
@@ -81,13 +82,13 @@ class MatmulPlan {
     int64_t strides[kOperands];
   };
 
-  /// A matrix as BLAS takes it.
+  /// A matrix in the form of BLAS.
   struct BlasMatrix {
     bool transposed;
     int64_t leading;
   };
 
-  enum class Terms { kNone, kC, kBetaC };  // what c holds that a product is added to
+  enum class Terms { kNone, kC, kBetaC };  // what c contains that a product is added to
   struct Tile {
     int64_t m, n;
     const void* a;
@@ -121,8 +122,8 @@ class MatmulPlan {
   std::vector<BatchAxis> batch_;
   int64_t batches_ = 1;
   bool has_addend_, has_bias_;
-  bool addend_like_c_ = false;  // has c's strides
-  bool transposed_ = false;     // computes the transposed product: a and b have changed places
+  bool addend_like_c_ = false;  // the addend has c's strides
+  bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
   MatmulEngine engine_ = MatmulEngine::own;
   const GemmKernels* kernels_ = nullptr;
@@ -133,7 +134,7 @@ class MatmulPlan {
   int64_t tile_m_ = 0, tile_n_ = 0, tiles_m_ = 0, tiles_n_ = 0;
   int64_t batch_chunk_ = 1;  // batch entries of one task
   int64_t tasks_ = 0;
-  int64_t slots_ = 0;  // tasks at a time, each with its part of the workspace
+  int64_t slots_ = 0;  // concurrent tasks, each with its part of the workspace
   int64_t slot_bytes_ = 0;
   int64_t kernel_scratch_bytes_ = 0;
 };

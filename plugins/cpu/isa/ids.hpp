@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids that tables of kernels are indexed by. Included by code of every instruction set, so it holds no function and
+// The ids that index tables of kernels. Included by code of every instruction set, so it contains no functions and
 // nothing of the standard library.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace compute::cpu {
 
-/// kId_add and the like: the ids of intrinsics.def, which grow from row to row, and one more than the last.
+/// kId_add and so on: the ids of intrinsics.def, which increase from row to row, and one more than the last.
 enum IntrinsicId : int32_t {
 #define COMPUTE_INTRINSIC(id, name, ...) kId_##name = id,
 #include "compute/intrinsics.def"
@@ -15,7 +15,7 @@ enum IntrinsicId : int32_t {
   kIntrinsicLimit
 };
 
-/// kDtype_float32 and the like: likewise those of dtypes.def.
+/// kDtype_float32 and so on: the ids of dtypes.def, in the same way.
 enum DtypeId : int32_t {
 #define COMPUTE_DTYPE(id, name, ...) kDtype_##name = id,
 #include "compute/dtypes.def"

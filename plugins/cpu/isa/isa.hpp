@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction set in force: one table per family of kernels, all chosen together when the plugin is opened.
+// The selected instruction set: one table per family of kernels, all selected together when the plugin is opened.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct CopyKernels;
 struct GemmKernels;
 struct ReduceKernels;
 
-/// The instruction sets that the kernels are compiled for, in rising order. On other processors than x86-64 only
-/// `baseline` exists, and it is compiled for what the compiler was told.
+/// The instruction sets for which the kernels are compiled, in ascending order. On processors other than x86-64 only
+/// `baseline` exists, which is compiled with the compiler's own target options.
 enum class InstructionSet : int32_t { baseline = 0, avx2 = 1, avx512 = 2 };
 
 struct Isa {
@@ -27,15 +27,16 @@ struct Isa {
 /// The best instruction set of this processor.
 InstructionSet widest_instruction_set();
 
-/// The kernels of `set`, or of the best one where this processor has less.
+/// The kernels of `set`, or of the best instruction set if this processor does not have `set`.
 const Isa& isa_of(InstructionSet set);
 
 /// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2"
-/// or "avx512" limits the choice; what the processor does not have is never chosen. Returns null where `narrow` is none
-/// of these.
+/// or "avx512" limits the choice. An instruction set that the processor lacks is never chosen. Returns null if `narrow`
+/// is none of these.
 const Isa* select_isa(const char* narrow);
 
-/// Fixes what isa() is: the best that the processor has, narrowed by COMPUTE_CPU_ISA. Called when the plugin is opened.
+/// Fixes the result of isa(): the best instruction set of the processor, limited by COMPUTE_CPU_ISA. Called when the
+/// plugin is opened.
 void choose_isa();
 
 const Isa& isa();

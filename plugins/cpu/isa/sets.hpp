@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each set's source files offer. fill() may be called on CPUs that have the set only; no file has initialisers
-// that run at load.
+// The functions of each instruction set's source files. fill() must be called only on processors that have the set. No
+// file has initialisers that run at load.
 #pragma once
 
 #include "plugins/cpu/contract/gemm_kernel.hpp"
@@ -22,7 +22,7 @@ COMPUTE_CPU_SET(baseline)
 COMPUTE_CPU_SET(avx2)
 COMPUTE_CPU_SET(avx512)
 
-/// Entries that are the same on every set: complex numbers, and conversions between float16 and bfloat16.
+/// Entries that are the same for every set: complex numbers, and conversions between float16 and bfloat16.
 void fill_scalar(BlockKernels* table);
 
 }  // namespace compute::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of blocks: one table per instruction set. Included by code of every instruction set, so it holds no
-// function and nothing of the standard library.
+// Functions of blocks: one table per instruction set. Included by code of every instruction set, so it contains no
+// functions and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>
@@ -14,44 +14,44 @@ constexpr int kSplatBytes = 64;
 
 /// Applies one function to `n` contiguous elements.
 ///
-/// Operand i is at x[i], contiguous where steps[i] is 1; where steps[i] is 0 it is one value, repeated over kSplatBytes
-/// at x[i]. `out` is contiguous, and is either the same address as a contiguous operand of the same element size or
-/// apart from all of them. No alignment is needed.
+/// Operand i is at x[i]. If steps[i] is 1 it is contiguous; if steps[i] is 0 it is one value, repeated over kSplatBytes
+/// at x[i]. `out` is contiguous. It is either the address of a contiguous operand with the same element size, or
+/// overlaps no operand. No alignment is needed.
 using BlockFunction = void (*)(const void* const* x, const int64_t* steps, void* out, int64_t n);
 
-/// A compiled expression of one output; called as a block function whose operands are the expression's inputs.
+/// A compiled expression with one output; called as a block function whose operands are the expression's inputs.
 struct CompiledRow {
   uint64_t digest_high;  // the digest's first 8 bytes, big-endian
   uint64_t digest_low;
   BlockFunction run;
 };
 
-/// A block function and the same one writing around the cache, in the order that stream_end makes.
+/// A block function, and the same function with stores that bypass the cache, which stream_end orders.
 struct StreamedFunction {
   BlockFunction run;
   BlockFunction streamed;
 };
 
-/// Memory that will be read soon, by `data` and 2^scale bytes for every byte copied meanwhile. It need not exist.
+/// Memory that will be read soon: from `data` on, 2^scale bytes for every byte that is copied meanwhile. It need not
+/// exist.
 struct FetchAhead {
   uintptr_t data;
   int32_t scale;
 };
 
 struct BlockKernels {
-  /// By intrinsic and the dtype of its last operand; null where the operand class does not have the dtype. `convert`
-  /// and `bitcast` are not in here.
+  /// By intrinsic and the dtype of its last operand; null if the operand class does not have the dtype. Does not
+  /// contain `convert` and `bitcast`.
   BlockFunction calls[kIntrinsicLimit][kDtypeLimit];
-  /// By the dtypes converted from and to; null from complex to real ones.
+  /// By the source dtype and the result dtype; null from complex to real ones.
   BlockFunction converts[kDtypeLimit][kDtypeLimit];
   /// Copies `n` elements of 1 << index bytes, `stride` bytes apart in src, to contiguous dst; and the reverse.
   void (*gather[5])(const void* src, int64_t stride, void* dst, int64_t n);
   void (*scatter[5])(const void* src, void* dst, int64_t stride, int64_t n);
-  /// Copies without reading dst's lines into the cache, and meanwhile fetches what `ahead` names into it. What it wrote
-  /// is ordered by stream_end.
+  /// Copies without reading dst's lines into the cache, and meanwhile prefetches `ahead`. stream_end orders its stores.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();
-  /// Those that write around the cache while they compute; the results of others are copied by stream_copy.
+  /// Functions whose own stores bypass the cache; the results of other functions are copied by stream_copy.
   const StreamedFunction* streamed;
   int64_t streamed_count;
   const CompiledRow* rows;

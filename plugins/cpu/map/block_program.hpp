@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An expression made ready to run over blocks of elements: one compiled row if there is one, else a list of block
-// functions.
+// An expression prepared to run over blocks of elements: one compiled row if it exists, else a list of block functions.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +15,26 @@ int64_t dtype_size(int32_t dtype);
 /// Copies of the element at `value` over the kSplatBytes at `dst`.
 void splat(const void* value, int64_t size, void* dst);
 
-/// Where a block finds an operand: contiguous elements if `step` is 1, one value over kSplatBytes if `step` is 0.
+/// The location of an operand for a block: contiguous elements if `step` is 1, one value over kSplatBytes if `step` is
+/// 0.
 struct BlockOperand {
   const void* data;
   int64_t step;
 };
 
-/// An axis whose position the expression asks for. The caller hands the positions in as a further operand.
+/// An axis whose position the expression uses. The caller passes the positions as a further operand.
 struct IndexOperand {
   int32_t axis;
   int32_t dtype;  // int32 or int64
 };
 
-/// Immutable once made, and used by any number of threads, each with a workspace of its own.
+/// Immutable once made; any number of threads may use it, each with its own workspace.
 ///
 /// The operands of evaluate are the expression's inputs in order, then one for each entry of indices().
 class BlockProgram {
  public:
-  /// The id of an intrinsic that this program does not have, or 0: asked before the constructor, which takes every
-  /// other expression.
+  /// The id of an intrinsic that this program does not support, or 0. Must be asked before the constructor, which
+  /// accepts every other expression.
   static int32_t unknown_intrinsic(const compute_plugin_expression& expression);
 
   BlockProgram(const compute_plugin_expression& expression, const BlockKernels& table);
@@ -46,29 +46,30 @@ class BlockProgram {
 
   /// Estimated nanoseconds for one element.
   double cost() const { return cost_; }
-  /// Whether `n` is bounded by the workspace. A program of one function without intermediate values has no bound.
+  /// Whether the workspace limits `n`. A program of one function without intermediate values has no limit.
   bool needs_blocks() const { return temporary_bytes_ != 0; }
-  /// Functions that run over each block: one for a compiled row or a single intrinsic.
+  /// The number of functions that run over each block: one for a compiled row or a single intrinsic.
   int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
-  /// Whether `stream` may be called: for one function that can write around the cache by itself.
+  /// Whether `stream` may be called: for one function whose own stores can bypass the cache.
   bool streams() const { return streamed_ != nullptr; }
-  /// Memory for evaluate with blocks of up to `block` elements, a multiple of 64; to be aligned to 64 bytes.
+  /// The size of memory for evaluate with blocks of up to `block` elements, a multiple of 64; it must be aligned to 64
+  /// bytes.
   int64_t workspace_bytes(int64_t block) const { return fixed_bytes_ + temporary_bytes_ * block; }
 
-  /// Writes constants, scalars and all that follows from these alone into the workspace: once before any number of
+  /// Writes constants, scalars, and the values that depend only on these, into the workspace: once before any number of
   /// evaluate.
   void begin(const compute_plugin_scalar* scalars, void* workspace) const;
 
   /// Computes `n` elements, at most `block` if needs_blocks(). Outputs are contiguous. An output may be the memory of a
-  /// contiguous operand if both have one dtype; otherwise nothing overlaps.
+  /// contiguous operand if both have the same dtype; otherwise nothing may overlap.
   void evaluate(const BlockOperand* operands, void* const* outputs, int64_t n, int64_t block, void* workspace) const;
 
-  /// Computes any number of elements of the only output, and writes them around the cache, in the order that the
-  /// table's stream_end makes.
+  /// Computes any number of elements of the only output with stores that bypass the cache, which the table's stream_end
+  /// orders.
   void stream(const BlockOperand* operands, void* output, int64_t n) const;
 
  private:
-  // A value lies in an operand, at a fixed place, in a temporary of `block` elements, or in an output.
+  // A value is in an operand, at a fixed place, in a temporary of `block` elements, or in an output.
   enum class Place : int32_t { kOperand, kFixed, kTemporary, kOutput };
   struct Location {
     Place place = Place::kOperand;
@@ -106,7 +107,7 @@ class BlockProgram {
   std::vector<FixedInstruction> fixed_instructions_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
-  BlockFunction streamed_ = nullptr;  // the only instruction's
+  BlockFunction streamed_ = nullptr;  // of the only instruction
   int64_t fixed_bytes_ = 0;
   int64_t temporary_bytes_ = 0;  // per element of a block
   double cost_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What functions cost, for the decision to share work between threads.
+// The cost of functions, for the decision whether to share work between threads.
 #pragma once
 
 #include "compute/plugin.h"

@@ -13,17 +13,18 @@
 
 namespace compute::cpu {
 
-/// An immutable plan of one map. Runs allocate nothing: what a thread needs lies on its stack, unless the expression is
-/// too large for that.
+/// An immutable plan of one map. Runs allocate nothing: a thread's memory is on its stack, unless the expression is too
+/// large for that.
 class MapPlan {
  public:
-  /// `op` holds the inputs, the outputs and one expression, of which BlockProgram::unknown_intrinsic knows all.
+  /// `op` contains the inputs, the outputs and one expression, all of whose intrinsics BlockProgram::unknown_intrinsic
+  /// knows.
   MapPlan(const compute_plugin_op& op, const BlockKernels& table);
 
-  /// For compute_plugin_plan_info. Not 0 for the largest expressions alone, whose pieces then take turns in it.
+  /// For compute_plugin_plan_info. Not 0 only for the largest expressions, whose pieces then use it in turn.
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  /// `data` holds the addresses of inputs, then outputs, of the element with all indices 0.
+  /// `data` contains the addresses of inputs, then outputs, each that of the element with all indices 0.
   void run(void* const* data, const compute_plugin_scalar* scalars, void* workspace, ParallelFor parallel_for) const;
 
  private:
@@ -31,8 +32,8 @@ class MapPlan {
     int64_t size = 0;
     int32_t index_dtype = 0;  // of an index operand, else 0
     bool linear = false;      // contiguous over the whole nest
-    bool constant = false;    // one element alone; an index is always packed
-    bool tiled = false;       // packed by tiles: it runs along the second loop
+    bool constant = false;    // a single element; an index is always packed
+    bool tiled = false;       // packed in tiles, because it runs along the second loop
     int64_t buffer = 0;       // offset of its packed block in the frame
     int64_t splat = 0;        // offset of its splat in the frame
   };
@@ -61,15 +62,16 @@ class MapPlan {
   int64_t points_ = 1;
   bool tiles_ = false;
   int64_t block_ = 0;         // elements
-  int64_t stream_piece_ = 0;  // elements of a block that are written together where streams_
+  int64_t stream_piece_ = 0;  // elements of a block that are written together if streams_
   int64_t tile_rows_ = 0;
   int64_t units_ = 0;     // of parallel work: blocks or tiles
   int64_t grain_ = 0;     // in units
-  bool buffers_ = false;  // blocks are limited by memory in the frame
+  bool buffers_ = false;  // memory in the frame limits blocks
   bool parallel_ = false;
-  bool streams_ = false;           // operands are so large that outputs are written around the cache
-  bool streams_directly_ = false;  // by the function that computes them
-  // The frame of a thread: position, sources, results, the program's workspace, then each operand's splat and buffer.
+  bool streams_ = false;           // operands are so large that stores of outputs bypass the cache
+  bool streams_directly_ = false;  // the computing function itself does so
+  // The frame of a thread contains: position, sources, results, the program's workspace, then each operand's splat and
+  // buffer.
   int64_t sources_offset_ = 0;
   int64_t results_offset_ = 0;
   int64_t program_offset_ = 0;

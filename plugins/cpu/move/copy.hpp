@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitive `copy`, and copies and fills of plain bytes.
+// The primitive `copy`, and copies and fills of bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace compute::cpu {
 std::optional<Refusal> refuse_copy(const Op& op);
 std::unique_ptr<Plan> prepare_copy(const Op& op);
 
-// On all threads if that pays. The ranges do not overlap.
+// Uses all threads if that is faster. The ranges must not overlap.
 void copy_bytes(void* dst, const void* src, int64_t size_bytes);
 
 // `pattern_size` is 1, 2, 4, 8 or 16 and divides size_bytes.

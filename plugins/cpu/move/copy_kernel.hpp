@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposing blocks: one table of functions per instruction set. Included by code of every instruction set, so it
-// holds no function and nothing of the standard library.
+// contains no functions and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index tensors, as gather and scatter read them.
+// Index tensors, for gather and scatter.
 #pragma once
 
 #include <compute/plugin.h>
@@ -16,7 +16,7 @@ namespace compute::cpu {
 constexpr int64_t kIndexBlock = 512;  // indices that are resolved at a time
 constexpr int64_t kBadIndex = -1;
 
-// Reads n indices, stride_bytes apart, to out: those in [-extent, 0) count from the end, those out of range become
+// Reads n indices, stride_bytes apart, to out. Indices in [-extent, 0) count from the end; those out of range become
 // kBadIndex. True iff there is one of these.
 inline bool resolve_indices(compute_dtype dtype, const char* src, int64_t stride_bytes, int64_t n, int64_t extent,
                             int64_t* out) {
@@ -38,7 +38,7 @@ inline bool resolve_indices(compute_dtype dtype, const char* src, int64_t stride
   return bad;
 }
 
-// The index tensor of a plan in its own layout, for the way back from a fault to its row-major position.
+// The index tensor of a plan in its own layout, to find the row-major position of a faulty index.
 class IndexTensor {
  public:
   IndexTensor() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combining contiguous elements: one table of functions per instruction set. Included by code of every instruction set,
-// so it holds no function and nothing of the standard library.
+// so it contains no functions and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>
@@ -14,14 +14,14 @@ enum class ReduceKind : int32_t { sum, prod, min, max, all, any };
 constexpr int kReduceKinds = 6;
 
 struct ReduceKernel {
-  // dst[i] = the combination of the n >= 1 contiguous elements of row i. Rows are stride_bytes apart. A sum of floats
-  // passes each term through at most log2(n) + 6 additions.
+  // dst[i] = the combination of the n >= 1 contiguous elements of row i. Rows are stride_bytes apart. In a sum of
+  // floats each term passes through at most log2(n) + 6 additions.
   void (*rows)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, void* dst);
 
   // dst[j] = the combination of src[i][j] for 0 <= i < rows, and of the old dst[j] if `accumulate`. Rows are
-  // stride_bytes apart, rows >= 1; elements of a row are contiguous. A term passes through at most 3 additions for the
-  // kColumnRows rows of its group, or up to 6 for the fewer rows of the last one, and one more for every group to
-  // accumulate.
+  // stride_bytes apart, rows >= 1; elements of a row are contiguous. A term passes through at most 3 additions within
+  // its group of kColumnRows rows (up to 6 in the last group, which may have fewer rows), and one more for every group
+  // that is accumulated.
   void (*columns)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, void* dst, bool accumulate);
 };
 
