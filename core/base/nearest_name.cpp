@@ -31,6 +31,11 @@ size_t edit_distance(std::string_view x, std::string_view y) {
   return last[y.size()];
 }
 
+bool has_same_letters(std::string_view x, std::string_view y) {
+  return std::is_permutation(x.begin(), x.end(), y.begin(), y.end(),
+                             [](char a, char b) { return to_lower(a) == to_lower(b); });
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view text, std::span<const std::string> known) {
@@ -39,17 +44,19 @@ std::string nearest_name(std::string_view text, std::span<const std::string> kno
 
 std::string nearest_name(std::string_view text, std::span<const std::string> known, size_t most) {
   if (text.empty() || text.size() > kMaxLength) return {};
-  size_t best = most + 1, best_more = 0;
+  size_t best = most + 1;
+  bool best_is_swapped = false;
   std::string found;
   for (const std::string& name : known) {
     if (name.size() > kMaxLength) continue;
     const size_t more = std::max(name.size(), text.size()) - std::min(name.size(), text.size());
     if (more > best) continue;
     const size_t distance = edit_distance(text, name);
-    // of two that are as near the one of the same length: letters are swapped or mistaken more often than left out
-    if (distance < best || (distance == best && best <= most && more < best_more)) {
+    // Of two names that are as near, the one with the same letters: letters are swapped more often than left out.
+    const bool is_swapped = has_same_letters(text, name);
+    if (distance < best || (distance == best && best <= most && is_swapped && !best_is_swapped)) {
       best = distance;
-      best_more = more;
+      best_is_swapped = is_swapped;
       found = name;
     }
   }

@@ -158,8 +158,7 @@ void Call::check_outputs_given() const {
 }
 
 void Call::explain(Error& error) const {
-  const Device* device = device_ != nullptr ? device_ : stream_ != nullptr ? &stream_->device : nullptr;
-  if (error.device.empty() && device != nullptr) error.device = device->name;
+  if (error.device.empty() && device_ != nullptr) error.device = device_->name;
   if (error.argument < 0) return;
   const auto position = static_cast<size_t>(error.argument);
   const bool is_input = position < inputs_.size();

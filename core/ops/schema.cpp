@@ -668,6 +668,17 @@ void Attributes::append(std::string_view value) {
 
 namespace {
 
+// For the attribute at `index` of an array, compiled with another compute.h or not a struct at all.
+void check_step(const OpSchema& schema, const compute_attribute& first, const compute_attribute& attribute,
+                int64_t index) {
+  const uint32_t size = attribute.struct_size;
+  if (size < COMPUTE_ATTRIBUTE_SIZE_1 || size > kGreatestStruct || size % alignof(compute_attribute) != 0 ||
+      size != first.struct_size) {
+    refuse(schema, {}, "attribute " + std::to_string(index) + " has an invalid struct_size of " + std::to_string(size));
+  }
+  check_tail(&attribute, size, "an attribute");
+}
+
 // Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL where it is
 // not given.
 void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
@@ -678,13 +689,8 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
   const auto* bytes = reinterpret_cast<const unsigned char*>(attributes);
   for (int64_t i = 0; i < count; ++i) {
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
-    if (attribute.struct_size < COMPUTE_ATTRIBUTE_SIZE_1 || attribute.struct_size > kGreatestStruct ||
-        attribute.struct_size % alignof(compute_attribute) != 0 || attribute.struct_size != attributes->struct_size) {
-      refuse(
-          schema, {},
-          "attribute " + std::to_string(i) + " has an invalid struct_size of " + std::to_string(attribute.struct_size));
-    }
-    check_tail(&attribute, attribute.struct_size, "an attribute");
+    if (attribute.struct_size != sizeof attribute || attributes->struct_size != sizeof attribute) [[unlikely]]
+      check_step(schema, *attributes, attribute, i);
     check_chain(attribute.next, "an attribute");
     require_zero(attribute.reserved, "an attribute");
     if (attribute.name == nullptr || attribute.name_size < -1) {

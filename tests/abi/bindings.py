@@ -26,10 +26,12 @@ def declared(text):
     return types
 
 
-def holders(text):
-    """(prefix, type) of every field whose comment says which constants it holds."""
-    found = re.findall(r"^  (\w+) \w+;\s*/\* (COMPUTE_[A-Z_]+_)[ *:]", text, re.M)
-    return [(prefix, of) for of, prefix in found if of in RUST]
+def holders(text, names):
+    """(constants, type) of every field whose comment says which constants it holds: one, or all that begin so."""
+    found = [(name, of) for of, name in re.findall(r"^  (\w+) \w+;\s*/\* (COMPUTE_[A-Z_]+)[ *:]", text, re.M) if of in RUST]
+    single = {name for name, _ in found if name in names}
+    return [([name], of) for name, of in found if name in single] + [
+        ([name for name in names if name.startswith(prefix) and name not in single], of) for prefix, of in found if prefix.endswith("_")]
 
 
 def generated(bindgen, header, work):
@@ -65,11 +67,11 @@ def main():
                 faults.append(f"{header}.h: {name} has no type")
             elif seen.get(name) != RUST[of]:
                 faults.append(f"{header}.h: {name} is {of}; bindgen makes it {seen.get(name)}")
-        for prefix, of in holders(text):
-            for name in (name for name in types if name.startswith(prefix)):
+        for names, of in holders(text, types):
+            for name in names:
                 held += 1
                 if seen.get(name) != RUST[of]:
-                    faults.append(f"{header}.h: {name} is {seen.get(name)}; a field for {prefix} is {of}")
+                    faults.append(f"{header}.h: {name} is {seen.get(name)}; a field for it is {of}")
     if held < 20:
         faults.append(f"only {held} constants were compared with fields that hold them")
     print("\n".join(faults))

@@ -177,7 +177,7 @@ ISOLATED_TEST(BadInput, ReleasedHandlesAreFoundInTheDebugLayer) {
   compute_stream_release(stream);
   compute_tensor* out = nullptr;
   float values[2];
-  EXPECT_FAILS(run_op("exp", nullptr, {x}, &out), kInvalid, "exp: input 0: invalid tensor handle", "released");
+  EXPECT_FAILS(run_op("exp", nullptr, {x}, &out), kInvalid, "exp: input 0 (float32 [2]) was released");
   EXPECT_FAILS(compute_tensor_read(x, values, sizeof values), kInvalid, "released");
   EXPECT_FAILS(compute_stream_synchronize(stream), kInvalid, "stream", "released");
   compute_tensor_release(x);  // once too often: nothing happens

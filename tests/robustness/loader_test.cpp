@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"SecondHeapNotUnderstood", "caps=second_heap_next", {"faulty0", "caps", "heap", "0x8000004d"}},
         Rejection{"HeapFlagsNotUnderstood", "caps=heap_flags:131072", {"faulty0", "caps", "heap", "0x20000"}},
         Rejection{"HeapOfSizeZero", "caps=heap_zero", {"faulty0", "caps", "heap", "struct_size 0"}},
-        Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "gave 0"}},
+        Rejection{"NoHandle", "device_handle=zero", {"faulty0", "device_open", "returned 0"}},
         Rejection{"NoHeaps", "caps=no_heaps", {"faulty0", "heap"}},
         Rejection{"OddAlignment", "caps=alignment", {"faulty0", "alignment", "3"}},
         Rejection{"SmallAlignment", "caps=base_alignment", {"faulty0", "aligns allocations to 16 bytes", "64"}}),

@@ -56,8 +56,8 @@ const std::map<std::string, std::string> kLeftOut = {
 
 // What a slot can do wrong beside what all can, and what is said then.
 const std::multimap<std::string, std::pair<std::string, std::string>> kOwnBreakages = {
-    {"memory_allocate", {"zero", "gave 0"}},
-    {"stream_create", {"zero", "gave 0"}},
+    {"memory_allocate", {"zero", "returned 0"}},
+    {"stream_create", {"zero", "returned 0"}},
     {"memory_map", {"zero", "returned NULL"}},
     {"stream_reached", {"beyond", "last mark"}},
     {"stream_sync", {"beyond", "last mark"}},

@@ -194,7 +194,7 @@ TEST_F(Dependencies, OfANameWithASlashIsThatFile) {
 TEST_F(Dependencies, OfAFileThatIsNoLibraryAreItsProblem) {
   EXPECT_EQ(find_dependencies(at("none.so"), search_).problem, "No such file or directory");
   EXPECT_EQ(find_dependencies(root_, search_).problem, "it is a directory, not a file");
-  EXPECT_EQ(find_dependencies("/dev/null", search_).problem, "a device, not a regular file");
+  EXPECT_EQ(find_dependencies("/dev/null", search_).problem, "it is a device, not a regular file");
   EXPECT_EQ(find_dependencies(write_text("x.so", "text"), search_).problem, "a text file, not a library");
   fs::create_symlink(at("loop"), root_ / "loop");
   EXPECT_NE(find_dependencies(at("loop"), search_).problem, "");

@@ -329,7 +329,8 @@ TEST(ExpressionType, Refusals) {
   EXPECT_EQ(fault_line("convert(a, float32)", {{kComplex}}),
             "complex numbers cannot be converted to float32; use real(…) or abs(…)");
   EXPECT_EQ(fault_line("bitcast(a, int64)"), "bitcast from float32 to int64: their sizes differ");
-  EXPECT_EQ(fault_line("bitcast(a, bool)", {{kByte}}), "bitcast from int8 to bool; compare with 0 instead");
+  EXPECT_EQ(fault_line("bitcast(a, bool)", {{kByte}}),
+            "bitcast from int8 to bool is not possible; compare with 0 instead");
   EXPECT_EQ(fault_line("bitcast(1, int64)"),
             "the dtype of the number in bitcast is not known; write convert(…, float32) around it");
   EXPECT_EQ(fault_line("1 + 2"),

@@ -166,7 +166,7 @@ TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
   EXPECT_EQ(rejection("manifest=name:bad1", LoadStep::kDependencies),
             "its name \"bad1\" must consist of letters and \"_\"");
   EXPECT_EQ(rejection("manifest=sanitizer:memory", LoadStep::kDependencies).substr(0, 42),
-            "it was built with the sanitizer \"memory\", ");
+            "it was built with the sanitizer \"memory\"; ");
 }
 
 TEST_F(LoaderTest, TakesLargerStructs) {
@@ -345,7 +345,7 @@ TEST_F(LoaderTest, AManifestIsHeardBeforeTheLibrary) {
   const PluginReport other_arch = report(manifest("a.json", R"("name": "minimal", "arch": "vax",
       "requires": [{"name": "vaxrt", "min_version": "3", "files": ["libvax.so.3"], "remedy": "buy a VAX"}])"));
   EXPECT_EQ(other_arch.step, LoadStep::kFound);
-  EXPECT_EQ(other_arch.rejected.substr(0, 39), "its manifest is for vax, n");
+  EXPECT_EQ(other_arch.rejected.substr(0, 26), "its manifest is for vax, n");
   ASSERT_EQ(other_arch.requirements.size(), 1U);
   EXPECT_EQ(other_arch.requirements[0].name, "vaxrt 3");
   EXPECT_EQ(report(manifest("b.json", R"("name": "minimal", "interface": {"min": 5, "max": 9})")).rejected,

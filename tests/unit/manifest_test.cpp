@@ -169,7 +169,7 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
 TEST(Manifest, IsRejectedWhereItIsNestedTooDeep) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_EQ(rejection("{\"name\": \"a\", \"library\": \"x\", \"y\": " + deep + "}"),
-            std::string(kFile) + ": nested more than 16 deep");
+            std::string(kFile) + ": nested more than 16 levels deep");
 }
 
 TEST(Manifest, HoldsNoMoreThanAnybodyNeeds) {
