@@ -258,11 +258,6 @@ std::string body(const OpSchema& op) {
                      "\n";
   text += "  return call_op(OpId::k_" + op.name + "_" + std::to_string(op.version) + ", out, into, \"" + output +
           "\", [&](compute_tensor** outputs) {\n";
-  if (!op.attributes.empty()) text += "    AttributeList<" + std::to_string(op.attributes.size()) + "> attributes;\n";
-  bool has_given = false;
-  for (const AttributeSchema& a : op.attributes) has_given |= !a.required;
-  text += std::string("    ") + (has_given ? "const auto given = " : "") + "read_options(options);\n";
-  for (const AttributeSchema& a : op.attributes) text += "    " + add_attribute(a) + "\n";
   std::string inputs = "nullptr, 0";
   if (op.is_variadic) {
     if (op.inputs.size() != 1)
@@ -274,9 +269,20 @@ std::string body(const OpSchema& op) {
     text += "};\n";
     inputs = "inputs, " + std::to_string(op.inputs.size());
   }
-  const std::string attributes = op.attributes.empty() ? "nullptr, 0" : "attributes.data(), attributes.size()";
-  text += "    run_op(op_schema(OpId::k_" + op.name + "_" + std::to_string(op.version) + "), stream, " + attributes +
-          ", " + inputs + ", outputs, 1);\n  });\n}\n";
+  const auto call = [&](const std::string& attributes) {
+    return "run_op(op_schema(OpId::k_" + op.name + "_" + std::to_string(op.version) + "), stream, " + attributes +
+           ", " + inputs + ", outputs, 1);\n";
+  };
+  const auto is_required = [](const AttributeSchema& a) { return a.required; };
+  if (!op.attributes.empty()) {
+    const bool all_optional = std::none_of(op.attributes.begin(), op.attributes.end(), is_required);
+    if (all_optional) text += "    if (options == nullptr)\n      return " + call("nullptr, 0");
+    text += "    AttributeList<" + std::to_string(op.attributes.size()) + "> attributes;\n";
+  }
+  const bool all_required = std::all_of(op.attributes.begin(), op.attributes.end(), is_required);
+  text += std::string("    ") + (all_required ? "" : "const auto given = ") + "read_options(options);\n";
+  for (const AttributeSchema& a : op.attributes) text += "    " + add_attribute(a) + "\n";
+  text += "    " + call(op.attributes.empty() ? "nullptr, 0" : "attributes.data(), attributes.size()") + "  });\n}\n";
   const std::string run = "run_" + op.name + "_" + std::to_string(op.version);
   text += signature("compute_error* " + function_name(op), parameters.list, "compute_tensor** out_" + output, " {") +
           "\n  return " + run + "(" + arguments + "out_" + output + ", nullptr);\n}\n";
