@@ -9,13 +9,13 @@
  *
  * - A tensor is a dtype, a shape, strides and an offset over a buffer. A view is a tensor that shares the buffer of
  *   another tensor. Views are identical if their dtype, shape, strides and offset are the same.
- * - A host tensor is a tensor on the device `cpu`. A mirror is a copy of a host tensor that the library keeps on another
- *   device.
+ * - A host tensor is a tensor on the device `cpu`. A mirror is a copy of a host tensor that the library keeps on
+ *   another device.
  * - A stream is an in-order queue of work on one device.
  * - A scalar is a tensor of rank 0 that holds a value but has no buffer. A slot is a scalar whose value in a recorded
  *   graph can be changed. A weak scalar takes no part in dtype promotion.
- * - A hazard is a pair of accesses to one buffer, at least one of which is a write. The library runs the two accesses in
- *   the order in which they were queued.
+ * - A hazard is a pair of accesses to one buffer, at least one of which is a write. The library runs the two accesses
+ *   in the order in which they were queued.
  *
  * The following rules hold for every function, unless its comment says otherwise.
  *
@@ -30,9 +30,9 @@
  *   zero. In an array it fills as many elements as it reports. It sets their struct_size and struct_type, and sets next
  *   to NULL in all elements but the first.
  * - Handles are opaque and reference counted. A function that creates an object returns one reference, which the caller
- *   releases. _retain adds a reference, _release drops one. Both accept NULL. _release may be called from any thread and
- *   does nothing after compute_shutdown. A pointer that a getter returns is borrowed: it is valid as long as the object
- *   that it was read from. A getter that returns no error returns NULL, 0 or "" for a NULL handle.
+ *   releases. _retain adds a reference, _release drops one. Both accept NULL. _release may be called from any thread
+ *   and does nothing after compute_shutdown. A pointer that a getter returns is borrowed: it is valid as long as the
+ *   object that it was read from. A getter that returns no error returns NULL, 0 or "" for a NULL handle.
  * - Threads. Every function may be called from any thread at any time. There is no current device. Only two things
  *   belong to a thread: scopes, and the default stream of `cpu`.
  * - Streams. Functions that run an op, a map, a reduction, a plan, a kernel or a graph accept a NULL stream. NULL means
@@ -221,7 +221,7 @@ typedef struct compute_attribute {
 
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
-/* Results of compute_device_health. All but GOOD mean that the device cannot be used; see the error of the same name. */
+/* Results of compute_device_health. A device whose health is not GOOD cannot be used; see the error of that name. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_HEALTH_GOOD = 0,
   COMPUTE_HEALTH_CONTEXT_LOST = 1,
@@ -242,7 +242,7 @@ enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE
  */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_WRAP_IMMUTABLE = 1, /* nobody writes the memory while it is wrapped; mirrors stay valid */
-  COMPUTE_WRAP_TRACKED = 2,   /* the program calls compute_tensor_touch after each write; mirrors are valid until then */
+  COMPUTE_WRAP_TRACKED = 2,   /* the program calls compute_tensor_touch after it wrote; mirrors are valid until then */
   COMPUTE_WRAP_EXPOSED = 3    /* the program may write between any two calls; each use on another device copies */
 };
 
@@ -251,7 +251,7 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; *out_reason states why */
   COMPUTE_SUPPORT_NATIVE = 1,     /* one step: the plugin's own op, or the primitive that the op consists of */
   COMPUTE_SUPPORT_DECOMPOSED = 2, /* several steps, or a substitute for a primitive that the plugin refused */
-  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host, as the setting COMPUTE_FALLBACK allows; *out_reason states why */
+  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host (setting COMPUTE_FALLBACK); *out_reason states why */
 };
 
 /* Formats of reports. */
@@ -319,8 +319,8 @@ struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
 /*
- * Strings and errors that a callback receives. They are valid until the callback returns. They are typedefs because some
- * languages (cgo) cannot write `const` in the type of a function that they export.
+ * Strings and errors that a callback receives. They are valid until the callback returns. They are typedefs because
+ * some languages (cgo) cannot write `const` in the type of a function that they export.
  */
 typedef const char* compute_borrowed_string; /* NUL-terminated */
 typedef const compute_error* compute_borrowed_error;
@@ -430,8 +430,8 @@ typedef struct compute_event_options {
   int32_t reserved;
 } compute_event_options;
 
-/* Returns the address of at least `size_bytes` bytes of memory, or NULL if there is not enough. The address is a multiple
- * of `alignment` bytes. */
+/* Returns the address of at least `size_bytes` bytes of memory, or NULL if there is not enough. The address is a
+ * multiple of `alignment` bytes. */
 typedef void* (*compute_allocate_callback)(int64_t size_bytes, int64_t alignment, void* user_data);
 /* Takes back memory that a compute_allocate_callback returned. No work uses the memory any more. */
 typedef void (*compute_free_callback)(void* address, int64_t size_bytes, void* user_data);
@@ -598,7 +598,7 @@ COMPUTE_API const char* compute_error_op(const compute_error* error); /* the nam
 COMPUTE_API int32_t compute_error_argument(const compute_error* error);
 COMPUTE_API const char* compute_error_attribute(const compute_error* error); /* name of the attribute at fault, or "" */
 COMPUTE_API const char* compute_error_device(const compute_error* error);    /* canonical name of the device, or "" */
-COMPUTE_API int64_t compute_error_native_code(const compute_error* error);        /* the vendor's error code, or 0 */
+COMPUTE_API int64_t compute_error_native_code(const compute_error* error);   /* the vendor's error code, or 0 */
 COMPUTE_API const compute_error* compute_error_cause(const compute_error* error); /* borrowed; NULL if none */
 /* The name of a code without its prefix, as "INVALID_ARGUMENT"; "UNKNOWN" for an unknown code. */
 COMPUTE_API const char* compute_error_code_name(compute_error_code code);
@@ -666,13 +666,13 @@ COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text
  * because the work still uses it, and the program can call this function again. Several threads may call it at once;
  * one of them closes the devices. When all is closed, further calls have no effect and return 1.
  *
- * From the start of the shutdown, calls that use a device or its work fail with SHUT_DOWN, also in callbacks. Calls that
- * need no device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does nothing.
- * Memory that was exported by DLPack stays valid until its deleter is called.
+ * From the start of the shutdown, calls that use a device or its work fail with SHUT_DOWN, also in callbacks. Calls
+ * that need no device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does
+ * nothing. Memory that was exported by DLPack stays valid until its deleter is called.
  *
- * If the program does not call this function, the library waits at exit() for up to 2 s for work in progress, and longer
- * for a kernel that is being compiled. Exit handlers and destructors that run before this wait can use the library.
- * Those that run after it get SHUT_DOWN. dlclose does not unload the library.
+ * If the program does not call this function, the library waits at exit() for up to 2 s for work in progress, and
+ * longer for a kernel that is being compiled. Exit handlers and destructors that run before this wait can use the
+ * library. Those that run after it get SHUT_DOWN. dlclose does not unload the library.
  *
  * fork() waits for up to 2 s until no other thread is inside a call. It does not wait for calls that wait for a device.
  * In the child, `cpu` works, and other devices that were open fail with FORKED. If a call did not end in time, all
@@ -736,9 +736,9 @@ COMPUTE_API compute_error* compute_device_get_statistics(compute_device* device,
                                                          compute_device_statistics* out_statistics);
 /*
  * Native handles, for programs that use their own CUDA or OpenCL code on tensors. The handle of a device is a CUcontext
- * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0 of
- * the tensor is *out_offset_bytes bytes behind the start of that memory. For a tensor without elements both are 0. The
- * handle is borrowed: it is valid as long as its object.
+ * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0
+ * of the tensor is *out_offset_bytes bytes behind the start of that memory. For a tensor without elements both are 0.
+ * The handle is borrowed: it is valid as long as its object.
  *
  * The library does not track work that the program queues itself. Before that work, wait for the tensor with
  * compute_tensor_synchronize. After it, wait for it before the library uses the tensor again. No waits are needed if
@@ -784,8 +784,8 @@ COMPUTE_API compute_error* compute_device_set_allocator(compute_device* device, 
  * NULL unsets it. In a language with garbage collection, the callback can collect unreachable tensors and release them.
  *
  * When an allocation finds no memory, the library frees its cached memory and mirrors and tries again. Then it calls
- * `callback` once, with the device (borrowed) and the requested size in bytes, and tries a last time. `callback` runs on
- * the thread of the call that allocates, and can run on several threads at once. It may release handles, and call
+ * `callback` once, with the device (borrowed) and the requested size in bytes, and tries a last time. `callback` runs
+ * on the thread of the call that allocates, and can run on several threads at once. It may release handles, and call
  * compute_device_trim and the functions on errors. An allocation inside it that finds no memory fails; it does not call
  * `callback` again.
  *
@@ -832,13 +832,13 @@ COMPUTE_API compute_error* compute_tensor_from_host(compute_device* device, comp
  * Creates a host tensor over memory of the program, without a copy.
  *
  * `data` is the address of element 0. It is a multiple of the element size (of half of it for complex dtypes), and may
- * be NULL if there are no elements. `strides` are in elements and may be negative; NULL means row-major. `promise` is one
- * of COMPUTE_WRAP_. If the memory lies inside memory that is already wrapped, the tensors share one buffer. Hazards
+ * be NULL if there are no elements. `strides` are in elements and may be negative; NULL means row-major. `promise` is
+ * one of COMPUTE_WRAP_. If the memory lies inside memory that is already wrapped, the tensors share one buffer. Hazards
  * between them are then tracked.
  *
- * Ownership: the program owns the memory. On success, `deleter` (may be NULL) is called once with (data, user_data) when
- *            no tensor and no queued work uses the memory any more. It may be called from any thread and must not call
- *            this library. On error it is not called.
+ * Ownership: the program owns the memory. On success, `deleter` (may be NULL) is called once with (data, user_data)
+ *            when no tensor and no queued work uses the memory any more. It may be called from any thread and must not
+ *            call this library. On error it is not called.
  * Errors:    INVALID_ARGUMENT  a wrong shape, dtype or promise; `data` is not aligned; the range is already wrapped
  *                              with another promise
  *            OUT_OF_RANGE      the layout exceeds the address space
@@ -854,13 +854,13 @@ COMPUTE_API compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t
 COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
 /*
  * Creates a scalar, which cannot be changed. *value has the type `dtype` and is copied. A scalar needs no memory and no
- * transfer, and plans do not depend on its value. With `weak` = 1 the scalar is weak: like a literal, it takes the dtype
- * of the other operands and takes no part in promotion. `weak` is 0 or 1.
+ * transfer, and plans do not depend on its value. With `weak` = 1 the scalar is weak: like a literal, it takes the
+ * dtype of the other operands and takes no part in promotion. `weak` is 0 or 1.
  */
 COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
                                                  compute_tensor** out_tensor);
-/* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_scalar. Its initial value
- * is 0. */
+/* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_scalar. Its initial
+ * value is 0. */
 COMPUTE_API compute_error* compute_scalar_create(compute_dtype dtype, compute_tensor** out_tensor);
 
 COMPUTE_API void compute_tensor_retain(compute_tensor* tensor);
@@ -888,17 +888,18 @@ COMPUTE_API const char* compute_tensor_label(const compute_tensor* tensor);
  *
  * Errors: INVALID_ARGUMENT  a shape, rank, axis or step that does not fit the tensor; the tensor is a scalar
  */
+
 /* Reshapes in row-major order. One extent may be -1, which means the extent that fits. UNSUPPORTED if no strides can
  * express the view; copy the tensor first. */
 COMPUTE_API compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, const int64_t* shape,
                                                   compute_tensor** out_view);
-/* Permutes the axes: axis i of the view is axis axes[i] of the tensor. `rank` is the rank of the tensor. NULL axes reverse
- * the order. */
+/* Permutes the axes: axis i of the view is axis axes[i] of the tensor. `rank` is the rank of the tensor. NULL axes
+ * reverse the order. */
 COMPUTE_API compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, const int32_t* axes,
                                                   compute_tensor** out_view);
-/* Slices each axis as Python's x[start:stop:step] does. `rank` is the rank of the tensor. Negative indices count from the
- * end. Indices out of range are clipped. A start of INT64_MIN or a stop of INT64_MAX is as one that Python's syntax omits.
- * NULL starts or stops omit it for all axes. NULL steps mean steps of 1. A step may be negative but not 0. */
+/* Slices each axis as Python's x[start:stop:step] does. `rank` is the rank of the tensor. Negative indices count from
+ * the end. Indices out of range are clipped. A start of INT64_MIN means an omitted start, and a stop of INT64_MAX an
+ * omitted stop. NULL starts or stops are omitted for all axes. NULL steps are 1. A step may be negative but not 0. */
 COMPUTE_API compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const int64_t* starts,
                                                 const int64_t* stops, const int64_t* steps, compute_tensor** out_view);
 /* Broadcasts to `shape`, which holds `rank` extents. Axes of extent 1 and missing leading axes are repeated with stride
@@ -909,10 +910,10 @@ COMPUTE_API compute_error* compute_tensor_broadcast(compute_tensor* tensor, int3
 COMPUTE_API compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
 /* Removes axis `axis` of the tensor, which must have extent 1. */
 COMPUTE_API compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
-/* Creates a view with any shape, strides and offset that lies inside the buffer of the tensor. `dtype` has the element size
- * of the tensor's dtype. `offset_bytes` is the offset of element 0 from the start of the buffer. It is a multiple of the
- * element size (of half of it for complex dtypes). NULL strides mean row-major. OUT_OF_RANGE if the view exceeds the
- * buffer. */
+/* Creates a view with any shape, strides and offset that lies inside the buffer of the tensor. `dtype` has the element
+ * size of the tensor's dtype. `offset_bytes` is the offset of element 0 from the start of the buffer. It is a multiple
+ * of the element size (of half of it for complex dtypes). NULL strides mean row-major. OUT_OF_RANGE if the view exceeds
+ * the buffer. */
 COMPUTE_API compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, int32_t rank,
                                                const int64_t* shape, const int64_t* strides, int64_t offset_bytes,
                                                compute_tensor** out_view);
@@ -927,9 +928,10 @@ COMPUTE_API compute_error* compute_tensor_read(compute_tensor* tensor, void* dst
  * compute_tensor_size_bytes. `src` may be reused on return. INVALID_ARGUMENT for a scalar, a tensor in immutable memory
  * and a tensor whose elements overlap. */
 COMPUTE_API compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int64_t size_bytes);
-/* As _read and _write, but queued on `stream`, which is on the device of the tensor. The call does not wait for the copy.
- * The memory at `dst` and `src` must stay valid until the copy has finished (compute_stream_synchronize, an event).
- * DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT for a scalar and while the stream records. */
+/* As _read and _write, but queued on `stream`, which is on the device of the tensor. The call does not wait for the
+ * copy. The memory at `dst` and `src` must stay valid until the copy has finished (compute_stream_synchronize, an
+ * event). DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT for a scalar and while the stream
+ * records. */
 COMPUTE_API compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes,
                                                      compute_stream* stream);
 COMPUTE_API compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes,
@@ -940,14 +942,14 @@ COMPUTE_API compute_error* compute_tensor_to_device(compute_tensor* tensor, comp
                                                     compute_tensor** out_tensor);
 /*
  * Makes the elements of the tensor accessible to the host. Waits for the work on the tensor that was queued before.
- * `access` consists of COMPUTE_ACCESS_READ, COMPUTE_ACCESS_WRITE or both. *out_data is the address of element 0, or NULL
- * if there are no elements. If the host can address the memory of the tensor, *out_data is that memory, with the
+ * `access` consists of COMPUTE_ACCESS_READ, COMPUTE_ACCESS_WRITE or both. *out_data is the address of element 0, or
+ * NULL if there are no elements. If the host can address the memory of the tensor, *out_data is that memory, with the
  * tensor's strides, and *out_is_copy is 0. Otherwise *out_data is a row-major copy and *out_is_copy is 1. If `access`
  * has COMPUTE_ACCESS_WRITE, _unmap writes the whole copy back.
  *
  * With COMPUTE_ACCESS_READ the call reports a failure of the work that wrote the tensor. Without it, the contents are
- * undefined, and elements that the program does not write are undefined after _unmap. Until _unmap, the program must not
- * queue work that conflicts with `access`, because the library does not order such work.
+ * undefined, and elements that the program does not write are undefined after _unmap. Until _unmap, the program must
+ * not queue work that conflicts with `access`, because the library does not order such work.
  */
 COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data,
                                               int32_t* out_is_copy);
@@ -966,11 +968,11 @@ COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
  * to the context of an open device; compute_device_native_handle returns that context.
  *
  * _to_dlpack: the caller owns *out_managed and calls its deleter. Until then the buffer is treated as
- * COMPUTE_WRAP_EXPOSED, unless it is immutable. `stream` is the consumer's stream, numbered as in DLPack. The call waits
- * for pending work on the buffer, so that the consumer's work runs after it. With -1 it does not wait for that work, and
- * reports only failures that are already known. It may still wait for the copy of a result back to a host tensor, and
- * for work that used the memory before the tensor was created. dl_tensor.data is the address of element 0. With
- * kDLOpenCL it is a cl_mem, and byte_offset is the offset of element 0.
+ * COMPUTE_WRAP_EXPOSED, unless it is immutable. `stream` is the consumer's stream, numbered as in DLPack. The call
+ * waits for pending work on the buffer, so that the consumer's work runs after it. With -1 it does not wait for that
+ * work, and reports only failures that are already known. It may still wait for the copy of a result back to a host
+ * tensor, and for work that used the memory before the tensor was created. dl_tensor.data is the address of element 0.
+ * With kDLOpenCL it is a cl_mem, and byte_offset is the offset of element 0.
  *
  * _unversioned: the same for DLManagedTensor, the struct of DLPack before 1.0. That struct has no flags. Imported host
  * memory is COMPUTE_WRAP_EXPOSED, and the export of immutable memory is UNSUPPORTED.
@@ -987,8 +989,8 @@ COMPUTE_API compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* 
  * Fills *out_dltensor, a DLTensor of 48 bytes. It borrows the shape, strides and memory of the tensor, and is valid as
  * long as the tensor. On error it is set to zero.
  *
- * Waits only as _to_dlpack with stream -1 does. The mirrors of a host tensor become stale at this call. If a host tensor
- * is then used on another device, call this function again before you write to its memory.
+ * Waits only as _to_dlpack with stream -1 does. The mirrors of a host tensor become stale at this call. If a host
+ * tensor is then used on another device, call this function again before you write to its memory.
  */
 COMPUTE_API compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor);
 
@@ -996,10 +998,10 @@ COMPUTE_API compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, vo
  * Two functions with the signatures of DLPack 1.2, for the DLPackExchangeAPI of a language binding. Both return 0 on
  * success and -1 on failure, and throw nothing.
  *
- * _allocate (managed_tensor_allocator): creates a row-major tensor with undefined contents and exports it. `prototype`, a
- * DLTensor, gives the dtype, ndim, shape and device. A device other than the host must be open. On failure *out_managed
- * is NULL, and `set_error` is called once with `error_context`, the name of a Python exception and a message. Both
- * strings are valid during that call. If `set_error` is NULL, the error is logged.
+ * _allocate (managed_tensor_allocator): creates a row-major tensor with undefined contents and exports it. `prototype`,
+ * a DLTensor, gives the dtype, ndim, shape and device. A device other than the host must be open. On failure
+ * *out_managed is NULL, and `set_error` is called once with `error_context`, the name of a Python exception and a
+ * message. Both strings are valid during that call. If `set_error` is NULL, the error is logged.
  *
  * _current_work_stream (current_work_stream): sets *out_stream to the native handle of the default stream of the open
  * device with this DLPack type and id, or to NULL for host memory. The handle is valid until work on that stream fails.
@@ -1013,27 +1015,28 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
 /* ---- Failures of queued work ------------------------------------------------------------------------------------- */
 
 /*
- * Queued work can fail after the call that queued it has returned. The failure is reported by every use of a result that
- * depends on the failed work, by the stream, and by compute_device_synchronize. The error names the op that failed.
+ * Queued work can fail after the call that queued it has returned. The failure is reported by every use of a result
+ * that depends on the failed work, by the stream, and by compute_device_synchronize. The error names the op that
+ * failed.
  *
  * Tensors. The outputs of failed work have no values. Neither has anything that is computed from them, on any stream. A
- * call that reads, maps, synchronizes, moves or exports such a tensor, or uses it as an operand, returns the error of the
- * work that failed (KERNEL_FAILED, STREAM_FAILED, CONTEXT_LOST, …). The tensor has values again when all of it is
+ * call that reads, maps, synchronizes, moves or exports such a tensor, or uses it as an operand, returns the error of
+ * the work that failed (KERNEL_FAILED, STREAM_FAILED, CONTEXT_LOST, …). The tensor has values again when all of it is
  * overwritten: by an op, by _write, or through a map without COMPUTE_ACCESS_READ. The inputs of failed work are
  * unchanged.
  *
  * Streams. After KERNEL_FAILED (a fault that a kernel detected, such as an index out of range) a stream accepts no more
- * work. Work that was queued after the fault still runs. Its results are valid if they do not depend on the fault. After
- * STREAM_FAILED and the more severe codes, no work after the last completed submission has values. In both cases the
- * following calls report the failure as long as the stream exists: compute_stream_synchronize, _wait_until, _query and
- * _notify, compute_event_synchronize and _query, and every call that queues work. Continue on a new stream. A NULL stream
- * means a new default stream from then on.
+ * work. Work that was queued after the fault still runs. Its results are valid if they do not depend on the fault.
+ * After STREAM_FAILED and the more severe codes, no work after the last completed submission has values. In both cases
+ * the following calls report the failure as long as the stream exists: compute_stream_synchronize, _wait_until, _query
+ * and _notify, compute_event_synchronize and _query, and every call that queues work. Continue on a new stream. A NULL
+ * stream means a new default stream from then on.
  *
  * A stream that only used results of work that failed on another stream stays usable. The first of these calls reports
  * that failure, once.
  *
- * Devices. compute_device_synchronize waits for all streams, including released ones. It reports a failure that no other
- * call has reported.
+ * Devices. compute_device_synchronize waits for all streams, including released ones. It reports a failure that no
+ * other call has reported.
  *
  * Calls. If a call returns an error and none of its work was queued, its outputs are unchanged. If part of its work was
  * queued, its outputs have no values, and a call that reads them returns an error. An output of a recorded graph has no
@@ -1042,8 +1045,8 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
 
-/* Creates a stream, an in-order queue of work. `options` may be NULL. The library tracks hazards between streams for each
- * buffer, so programs need no events. */
+/* Creates a stream, an in-order queue of work. `options` may be NULL. The library tracks hazards between streams for
+ * each buffer, so programs need no events. */
 COMPUTE_API compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options,
                                                  compute_stream** out_stream);
 COMPUTE_API void compute_stream_retain(compute_stream* stream);
@@ -1061,8 +1064,8 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  *            CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED: see "Failures of queued work"
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
-/* As compute_stream_synchronize, but waits at most `timeout_ns` nanoseconds, which must not be negative. *out_reached is 1
- * if the work has finished. On timeout it is 0, and there is no error. */
+/* As compute_stream_synchronize, but waits at most `timeout_ns` nanoseconds, which must not be negative. *out_reached
+ * is 1 if the work has finished. On timeout it is 0, and there is no error. */
 COMPUTE_API compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached);
 /* *out_finished is 1 if all queued work has finished, else 0. Never waits. Reports the failure of the work. */
 COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished);
@@ -1070,17 +1073,17 @@ COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t*
  * Calls `callback` once when all work queued on `stream` before this call has finished. `error` is NULL if the work
  * succeeded, and is valid during the callback.
  *
- * Callbacks run one at a time, in the order of the calls of this function, on one thread of the library. Work that never
- * ends therefore delays all later callbacks, also those of other streams. A callback may queue work. It must not wait for
- * work and cannot call compute_shutdown.
+ * Callbacks run one at a time, in the order of the calls of this function, on one thread of the library. Work that
+ * never ends therefore delays all later callbacks, also those of other streams. A callback may queue work. It must not
+ * wait for work and cannot call compute_shutdown.
  */
 typedef void (*compute_stream_callback)(compute_borrowed_error error, void* user_data);
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback,
                                                  void* user_data);
 
 /* Records an event, which happens when the work queued on `stream` so far has finished. `options` may be NULL. With
- * COMPUTE_EVENT_TIMED the device records the time, and the event keeps the stream alive; UNSUPPORTED if the device has no
- * times. INVALID_ARGUMENT while the stream records a graph. */
+ * COMPUTE_EVENT_TIMED the device records the time, and the event keeps the stream alive; UNSUPPORTED if the device has
+ * no times. INVALID_ARGUMENT while the stream records a graph. */
 COMPUTE_API compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options,
                                                 compute_event** out_event);
 /* Orders later work on `stream` after the event. If the devices of the event and the stream have different plugins, the
@@ -1105,42 +1108,50 @@ COMPUTE_API void compute_event_release(compute_event* event);
 
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
-/* Finds an op. Version 0 is the newest. The handle is never released. For NOT_FOUND the message suggests a name. */
+/* Finds an op by name and version. Version 0 means the newest. The handle is valid until the process ends and is not
+ * released. If no op has the name, the message of NOT_FOUND suggests the nearest name. */
 COMPUTE_API compute_error* compute_op_find(const char* name, int32_t version, const compute_op** out_op);
-/* Lists all ops in the order of their names, as compute_device_list does. */
+/* Lists all ops in the order of their names. `capacity` and *out_count are as in compute_device_list. */
 COMPUTE_API compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t* out_count);
 /*
- * Adds an op to those of this process. From then on it is found, listed, described, queried, run, planned and recorded
- * as any other op. Devices whose plugin has an op of this name and version run it as a whole; others evaluate the
- * expression in one pass. An op cannot be removed. The strings are copied.
+ * Adds an op to this process. All functions on ops then accept it as any other op. If the plugin of a device has an op
+ * of this name and version, the device runs that op. Other devices evaluate the expression in one pass. An op cannot be
+ * removed. The strings are copied.
  *
- * Errors: INVALID_ARGUMENT  a faulty description; name and version exist already; 4096 ops are registered
+ * Errors: INVALID_ARGUMENT  the description is invalid; the name and version exist already; 4096 ops are registered
  *         UNSUPPORTED       a flag or field that is newer than this library
  */
 COMPUTE_API compute_error* compute_op_register(const compute_op_registration* registration, const compute_op** out_op);
+/* Returns the schema of an op. */
 COMPUTE_API compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info);
 
 /*
  * Runs an op.
  *
- * The op runs on the device of `stream`. Without a stream it runs on the device of the operands that are not on cpu, of
- * which there may be one only; else on cpu. Host tensors are mirrored on the device.
+ * The op runs on the device of `stream`. If `stream` is NULL, the op runs on the device of the operands that are not on
+ * cpu, or on cpu if there are none. Operands that are not on cpu must all be on the device of the op; otherwise the
+ * error is DEVICE_MISMATCH. Host tensors are mirrored on that device.
  *
- * outputs[i] is in and out. If it is NULL, the op makes the output, which the caller owns. Else the op writes into it:
- * it must have the exact shape and dtype, and strides that do not overlap. It may share memory with an input only as
- * the identical view, and only if the op has IN_PLACE, as all elementwise ops have. Optional inputs may be NULL. On
- * error no output was made; given outputs are unchanged, unless the work failed while it ran.
+ * outputs[i] is both input and output. If it is NULL, the op creates the output, and the caller owns it. Otherwise, the
+ * op writes into the given tensor. That tensor must have exactly the shape and dtype of the result, and no two of its
+ * elements may share memory. It may share memory with an input only if both are identical views and the op has the flag
+ * COMPUTE_OP_IN_PLACE, as all elementwise ops have. Optional inputs may be NULL.
+ *
+ * On error the op has created no output. Given outputs are unchanged, unless part of the work was queued; see "Failures
+ * of queued work".
  */
 COMPUTE_API compute_error* compute_op_run(const compute_op* op, compute_stream* stream,
                                           const compute_attribute* attributes, int64_t attribute_count,
                                           compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
                                           int64_t output_count);
 /*
- * Tells how the device would run the op on operands like `inputs`, with outputs that it makes.
+ * States how the device would run the op on operands as described by `inputs`, with outputs that the op creates. Runs
+ * nothing.
  *
- * *out_support is one of COMPUTE_SUPPORT_. *out_reason tells why the op is not native, as far as the plugin refused it,
- * and is empty otherwise. *out_workspace_bytes is the size of temporary memory, or -1 if it is known only once the op
- * is prepared. A call that is wrong on any device is INVALID_ARGUMENT, as for compute_op_run.
+ * *out_support is one of COMPUTE_SUPPORT_. If the plugin refused the op or a step of it, *out_reason states why;
+ * otherwise it is an empty text. The caller frees it. *out_workspace_bytes is the size of the temporary memory in
+ * bytes, or -1 if it becomes known only when the op is prepared. A call that is invalid on every device is
+ * INVALID_ARGUMENT, as for compute_op_run.
  */
 COMPUTE_API compute_error* compute_op_query(compute_device* device, const compute_op* op,
                                             const compute_attribute* attributes, int64_t attribute_count,
@@ -1149,13 +1160,17 @@ COMPUTE_API compute_error* compute_op_query(compute_device* device, const comput
                                             int64_t* out_workspace_bytes);
 
 /*
- * A plan is an op prepared for a device, for the dtypes, shapes and strides of given operands and for its static
- * attributes. It saves the look-up of each run. A NULL output stands for a row-major output that the op makes.
+ * A plan is an op that is prepared for a device, for the dtypes, shapes and strides of the given operands, and for the
+ * given attributes. A run of a plan is cheaper than compute_op_run, because it looks nothing up.
  *
- * compute_plan_run takes operands of the same dtypes, shapes and strides; others are INVALID_ARGUMENT. It runs on
- * `stream`, or on the default stream of the plan's device. `run_time` gives values of run-time attributes (marked ! in
- * compute_op_info.attributes) in place of those at creation; a static attribute there is INVALID_ARGUMENT. `outputs`
- * are as in compute_op_run.
+ * compute_plan_create reads the operands but runs nothing and does not keep them. A NULL output means a row-major
+ * output that the op creates.
+ *
+ * compute_plan_run accepts operands of the same dtypes, shapes and strides; others are INVALID_ARGUMENT. It runs on
+ * `stream`, or on the default stream of the plan's device if `stream` is NULL. A stream of another device is
+ * DEVICE_MISMATCH. `run_time` gives new values of run-time attributes (marked ! in compute_op_info.attributes) for this
+ * run. Other run-time attributes have their values from compute_plan_create. A static attribute in `run_time` is
+ * INVALID_ARGUMENT. `outputs` are as in compute_op_run.
  */
 COMPUTE_API compute_error* compute_plan_create(const compute_op* op, compute_device* device,
                                                const compute_attribute* attributes, int64_t attribute_count,
@@ -1171,8 +1186,8 @@ COMPUTE_API void compute_plan_release(compute_plan* plan);
 
 /*
  * Parses an elementwise expression of named inputs and run-time scalars, such as "tanh(a*b + 1)". Semicolons separate
- * several outputs. docs/expressions.md lists operators and functions; index(i) is the position along axis i. A syntax
- * error is INVALID_ARGUMENT, with a caret under the fault.
+ * the outputs. docs/expressions.md lists the operators and functions. index(i) is the position along axis i. A syntax
+ * error is INVALID_ARGUMENT; the message has a caret under the fault. The strings are copied.
  */
 COMPUTE_API compute_error* compute_expression_parse(const char* text, const char* const* input_names,
                                                     int64_t input_count, const char* const* scalar_names,
@@ -1183,27 +1198,31 @@ COMPUTE_API int32_t compute_expression_output_count(const compute_expression* ex
 COMPUTE_API void compute_expression_retain(compute_expression* expression);
 COMPUTE_API void compute_expression_release(compute_expression* expression);
 /*
- * Derives an expression that computes the gradients of a number L by inputs of `expression`.
+ * Derives an expression that computes gradients. L is a real number that depends on the outputs of `expression`. The
+ * derived expression computes the gradient of L with respect to inputs of `expression`.
  *
- * `wanted` holds the positions of these inputs; NULL stands for all. The inputs of *out_gradient are those of
- * `expression`, then the gradient of L by each of its outputs; its scalars are the same. Its outputs are the gradients
- * by the wanted inputs, with the dtypes of these inputs and the broadcast shape: sum a gradient over the axes along
- * which its input was broadcast. The gradient of L by a complex z = a + ib is dL/da + i dL/db. compute/intrinsics.def
- * has the derivatives. A gradient can be derived again.
+ * `wanted` holds the `wanted_count` positions of these inputs. If it is NULL, all inputs are wanted. The inputs of
+ * *out_gradient are the inputs of `expression`, then the gradient of L with respect to each output of `expression`. Its
+ * scalars are those of `expression`. Its outputs are the gradients with respect to the wanted inputs, in the order of
+ * `wanted`. They have the dtypes of these inputs and the broadcast shape. If an input was broadcast, sum its gradient
+ * over the broadcast axes. The gradient with respect to a complex z = a + ib is dL/da + i dL/db. compute/intrinsics.def
+ * lists the derivatives. *out_gradient can be passed to this function again.
  *
- * Errors: INVALID_ARGUMENT  a position is not that of an input. compute_map of the gradient fails likewise if a wanted
- *                           input is an integer, bool or a scalar
+ * Errors: INVALID_ARGUMENT  no input is wanted, too many are, or a position is not that of an input. compute_map
+ *                           returns it too, if a wanted input of a gradient is a scalar or has an integer or bool dtype
  */
 COMPUTE_API compute_error* compute_expression_gradient(compute_expression* expression, const int32_t* wanted,
                                                        int64_t wanted_count, compute_expression** out_gradient);
-/* Evaluates an expression in one pass over its inputs, which broadcast. If the expression has no inputs, all outputs
- * must be given; they are in and out, as in compute_op_run. */
+/* Evaluates an expression in one pass over its inputs, which broadcast. `scalars` holds the values of the scalars, in
+ * the order of compute_expression_parse. `outputs` and the choice of the device are as in compute_op_run. If the
+ * expression has no inputs, no output may be NULL. */
 COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expression* expression,
                                        compute_tensor* const* inputs, int64_t input_count,
                                        const compute_number* scalars, int64_t scalar_count, compute_tensor** outputs,
                                        int64_t output_count);
-/* As compute_op_query. `scalars` are taken as COMPUTE_SPEC_SCALAR. `outputs` describes given outputs; others are
- * COMPUTE_SPEC_ABSENT. It may be NULL if none is given. */
+/* As compute_op_query, for compute_map. `scalars` have COMPUTE_SPEC_SCALAR, also without the flag. `outputs` describes
+ * the given outputs; an output that the op creates is COMPUTE_SPEC_ABSENT. `outputs` is NULL if the op creates them
+ * all. */
 COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_expression* expression,
                                              const compute_tensor_spec* inputs, int64_t input_count,
                                              const compute_tensor_spec* scalars, int64_t scalar_count,
@@ -1212,34 +1231,35 @@ COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_exp
                                              int64_t* out_workspace_bytes);
 
 /*
- * Combines the values of an expression over axes, in one pass over its inputs.
+ * Evaluates an expression and reduces its values over axes, in one pass over its inputs.
  *
- * `before` has one output and at least one input that is no scalar. It is evaluated at every point of the common shape
- * of its inputs. The values are combined by `kind`: "sum", "prod", "min", "max", "all" or "any", as the ops of these
- * names do. options->after has one input, the combined value, and one output. `options` may be NULL. *output is in and
- * out, as outputs[0] in compute_op_run. `scalars` holds those of `before`, then those of `after`.
+ * `before` is the expression. It has one output and at least one input that is not a scalar. It is evaluated at every
+ * point of the broadcast shape of its inputs. `kind` states how the values are combined: "sum", "prod", "min", "max",
+ * "all" or "any", as in the ops of these names. options->after is an expression that is applied to each combined value.
+ * It has one input and one output. `options` may be NULL. `scalars` holds the scalars of `before`, then those of
+ * `after`. *output is both input and output, as outputs[0] in compute_op_run.
  *
- * The combined value has the dtype options->accumulator; without it, what the op gives: int64 or uint64 for a sum or
- * product of integers, bool for all and any, else the dtype of `before`. float16 and bfloat16 are combined in float32
- * and rounded once, behind `after`. Over no elements the combined value is 0 (sum, any) or 1 (prod, all); min and max
- * are INVALID_ARGUMENT.
+ * The combined value has the dtype options->accumulator. If that is 0, the dtype is that of the op: int64 or uint64 for
+ * a sum or product of integers, bool for all and any, otherwise the dtype of `before`. float16 and bfloat16 values are
+ * combined in float32 and rounded once, after `after`. If there are no elements, the combined value is 0 (sum, any) or
+ * 1 (prod, all); min and max are INVALID_ARGUMENT.
  */
 typedef struct compute_reduce_options {
   uint32_t struct_size;
   uint32_t struct_type; /* COMPUTE_STRUCT_OP_OPTIONS or 0 */
   const void* next;
-  const int64_t* axes; /* negative ones count from the end; NULL: as axes_mask says */
-  int64_t axes_count;
-  uint64_t axes_mask;        /* bit i is axis i; 0 and NULL axes: all axes */
-  compute_expression* after; /* NULL: the combined value itself */
-  compute_dtype accumulator; /* 0: as above */
-  int32_t keepdims;          /* 1: reduced axes stay, with extent 1 */
+  const int64_t* axes;       /* the axes to reduce; a negative axis counts from the end; NULL: see axes_mask */
+  int64_t axes_count;        /* number of axes in `axes` */
+  uint64_t axes_mask;        /* without `axes`: bit i stands for axis i; 0: all axes. With `axes`: 0 */
+  compute_expression* after; /* NULL: the result is the combined value */
+  compute_dtype accumulator; /* dtype of the combined value; 0: as above */
+  int32_t keepdims;          /* 1: the result keeps the reduced axes, with extent 1; 0: it does not */
 } compute_reduce_options;
 COMPUTE_API compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
                                           const compute_reduce_options* options, compute_tensor* const* inputs,
                                           int64_t input_count, const compute_number* scalars, int64_t scalar_count,
                                           compute_tensor** output);
-/* As compute_map_query. `output` describes a given output, and may be NULL. */
+/* As compute_map_query, for compute_reduce. `output` describes the given output. It is NULL if the op creates it. */
 COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
                                                 const compute_reduce_options* options,
                                                 const compute_tensor_spec* inputs, int64_t input_count,
@@ -1250,7 +1270,8 @@ COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
 /*
- * Compiles a kernel from source. `language` is "cuda-c", "opencl-c" or "portable" (docs/kernels.md).
+ * Compiles a kernel from source. `language` is "cuda-c", "opencl-c" or "portable"; docs/kernels.md describes them.
+ * `name` is the name of the kernel function in `source`. `options` may be NULL.
  *
  * Errors: COMPILE_FAILED  the message contains the compiler's log
  *         UNSUPPORTED     the device does not support the language
@@ -1258,6 +1279,15 @@ COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_
 COMPUTE_API compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source,
                                                   const char* name, const compute_kernel_options* options,
                                                   compute_kernel** out_kernel);
+/*
+ * Queues a run of a kernel. `stream` may be NULL. Tensor arguments must be on the device of the kernel; host tensors
+ * are not mirrored. The library orders the run with other work by the `access` of each tensor argument.
+ *
+ * Errors: INVALID_ARGUMENT  a wrong number of arguments, an invalid argument or launch, a group that is too large
+ *         OUT_OF_RANGE      the number of work-items does not fit in int64_t
+ *         UNSUPPORTED       the stream records a graph
+ *         DEVICE_MISMATCH   the stream or a tensor is on another device
+ */
 COMPUTE_API compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* stream,
                                                  const compute_launch* launch, const compute_kernel_argument* arguments,
                                                  int64_t argument_count);
@@ -1267,18 +1297,26 @@ COMPUTE_API void compute_kernel_release(compute_kernel* kernel);
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
 /*
- * Starts recording: work queued on `stream` from now on is recorded instead of run. Outputs made meanwhile belong to
- * the caller. They have no values before the first run of the graph: to read, map, move or export them, or to use them
- * in work that runs, is INVALID_ARGUMENT until then. While recording, host operands other than scalars are errors, and
- * so are reading from, mapping through or waiting for the stream. Other streams are unaffected.
+ * Starts recording. From now on, work queued on `stream` is recorded instead of run. The caller owns the outputs that
+ * are created during the recording. They have no values before the first run of the graph. Until then, it is
+ * INVALID_ARGUMENT to read, map, move or export them, or to use them in work that runs. While the stream records, host
+ * operands other than scalars are errors. So are transfers on the stream, events of it and waits for it. Other streams
+ * are unaffected.
+ *
+ * Errors: INVALID_ARGUMENT  the stream is recording already
+ *         UNSUPPORTED       the stream is the default stream of its device
  */
 COMPUTE_API compute_error* compute_graph_begin(compute_stream* stream);
-/* Ends recording and makes the graph. If recording failed, returns that error and no graph. */
+/* Ends the recording and creates the graph. If a call failed while it was recorded, this function returns the first
+ * such error, and no graph. INVALID_ARGUMENT if the stream is not recording. */
 COMPUTE_API compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_graph);
-/* Runs the graph as one submission, on any stream of its device. Runs of one graph are ordered. */
+/* Runs the graph as one submission, on any stream of its device. Runs of one graph are executed in the order of the
+ * calls. DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT if the stream is recording. */
 COMPUTE_API compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream);
-/* Sets the value of slot `scalar` for later runs; *value has the dtype of the slot. */
+/* Sets the value of the slot `scalar` for later runs of this graph. *value has the dtype of the slot and is copied.
+ * INVALID_ARGUMENT if the graph does not use the slot. */
 COMPUTE_API compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* scalar, const void* value);
+/* Returns facts about the graph. */
 COMPUTE_API compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* out_info);
 COMPUTE_API void compute_graph_retain(compute_graph* graph);
 COMPUTE_API void compute_graph_release(compute_graph* graph);
