@@ -2,41 +2,57 @@
 /*
  * compute.h: the client interface of the compute backend, in C11.
  *
- * A program includes this header and links libcompute. compute/ops.h, which this header includes at its end, declares a
- * typed function per op. C++ programs can use compute/compute.hpp instead.
+ * A program includes this header and links libcompute. This header includes compute/ops.h at its end, which declares a
+ * typed function for each op. C++ programs can use compute/compute.hpp instead.
+ *
+ * Terms:
+ *
+ * - A tensor is a dtype, a shape, strides and an offset over a buffer. A view is a tensor that shares the buffer of
+ *   another tensor. Views are identical if their dtype, shape, strides and offset are the same.
+ * - A host tensor is a tensor on the device `cpu`. A mirror is a copy of a host tensor that the library keeps on
+ *   another device.
+ * - A stream is an in-order queue of work on one device.
+ * - A scalar is a tensor of rank 0 that holds a value but has no buffer. A slot is a scalar whose value in a recorded
+ *   graph can be changed. A weak scalar takes no part in dtype promotion.
+ * - A hazard is a pair of accesses to one buffer, at least one of which is a write. The library runs the two accesses
+ *   in the order in which they were queued.
  *
  * The following rules hold for every function, unless its comment says otherwise.
  *
- * - Errors. A function that can fail returns compute_error*: NULL on success, else an error that the caller frees with
+ * - Errors. A function that can fail returns compute_error*. It is NULL on success. Otherwise, the caller frees it with
  *   compute_error_free. There is no last-error state. The library never aborts, exits, throws or prints because of an
- *   argument.
- * - Out-parameters come last, are named out_x and must not be NULL. They are always written: NULL or 0 on error. For an
- *   out-struct the program sets struct_size (of the first element of an array) and next. The library writes all
- *   struct_size bytes, also on error: unknown fields become zero, and struct_type is set. In an array it fills as many
- *   elements as it reports, and sets their struct_size, struct_type and (from the second on, to NULL) next.
- * - Handles are opaque and reference counted. A function that makes an object returns one reference; _retain adds one,
- *   _release drops one. _release accepts NULL, may be called from any thread, and does nothing after compute_shutdown.
- *   The result of a getter is borrowed: it lives as long as the object that it was read from.
- * - Threads. Every function may be called from any thread at any time. There is no current device. Only scopes, and the
- *   default stream of `cpu`, belong to a thread.
- * - Streams. Functions that run an op, a map, a plan, a kernel or a graph accept a NULL stream: the default stream of
- *   the device. Each device has one; `cpu` has one per calling thread, on which work is complete when the call returns.
- *   Functions on a stream itself (_stream_, _event_, _graph_begin, _graph_end and the _async transfers) refuse NULL;
- *   compute_device_default_stream returns the default stream.
- * - Strings are UTF-8. A parameter is NUL-terminated. In a struct a string is a pair of fields, `x` and `x_size` in
- *   bytes. A program sets x_size, or -1 for a NUL-terminated string. A string that the library sets is NUL-terminated
- *   too, and lives as long as the process unless stated otherwise.
+ *   invalid argument. Comments name error codes without the prefix COMPUTE_ERROR_.
+ * - Pointers. A NULL pointer is INVALID_ARGUMENT unless the comment allows it. A pointer to an array may be NULL if its
+ *   count or rank is 0. Arrays and structs that a program passes are read during the call only.
+ * - Out-parameters come last, are named out_x and must not be NULL. They are always written. On error they become NULL
+ *   or 0. For an out-struct, the program sets struct_size and next; in an array, only those of the first element. The
+ *   library writes all struct_size bytes, also on error. It sets struct_type, and sets fields that it does not know to
+ *   zero. In an array it fills as many elements as it reports. It sets their struct_size and struct_type, and sets next
+ *   to NULL in all elements but the first.
+ * - Handles are opaque and reference counted. A function that creates an object returns one reference, which the caller
+ *   releases. _retain adds a reference, _release drops one. Both accept NULL. _release may be called from any thread
+ *   and does nothing after compute_shutdown. A pointer that a getter returns is borrowed: it is valid as long as the
+ *   object that it was read from. A getter that returns no error returns NULL, 0 or "" for a NULL handle.
+ * - Threads. Every function may be called from any thread at any time. There is no current device. Only two things
+ *   belong to a thread: scopes, and the default stream of `cpu`.
+ * - Streams. Functions that run an op, a map, a reduction, a plan, a kernel or a graph accept a NULL stream. NULL means
+ *   the default stream of the device. Each device has one default stream. `cpu` has one for each calling thread; its
+ *   work is complete when the call returns. Functions on a stream itself (_stream_, _event_, _graph_begin, _graph_end
+ *   and the _async transfers) refuse NULL. compute_device_default_stream returns the default stream.
+ * - Strings are UTF-8. A string parameter is NUL-terminated. In a struct, a string is a pair of fields: `x`, and its
+ *   size in bytes `x_size`. A program sets x_size to the size, or to -1 for a NUL-terminated string. A string that the
+ *   library sets is NUL-terminated. Unless stated otherwise, a string in a struct is valid until the process ends.
  * - Units. Extents and strides count elements. Offsets and sizes are in bytes, times in nanoseconds.
  * - Structs begin with struct_size (sizeof the struct), struct_type (its COMPUTE_STRUCT_ constant, or 0) and next
- *   (NULL). They grow at the end only. Missing trailing fields read as zero, which keeps the old meaning. The library
- *   refuses a struct smaller than COMPUTE_…_SIZE_1, its size in version 1 (16 for options of ops and
- *   reductions). All elements of an array have one struct_size, which is the step; mixed sizes are INVALID_ARGUMENT.
- *   Reserved fields are zero.
- * - Newer features. The library returns UNSUPPORTED for features newer than itself: a nonzero field beyond the part of
- *   a struct that it knows, an unknown flag in a request, a `next` entry whose struct_type has
- *   COMPUTE_STRUCT_MUST_UNDERSTAND. It skips other unknown entries. A program ignores unknown flags of information
- *   structs. It treats an unknown error code as INTERNAL, an unknown kind of device as any other device, and an unknown
- *   health as unusable.
+ *   (NULL). Later versions add fields only at the end. The library reads missing trailing fields as zero, which means
+ *   the behavior of the older version. It refuses a struct that is smaller than in version 1 (COMPUTE_…_SIZE_1; 16 for
+ *   the options of ops and reductions). All elements of an array have the same struct_size, which is the distance
+ *   between elements; mixed sizes are INVALID_ARGUMENT. Reserved fields must be zero.
+ * - Newer features. The library returns UNSUPPORTED for a feature that is newer than itself: a nonzero field beyond the
+ *   part of a struct that it knows, an unknown flag in a request, or an unknown `next` entry whose struct_type has the
+ *   bit COMPUTE_STRUCT_MUST_UNDERSTAND. It ignores other unknown `next` entries. A program ignores unknown flags of
+ *   information structs. It treats an unknown error code as INTERNAL and an unknown health as
+ *   unusable. It uses a device of an unknown kind as it uses the others.
  */
 #ifndef COMPUTE_COMPUTE_H_
 #define COMPUTE_COMPUTE_H_
@@ -67,11 +83,12 @@ extern "C" {
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */
 
-/* The library's version; compute_version reports the one that runs. */
+/* The version of this header. compute_version returns the version of the loaded library. */
 #define COMPUTE_VERSION_MAJOR 0
 #define COMPUTE_VERSION_MINOR 1
 #define COMPUTE_VERSION_PATCH 0
 
+/* The maximum rank of a tensor. */
 #define COMPUTE_MAX_RANK 32
 
 /* Definitions that compute.h and plugin.h share. Both spell them out, so that each header stands alone. */
@@ -204,7 +221,7 @@ typedef struct compute_attribute {
 
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
-/* compute_device_health. */
+/* Results of compute_device_health. A device whose health is not GOOD cannot be used; see the error of that name. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_HEALTH_GOOD = 0,
   COMPUTE_HEALTH_CONTEXT_LOST = 1,
@@ -213,39 +230,44 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_HEALTH_FORKED = 4
 };
 
-/* compute_tensor_map. */
+/* Bits: how the host uses a mapped tensor (compute_tensor_map), or how a kernel uses an argument. */
 enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
 
-/* compute_tensor_wrap_host: what the program promises about its memory. The result of an op on another device is in
- * EXPOSED memory when the call returns, and in TRACKED memory after compute_tensor_synchronize or the last release of
- * the tensor. compute_tensor_touch discards results that only a device holds. */
+/*
+ * What the program promises about memory that it passes to compute_tensor_wrap_host.
+ *
+ * An op on another device can write its result to wrapped memory. In EXPOSED memory the result is there when the call
+ * returns. In TRACKED memory it is there after compute_tensor_synchronize or the last release of the tensor.
+ * compute_tensor_touch discards a result that has not been copied back yet.
+ */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_WRAP_IMMUTABLE = 1, /* nobody writes the memory while it is wrapped; mirrors stay valid */
   COMPUTE_WRAP_TRACKED = 2,   /* the program calls compute_tensor_touch after it wrote; mirrors are valid until then */
-  COMPUTE_WRAP_EXPOSED = 3    /* the program may write between any two calls; each use on a device copies */
+  COMPUTE_WRAP_EXPOSED = 3    /* the program may write between any two calls; each use on another device copies */
 };
 
-/* Results of compute_op_query. */
+/* Results of compute_op_query, compute_map_query and compute_reduce_query. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; out_reason tells why */
+  COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; *out_reason states why */
   COMPUTE_SUPPORT_NATIVE = 1,     /* one step: the plugin's own op, or the primitive that the op consists of */
   COMPUTE_SUPPORT_DECOMPOSED = 2, /* several steps, or a substitute for a primitive that the plugin refused */
-  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host, as COMPUTE_FALLBACK allows; out_reason tells why */
+  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host (setting COMPUTE_FALLBACK); *out_reason states why */
 };
 
+/* Formats of reports. */
 enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_FORMAT_TEXT = 0, COMPUTE_FORMAT_JSON = 1 };
 
-/* compute_stream_options.flags. */
+/* Flags of compute_stream_options. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the stream by events */
+  COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the work with events */
 };
 
-/* compute_event_options.flags. */
-enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_EVENT_TIMED = 1 /* records the time at which the event happens */ };
+/* Flags of compute_event_options. */
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_EVENT_TIMED = 1 /* for compute_event_elapsed */ };
 
-/* compute_allocator.flags. */
+/* Flags of compute_allocator. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_ALLOCATOR_CACHED = 1 /* the library keeps freed blocks and cuts large ones, as with its own memory */
+  COMPUTE_ALLOCATOR_CACHED = 1 /* the library caches free blocks and divides large ones, as with its own memory */
 };
 
 /* Struct types. */
@@ -261,14 +283,14 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_KERNEL_OPTIONS = 8,
   COMPUTE_STRUCT_LAUNCH = 9,
   COMPUTE_STRUCT_OP_INFO = 10,
-  COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h, compute_reduce_options */
+  COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h, and compute_reduce_options */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
   COMPUTE_STRUCT_ALLOCATOR = 14,
   COMPUTE_STRUCT_OP_REGISTRATION = 15
 };
 
-/* Sizes in version 1 of the structs that the library reads. Smaller ones are refused. */
+/* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
 #define COMPUTE_ATTRIBUTE_SIZE_1 56u
 #define COMPUTE_STREAM_OPTIONS_SIZE_1 24u
 #define COMPUTE_EVENT_OPTIONS_SIZE_1 24u
@@ -279,11 +301,11 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_OP_REGISTRATION_SIZE_1 120u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
 
-#define COMPUTE_TIMEOUT_NONE INT64_MAX /* no limit */
+#define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
 
-typedef struct compute_text compute_text;
+typedef struct compute_text compute_text; /* a string that the caller frees; see compute_text_free */
 typedef struct compute_device compute_device;
 typedef struct compute_tensor compute_tensor;
 typedef struct compute_stream compute_stream;
@@ -297,15 +319,16 @@ struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
 /*
- * Strings and errors that a callback receives: valid until it returns. They have names of their own because some
- * languages (cgo) cannot write `const` in the type of a function that they export.
+ * Strings and errors that a callback receives. They are valid until the callback returns. They are typedefs because
+ * some languages (cgo) cannot write `const` in the type of a function that they export.
  */
 typedef const char* compute_borrowed_string; /* NUL-terminated */
 typedef const compute_error* compute_borrowed_error;
 
 /*
- * A number with its type: the value of a run-time attribute, or of a scalar of an expression. Kind 0 stands for the
- * default of the attribute. As a scalar of an expression INT64, FLOAT64 and COMPLEX128 are weak, like a literal.
+ * A number with its type: the value of a run-time attribute, or of a scalar of an expression. `kind` selects the field
+ * that holds the value. As an attribute, kind 0 means the default of the attribute; an expression has no defaults. As a
+ * scalar of an expression, a number of kind INT64, FLOAT64 or COMPLEX128 is weak, like a literal.
  */
 typedef struct compute_number {
   int32_t kind; /* COMPUTE_KIND_INT64, _FLOAT64, _COMPLEX128 or _SCALAR */
@@ -313,10 +336,10 @@ typedef struct compute_number {
   int64_t integer;        /* INT64 */
   double real;            /* FLOAT64, COMPLEX128 */
   double imaginary;       /* COMPLEX128 */
-  compute_tensor* tensor; /* SCALAR: made by compute_tensor_scalar or compute_scalar_create; read during the call */
+  compute_tensor* tensor; /* SCALAR: from compute_tensor_scalar or compute_scalar_create */
 } compute_number;
 
-/* A device, described without opening it. */
+/* The description of a device. The device need not be open. */
 typedef struct compute_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -327,31 +350,31 @@ typedef struct compute_device_info {
   int64_t plugin_size;
   const char* description; /* the vendor's name of the model */
   int64_t description_size;
-  const char* vendor;
+  const char* vendor; /* the name of the vendor */
   int64_t vendor_size;
-  const char* driver_version;
+  const char* driver_version; /* the vendor's text */
   int64_t driver_version_size;
-  const char* pci_address; /* 0000:65:00.0, or "" */
+  const char* pci_address; /* as 0000:65:00.0; "" if there is none */
   int64_t pci_address_size;
-  const char* uuid; /* or "" */
+  const char* uuid; /* "" if there is none */
   int64_t uuid_size;
-  const char* same_as; /* canonical name of the same hardware under another plugin, or "" */
+  const char* same_as; /* canonical name of the same hardware in another plugin, or "" */
   int64_t same_as_size;
   const char* libraries; /* vendor libraries in use, one per line: name, version, path */
   int64_t libraries_size;
   const char* unusable; /* the reason why the device cannot be opened, or "" */
   int64_t unusable_size;
-  int64_t memory_bytes;   /* total memory; -1 if unknown */
+  int64_t memory_bytes;   /* total memory of the device; -1 if unknown */
   int32_t kind;           /* COMPUTE_DEVICE_KIND_ */
-  int32_t platform_index; /* -1 unless devices are numbered per platform */
-  int32_t device_index;
+  int32_t platform_index; /* the platform; -1 unless the plugin numbers its devices per platform */
+  int32_t device_index;   /* index among the devices of the platform, or of the plugin */
   int32_t flat_index;     /* index among all devices of the plugin */
-  const uint32_t* dtypes; /* indexed by dtype: COMPUTE_DTYPE_STORAGE | …; others are unsupported */
-  int32_t dtype_count;
+  const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
+  int32_t dtype_count;    /* number of elements of `dtypes` */
   int32_t reserved;
 } compute_device_info;
 
-/* A further property of a device, as text. */
+/* An additional property of a device, as text. */
 typedef struct compute_device_attribute {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -362,33 +385,33 @@ typedef struct compute_device_attribute {
   int64_t value_size;
 } compute_device_attribute;
 
-/* Counters since the device was opened. */
+/* The memory of a device, and counters since the device was opened. */
 typedef struct compute_device_statistics {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t memory_used;     /* bytes in live tensors, temporaries and mirrors */
-  int64_t memory_peak;     /* maximum of memory_used */
-  int64_t memory_reserved; /* bytes allocated from the device, including cached ones */
-  int64_t memory_limit;    /* -1: none */
-  int64_t memory_mirrors;  /* bytes in mirrors, part of memory_used */
-  int64_t blocks_live;
-  int64_t allocations;             /* requests served */
-  int64_t allocations_from_device; /* those among them that called the driver, or the system on cpu */
-  int64_t ops_run;                 /* plans submitted to this device */
-  int64_t ops_fallback;            /* ops that ran elsewhere because this device does not support them */
-  int64_t plans_live;
-  int64_t plans_prepared;
-  int64_t kernels_compiled;
-  int64_t transfers_to_device; /* host to device, explicit and implicit */
-  int64_t transfers_to_device_bytes;
-  int64_t transfers_from_device;
-  int64_t transfers_from_device_bytes;
-  int64_t transfers_implicit; /* transfers for mirrors, exposed operands and results in host tensors */
-  int64_t transfers_implicit_bytes;
-  int64_t mirror_hits;      /* uses of a mirror that needed no transfer */
-  int64_t memory_total;     /* of the device; on cpu what machine and limits allow; -1: unknown */
-  int64_t memory_available; /* bytes of it that are free; -1: unknown */
+  int64_t memory_used;                 /* bytes in live tensors, temporaries and mirrors */
+  int64_t memory_peak;                 /* maximum of memory_used so far, in bytes */
+  int64_t memory_reserved;             /* bytes allocated from the device, including cached bytes */
+  int64_t memory_limit;                /* maximum of memory_reserved in bytes; -1: none */
+  int64_t memory_mirrors;              /* bytes in mirrors; part of memory_used */
+  int64_t blocks_live;                 /* blocks of memory in use */
+  int64_t allocations;                 /* blocks allocated so far, from the cache or from the device */
+  int64_t allocations_from_device;     /* calls of the driver (on cpu, of the system) to allocate memory */
+  int64_t ops_run;                     /* ops that ran on this device */
+  int64_t ops_fallback;                /* ops that ran on cpu because this device does not support them */
+  int64_t plans_live;                  /* the plugin's plans that exist now, including cached plans */
+  int64_t plans_prepared;              /* the plugin's plans that were prepared so far */
+  int64_t kernels_compiled;            /* kernels compiled for ops and by compute_kernel_compile */
+  int64_t transfers_to_device;         /* transfers to the device, explicit and implicit */
+  int64_t transfers_to_device_bytes;   /* their size in bytes */
+  int64_t transfers_from_device;       /* transfers from the device, explicit and implicit */
+  int64_t transfers_from_device_bytes; /* their size in bytes */
+  int64_t transfers_implicit;          /* implicit transfers: for mirrors, and for results in host tensors */
+  int64_t transfers_implicit_bytes;    /* their size in bytes */
+  int64_t mirror_hits;                 /* uses of a mirror that needed no transfer */
+  int64_t memory_total;                /* bytes of the device; on cpu, of the machine within its limits; -1: unknown */
+  int64_t memory_available;            /* free bytes of memory_total; -1: unknown */
 } compute_device_statistics;
 
 typedef struct compute_stream_options {
@@ -396,7 +419,7 @@ typedef struct compute_stream_options {
   uint32_t struct_type;
   const void* next;
   uint32_t flags;   /* COMPUTE_STREAM_ */
-  int32_t priority; /* a hint: 0 is normal, higher runs sooner; limited to what the device has */
+  int32_t priority; /* a hint: 0 is normal, a higher stream runs sooner; clamped to the device's range */
 } compute_stream_options;
 
 typedef struct compute_event_options {
@@ -407,57 +430,59 @@ typedef struct compute_event_options {
   int32_t reserved;
 } compute_event_options;
 
-/* Returns memory of at least `size_bytes` bytes at a multiple of `alignment`, or NULL if there is not enough. */
+/* Returns the address of at least `size_bytes` bytes of memory, or NULL if there is not enough. The address is a
+ * multiple of `alignment` bytes. */
 typedef void* (*compute_allocate_callback)(int64_t size_bytes, int64_t alignment, void* user_data);
-/* Takes back what a compute_allocate_callback returned. No work uses the memory any more. */
+/* Takes back memory that a compute_allocate_callback returned. No work uses the memory any more. */
 typedef void (*compute_free_callback)(void* address, int64_t size_bytes, void* user_data);
 
-/* Memory of the program for the tensors of a device; see compute_device_set_allocator. */
+/* The program's own source of memory for a device; see compute_device_set_allocator. */
 typedef struct compute_allocator {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t flags; /* COMPUTE_ALLOCATOR_ */
   int32_t reserved;
-  compute_allocate_callback allocate;
-  compute_free_callback release;
-  void* user_data;
+  compute_allocate_callback allocate; /* not NULL */
+  compute_free_callback release;      /* not NULL */
+  void* user_data;                    /* passed to both callbacks */
 } compute_allocator;
 
-/* compute_tensor_spec.flags. */
+/* Flags of compute_tensor_spec. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_SPEC_SCALAR = 1, /* a scalar, as of compute_tensor_scalar: rank 0 */
+  COMPUTE_SPEC_SCALAR = 1, /* a scalar, as from compute_tensor_scalar; the rank is 0 */
   COMPUTE_SPEC_WEAK = 2,   /* a weak scalar; only with SCALAR */
-  COMPUTE_SPEC_ABSENT = 4  /* an absent optional input; other fields are ignored */
+  COMPUTE_SPEC_ABSENT = 4  /* an absent optional input, or an output that the op creates; other fields are ignored */
 };
 
-/* The description of an operand, for compute_op_query and compute_map_query. */
+/* The description of an operand, for compute_op_query, compute_map_query and compute_reduce_query. */
 typedef struct compute_tensor_spec {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   compute_dtype dtype;
   int32_t rank;
-  const int64_t* shape;
-  const int64_t* strides; /* NULL: row-major */
+  const int64_t* shape;   /* `rank` extents */
+  const int64_t* strides; /* `rank` strides in elements; NULL: row-major */
   uint32_t flags;         /* COMPUTE_SPEC_ */
   int32_t reserved;
 } compute_tensor_spec;
 
-/* compute_op_info.flags. */
-enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_OP_IN_PLACE = 4 /* an output may be the identical view of an input */ };
+/* Flags of compute_op_info. */
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_OP_IN_PLACE = 4 /* an output and an input may be identical views */ };
 
 /*
  * The schema of an op.
  *
- * Bindings may be generated from `inputs` and `attributes`, so their grammar is part of the interface:
+ * Bindings can be generated from `inputs` and `attributes`. Therefore their grammar is part of the interface:
  *   inputs     := [name {" " name}]                 a name may end in "..." (one or more) or "?" (may be NULL)
  *   attributes := [attribute {"; " attribute}]
  *   attribute  := name ": " kind ["[]"] ["=" default] ["!"]
  *                 "[]": a list; no default: required; "!": a run-time attribute
  *   kind       := int64, float64, string, dtype, number
  *   default    := a number, a string, all, none
- * with blanks around = and !. Later versions may add kinds, defaults and marks. A reader refuses what it does not know.
+ * There are blanks around = and before !. Later versions may add kinds, defaults and marks. A reader must refuse what
+ * it does not know.
  */
 typedef struct compute_op_info {
   uint32_t struct_size;
@@ -465,91 +490,95 @@ typedef struct compute_op_info {
   const void* next;
   const char* name;
   int64_t name_size;
-  const char* summary;
+  const char* summary; /* one line */
   int64_t summary_size;
-  const char* inputs;
+  const char* inputs; /* in the grammar above */
   int64_t inputs_size;
-  const char* attributes;
+  const char* attributes; /* in the grammar above */
   int64_t attributes_size;
-  const char* expression; /* of an elementwise op; else "" */
+  const char* expression; /* of an elementwise op; "" for other ops */
   int64_t expression_size;
-  const char* dtypes; /* elementwise ops: the class of dtypes; others: the dtype rule */
+  const char* dtypes; /* elementwise ops: the class of dtypes of the inputs; other ops: the dtype rule */
   int64_t dtypes_size;
-  const char* bound; /* "ulp:N", "exact", "n", "log2" */
+  const char* bound; /* the error bound: "ulp:N", "exact", "n" or "log2"; docs/ops.md explains them */
   int64_t bound_size;
   int32_t version;
   uint32_t flags; /* COMPUTE_OP_ */
 } compute_op_info;
 
 /*
- * The description of an op that a program adds. Strings are as in compute_op_info; an absent one has x NULL.
+ * The description of an op that a program adds. The strings are as in compute_op_info. A string that is absent is NULL
+ * and has size 0.
  *
- * The op is elementwise: it evaluates `expression` over its inputs, which broadcast. They are promoted to one dtype of
- * the class `dtypes`, which the result has too. Attributes are run-time attributes (marked !) and stand in the
- * expression by name. docs/expressions.md describes its text.
+ * The op is elementwise: it evaluates `expression` over its inputs, which broadcast. The inputs are promoted to one
+ * dtype of the class `dtypes`. The result has this dtype too. All attributes are run-time attributes (marked !). The
+ * expression refers to inputs and attributes by name. docs/expressions.md describes expressions.
  */
 typedef struct compute_op_registration {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const char* name; /* with a dot: acme.double; of letters a to z, digits and _, each part begins with a letter */
+  const char* name; /* two words and a dot, as acme.double; a word is a letter, then letters (a to z), digits, _ */
   int64_t name_size;
   const char* summary; /* one line; may be NULL */
   int64_t summary_size;
-  const char* inputs; /* 1 to 16 names without "..." and "?" */
+  const char* inputs; /* 1 to 16 names, without "..." and "?" */
   int64_t inputs_size;
   const char* attributes; /* up to 8 attributes; may be NULL */
   int64_t attributes_size;
   const char* dtypes; /* ANY, BOOL, INTEGER, BITS, REAL, FLOAT, COMPLEX, INEXACT or NUMERIC */
   int64_t dtypes_size;
-  const char* expression; /* with one output */
+  const char* expression; /* has one output */
   int64_t expression_size;
-  int32_t version; /* from 1 */
-  uint32_t flags;  /* none yet */
+  int32_t version; /* 1 or higher */
+  uint32_t flags;  /* 0 */
 } compute_op_registration;
 
 typedef struct compute_kernel_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const char* compiler_options; /* passed to the compiler unchanged; NULL: none. Size 0 is refused */
+  const char* compiler_options; /* passed to the compiler unchanged; NULL with size 0: none */
   int64_t compiler_options_size;
 } compute_kernel_options;
 
+/* Kinds of kernel arguments. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_ARGUMENT_TENSOR = 1,
-  COMPUTE_ARGUMENT_VALUE = 2,
-  COMPUTE_ARGUMENT_LOCAL_MEMORY = 3
+  COMPUTE_ARGUMENT_TENSOR = 1,      /* a pointer to the elements of a tensor */
+  COMPUTE_ARGUMENT_VALUE = 2,       /* a value of `value_size` bytes */
+  COMPUTE_ARGUMENT_LOCAL_MEMORY = 3 /* memory that the work-items of a group share (OpenCL) */
 };
 
-/* An argument of a kernel. */
+/* An argument of a kernel. A capital word names the kind for which the field is used. */
 typedef struct compute_kernel_argument {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t kind;           /* COMPUTE_ARGUMENT_ */
   int32_t access;         /* TENSOR: COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE */
-  compute_tensor* tensor; /* TENSOR: the kernel gets the address of element 0 */
-  const void* value;      /* VALUE */
+  compute_tensor* tensor; /* TENSOR: on the device of the kernel; the kernel gets the address of element 0 */
+  const void* value;      /* VALUE: `value_size` bytes, read during the call */
   int64_t value_size;     /* VALUE: size in bytes; LOCAL_MEMORY: bytes per work-group */
 } compute_kernel_argument;
 
+/* The number and size of the work-groups of a launch. */
 typedef struct compute_launch {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t groups[3];     /* work-groups (CUDA: blocks) per axis */
-  int64_t group_size[3]; /* work-items (CUDA: threads) per group and axis */
-  int64_t local_memory_bytes;
+  int64_t groups[3];          /* work-groups (CUDA: blocks) per axis; 1 or more */
+  int64_t group_size[3];      /* work-items (CUDA: threads) of a group per axis; 1 or more */
+  int64_t local_memory_bytes; /* CUDA: dynamic shared memory per block, in bytes; or 0 */
 } compute_launch;
 
+/* Facts about a recorded graph. */
 typedef struct compute_graph_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t nodes;           /* number of recorded runs */
-  int64_t temporary_bytes; /* memory for values inside the graph */
-  int32_t native;          /* 1: the plugin runs the graph as one; 0: core replays it op by op */
+  int64_t nodes;           /* number of recorded steps; an op has one or more */
+  int64_t temporary_bytes; /* bytes of temporary memory that the graph holds */
+  int32_t native;          /* 1: the plugin runs the graph as a whole; 0: the library submits it step by step */
   int32_t reserved;
 } compute_graph_info;
 
@@ -557,40 +586,45 @@ typedef struct compute_graph_info {
 
 /* Frees an error and its causes. Accepts NULL. */
 COMPUTE_API void compute_error_free(compute_error* error);
+/* The functions below accept NULL, which stands for success: COMPUTE_OK, "", 0, position -1 and cause NULL. Strings are
+ * valid as long as the error. */
 COMPUTE_API compute_error_code compute_error_get_code(const compute_error* error);
-/* One line that states the op, the argument and the values. A load report or compiler log follows on further lines. */
+/* One line that states the op, the argument and the values. A load report, a compiler log or a scope can follow on
+ * further lines. */
 COMPUTE_API const char* compute_error_message(const compute_error* error);
-/* What the error is about, as far as it is known: the op or "", the position of the operand at fault (outputs behind
- * inputs) or -1, the name of the attribute at fault or "", the canonical name of the device or "". */
-COMPUTE_API const char* compute_error_op(const compute_error* error);
+/* What the error is about, as far as it is known. */
+COMPUTE_API const char* compute_error_op(const compute_error* error); /* the name of the op, or "" */
+/* The position of the operand at fault, or -1. Operands are the inputs, then the outputs. */
 COMPUTE_API int32_t compute_error_argument(const compute_error* error);
-COMPUTE_API const char* compute_error_attribute(const compute_error* error);
-COMPUTE_API const char* compute_error_device(const compute_error* error);
-COMPUTE_API int64_t compute_error_native_code(const compute_error* error);        /* the vendor's error code, or 0 */
-COMPUTE_API const compute_error* compute_error_cause(const compute_error* error); /* borrowed; may be NULL */
-/* "INVALID_ARGUMENT" for 1 and so on; "UNKNOWN" for an unknown code. */
+COMPUTE_API const char* compute_error_attribute(const compute_error* error); /* name of the attribute at fault, or "" */
+COMPUTE_API const char* compute_error_device(const compute_error* error);    /* canonical name of the device, or "" */
+COMPUTE_API int64_t compute_error_native_code(const compute_error* error);   /* the vendor's error code, or 0 */
+COMPUTE_API const compute_error* compute_error_cause(const compute_error* error); /* borrowed; NULL if none */
+/* The name of a code without its prefix, as "INVALID_ARGUMENT"; "UNKNOWN" for an unknown code. */
 COMPUTE_API const char* compute_error_code_name(compute_error_code code);
 
-/* A text that the caller frees. */
+/* A text is a string that the caller frees. All three functions accept NULL, which is an empty text. */
 COMPUTE_API const char* compute_text_data(const compute_text* text); /* NUL-terminated */
 COMPUTE_API int64_t compute_text_size(const compute_text* text);     /* in bytes, without the NUL */
 COMPUTE_API void compute_text_free(compute_text* text);
 
 /* ---- The process ------------------------------------------------------------------------------------------------- */
 
+/* The version of the loaded library. A parameter may be NULL. */
 COMPUTE_API void compute_version(int32_t* out_major, int32_t* out_minor, int32_t* out_patch);
 
-/* The size of an element in bytes; 0 for an unknown dtype. */
+/* The size of one element in bytes; 0 for an unknown dtype. */
 COMPUTE_API int64_t compute_dtype_size(compute_dtype dtype);
-/* "float32" and so on; "" for an unknown dtype. */
+/* The name of a dtype, as "float32"; "" for an unknown dtype. */
 COMPUTE_API const char* compute_dtype_name(compute_dtype dtype);
 
 /*
- * Replaces the default log sink, which writes the device selection and warnings to stderr. NULL restores it.
+ * Replaces the default log sink, which writes the device selection and warnings to stderr. A NULL callback restores it.
  *
- * `callback` receives every log line: level, category (load, select, place, copy, compile, error) and text without a
- * newline. It may be called from any thread and must not call this library. It is not called any more once this
- * function has replaced it.
+ * `callback` is called for every log line up to the level that the setting COMPUTE_LOG selects. It receives the level
+ * (COMPUTE_LOG_), the category (load, select, place, copy, compile or error) and the text without a newline. It may be
+ * called from any thread and must not call this library. A callback that this function replaced is not called any more
+ * when this function returns.
  */
 typedef void (*compute_log_callback)(int32_t level, compute_borrowed_string category, compute_borrowed_string text,
                                      void* user_data);
@@ -604,55 +638,61 @@ COMPUTE_API compute_error* compute_log_set_callback(compute_log_callback callbac
  *         INVALID_ARGUMENT  the setting does not take this value
  */
 COMPUTE_API compute_error* compute_config_set(const char* name, const char* value);
-/* The value in force and its origin, as "value\torigin". With a NULL name: all settings, one per line. */
+/* Returns the value in force and its origin, as "value\torigin". A NULL name returns all settings, one per line, as
+ * "name\tvalue\torigin". An unknown name is NOT_FOUND. */
 COMPUTE_API compute_error* compute_config_get(const char* name, compute_text** out_value);
 /*
- * Reads and removes the flags --compute-NAME=VALUE (--compute-device=cuda0) from the arguments of main. Changes `argc`
- * and `argv` in place; other arguments keep their order.
+ * Reads flags of the form --compute-NAME=VALUE (--compute-device=cuda0) from the arguments of main and removes them.
+ * Changes *argc and `argv` in place. The other arguments keep their order.
  */
 COMPUTE_API compute_error* compute_config_arguments(int32_t* argc, char** argv);
 
 /*
- * Reports what happened to each plugin: loaded with n devices, or rejected for a reason, with remedies. Opens all
- * plugins, but no device.
+ * Reports for each plugin whether it was loaded, with its number of devices, or rejected, with the reason and remedies.
+ * Loads all plugins, but opens no device. `format` is one of COMPUTE_FORMAT_.
  */
 COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** out_report);
 
 /*
- * Reports which ops ran on which device, how often, and in one step or several; the transfers of each device; and the
- * ops that ran on cpu because the device does not support them. Counts since the start of the process.
+ * Reports what ran where since the start of the process: for each device the ops, how often each ran and whether in one
+ * step or several; the transfers to and from each device; and the number of ops that ran on cpu because the device does
+ * not support them. `format` is one of COMPUTE_FORMAT_.
  */
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);
 
 /*
  * Shuts the library down: refuses new calls, waits up to `timeout_ns` for calls, work and callbacks in progress, then
- * closes all devices and plugins. *out_drained is 1 if everything had finished. If not, nothing is closed, because the
- * work still uses it; a later call may close it. May be called by several threads at once: one of them closes. Once
- * all is closed, further calls have no effect and return 1.
+ * closes all devices and plugins. *out_drained is 1 if all of them finished in time. Otherwise nothing is closed,
+ * because the work still uses it, and the program can call this function again. Several threads may call it at once;
+ * one of them closes the devices. When all is closed, further calls have no effect and return 1.
  *
- * From its start on, calls that use a device or work on it fail with SHUT_DOWN, in callbacks too. Calls that need no
- * device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does nothing. Memory
- * that was exported by DLPack stays valid until it is returned.
+ * From the start of the shutdown, calls that use a device or its work fail with SHUT_DOWN, also in callbacks. Calls
+ * that need no device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does
+ * nothing. Memory that was exported by DLPack stays valid until its deleter is called.
  *
- * If the program does not call it, the library waits for up to 2 s at exit(), and longer for a kernel that is being
- * compiled. Exit handlers and destructors that run earlier may use the library; those that run later get SHUT_DOWN.
- * dlclose does not unload the library.
+ * If the program does not call this function, the library waits at exit() for up to 2 s for work in progress, and
+ * longer for a kernel that is being compiled. Exit handlers and destructors that run before this wait can use the
+ * library. Those that run after it get SHUT_DOWN. dlclose does not unload the library.
  *
- * fork() waits for up to 2 s until no other thread is inside a call, not counting calls that wait for a device. In the
- * child `cpu` works, and devices that were open fail with FORKED. If a call did not end in time, all devices do.
+ * fork() waits for up to 2 s until no other thread is inside a call. It does not wait for calls that wait for a device.
+ * In the child, `cpu` works, and other devices that were open fail with FORKED. If a call did not end in time, all
+ * devices fail with FORKED in the child, `cpu` included.
  *
- * Errors: INVALID_ARGUMENT  a negative time, or a call inside a callback (notification, deleter, log)
+ * Errors: INVALID_ARGUMENT  a negative timeout, or a call inside a callback (notification, deleter, log)
+ *         FORKED            the process is the child of a fork() during which a call did not end in time
  */
 COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained);
 
 /*
- * Pushes a scope, which tells where in the program the calling thread is. Scopes nest. Strings are copied. The message
- * of an error that a call on this thread returns ends with a line such as "scope: train (main.py:12) > forward".
+ * Pushes a scope, which describes the place in the program where the calling thread is. Scopes nest. The strings are
+ * copied; `file` may be NULL. Inside a scope, the message of an error that a call on this thread returns ends with a
+ * line such as "scope: train (main.py:12) > forward".
  *
- * Threads: scopes belong to the calling thread. A runtime that moves work between threads must pin the thread from
- *          _push to _pop (Go: runtime.LockOSThread).
+ * Threads: scopes belong to the calling thread. A runtime that moves tasks between threads must keep a task on one
+ *          thread from _push to _pop (Go: runtime.LockOSThread).
  */
 COMPUTE_API compute_error* compute_scope_push(const char* label, const char* file, int32_t line);
+/* Pops the newest scope of the calling thread. INVALID_ARGUMENT if there is none. */
 COMPUTE_API compute_error* compute_scope_pop(void);
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
@@ -660,92 +700,105 @@ COMPUTE_API compute_error* compute_scope_pop(void);
 /*
  * Lists the devices of all plugins: `cpu` first, then in the order of plugin names and PCI addresses.
  *
- * Writes min(capacity, count) structs of infos[0].struct_size bytes each, and the count. Creates no context and
- * allocates no device memory. Devices of plugins that failed are missing; compute_load_report tells why.
+ * *out_count is the number of devices. The function writes the first min(capacity, *out_count) of them to `infos`, as
+ * structs of infos[0].struct_size bytes each. If `capacity` is 0, `infos` may be NULL. The function creates no context
+ * and allocates no device memory. Devices of plugins that failed are missing; compute_load_report states why.
  */
 COMPUTE_API compute_error* compute_device_list(compute_device_info* infos, int64_t capacity, int64_t* out_count);
 
 /*
- * Opens the device that `selector` names. NULL means COMPUTE_DEVICE, else the config file, else auto.
+ * Opens the device that `selector` names. NULL means the setting COMPUTE_DEVICE, or auto if it has no value.
  *
- * docs/selecting-devices.md has the grammar: cpu, cuda0, opencl0:1, cuda@pci=0000:65:00.0, cuda0+mem=4G, "cuda,cpu",
- * auto, auto,-opencl. A single name selects that device only. Opening a device again returns the same handle, except
- * after CONTEXT_LOST: then the device is opened anew, and older handles, tensors and streams keep failing.
+ * docs/selecting-devices.md describes selectors. Examples: cpu, cuda0, opencl0:1, cuda@pci=0000:65:00.0, cuda0+mem=4G,
+ * "cuda,cpu", auto, "auto,-opencl". A single name selects that device only. Opening a device again returns the same
+ * handle. After CONTEXT_LOST it opens the device anew and returns a new handle; older handles, tensors and streams keep
+ * failing. A device stays open until compute_shutdown, also if all handles are released.
  *
- * Errors: INVALID_ARGUMENT  a malformed selector, with a caret under the fault; other options than it was opened with
+ * Errors: INVALID_ARGUMENT  the selector is malformed (the message has a caret under the fault), or its options differ
+ *                           from those that the device was opened with
  *         NOT_FOUND         no such device; the message contains the load report
  *         DEVICE_LOST, RESTART_REQUIRED, FORKED: the device failed before, and opening it again does not help
  */
 COMPUTE_API compute_error* compute_device_open(const char* selector, compute_device** out_device);
-/* Tells which device a selector would open, what made the choice, and why others were not chosen. Opens nothing. */
+/* States which device a selector would open, where the choice comes from, and why other devices were not chosen. Opens
+ * no device. `selector` is as in compute_device_open, `format` is one of COMPUTE_FORMAT_. */
 COMPUTE_API compute_error* compute_device_which(const char* selector, int32_t format, compute_text** out_answer);
 COMPUTE_API void compute_device_retain(compute_device* device);
 COMPUTE_API void compute_device_release(compute_device* device);
+/* The canonical name, as "cuda0". */
 COMPUTE_API const char* compute_device_name(const compute_device* device);
 COMPUTE_API compute_error* compute_device_get_info(compute_device* device, compute_device_info* out_info);
-/* The further properties of a device, by canonical name. The device need not be open. Lists as compute_device_list
- * does. */
+/* Lists additional properties of the device with the canonical name `name`. The device need not be open. `capacity` and
+ * *out_count are as in compute_device_list. An unknown name is NOT_FOUND. */
 COMPUTE_API compute_error* compute_device_attributes(const char* name, compute_device_attribute* attributes,
                                                      int64_t capacity, int64_t* out_count);
 COMPUTE_API compute_error* compute_device_get_statistics(compute_device* device,
                                                          compute_device_statistics* out_statistics);
 /*
- * Native handles, for programs that mix their own CUDA or OpenCL code with tensors: CUcontext or cl_context; CUstream
- * or cl_command_queue; CUdeviceptr or cl_mem, with the offset of element 0. Borrowed: a handle is valid as long as its
- * object.
+ * Native handles, for programs that use their own CUDA or OpenCL code on tensors. The handle of a device is a CUcontext
+ * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0
+ * of the tensor is *out_offset_bytes bytes behind the start of that memory. For a tensor without elements both are 0.
+ * The handle is borrowed: it is valid as long as its object.
  *
- * The library does not know work that the program queues itself. Wait for the tensor before that work
- * (compute_tensor_synchronize), and for that work before the tensor is used here again; or queue both on one stream.
+ * The library does not track work that the program queues itself. Before that work, wait for the tensor with
+ * compute_tensor_synchronize. After it, wait for it before the library uses the tensor again. No waits are needed if
+ * both use the same native stream.
  *
- * Errors: UNSUPPORTED  the plugin has no native handles; for memory of `cpu` use compute_tensor_map
+ * Errors: INVALID_ARGUMENT  the tensor is a scalar
+ *         UNSUPPORTED       the plugin has no native handles; for memory of `cpu` use compute_tensor_map
  */
 COMPUTE_API compute_error* compute_device_native_handle(compute_device* device, uint64_t* out_handle);
 COMPUTE_API compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* out_handle);
 COMPUTE_API compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* out_handle,
                                                         int64_t* out_offset_bytes);
+/* *out_health is one of COMPUTE_HEALTH_. Does not ask the device; returns what earlier calls found. */
 COMPUTE_API compute_error* compute_device_health(compute_device* device, int32_t* out_health);
-/* Frees cached memory and mirrors until at most `keep_bytes` are cached. */
+/* Drops mirrors, and frees cached memory until at most `keep_bytes` bytes are cached. Mirrors that hold results which
+ * were not copied back yet are kept. */
 COMPUTE_API compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes);
 /*
- * Sets where the device takes memory for tensors, temporaries and mirrors from: the pool of a program that has one, so
- * that two pools do not compete for one device. NULL restores the device's own memory. `allocator` is copied.
+ * Sets the source of the memory that the device uses for tensors, temporaries and mirrors. A program that has its own
+ * memory pool uses this function so that two pools do not compete for one device. NULL restores the default source.
+ * `allocator` is copied.
  *
- * `allocate` returns memory that the whole device can address and that no queued work uses. `alignment` is a power of
- * two, at least 64. `release` is called once per block, with the size that was asked for, when the work that uses the
- * block has ended. Without CACHED, blocks have the size of their tensors, and a free block goes back at once. With
- * CACHED, it goes back under memory pressure, by compute_device_trim and compute_shutdown.
+ * `allocate` returns memory that all of the device can address and that no queued work uses. `alignment` is in bytes, a
+ * power of two and at least 64. `release` is called once per block, when the work that uses the block has ended.
+ * It receives the size that was requested. Without COMPUTE_ALLOCATOR_CACHED, a block has the size of its tensor and is
+ * released as soon as it is free. With it, a free block is released when memory is short, by compute_device_trim and by
+ * compute_shutdown.
  *
- * If `allocate` returns NULL, the library frees what it has cached, waits for free blocks that are still in use, and
- * asks again. Then the call fails with OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu). COMPUTE_MEMORY_LIMIT applies.
- * Staging memory, which the host addresses, is not part of it.
+ * If `allocate` returns NULL, the library frees its cached memory, waits for freed blocks that queued work still uses,
+ * and calls it again. If it returns NULL again, the call fails with OUT_OF_DEVICE_MEMORY (OUT_OF_MEMORY on cpu). The
+ * setting COMPUTE_MEMORY_LIMIT applies. The allocator is not used for host memory that transfers use.
  *
- * Both callbacks may be called from any thread, also several at once, and must not call this library or wait for a
- * thread that is inside of it. compute_shutdown gives all blocks back, except those of a device that was lost or that
- * has DLPack exports. Neither callback is called after it, nor at exit() without it.
+ * Both callbacks may be called from any thread, and by several threads at once. They must not call this library or wait
+ * for a thread that is inside it. compute_shutdown releases all blocks, except those of a device that was lost or that
+ * has DLPack exports. The callbacks are not called after compute_shutdown. They are not called at exit().
  *
- * Errors: INVALID_ARGUMENT  a missing callback, or memory of the device is in use (by tensors or graphs)
- *         UNSUPPORTED       an unknown flag, or the memory of the device has no addresses or cannot be imported
+ * Errors: INVALID_ARGUMENT  a callback is NULL, or memory of the device is in use (by tensors or graphs)
+ *         UNSUPPORTED       an unknown flag, or the device cannot use such memory; the message states why
  */
 COMPUTE_API compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator);
 /*
- * Sets the function that is called before an allocation of memory of any device, `cpu` included, fails for want of
- * memory. NULL unsets it. A runtime that collects garbage releases tensors there that it has not collected yet.
+ * Sets a function that is called when an allocation on any device, `cpu` included, would fail because memory is short.
+ * NULL unsets it. In a language with garbage collection, the callback can collect unreachable tensors and release them.
  *
- * The library frees its cached memory and mirrors first, then calls `callback` once with the device (borrowed) and the
- * bytes that are wanted, then tries again, then fails. `callback` runs on the thread of the call that allocates, and
- * may run on several threads at once. It may release handles and call compute_device_trim and the functions on errors.
- * An allocation inside it that finds no memory fails without calling it again.
+ * When an allocation finds no memory, the library frees its cached memory and mirrors and tries again. Then it calls
+ * `callback` once, with the device (borrowed) and the requested size in bytes, and tries a last time. `callback` runs
+ * on the thread of the call that allocates, and can run on several threads at once. It may release handles, and call
+ * compute_device_trim and the functions on errors. An allocation inside it that finds no memory fails; it does not call
+ * `callback` again.
  *
- * It is not called any more once this function has replaced it: this function waits for calls in progress on other
- * threads.
+ * This function waits for callbacks in progress on other threads. When it returns, the previous callback is not called
+ * any more.
  */
 typedef void (*compute_pressure_callback)(compute_device* device, int64_t size_bytes, void* user_data);
 COMPUTE_API compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data);
 /*
- * Returns the stream that NULL stands for on `device`; the caller releases it. It records no graphs. After work on it
- * failed, NULL stands for a new stream: call this function again.
+ * Returns the default stream of `device`, which a NULL stream means. The caller releases it. It cannot record graphs.
+ * After work on it has failed, the device has a new default stream: call this function again.
  *
- * Errors: UNSUPPORTED  the device has a default stream per calling thread, as `cpu` has
+ * Errors: UNSUPPORTED  the device has a default stream for each calling thread, as `cpu` has
  */
 COMPUTE_API compute_error* compute_device_default_stream(compute_device* device, compute_stream** out_stream);
 /* Waits for all work that was queued on any stream of the device before this call. */
@@ -756,11 +809,11 @@ COMPUTE_API compute_error* compute_device_synchronize(compute_device* device);
 /*
  * Creates a row-major tensor with undefined contents.
  *
- * `shape` holds `rank` extents, outermost first, and is copied. An extent may be 0; a tensor of rank 0 has one element.
- * Memory is aligned to at least 64 bytes.
+ * `shape` holds `rank` extents, outermost first, and is copied. An extent may be 0. A tensor of rank 0 has one element.
+ * The memory is aligned to at least 64 bytes.
  *
- * Ownership: the caller releases *out_tensor, which keeps `device` alive.
- * Blocks:    while memory is allocated; for queued work only if that work uses all the memory there is.
+ * Ownership: the caller releases *out_tensor.
+ * Blocks:    while memory is allocated. Waits for queued work only if that work uses all the memory there is.
  * Errors:    INVALID_ARGUMENT      a null pointer, a negative extent, a rank outside [0, 32], an unknown dtype
  *            OUT_OF_RANGE          the size in bytes does not fit in int64_t
  *            UNSUPPORTED           the device does not support the dtype
@@ -768,23 +821,24 @@ COMPUTE_API compute_error* compute_device_synchronize(compute_device* device);
  */
 COMPUTE_API compute_error* compute_tensor_empty(compute_device* device, compute_dtype dtype, int32_t rank,
                                                 const int64_t* shape, compute_tensor** out_tensor);
-/* The same, with all elements set to *value, which has type `dtype`. */
+/* As compute_tensor_empty, with all elements set to *value, which has the type `dtype`. */
 COMPUTE_API compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, int32_t rank,
                                                const int64_t* shape, const void* value, compute_tensor** out_tensor);
-/* The same, with a copy of the row-major elements at `data`, which may be reused on return. */
+/* As compute_tensor_empty, with a copy of the row-major elements at `data`. `data` may be reused on return. */
 COMPUTE_API compute_error* compute_tensor_from_host(compute_device* device, compute_dtype dtype, int32_t rank,
                                                     const int64_t* shape, const void* data,
                                                     compute_tensor** out_tensor);
 /*
  * Creates a host tensor over memory of the program, without a copy.
  *
- * `data` is the address of element 0, aligned to the element size. `strides` are in elements; NULL means row-major.
- * `promise` is one of COMPUTE_WRAP_. A range inside one that is already wrapped shares its buffer, so that hazards
- * between the two are tracked.
+ * `data` is the address of element 0. It is a multiple of the element size (of half of it for complex dtypes), and may
+ * be NULL if there are no elements. `strides` are in elements and may be negative; NULL means row-major. `promise` is
+ * one of COMPUTE_WRAP_. If the memory lies inside memory that is already wrapped, the tensors share one buffer. Hazards
+ * between them are then tracked.
  *
- * Ownership: the program owns the memory. On success `deleter` (may be NULL) is called once with (data, user_data),
- *            from any thread, when no tensor and no queued work uses the memory any more. It must not call this
- *            library. On error it is not called.
+ * Ownership: the program owns the memory. On success, `deleter` (may be NULL) is called once with (data, user_data)
+ *            when no tensor and no queued work uses the memory any more. It may be called from any thread and must not
+ *            call this library. On error it is not called.
  * Errors:    INVALID_ARGUMENT  a wrong shape, dtype or promise; `data` is not aligned; the range is already wrapped
  *                              with another promise
  *            OUT_OF_RANGE      the layout exceeds the address space
@@ -795,15 +849,18 @@ COMPUTE_API compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t
                                                     const int64_t* strides, void* data, int32_t promise,
                                                     compute_deleter deleter, void* user_data,
                                                     compute_tensor** out_tensor);
-/* Tells that the program wrote the wrapped memory. Mirrors of it are stale from now on. */
+/* Announces that the program wrote to memory that is wrapped as COMPUTE_WRAP_TRACKED. Mirrors of it become stale. Waits
+ * for queued work that uses the memory. INVALID_ARGUMENT for other tensors. */
 COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
 /*
- * Creates an immutable scalar operand on the host. It needs no memory, no transfer and no plan per value. A weak scalar
- * (`weak` = 1) takes the dtype of the other operands and takes no part in promotion, like a literal.
+ * Creates a scalar, which cannot be changed. *value has the type `dtype` and is copied. A scalar needs no memory and no
+ * transfer, and plans do not depend on its value. With `weak` = 1 the scalar is weak: like a literal, it takes the
+ * dtype of the other operands and takes no part in promotion. `weak` is 0 or 1.
  */
 COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
                                                  compute_tensor** out_tensor);
-/* Creates a slot: a scalar whose value in a recorded graph compute_graph_set_scalar changes. Its initial value is 0. */
+/* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_scalar. Its initial
+ * value is 0. */
 COMPUTE_API compute_error* compute_scalar_create(compute_dtype dtype, compute_tensor** out_tensor);
 
 COMPUTE_API void compute_tensor_retain(compute_tensor* tensor);
@@ -813,87 +870,112 @@ COMPUTE_API compute_dtype compute_tensor_dtype(const compute_tensor* tensor);
 COMPUTE_API int32_t compute_tensor_rank(const compute_tensor* tensor);
 COMPUTE_API const int64_t* compute_tensor_shape(const compute_tensor* tensor);   /* borrowed; `rank` values */
 COMPUTE_API const int64_t* compute_tensor_strides(const compute_tensor* tensor); /* borrowed; `rank` values */
-COMPUTE_API int64_t compute_tensor_offset_bytes(const compute_tensor* tensor);   /* of element 0 */
+COMPUTE_API int64_t compute_tensor_offset_bytes(const compute_tensor* tensor);   /* of element 0 in the buffer */
 COMPUTE_API int64_t compute_tensor_element_count(const compute_tensor* tensor);
-COMPUTE_API int64_t compute_tensor_size_bytes(const compute_tensor* tensor);     /* of all elements, without gaps */
-COMPUTE_API compute_device* compute_tensor_device(const compute_tensor* tensor); /* borrowed */
-/* 1 if `a` and `b` share one buffer. */
+COMPUTE_API int64_t compute_tensor_size_bytes(const compute_tensor* tensor);     /* element count * element size */
+COMPUTE_API compute_device* compute_tensor_device(const compute_tensor* tensor); /* borrowed; scalars: cpu */
+/* 1 if `a` and `b` share one buffer, else 0. */
 COMPUTE_API int32_t compute_tensor_shares_buffer(const compute_tensor* a, const compute_tensor* b);
-/* Sets a name for reports and messages. The label is copied; earlier labels stay readable as long as the tensor. */
+/* Sets a name for reports and messages. The label is copied. Pointers to earlier labels stay valid as long as the
+ * tensor. */
 COMPUTE_API compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* label);
+/* The label; "" if there is none. */
 COMPUTE_API const char* compute_tensor_label(const compute_tensor* tensor);
 
-/* Views share the buffer of the tensor. Making one calls no device. */
-/* Reshapes in row-major order. One extent may be -1. UNSUPPORTED if the layout needs a copy. */
+/*
+ * Views. A view shares the buffer of the tensor and keeps the buffer alive. Its creation calls no device. The caller
+ * releases it. A scalar has no views. An axis may be negative: it then counts from the end.
+ *
+ * Errors: INVALID_ARGUMENT  a shape, rank, axis or step that does not fit the tensor; the tensor is a scalar
+ */
+
+/* Reshapes in row-major order. One extent may be -1, which means the extent that fits. UNSUPPORTED if no strides can
+ * express the view; copy the tensor first. */
 COMPUTE_API compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, const int64_t* shape,
                                                   compute_tensor** out_view);
-/* Axis i of the view is axis axes[i] of the tensor. NULL reverses the axes. */
+/* Permutes the axes: axis i of the view is axis axes[i] of the tensor. `rank` is the rank of the tensor. NULL axes
+ * reverse the order. */
 COMPUTE_API compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, const int32_t* axes,
                                                   compute_tensor** out_view);
-/* Slices as Python's x[start:stop:step], per axis. Negative indices count from the end; indices out of range are
- * clipped. INT64_MIN as start and INT64_MAX as stop mean the ends in the direction of step. NULL starts or stops mean
- * whole axes, NULL steps mean 1. */
+/* Slices each axis as Python's x[start:stop:step] does. `rank` is the rank of the tensor. Negative indices count from
+ * the end. Indices out of range are clipped. A start of INT64_MIN means an omitted start, and a stop of INT64_MAX an
+ * omitted stop. NULL starts or stops are omitted for all axes. NULL steps are 1. A step may be negative but not 0. */
 COMPUTE_API compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const int64_t* starts,
                                                 const int64_t* stops, const int64_t* steps, compute_tensor** out_view);
-/* Broadcasts to `shape`: extents of 1 and missing leading axes repeat, with stride 0. */
+/* Broadcasts to `shape`, which holds `rank` extents. Axes of extent 1 and missing leading axes are repeated with stride
+ * 0. */
 COMPUTE_API compute_error* compute_tensor_broadcast(compute_tensor* tensor, int32_t rank, const int64_t* shape,
                                                     compute_tensor** out_view);
-/* Inserts an axis of extent 1 as axis `axis` of the view. A negative axis counts from the end. */
+/* Inserts an axis of extent 1, which becomes axis `axis` of the view. */
 COMPUTE_API compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
-/* Removes axis `axis`, whose extent is 1. */
+/* Removes axis `axis` of the tensor, which must have extent 1. */
 COMPUTE_API compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
-/* A view of any dtype of the same size, shape, strides and offset that lies inside the buffer of the tensor. NULL
- * strides mean row-major. */
+/* Creates a view with any shape, strides and offset that lies inside the buffer of the tensor. `dtype` has the element
+ * size of the tensor's dtype. `offset_bytes` is the offset of element 0 from the start of the buffer. It is a multiple
+ * of the element size (of half of it for complex dtypes). NULL strides mean row-major. OUT_OF_RANGE if the view exceeds
+ * the buffer. */
 COMPUTE_API compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, int32_t rank,
                                                const int64_t* shape, const int64_t* strides, int64_t offset_bytes,
                                                compute_tensor** out_view);
 
 /*
- * Copies all elements to `dst` in row-major order. `size_bytes` must be the size of the tensor.
+ * Copies all elements to `dst` in row-major order. `size_bytes` must equal compute_tensor_size_bytes.
  *
  * Waits for the work that writes the tensor and reports its failure.
  */
 COMPUTE_API compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t size_bytes);
-/* Copies row-major elements from `src` into the tensor, after work that uses it. `src` may be reused on return. */
+/* Copies row-major elements from `src` into the tensor, after the work that uses it. `size_bytes` must equal
+ * compute_tensor_size_bytes. `src` may be reused on return. INVALID_ARGUMENT for a scalar, a tensor in immutable memory
+ * and a tensor whose elements overlap. */
 COMPUTE_API compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int64_t size_bytes);
-/* The same in stream order. `dst` and `src` must stay valid until the stream has passed this point. */
+/* As _read and _write, but queued on `stream`, which is on the device of the tensor. The call does not wait for the
+ * copy. The memory at `dst` and `src` must stay valid until the copy has finished (compute_stream_synchronize, an
+ * event). DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT for a scalar and while the stream
+ * records. */
 COMPUTE_API compute_error* compute_tensor_read_async(compute_tensor* tensor, void* dst, int64_t size_bytes,
                                                      compute_stream* stream);
 COMPUTE_API compute_error* compute_tensor_write_async(compute_tensor* tensor, const void* src, int64_t size_bytes,
                                                       compute_stream* stream);
-/* A row-major copy on `device`; on the tensor's own device a new reference to the tensor. */
+/* Creates a row-major copy on `device`. If the tensor is on `device` already, it is returned with a new reference. The
+ * copy may still be in progress when the call returns; uses of the result are ordered after it. */
 COMPUTE_API compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* device,
                                                     compute_tensor** out_tensor);
 /*
- * Maps the tensor to a host address, after the work queued before. *out_data is the address of element 0. If the host
- * can address the memory, it is the tensor's own (*out_is_copy = 0), with the tensor's strides. Else it is a row-major
- * copy (*out_is_copy = 1), which _unmap writes back whole if `access` has COMPUTE_ACCESS_WRITE.
+ * Makes the elements of the tensor accessible to the host. Waits for the work on the tensor that was queued before.
+ * `access` consists of COMPUTE_ACCESS_READ, COMPUTE_ACCESS_WRITE or both. *out_data is the address of element 0, or
+ * NULL if there are no elements. If the host can address the memory of the tensor, *out_data is that memory, with the
+ * tensor's strides, and *out_is_copy is 0. Otherwise *out_data is a row-major copy and *out_is_copy is 1. If `access`
+ * has COMPUTE_ACCESS_WRITE, _unmap writes the whole copy back.
  *
- * With COMPUTE_ACCESS_READ the call reports a failure of the work that wrote the tensor. Without it the contents are
- * undefined, and elements that the program does not write are undefined afterwards. Until _unmap the program must not
- * queue work that conflicts with `access`: such work is not ordered.
+ * With COMPUTE_ACCESS_READ the call reports a failure of the work that wrote the tensor. Without it, the contents are
+ * undefined, and elements that the program does not write are undefined after _unmap. Until _unmap, the program must
+ * not queue work that conflicts with `access`, because the library does not order such work.
  */
 COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data,
                                               int32_t* out_is_copy);
+/* Ends a mapping. `data` is the address that _map returned. Each _map needs one _unmap. */
 COMPUTE_API compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data);
-/* Waits for the work that writes the tensor, and for nothing else. Reports its failure. */
+/* Waits for the work that writes the tensor, and for no other work. Reports its failure. Copies results back to wrapped
+ * memory. */
 COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
 
 /*
- * Exchange with other libraries by DLPack 1.x. DLTensor has no struct tag, so it is void* here.
+ * Exchange of tensors with other libraries through DLPack 1.x. DLTensor has no struct tag; below it is void*.
  *
- * _from_dlpack: on success the tensor owns `managed` and calls its deleter later, from any thread; on error the caller
- * keeps it. Host memory is wrapped without a copy, as COMPUTE_WRAP_EXPOSED, or IMMUTABLE if it is flagged read-only.
- * Device memory needs an open device whose plugin imports it. A cl_mem (kDLOpenCL) must belong to the context of an
- * open device; compute_device_native_handle returns that context.
+ * _from_dlpack: on success the tensor owns `managed` and calls its deleter later, from any thread. On error the caller
+ * still owns it. Host memory is wrapped without a copy: as COMPUTE_WRAP_IMMUTABLE if it is flagged read-only, else as
+ * COMPUTE_WRAP_EXPOSED. Device memory needs an open device whose plugin can import it. A cl_mem (kDLOpenCL) must belong
+ * to the context of an open device; compute_device_native_handle returns that context.
  *
- * _to_dlpack: the caller owns *out_managed and calls its deleter. The buffer is exposed until then. `stream` is the
- * consumer's stream, numbered as in DLPack. The call waits for pending work, so that the consumer's work comes after
- * it. With -1 it does not wait, and reports only failures that are already known. dl_tensor.data is the address of
- * element 0. With kDLOpenCL it is a cl_mem, and byte_offset is the offset of element 0.
+ * _to_dlpack: the caller owns *out_managed and calls its deleter. Until then the buffer is treated as
+ * COMPUTE_WRAP_EXPOSED, unless it is immutable. `stream` is the consumer's stream, numbered as in DLPack. The call
+ * waits for pending work on the buffer, so that the consumer's work runs after it. With -1 it does not wait for that
+ * work, and reports only failures that are already known. It may still wait for the copy of a result back to a host
+ * tensor, and for work that used the memory before the tensor was created. dl_tensor.data is the address of element 0.
+ * With kDLOpenCL it is a cl_mem, and byte_offset is the offset of element 0.
  *
- * _unversioned: the same for DLManagedTensor, the struct of DLPack before 1.0. It has no flags: imported host memory is
- * EXPOSED, and immutable memory is not exported (UNSUPPORTED).
+ * _unversioned: the same for DLManagedTensor, the struct of DLPack before 1.0. That struct has no flags. Imported host
+ * memory is COMPUTE_WRAP_EXPOSED, and the export of immutable memory is UNSUPPORTED.
  */
 COMPUTE_API compute_error* compute_tensor_from_dlpack(struct DLManagedTensorVersioned* managed,
                                                       compute_tensor** out_tensor);
@@ -904,11 +986,11 @@ COMPUTE_API compute_error* compute_tensor_from_dlpack_unversioned(struct DLManag
 COMPUTE_API compute_error* compute_tensor_to_dlpack_unversioned(compute_tensor* tensor, int64_t stream,
                                                                 struct DLManagedTensor** out_managed);
 /*
- * Fills *out_dltensor, a DLTensor of 48 bytes, with a borrowed view: shape and strides are the tensor's own. The view
- * is valid as long as the tensor. On error it is zeroed.
+ * Fills *out_dltensor, a DLTensor of 48 bytes. It borrows the shape, strides and memory of the tensor, and is valid as
+ * long as the tensor. On error it is set to zero.
  *
- * Does not wait, as _to_dlpack with -1. Copies of a host tensor on other devices are stale from this call on. Fill a
- * new view before you write again to a host tensor that was used on another device in between.
+ * Waits only as _to_dlpack with stream -1 does. The mirrors of a host tensor become stale at this call. If a host
+ * tensor is then used on another device, call this function again before you write to its memory.
  */
 COMPUTE_API compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dltensor);
 
@@ -916,14 +998,14 @@ COMPUTE_API compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, vo
  * Two functions with the signatures of DLPack 1.2, for the DLPackExchangeAPI of a language binding. Both return 0 on
  * success and -1 on failure, and throw nothing.
  *
- * _allocate (managed_tensor_allocator): creates a row-major tensor with undefined contents by dtype, ndim, shape and
- * device of `prototype`, a DLTensor, and exports it. A device other than the host must be open. On failure *out_managed
- * is NULL and `set_error` is called once with `error_context`, the name of a Python exception and a message, which are
- * valid during the call. NULL: the error is logged.
+ * _allocate (managed_tensor_allocator): creates a row-major tensor with undefined contents and exports it. `prototype`,
+ * a DLTensor, gives the dtype, ndim, shape and device. A device other than the host must be open. On failure
+ * *out_managed is NULL, and `set_error` is called once with `error_context`, the name of a Python exception and a
+ * message. Both strings are valid during that call. If `set_error` is NULL, the error is logged.
  *
- * _current_work_stream (current_work_stream): *out_stream becomes the native handle of the default stream of the open
- * device that has this DLPack type and id, or NULL for host memory. It is valid until work on that stream fails. A
- * failure is logged, with its reason.
+ * _current_work_stream (current_work_stream): sets *out_stream to the native handle of the default stream of the open
+ * device with this DLPack type and id, or to NULL for host memory. The handle is valid until work on that stream fails.
+ * A failure is logged, with its reason.
  */
 typedef void (*compute_dlpack_error_callback)(void* error_context, const char* kind, const char* message);
 COMPUTE_API int32_t compute_dlpack_allocate(const void* prototype, struct DLManagedTensorVersioned** out_managed,
@@ -933,34 +1015,38 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
 /* ---- Failures of queued work ------------------------------------------------------------------------------------- */
 
 /*
- * Queued work may fail after the call that queued it has returned. Every use of a result that depends on the failed
- * work reports the failure, with the op that failed. Nothing else does.
+ * Queued work can fail after the call that queued it has returned. The failure is reported by every use of a result
+ * that depends on the failed work, by the stream, and by compute_device_synchronize. The error names the op that
+ * failed.
  *
- * Tensors. The outputs of failed work have no values, and neither has anything computed from them, on any stream. To
- * read, map, synchronize, move or export such a tensor, or to use it as an operand, returns the error of the work that
- * failed (KERNEL_FAILED, STREAM_FAILED, CONTEXT_LOST, …). Overwriting all of it, by an op, by _write or through a map
- * without COMPUTE_ACCESS_READ, gives it values again. The inputs of failed work are unchanged.
+ * Tensors. The outputs of failed work have no values. Neither has anything that is computed from them, on any stream. A
+ * call that reads, maps, synchronizes, moves or exports such a tensor, or uses it as an operand, returns the error of
+ * the work that failed (KERNEL_FAILED, STREAM_FAILED, CONTEXT_LOST, …). The tensor has values again when all of it is
+ * overwritten: by an op, by _write, or through a map without COMPUTE_ACCESS_READ. The inputs of failed work are
+ * unchanged.
  *
- * Streams. After a checked fault (KERNEL_FAILED: an index out of range) a stream takes no more work. Work queued behind
- * the fault still runs, and its results are valid where they do not depend on the fault. After STREAM_FAILED and the
- * more severe codes nothing behind the last good submission has values. In both cases compute_stream_synchronize,
- * _wait_until, _query and _notify, compute_event_synchronize and _query, and every attempt to queue work report the
- * failure as long as the stream lives. Continue on a new stream; NULL stands for a new one by itself. A stream that
- * only used results of work that failed on another stream stays usable; the first of these calls reports that failure
- * once.
+ * Streams. After KERNEL_FAILED (a fault that a kernel detected, such as an index out of range) a stream accepts no more
+ * work. Work that was queued after the fault still runs. Its results are valid if they do not depend on the fault.
+ * After STREAM_FAILED and the more severe codes, no work after the last completed submission has values. In both cases
+ * the following calls report the failure as long as the stream exists: compute_stream_synchronize, _wait_until, _query
+ * and _notify, compute_event_synchronize and _query, and every call that queues work. Continue on a new stream. A NULL
+ * stream means a new default stream from then on.
  *
- * compute_device_synchronize waits for all streams, released ones too, and reports a failure that no other call has
- * reported.
+ * A stream that only used results of work that failed on another stream stays usable. The first of these calls reports
+ * that failure, once.
  *
- * A call that returns an error itself leaves its outputs unchanged if none of its work was queued. Else the outputs
- * have no values, and reading them reports so. An output of a recorded graph has no values before the first run of the
- * graph; using it is INVALID_ARGUMENT until then.
+ * Devices. compute_device_synchronize waits for all streams, including released ones. It reports a failure that no
+ * other call has reported.
+ *
+ * Calls. If a call returns an error and none of its work was queued, its outputs are unchanged. If part of its work was
+ * queued, its outputs have no values, and a call that reads them returns an error. An output of a recorded graph has no
+ * values before the first run of the graph. Until then its use is INVALID_ARGUMENT.
  */
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */
 
-/* Creates a stream, an in-order queue of work. `options` may be NULL. Hazards between streams are tracked per buffer,
- * so programs need no events. */
+/* Creates a stream, an in-order queue of work. `options` may be NULL. The library tracks hazards between streams for
+ * each buffer, so programs need no events. */
 COMPUTE_API compute_error* compute_stream_create(compute_device* device, const compute_stream_options* options,
                                                  compute_stream** out_stream);
 COMPUTE_API void compute_stream_retain(compute_stream* stream);
@@ -970,44 +1056,51 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  * Waits until all work queued on `stream` before this call has finished. The results are then visible to the host and
  * to other streams.
  *
- * Threads:   any, but not inside a callback, where it would wait for itself.
- * Blocks:    without limit. Spins for up to COMPUTE_SPIN_US, then sleeps.
- * Errors:    INVALID_ARGUMENT  `stream` is NULL
+ * Threads:   any thread, but not inside a callback of compute_stream_notify, which would wait for itself.
+ * Blocks:    without a time limit. Spins for up to COMPUTE_SPIN_US microseconds, then sleeps.
+ * Errors:    INVALID_ARGUMENT  `stream` is NULL or records a graph
  *            STREAM_FAILED     queued work failed; continue on a new stream
  *            KERNEL_FAILED     a kernel detected a fault
  *            CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED: see "Failures of queued work"
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
-/* The same, for at most `timeout_ns` from now. On timeout *out_reached is 0, and there is no error. */
+/* As compute_stream_synchronize, but waits at most `timeout_ns` nanoseconds, which must not be negative. *out_reached
+ * is 1 if the work has finished. On timeout it is 0, and there is no error. */
 COMPUTE_API compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached);
-/* Tells whether all queued work has finished. Never waits. */
+/* *out_finished is 1 if all queued work has finished, else 0. Never waits. Reports the failure of the work. */
 COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished);
 /*
- * Calls `callback` when all work queued before has finished. `error` is NULL, or tells why the work failed (borrowed).
+ * Calls `callback` once when all work queued on `stream` before this call has finished. `error` is NULL if the work
+ * succeeded, and is valid during the callback.
  *
- * Callbacks run one at a time, in the order of the calls, on one thread of the library. A stream that never ends
- * therefore delays all later callbacks. A callback may queue work, but must not wait for work and cannot call
- * compute_shutdown.
+ * Callbacks run one at a time, in the order of the calls of this function, on one thread of the library. Work that
+ * never ends therefore delays all later callbacks, also those of other streams. A callback may queue work. It must not
+ * wait for work and cannot call compute_shutdown.
  */
 typedef void (*compute_stream_callback)(compute_borrowed_error error, void* user_data);
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback,
                                                  void* user_data);
 
-/* Records an event: the end of the work queued on `stream` so far. `options` may be NULL. With COMPUTE_EVENT_TIMED the
- * device takes the time; UNSUPPORTED if it has no times. The event keeps the stream. */
+/* Records an event, which happens when the work queued on `stream` so far has finished. `options` may be NULL. With
+ * COMPUTE_EVENT_TIMED the device records the time, and the event keeps the stream alive; UNSUPPORTED if the device has
+ * no times. INVALID_ARGUMENT while the stream records a graph. */
 COMPUTE_API compute_error* compute_event_record(compute_stream* stream, const compute_event_options* options,
                                                 compute_event** out_event);
-/* Orders later work on `stream` after the event. Does not block the caller if both are of one plugin. */
+/* Orders later work on `stream` after the event. If the devices of the event and the stream have different plugins, the
+ * calling thread waits for the event; otherwise it does not. */
 COMPUTE_API compute_error* compute_event_wait(compute_event* event, compute_stream* stream);
+/* Waits until the event has happened. Reports the failure of the work before it. */
 COMPUTE_API compute_error* compute_event_synchronize(compute_event* event);
+/* *out_finished is 1 if the event has happened, else 0. Never waits. Reports the failure of the work before it. */
 COMPUTE_API compute_error* compute_event_query(compute_event* event, int32_t* out_finished);
 /*
- * The time from `start` to `end` in nanoseconds, negative if `end` happened first. Both are timed. Waits for both, as
- * compute_event_synchronize does. On one device the times are of its clock. Between devices they are as exact as the
- * clocks of the devices and of the host can be related.
+ * Returns the time from `start` to `end` in nanoseconds. It is negative if `end` happened first. Both events must be
+ * timed. Waits for both, as compute_event_synchronize does. If both are on one device, the times are of its clock.
+ * Otherwise, they are converted to the host's clock, and the result is only as exact as this conversion.
  *
  * Errors: INVALID_ARGUMENT  an event was recorded without COMPUTE_EVENT_TIMED
- *         the error of the work before an event, if it failed
+ *         STREAM_FAILED     the stream failed after the event, and its times are lost
+ *         The error of the work before an event, if it failed
  */
 COMPUTE_API compute_error* compute_event_elapsed(compute_event* start, compute_event* end, int64_t* out_ns);
 COMPUTE_API void compute_event_retain(compute_event* event);
@@ -1015,42 +1108,50 @@ COMPUTE_API void compute_event_release(compute_event* event);
 
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
-/* Finds an op. Version 0 is the newest. The handle is never released. For NOT_FOUND the message suggests a name. */
+/* Finds an op by name and version. Version 0 means the newest. The handle is valid until the process ends and is not
+ * released. If no op has the name, the message of NOT_FOUND suggests the nearest name. */
 COMPUTE_API compute_error* compute_op_find(const char* name, int32_t version, const compute_op** out_op);
-/* Lists all ops in the order of their names, as compute_device_list does. */
+/* Lists all ops in the order of their names. `capacity` and *out_count are as in compute_device_list. */
 COMPUTE_API compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t* out_count);
 /*
- * Adds an op to those of this process. From then on it is found, listed, described, queried, run, planned and recorded
- * as any other op. Devices whose plugin has an op of this name and version run it as a whole; others evaluate the
- * expression in one pass. An op cannot be removed. The strings are copied.
+ * Adds an op to this process. All functions on ops then accept it as any other op. If the plugin of a device has an op
+ * of this name and version, the device runs that op. Other devices evaluate the expression in one pass. An op cannot be
+ * removed. The strings are copied.
  *
- * Errors: INVALID_ARGUMENT  a faulty description; name and version exist already; 4096 ops are registered
+ * Errors: INVALID_ARGUMENT  the description is invalid; the name and version exist already; 4096 ops are registered
  *         UNSUPPORTED       a flag or field that is newer than this library
  */
 COMPUTE_API compute_error* compute_op_register(const compute_op_registration* registration, const compute_op** out_op);
+/* Returns the schema of an op. */
 COMPUTE_API compute_error* compute_op_get_info(const compute_op* op, compute_op_info* out_info);
 
 /*
  * Runs an op.
  *
- * The op runs on the device of `stream`. Without a stream it runs on the device of the operands that are not on cpu, of
- * which there may be one only; else on cpu. Host tensors are mirrored on the device.
+ * The op runs on the device of `stream`. If `stream` is NULL, the op runs on the device of the operands that are not on
+ * cpu, or on cpu if there are none. Operands that are not on cpu must all be on the device of the op; otherwise the
+ * error is DEVICE_MISMATCH. Host tensors are mirrored on that device.
  *
- * outputs[i] is in and out. If it is NULL, the op makes the output, which the caller owns. Else the op writes into it:
- * it must have the exact shape and dtype, and strides that do not overlap. It may share memory with an input only as
- * the identical view, and only if the op has IN_PLACE, as all elementwise ops have. Optional inputs may be NULL. On
- * error no output was made; given outputs are unchanged, unless the work failed while it ran.
+ * outputs[i] is both input and output. If it is NULL, the op creates the output, and the caller owns it. Otherwise, the
+ * op writes into the given tensor. That tensor must have exactly the shape and dtype of the result, and no two of its
+ * elements may share memory. It may share memory with an input only if both are identical views and the op has the flag
+ * COMPUTE_OP_IN_PLACE, as all elementwise ops have. Optional inputs may be NULL.
+ *
+ * On error the op has created no output. Given outputs are unchanged, unless part of the work was queued; see "Failures
+ * of queued work".
  */
 COMPUTE_API compute_error* compute_op_run(const compute_op* op, compute_stream* stream,
                                           const compute_attribute* attributes, int64_t attribute_count,
                                           compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
                                           int64_t output_count);
 /*
- * Tells how the device would run the op on operands like `inputs`, with outputs that it makes.
+ * States how the device would run the op on operands as described by `inputs`, with outputs that the op creates. Runs
+ * nothing.
  *
- * *out_support is one of COMPUTE_SUPPORT_. *out_reason tells why the op is not native, as far as the plugin refused it,
- * and is empty otherwise. *out_workspace_bytes is the size of temporary memory, or -1 if it is known only once the op
- * is prepared. A call that is wrong on any device is INVALID_ARGUMENT, as for compute_op_run.
+ * *out_support is one of COMPUTE_SUPPORT_. If the plugin refused the op or a step of it, *out_reason states why;
+ * otherwise it is an empty text. The caller frees it. *out_workspace_bytes is the size of the temporary memory in
+ * bytes, or -1 if it becomes known only when the op is prepared. A call that is invalid on every device is
+ * INVALID_ARGUMENT, as for compute_op_run.
  */
 COMPUTE_API compute_error* compute_op_query(compute_device* device, const compute_op* op,
                                             const compute_attribute* attributes, int64_t attribute_count,
@@ -1059,13 +1160,17 @@ COMPUTE_API compute_error* compute_op_query(compute_device* device, const comput
                                             int64_t* out_workspace_bytes);
 
 /*
- * A plan is an op prepared for a device, for the dtypes, shapes and strides of given operands and for its static
- * attributes. It saves the look-up of each run. A NULL output stands for a row-major output that the op makes.
+ * A plan is an op that is prepared for a device, for the dtypes, shapes and strides of the given operands, and for the
+ * given attributes. A run of a plan is cheaper than compute_op_run, because it looks nothing up.
  *
- * compute_plan_run takes operands of the same dtypes, shapes and strides; others are INVALID_ARGUMENT. It runs on
- * `stream`, or on the default stream of the plan's device. `run_time` gives values of run-time attributes (marked ! in
- * compute_op_info.attributes) in place of those at creation; a static attribute there is INVALID_ARGUMENT. `outputs`
- * are as in compute_op_run.
+ * compute_plan_create reads the operands but runs nothing and does not keep them. A NULL output means a row-major
+ * output that the op creates.
+ *
+ * compute_plan_run accepts operands of the same dtypes, shapes and strides; others are INVALID_ARGUMENT. It runs on
+ * `stream`, or on the default stream of the plan's device if `stream` is NULL. A stream of another device is
+ * DEVICE_MISMATCH. `run_time` gives new values of run-time attributes (marked ! in compute_op_info.attributes) for this
+ * run. Other run-time attributes have their values from compute_plan_create. A static attribute in `run_time` is
+ * INVALID_ARGUMENT. `outputs` are as in compute_op_run.
  */
 COMPUTE_API compute_error* compute_plan_create(const compute_op* op, compute_device* device,
                                                const compute_attribute* attributes, int64_t attribute_count,
@@ -1081,8 +1186,8 @@ COMPUTE_API void compute_plan_release(compute_plan* plan);
 
 /*
  * Parses an elementwise expression of named inputs and run-time scalars, such as "tanh(a*b + 1)". Semicolons separate
- * several outputs. docs/expressions.md lists operators and functions; index(i) is the position along axis i. A syntax
- * error is INVALID_ARGUMENT, with a caret under the fault.
+ * the outputs. docs/expressions.md lists the operators and functions. index(i) is the position along axis i. A syntax
+ * error is INVALID_ARGUMENT; the message has a caret under the fault. The strings are copied.
  */
 COMPUTE_API compute_error* compute_expression_parse(const char* text, const char* const* input_names,
                                                     int64_t input_count, const char* const* scalar_names,
@@ -1093,27 +1198,31 @@ COMPUTE_API int32_t compute_expression_output_count(const compute_expression* ex
 COMPUTE_API void compute_expression_retain(compute_expression* expression);
 COMPUTE_API void compute_expression_release(compute_expression* expression);
 /*
- * Derives an expression that computes the gradients of a number L by inputs of `expression`.
+ * Derives an expression that computes gradients. L is a real number that depends on the outputs of `expression`. The
+ * derived expression computes the gradient of L with respect to inputs of `expression`.
  *
- * `wanted` holds the positions of these inputs; NULL stands for all. The inputs of *out_gradient are those of
- * `expression`, then the gradient of L by each of its outputs; its scalars are the same. Its outputs are the gradients
- * by the wanted inputs, with the dtypes of these inputs and the broadcast shape: sum a gradient over the axes along
- * which its input was broadcast. The gradient of L by a complex z = a + ib is dL/da + i dL/db. compute/intrinsics.def
- * has the derivatives. A gradient can be derived again.
+ * `wanted` holds the `wanted_count` positions of these inputs. If it is NULL, all inputs are wanted. The inputs of
+ * *out_gradient are the inputs of `expression`, then the gradient of L with respect to each output of `expression`. Its
+ * scalars are those of `expression`. Its outputs are the gradients with respect to the wanted inputs, in the order of
+ * `wanted`. They have the dtypes of these inputs and the broadcast shape. If an input was broadcast, sum its gradient
+ * over the broadcast axes. The gradient with respect to a complex z = a + ib is dL/da + i dL/db. compute/intrinsics.def
+ * lists the derivatives. *out_gradient can be passed to this function again.
  *
- * Errors: INVALID_ARGUMENT  a position is not that of an input. compute_map of the gradient fails likewise if a wanted
- *                           input is an integer, bool or a scalar
+ * Errors: INVALID_ARGUMENT  no input is wanted, too many are, or a position is not that of an input. compute_map
+ *                           returns it too, if a wanted input of a gradient is a scalar or has an integer or bool dtype
  */
 COMPUTE_API compute_error* compute_expression_gradient(compute_expression* expression, const int32_t* wanted,
                                                        int64_t wanted_count, compute_expression** out_gradient);
-/* Evaluates an expression in one pass over its inputs, which broadcast. If the expression has no inputs, all outputs
- * must be given; they are in and out, as in compute_op_run. */
+/* Evaluates an expression in one pass over its inputs, which broadcast. `scalars` holds the values of the scalars, in
+ * the order of compute_expression_parse. `outputs` and the choice of the device are as in compute_op_run. If the
+ * expression has no inputs, no output may be NULL. */
 COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expression* expression,
                                        compute_tensor* const* inputs, int64_t input_count,
                                        const compute_number* scalars, int64_t scalar_count, compute_tensor** outputs,
                                        int64_t output_count);
-/* As compute_op_query. `scalars` are taken as COMPUTE_SPEC_SCALAR. `outputs` describes given outputs; others are
- * COMPUTE_SPEC_ABSENT. It may be NULL if none is given. */
+/* As compute_op_query, for compute_map. `scalars` have COMPUTE_SPEC_SCALAR, also without the flag. `outputs` describes
+ * the given outputs; an output that the op creates is COMPUTE_SPEC_ABSENT. `outputs` is NULL if the op creates them
+ * all. */
 COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_expression* expression,
                                              const compute_tensor_spec* inputs, int64_t input_count,
                                              const compute_tensor_spec* scalars, int64_t scalar_count,
@@ -1122,34 +1231,35 @@ COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_exp
                                              int64_t* out_workspace_bytes);
 
 /*
- * Combines the values of an expression over axes, in one pass over its inputs.
+ * Evaluates an expression and reduces its values over axes, in one pass over its inputs.
  *
- * `before` has one output and at least one input that is no scalar. It is evaluated at every point of the common shape
- * of its inputs. The values are combined by `kind`: "sum", "prod", "min", "max", "all" or "any", as the ops of these
- * names do. options->after has one input, the combined value, and one output. `options` may be NULL. *output is in and
- * out, as outputs[0] in compute_op_run. `scalars` holds those of `before`, then those of `after`.
+ * `before` is the expression. It has one output and at least one input that is not a scalar. It is evaluated at every
+ * point of the broadcast shape of its inputs. `kind` states how the values are combined: "sum", "prod", "min", "max",
+ * "all" or "any", as in the ops of these names. options->after is an expression that is applied to each combined value.
+ * It has one input and one output. `options` may be NULL. `scalars` holds the scalars of `before`, then those of
+ * `after`. *output is both input and output, as outputs[0] in compute_op_run.
  *
- * The combined value has the dtype options->accumulator; without it, what the op gives: int64 or uint64 for a sum or
- * product of integers, bool for all and any, else the dtype of `before`. float16 and bfloat16 are combined in float32
- * and rounded once, behind `after`. Over no elements the combined value is 0 (sum, any) or 1 (prod, all); min and max
- * are INVALID_ARGUMENT.
+ * The combined value has the dtype options->accumulator. If that is 0, the dtype is that of the op: int64 or uint64 for
+ * a sum or product of integers, bool for all and any, otherwise the dtype of `before`. float16 and bfloat16 values are
+ * combined in float32 and rounded once, after `after`. If there are no elements, the combined value is 0 (sum, any) or
+ * 1 (prod, all); min and max are INVALID_ARGUMENT.
  */
 typedef struct compute_reduce_options {
   uint32_t struct_size;
   uint32_t struct_type; /* COMPUTE_STRUCT_OP_OPTIONS or 0 */
   const void* next;
-  const int64_t* axes; /* negative ones count from the end; NULL: as axes_mask says */
-  int64_t axes_count;
-  uint64_t axes_mask;        /* bit i is axis i; 0 and NULL axes: all axes */
-  compute_expression* after; /* NULL: the combined value itself */
-  compute_dtype accumulator; /* 0: as above */
-  int32_t keepdims;          /* 1: reduced axes stay, with extent 1 */
+  const int64_t* axes;       /* the axes to reduce; a negative axis counts from the end; NULL: see axes_mask */
+  int64_t axes_count;        /* number of axes in `axes` */
+  uint64_t axes_mask;        /* without `axes`: bit i stands for axis i; 0: all axes. With `axes`: 0 */
+  compute_expression* after; /* NULL: the result is the combined value */
+  compute_dtype accumulator; /* dtype of the combined value; 0: as above */
+  int32_t keepdims;          /* 1: the result keeps the reduced axes, with extent 1; 0: it does not */
 } compute_reduce_options;
 COMPUTE_API compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
                                           const compute_reduce_options* options, compute_tensor* const* inputs,
                                           int64_t input_count, const compute_number* scalars, int64_t scalar_count,
                                           compute_tensor** output);
-/* As compute_map_query. `output` describes a given output, and may be NULL. */
+/* As compute_map_query, for compute_reduce. `output` describes the given output. It is NULL if the op creates it. */
 COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
                                                 const compute_reduce_options* options,
                                                 const compute_tensor_spec* inputs, int64_t input_count,
@@ -1160,7 +1270,8 @@ COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
 /*
- * Compiles a kernel from source. `language` is "cuda-c", "opencl-c" or "portable" (docs/kernels.md).
+ * Compiles a kernel from source. `language` is "cuda-c", "opencl-c" or "portable"; docs/kernels.md describes them.
+ * `name` is the name of the kernel function in `source`. `options` may be NULL.
  *
  * Errors: COMPILE_FAILED  the message contains the compiler's log
  *         UNSUPPORTED     the device does not support the language
@@ -1168,6 +1279,15 @@ COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_
 COMPUTE_API compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source,
                                                   const char* name, const compute_kernel_options* options,
                                                   compute_kernel** out_kernel);
+/*
+ * Queues a run of a kernel. `stream` may be NULL. Tensor arguments must be on the device of the kernel; host tensors
+ * are not mirrored. The library orders the run with other work by the `access` of each tensor argument.
+ *
+ * Errors: INVALID_ARGUMENT  a wrong number of arguments, an invalid argument or launch, a group that is too large
+ *         OUT_OF_RANGE      the number of work-items does not fit in int64_t
+ *         UNSUPPORTED       the stream records a graph
+ *         DEVICE_MISMATCH   the stream or a tensor is on another device
+ */
 COMPUTE_API compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* stream,
                                                  const compute_launch* launch, const compute_kernel_argument* arguments,
                                                  int64_t argument_count);
@@ -1177,18 +1297,26 @@ COMPUTE_API void compute_kernel_release(compute_kernel* kernel);
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
 /*
- * Starts recording: work queued on `stream` from now on is recorded instead of run. Outputs made meanwhile belong to
- * the caller. They have no values before the first run of the graph: to read, map, move or export them, or to use them
- * in work that runs, is INVALID_ARGUMENT until then. While recording, host operands other than scalars are errors, and
- * so are reading from, mapping through or waiting for the stream. Other streams are unaffected.
+ * Starts recording. From now on, work queued on `stream` is recorded instead of run. The caller owns the outputs that
+ * are created during the recording. They have no values before the first run of the graph. Until then, it is
+ * INVALID_ARGUMENT to read, map, move or export them, or to use them in work that runs. While the stream records, host
+ * operands other than scalars are errors. So are transfers on the stream, events of it and waits for it. Other streams
+ * are unaffected.
+ *
+ * Errors: INVALID_ARGUMENT  the stream is recording already
+ *         UNSUPPORTED       the stream is the default stream of its device
  */
 COMPUTE_API compute_error* compute_graph_begin(compute_stream* stream);
-/* Ends recording and makes the graph. If recording failed, returns that error and no graph. */
+/* Ends the recording and creates the graph. If a call failed while it was recorded, this function returns the first
+ * such error, and no graph. INVALID_ARGUMENT if the stream is not recording. */
 COMPUTE_API compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_graph);
-/* Runs the graph as one submission, on any stream of its device. Runs of one graph are ordered. */
+/* Runs the graph as one submission, on any stream of its device. Runs of one graph are executed in the order of the
+ * calls. DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT if the stream is recording. */
 COMPUTE_API compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream);
-/* Sets the value of slot `scalar` for later runs; *value has the dtype of the slot. */
+/* Sets the value of the slot `scalar` for later runs of this graph. *value has the dtype of the slot and is copied.
+ * INVALID_ARGUMENT if the graph does not use the slot. */
 COMPUTE_API compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* scalar, const void* value);
+/* Returns facts about the graph. */
 COMPUTE_API compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* out_info);
 COMPUTE_API void compute_graph_retain(compute_graph* graph);
 COMPUTE_API void compute_graph_release(compute_graph* graph);
