@@ -37,6 +37,7 @@ packages_to_test=(
   opencl-headers
   python3-numpy
   valgrind
+  zlib1g-dev
 )
 
 # What Mesa's OpenCL driver needs beside itself, where these names are known (Debian 12).

@@ -503,16 +503,29 @@ typedef struct compute_op_info {
   const char* bound; /* the error bound: "ulp:N", "exact", "n" or "log2"; docs/ops.md explains them */
   int64_t bound_size;
   int32_t version;
-  uint32_t flags; /* COMPUTE_OP_ */
+  uint32_t flags;      /* COMPUTE_OP_ */
+  const char* outputs; /* names, separated by blanks */
+  int64_t outputs_size;
 } compute_op_info;
 
 /*
  * The description of an op that a program adds. The strings are as in compute_op_info. A string that is absent is NULL
  * and has size 0.
  *
- * The op is elementwise: it evaluates `expression` over its inputs, which broadcast. The inputs are promoted to one
- * dtype of the class `dtypes`. The result has this dtype too. All attributes are run-time attributes (marked !). The
- * expression refers to inputs and attributes by name. docs/expressions.md describes expressions.
+ * Either `expression` or `composition` is given.
+ *
+ * An op with an expression is elementwise: it evaluates `expression` over its inputs, which broadcast. The inputs are
+ * promoted to one dtype of the class `dtypes`. The result has this dtype too. All attributes are run-time attributes
+ * (marked !). The expression refers to inputs and attributes by name. docs/expressions.md describes expressions.
+ *
+ * An op with a composition runs other ops. `outputs` names its results. `composition` assigns them:
+ *
+ *   "z = matmul(x, weight); h = add(z, bias); y = softmax(h, axis=-1)"
+ *
+ * The arguments of a call are names of inputs or earlier results, or none for an optional input that is absent, then
+ * attributes. The value of an attribute is a number, a list [1, 2], a string in double quotes, a dtype, or the name of
+ * an attribute of the new op of the same kind. The ops determine dtypes and shapes. `dtypes` is NULL. The newest
+ * versions of the ops at the time of this call are used, for good.
  */
 typedef struct compute_op_registration {
   uint32_t struct_size;
@@ -532,6 +545,11 @@ typedef struct compute_op_registration {
   int64_t expression_size;
   int32_t version; /* 1 or higher */
   uint32_t flags;  /* 0 */
+  const char*
+      outputs; /* of a composition: names, separated by blanks; NULL: y, or result if x is not the first input */
+  int64_t outputs_size;
+  const char* composition;
+  int64_t composition_size;
 } compute_op_registration;
 
 typedef struct compute_kernel_options {

@@ -7,6 +7,7 @@
 #ifndef COMPUTE_OP_HPP_
 #define COMPUTE_OP_HPP_
 
+#include <algorithm>
 #include <variant>
 
 #include "compute/ops.hpp"
@@ -188,6 +189,7 @@ struct OpInfo {
   std::string_view name;
   std::string_view summary;
   std::string_view inputs;
+  std::string_view outputs;  ///< names, separated by blanks
   std::string_view attributes;
   std::string_view expression;  ///< of an elementwise op; else ""
   std::string_view dtypes;
@@ -200,6 +202,7 @@ struct OpInfo {
       : name(detail::string_of(from.name, from.name_size)),
         summary(detail::string_of(from.summary, from.summary_size)),
         inputs(detail::string_of(from.inputs, from.inputs_size)),
+        outputs(detail::string_of(from.outputs, from.outputs_size)),
         attributes(detail::string_of(from.attributes, from.attributes_size)),
         expression(detail::string_of(from.expression, from.expression_size)),
         dtypes(detail::string_of(from.dtypes, from.dtypes_size)),
@@ -223,26 +226,20 @@ class Op {
   static Op define(const std::string& name, const std::string& inputs, const std::string& expression,
                    const std::string& attributes = "", const std::string& dtypes = "NUMERIC",
                    const std::string& summary = "", Integer version = 1) {
-    const int64_t number = version.value();
-    if (number < 1 || number > std::numeric_limits<int32_t>::max())
-      detail::throw_invalid("Op::define: the version must be at least 1");
-    compute_op_registration given{};
-    given.struct_size = sizeof given;
-    given.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;
-    const auto set = [](const char*& data, int64_t& size, const std::string& text) {
-      data = text.empty() ? nullptr : text.c_str();
-      size = text.empty() ? 0 : static_cast<int64_t>(text.size());
-    };
-    set(given.name, given.name_size, name);
-    set(given.summary, given.summary_size, summary);
-    set(given.inputs, given.inputs_size, inputs);
-    set(given.attributes, given.attributes_size, attributes);
+    compute_op_registration given = registration(name, inputs, attributes, summary, version);
     set(given.dtypes, given.dtypes_size, dtypes);
     set(given.expression, given.expression_size, expression);
-    given.version = static_cast<int32_t>(number);
-    const compute_op* op = nullptr;
-    check(compute_op_register(&given, &op));
-    return Op(op);
+    return registered(given);
+  }
+  /// Adds an op that runs other ops: Op::compose("acme.dense", "x w b", "z = matmul(x, w); y = add(z, b)").
+  /// docs/expressions.md has the grammar. `outputs` are the names of the results.
+  static Op compose(const std::string& name, const std::string& inputs, const std::string& composition,
+                    const std::string& outputs = "", const std::string& attributes = "",
+                    const std::string& summary = "", Integer version = 1) {
+    compute_op_registration given = registration(name, inputs, attributes, summary, version);
+    set(given.outputs, given.outputs_size, outputs);
+    set(given.composition, given.composition_size, composition);
+    return registered(given);
   }
   /// Every op in the order of names.
   [[nodiscard]] static std::vector<OpInfo> list() {
@@ -266,6 +263,19 @@ class Op {
     check(compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), &out, 1));
     return Tensor(out);
   }
+  /// Makes all results of an op that has several.
+  [[nodiscard]] std::vector<Tensor> run(List<Tensor> inputs, List<Attribute> attributes = {},
+                                        const Stream& stream = {}) const {
+    detail::Handles in(inputs);
+    const Attribute::Array given(attributes);
+    return detail::outputs_of(output_count(), [&](compute_tensor** out, int64_t count) {
+      return compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), out, count);
+    });
+  }
+  [[nodiscard]] size_t output_count() const {
+    const std::string_view names = info().outputs;
+    return 1 + static_cast<size_t>(std::count(names.begin(), names.end(), ' '));
+  }
   /// Writes into `outputs`.
   void into(List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes = {},
             const Stream& stream = {}) const {
@@ -286,6 +296,32 @@ class Op {
 
  private:
   explicit Op(const compute_op* op) noexcept : op_(op) {}
+  static void set(const char*& data, int64_t& size, const std::string& text) {
+    data = text.empty() ? nullptr : text.c_str();
+    size = text.empty() ? 0 : static_cast<int64_t>(text.size());
+  }
+  // Refers to the strings.
+  static compute_op_registration registration(const std::string& name, const std::string& inputs,
+                                              const std::string& attributes, const std::string& summary,
+                                              Integer version) {
+    const int64_t number = version.value();
+    if (number < 1 || number > std::numeric_limits<int32_t>::max())
+      detail::throw_invalid(name + ": the version must be at least 1");
+    compute_op_registration given{};
+    given.struct_size = sizeof given;
+    given.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;
+    set(given.name, given.name_size, name);
+    set(given.summary, given.summary_size, summary);
+    set(given.inputs, given.inputs_size, inputs);
+    set(given.attributes, given.attributes_size, attributes);
+    given.version = static_cast<int32_t>(number);
+    return given;
+  }
+  static Op registered(const compute_op_registration& given) {
+    const compute_op* op = nullptr;
+    check(compute_op_register(&given, &op));
+    return Op(op);
+  }
 
   const compute_op* op_ = nullptr;
 };
@@ -296,9 +332,9 @@ class Op {
 class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_release> {
  public:
   using Reference::Reference;
-  /// For operands like `inputs`, and the row-major output that the op makes.
+  /// For operands like `inputs`, and the row-major outputs that the op makes.
   Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Attribute> attributes = {})
-      : Plan(op, device, inputs, {Tensor()}, attributes) {}
+      : Plan(op, device, inputs, std::vector<Tensor>(op.output_count()), attributes) {}
   /// For outputs like `outputs`.
   Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes)
       : Reference(detail::made<compute_plan>([&](compute_plan** made) {
@@ -316,6 +352,15 @@ class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_re
     compute_tensor* out = nullptr;
     check(compute_plan_run(get(), stream.get(), given.data(), given.size(), in.data(), in.size(), &out, 1));
     return Tensor(out);
+  }
+  /// Makes all results of an op that has several.
+  [[nodiscard]] std::vector<Tensor> run(List<Tensor> inputs, size_t output_count, List<Attribute> run_time = {},
+                                        const Stream& stream = {}) const {
+    detail::Handles in(inputs);
+    const Attribute::Array given(run_time);
+    return detail::outputs_of(output_count, [&](compute_tensor** out, int64_t count) {
+      return compute_plan_run(get(), stream.get(), given.data(), given.size(), in.data(), in.size(), out, count);
+    });
   }
   /// Writes into `outputs`.
   void into(List<Tensor> inputs, List<Tensor> outputs, List<Attribute> run_time = {}, const Stream& stream = {}) const {

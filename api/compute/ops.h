@@ -14,6 +14,7 @@
  *   inputs too.
  * - Attributes with a default are in an options struct. NULL means all defaults. Set struct_size to the struct's sizeof
  *   and the rest to zero: a field that is zero has its default, which the comment beside the field states.
+ * - An op with several results has one out-parameter for each. None of them may be NULL.
  * - A run-time attribute that is a slot of a graph (compute_scalar_create) is a compute_number of kind
  *   COMPUTE_KIND_SCALAR.
  * - Axes are given as a list (an empty one by any address and count 0) or as a mask, not as both.
@@ -82,6 +83,13 @@ COMPUTE_API compute_error* compute_atan2_into(compute_stream* stream, compute_te
  * result: the same. Within 4 ULP. */
 COMPUTE_API compute_error* compute_atanh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_atanh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* binary_cross_entropy_with_logits: -y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)) without overflow; for results
+ * near 0 the bound is relative to |x y|. Inputs: floating-point dtypes; result: the common dtype. Within 8 ULP. */
+COMPUTE_API compute_error* compute_binary_cross_entropy_with_logits(compute_stream* stream, compute_tensor* x,
+                                                                    compute_tensor* y, compute_tensor** out_result);
+COMPUTE_API compute_error* compute_binary_cross_entropy_with_logits_into(compute_stream* stream, compute_tensor* x,
+                                                                         compute_tensor* y, compute_tensor* result);
 
 /* bitwise_and: bitwise and. Inputs: integer dtypes and bool; result: the common dtype. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_bitwise_and(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -163,6 +171,12 @@ COMPUTE_API compute_error* compute_divide(compute_stream* stream, compute_tensor
 COMPUTE_API compute_error* compute_divide_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                compute_tensor* result);
 
+/* elu: x, or y (exp(x) - 1) for x below 0. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP. */
+COMPUTE_API compute_error* compute_elu(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                       compute_tensor** out_result);
+COMPUTE_API compute_error* compute_elu_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                            compute_tensor* result);
+
 /* equal: x == y; false if either is NaN. Inputs: any dtype; result: bool. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_equal(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                          compute_tensor** out_result);
@@ -193,6 +207,16 @@ COMPUTE_API compute_error* compute_floor_divide(compute_stream* stream, compute_
 COMPUTE_API compute_error* compute_floor_divide_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                      compute_tensor* result);
 
+/* gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
+ * floating-point dtypes; result: the same. Within 12 ULP. */
+COMPUTE_API compute_error* compute_gelu(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_gelu_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* gelu_tanh: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), an approximation of gelu; below 0 the bound grows
+ * with |x|^3. x: floating-point dtypes; result: the same. Within 12 ULP. */
+COMPUTE_API compute_error* compute_gelu_tanh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_gelu_tanh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* greater: x > y; false if either is NaN. Inputs: integer and floating-point dtypes; result: bool. Exact or
  * correctly rounded. */
 COMPUTE_API compute_error* compute_greater(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -206,6 +230,14 @@ COMPUTE_API compute_error* compute_greater_equal(compute_stream* stream, compute
                                                  compute_tensor** out_result);
 COMPUTE_API compute_error* compute_greater_equal_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                       compute_tensor* result);
+
+/* hard_sigmoid: x / 6 + 0.5 limited to [0, 1]. x: floating-point dtypes; result: the same. Within 2 ULP. */
+COMPUTE_API compute_error* compute_hard_sigmoid(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_hard_sigmoid_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* hard_swish: x hard_sigmoid(x). x: floating-point dtypes; result: the same. Within 4 ULP. */
+COMPUTE_API compute_error* compute_hard_swish(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_hard_swish_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* hypot: sqrt(x^2 + y^2) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP. */
 COMPUTE_API compute_error* compute_hypot(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -229,6 +261,13 @@ COMPUTE_API compute_error* compute_isinf_into(compute_stream* stream, compute_te
 /* isnan: whether x is NaN. x: numeric dtypes; result: bool. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_isnan(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_isnan_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* leaky_relu: x, or y x for x below 0; PReLU, with a slope y that broadcasts. Inputs: floating-point dtypes; result:
+ * the common dtype. Exact or correctly rounded. */
+COMPUTE_API compute_error* compute_leaky_relu(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                              compute_tensor** out_result);
+COMPUTE_API compute_error* compute_leaky_relu_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                   compute_tensor* result);
 
 /* less: x < y; false if either is NaN. Inputs: integer and floating-point dtypes; result: bool. Exact or correctly
  * rounded. */
@@ -259,6 +298,10 @@ COMPUTE_API compute_error* compute_log1p_into(compute_stream* stream, compute_te
 /* log2: logarithm to base 2. x: floating-point and complex dtypes; result: the same. Within 2 ULP. */
 COMPUTE_API compute_error* compute_log2(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_log2_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* log_sigmoid: log(sigmoid(x)) without overflow. x: floating-point dtypes; result: the same. Within 4 ULP. */
+COMPUTE_API compute_error* compute_log_sigmoid(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_log_sigmoid_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* logaddexp: log(exp(x) + exp(y)) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within
  * 8 ULP. */
@@ -302,6 +345,10 @@ COMPUTE_API compute_error* compute_minimum(compute_stream* stream, compute_tenso
                                            compute_tensor** out_result);
 COMPUTE_API compute_error* compute_minimum_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                 compute_tensor* result);
+
+/* mish: x tanh(softplus(x)). x: floating-point dtypes; result: the same. Within 12 ULP. */
+COMPUTE_API compute_error* compute_mish(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_mish_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* multiply: product; integers wrap. Inputs: numeric dtypes; result: the common dtype. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_multiply(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -366,6 +413,11 @@ COMPUTE_API compute_error* compute_round_into(compute_stream* stream, compute_te
 COMPUTE_API compute_error* compute_rsqrt(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_rsqrt_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* selu: scaled elu, 1.0507 elu(x, 1.67326), with the constants of self-normalizing networks. x: floating-point
+ * dtypes; result: the same. Within 6 ULP. */
+COMPUTE_API compute_error* compute_selu(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_selu_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* sigmoid: logistic function. x: floating-point dtypes; result: the same. Within 4 ULP. */
 COMPUTE_API compute_error* compute_sigmoid(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sigmoid_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
@@ -380,6 +432,10 @@ COMPUTE_API compute_error* compute_sign_into(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_signbit(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_signbit_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* silu: x sigmoid(x), also called swish. x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_silu(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_silu_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* sin: sine of x in radians; inf gives NaN. x: floating-point and complex dtypes; result: the same. Within 2 ULP. */
 COMPUTE_API compute_error* compute_sin(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sin_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
@@ -387,6 +443,14 @@ COMPUTE_API compute_error* compute_sin_into(compute_stream* stream, compute_tens
 /* sinh: hyperbolic sine. x: floating-point and complex dtypes; result: the same. Within 4 ULP. */
 COMPUTE_API compute_error* compute_sinh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sinh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* softplus: log(1 + exp(x)) without overflow. x: floating-point dtypes; result: the same. Within 4 ULP. */
+COMPUTE_API compute_error* compute_softplus(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_softplus_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* softsign: x / (1 + |x|). x: floating-point dtypes; result: the same. Within 2 ULP. */
+COMPUTE_API compute_error* compute_softsign(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_softsign_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* sqrt: square root, correctly rounded for real numbers; NaN for real x below 0. x: floating-point and complex
  * dtypes; result: the same. Exact or correctly rounded. */
@@ -396,6 +460,13 @@ COMPUTE_API compute_error* compute_sqrt_into(compute_stream* stream, compute_ten
 /* square: x squared; integers wrap. x: numeric dtypes; result: the same. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_square(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_square_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* squared_difference: (x - y)^2; integers wrap. Inputs: integer and floating-point dtypes; result: the common dtype.
+ * Within 2 ULP. */
+COMPUTE_API compute_error* compute_squared_difference(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                      compute_tensor** out_result);
+COMPUTE_API compute_error* compute_squared_difference_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                           compute_tensor* result);
 
 /* subtract: difference; integers wrap. Inputs: numeric dtypes; result: the common dtype. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_subtract(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -424,6 +495,50 @@ COMPUTE_API compute_error* compute_where_into(compute_stream* stream, compute_te
                                               compute_tensor* z, compute_tensor* result);
 
 /* ---- Other ops --------------------------------------------------------------------------------------------------- */
+
+/* adam: a step of Adam: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param - rate m' / (sqrt(v') +
+ * epsilon), where m' and v' are corrected by 1 - beta^step and g = grad + decay param. Dtype: the dtype of param,
+ * which is floating-point; all inputs have it. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_adam_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number rate;    /* 0.001 */
+  compute_number beta1;   /* 0.9 */
+  compute_number beta2;   /* 0.999 */
+  compute_number epsilon; /* 1e-8 */
+  compute_number decay;   /* 0 */
+  compute_number step;    /* 1 */
+} compute_adam_options;
+COMPUTE_API compute_error* compute_adam(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                        compute_tensor* m, compute_tensor* v, const compute_adam_options* options,
+                                        compute_tensor** out_new_param, compute_tensor** out_new_m,
+                                        compute_tensor** out_new_v);
+COMPUTE_API compute_error* compute_adam_into(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                             compute_tensor* m, compute_tensor* v, const compute_adam_options* options,
+                                             compute_tensor* new_param, compute_tensor* new_m, compute_tensor* new_v);
+
+/* adamw: a step of AdamW: as adam with g = grad, and param multiplied by 1 - rate decay first. Dtype: the dtype of
+ * param, which is floating-point; all inputs have it. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_adamw_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number rate;    /* 0.001 */
+  compute_number beta1;   /* 0.9 */
+  compute_number beta2;   /* 0.999 */
+  compute_number epsilon; /* 1e-8 */
+  compute_number decay;   /* 0.01 */
+  compute_number step;    /* 1 */
+} compute_adamw_options;
+COMPUTE_API compute_error* compute_adamw(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                         compute_tensor* m, compute_tensor* v, const compute_adamw_options* options,
+                                         compute_tensor** out_new_param, compute_tensor** out_new_m,
+                                         compute_tensor** out_new_v);
+COMPUTE_API compute_error* compute_adamw_into(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                              compute_tensor* m, compute_tensor* v,
+                                              const compute_adamw_options* options, compute_tensor* new_param,
+                                              compute_tensor* new_m, compute_tensor* new_v);
 
 /* all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
  * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
@@ -501,6 +616,165 @@ COMPUTE_API compute_error* compute_argmin(compute_stream* stream, compute_tensor
 COMPUTE_API compute_error* compute_argmin_into(compute_stream* stream, compute_tensor* x,
                                                const compute_argmin_options* options, compute_tensor* y);
 
+/* attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
+ * divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i +
+ * m - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which
+ * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b,
+ * h, n, e]; logsumexp: [b, h, n]. Error bound: log2. */
+typedef struct compute_attention_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t causal; /* 0 */
+  double scale;   /* 0 */
+} compute_attention_options;
+COMPUTE_API compute_error* compute_attention(compute_stream* stream, compute_tensor* q, compute_tensor* k,
+                                             compute_tensor* v, compute_tensor* mask,
+                                             const compute_attention_options* options, compute_tensor** out_y,
+                                             compute_tensor** out_logsumexp);
+COMPUTE_API compute_error* compute_attention_into(compute_stream* stream, compute_tensor* q, compute_tensor* k,
+                                                  compute_tensor* v, compute_tensor* mask,
+                                                  const compute_attention_options* options, compute_tensor* y,
+                                                  compute_tensor* logsumexp);
+
+/* attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
+ * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of q, k and v. Error bound: log2. */
+typedef struct compute_attention_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t causal; /* 0 */
+  double scale;   /* 0 */
+} compute_attention_grad_options;
+COMPUTE_API compute_error* compute_attention_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* q,
+                                                  compute_tensor* k, compute_tensor* v, compute_tensor* y,
+                                                  compute_tensor* logsumexp, compute_tensor* mask,
+                                                  const compute_attention_grad_options* options,
+                                                  compute_tensor** out_dq, compute_tensor** out_dk,
+                                                  compute_tensor** out_dv);
+COMPUTE_API compute_error* compute_attention_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* q,
+                                                       compute_tensor* k, compute_tensor* v, compute_tensor* y,
+                                                       compute_tensor* logsumexp, compute_tensor* mask,
+                                                       const compute_attention_grad_options* options,
+                                                       compute_tensor* dq, compute_tensor* dk, compute_tensor* dv);
+
+/* average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
+ * strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
+ * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+ * and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1
+ * and reach = (window - 1) dilation + 1. Error bound: log2. */
+typedef struct compute_average_pool_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  int64_t count_include_pad; /* 0 */
+} compute_average_pool_options;
+COMPUTE_API compute_error* compute_average_pool(compute_stream* stream, compute_tensor* x, const int64_t* window,
+                                                int64_t window_count, const compute_average_pool_options* options,
+                                                compute_tensor** out_y);
+COMPUTE_API compute_error* compute_average_pool_into(compute_stream* stream, compute_tensor* x, const int64_t* window,
+                                                     int64_t window_count, const compute_average_pool_options* options,
+                                                     compute_tensor* y);
+
+/* average_pool_grad: the gradient of average_pool; shape has the spatial extents of x. Dtype: the dtype of the
+ * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of the input of the pool. Error bound: log2. */
+typedef struct compute_average_pool_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  int64_t count_include_pad; /* 0 */
+} compute_average_pool_grad_options;
+COMPUTE_API compute_error* compute_average_pool_grad(compute_stream* stream, compute_tensor* dy, const int64_t* shape,
+                                                     int64_t shape_count, const int64_t* window, int64_t window_count,
+                                                     const compute_average_pool_grad_options* options,
+                                                     compute_tensor** out_result);
+COMPUTE_API compute_error* compute_average_pool_grad_into(compute_stream* stream, compute_tensor* dy,
+                                                          const int64_t* shape, int64_t shape_count,
+                                                          const int64_t* window, int64_t window_count,
+                                                          const compute_average_pool_grad_options* options,
+                                                          compute_tensor* result);
+
+/* batch_norm: (x - mean) / sqrt(variance + epsilon) * scale + bias, with mean and variance over all axes but axis.
+ * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+ * and bfloat16 are float32. Shape: y: the shape of x; statistics: the shape of x without the axes that are
+ * normalised; scale and bias have the extents of x along these axes (batch_norm: along axis). Error bound: log2. */
+typedef struct compute_batch_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: 1 */
+  compute_number epsilon; /* 1e-5 */
+} compute_batch_norm_options;
+COMPUTE_API compute_error* compute_batch_norm(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                              compute_tensor* bias, const compute_batch_norm_options* options,
+                                              compute_tensor** out_y, compute_tensor** out_mean,
+                                              compute_tensor** out_variance);
+COMPUTE_API compute_error* compute_batch_norm_into(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                                   compute_tensor* bias, const compute_batch_norm_options* options,
+                                                   compute_tensor* y, compute_tensor* mean, compute_tensor* variance);
+
+/* batch_norm_grad: the gradients of batch_norm, from dy and the statistics that batch_norm returns. Dtype: the dtype
+ * of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of x, scale and bias. Error bound: log2. */
+typedef struct compute_batch_norm_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: 1 */
+  compute_number epsilon; /* 1e-5 */
+} compute_batch_norm_grad_options;
+COMPUTE_API compute_error* compute_batch_norm_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                   compute_tensor* mean, compute_tensor* variance,
+                                                   compute_tensor* scale,
+                                                   const compute_batch_norm_grad_options* options,
+                                                   compute_tensor** out_dx, compute_tensor** out_dscale,
+                                                   compute_tensor** out_dbias);
+COMPUTE_API compute_error* compute_batch_norm_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                        compute_tensor* mean, compute_tensor* variance,
+                                                        compute_tensor* scale,
+                                                        const compute_batch_norm_grad_options* options,
+                                                        compute_tensor* dx, compute_tensor* dscale,
+                                                        compute_tensor* dbias);
+
+/* batch_norm_inference: (x - mean) / sqrt(variance + epsilon) * scale + bias, with given statistics along axis.
+ * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+ * and bfloat16 are float32. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_batch_norm_inference_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: 1 */
+  compute_number epsilon; /* 1e-5 */
+} compute_batch_norm_inference_options;
+COMPUTE_API compute_error* compute_batch_norm_inference(compute_stream* stream, compute_tensor* x, compute_tensor* mean,
+                                                        compute_tensor* variance, compute_tensor* scale,
+                                                        compute_tensor* bias,
+                                                        const compute_batch_norm_inference_options* options,
+                                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_batch_norm_inference_into(compute_stream* stream, compute_tensor* x,
+                                                             compute_tensor* mean, compute_tensor* variance,
+                                                             compute_tensor* scale, compute_tensor* bias,
+                                                             const compute_batch_norm_inference_options* options,
+                                                             compute_tensor* y);
+
 /* cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
  * Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded. */
 typedef struct compute_cast_options {
@@ -526,6 +800,126 @@ COMPUTE_API compute_error* compute_concat(compute_stream* stream, compute_tensor
 COMPUTE_API compute_error* compute_concat_into(compute_stream* stream, compute_tensor* const* xs, int64_t xs_count,
                                                const compute_concat_options* options, compute_tensor* result);
 
+/* convolution: sums of x [n, c_in, spatial...] times weight [c_out, c_in / groups, kernel...] over windows, plus
+ * bias [c_out], with 1 to 3 spatial axes, like ONNX Conv; strides and dilations are 1 and pads 0 where none are
+ * given; padding: explicit (the pads), same (as SAME_UPPER) or valid (none); float16 and bfloat16 accumulate in
+ * float32. Dtype: the common dtype of the inputs. Shape: [n, c_out, spatial…]; each spatial extent is floor((x +
+ * pads_begin + pads_end - (kernel - 1) * dilation - 1) / stride) + 1, or ceil(x / stride) with padding same. Error
+ * bound: n. */
+typedef struct compute_convolution_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  const int64_t* groups; /* NULL: 1 */
+} compute_convolution_options;
+COMPUTE_API compute_error* compute_convolution(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                               compute_tensor* bias, const compute_convolution_options* options,
+                                               compute_tensor** out_y);
+COMPUTE_API compute_error* compute_convolution_into(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                                    compute_tensor* bias, const compute_convolution_options* options,
+                                                    compute_tensor* y);
+
+/* convolution_grad_input: the gradient of convolution with respect to x of spatial extents shape, from that of its
+ * result; complex numbers are not conjugated. Dtype: the common dtype of the inputs. Shape: [n, c_in, shape…],
+ * with c_in = groups * the extent of weight's axis 1. Error bound: n. */
+typedef struct compute_convolution_grad_input_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  const int64_t* groups; /* NULL: 1 */
+} compute_convolution_grad_input_options;
+COMPUTE_API compute_error* compute_convolution_grad_input(compute_stream* stream, compute_tensor* dy,
+                                                          compute_tensor* weight, const int64_t* shape,
+                                                          int64_t shape_count,
+                                                          const compute_convolution_grad_input_options* options,
+                                                          compute_tensor** out_result);
+COMPUTE_API compute_error* compute_convolution_grad_input_into(compute_stream* stream, compute_tensor* dy,
+                                                               compute_tensor* weight, const int64_t* shape,
+                                                               int64_t shape_count,
+                                                               const compute_convolution_grad_input_options* options,
+                                                               compute_tensor* result);
+
+/* convolution_grad_weight: the gradient of convolution with respect to a weight of spatial extents kernel, from that
+ * of its result; complex numbers are not conjugated. Dtype: the common dtype of the inputs. Shape: [c_out, c_in /
+ * groups, kernel…]. Error bound: n. */
+typedef struct compute_convolution_grad_weight_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  const int64_t* groups; /* NULL: 1 */
+} compute_convolution_grad_weight_options;
+COMPUTE_API compute_error* compute_convolution_grad_weight(compute_stream* stream, compute_tensor* dy,
+                                                           compute_tensor* x, const int64_t* kernel,
+                                                           int64_t kernel_count,
+                                                           const compute_convolution_grad_weight_options* options,
+                                                           compute_tensor** out_result);
+COMPUTE_API compute_error* compute_convolution_grad_weight_into(compute_stream* stream, compute_tensor* dy,
+                                                                compute_tensor* x, const int64_t* kernel,
+                                                                int64_t kernel_count,
+                                                                const compute_convolution_grad_weight_options* options,
+                                                                compute_tensor* result);
+
+/* convolution_transpose: transposed convolution of x [n, c_in, spatial...] and weight [c_in, c_out / groups,
+ * kernel...], plus bias [c_out], like ONNX ConvTranspose; complex numbers are not conjugated. Dtype: the common
+ * dtype of the inputs. Shape: [n, c_out, spatial…]; each spatial extent is (x - 1) * stride + (kernel - 1) *
+ * dilation + 1 + output_padding - pads_begin - pads_end, or x * stride with padding same. Error bound: n. */
+typedef struct compute_convolution_transpose_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const int64_t* output_padding; /* NULL: none */
+  int64_t output_padding_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+  const int64_t* groups; /* NULL: 1 */
+} compute_convolution_transpose_options;
+COMPUTE_API compute_error* compute_convolution_transpose(compute_stream* stream, compute_tensor* x,
+                                                         compute_tensor* weight, compute_tensor* bias,
+                                                         const compute_convolution_transpose_options* options,
+                                                         compute_tensor** out_y);
+COMPUTE_API compute_error* compute_convolution_transpose_into(compute_stream* stream, compute_tensor* x,
+                                                              compute_tensor* weight, compute_tensor* bias,
+                                                              const compute_convolution_transpose_options* options,
+                                                              compute_tensor* y);
+
 /* copy: x as a new row-major tensor. Dtype: the dtype of x. Shape: the shape of x. Exact or correctly rounded. */
 typedef struct compute_copy_options {
   uint32_t struct_size;
@@ -536,6 +930,98 @@ COMPUTE_API compute_error* compute_copy(compute_stream* stream, compute_tensor* 
                                         compute_tensor** out_y);
 COMPUTE_API compute_error* compute_copy_into(compute_stream* stream, compute_tensor* x,
                                              const compute_copy_options* options, compute_tensor* y);
+
+/* cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
+ * logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of
+ * logits without axis. Error bound: log2. */
+typedef struct compute_cross_entropy_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_options;
+COMPUTE_API compute_error* compute_cross_entropy(compute_stream* stream, compute_tensor* logits, compute_tensor* labels,
+                                                 const compute_cross_entropy_options* options,
+                                                 compute_tensor** out_loss, compute_tensor** out_logsumexp);
+COMPUTE_API compute_error* compute_cross_entropy_into(compute_stream* stream, compute_tensor* logits,
+                                                      compute_tensor* labels,
+                                                      const compute_cross_entropy_options* options,
+                                                      compute_tensor* loss, compute_tensor* logsumexp);
+
+/* cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
+ * that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+ * rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2. */
+typedef struct compute_cross_entropy_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_grad_options;
+COMPUTE_API compute_error* compute_cross_entropy_grad(compute_stream* stream, compute_tensor* dloss,
+                                                      compute_tensor* logits, compute_tensor* labels,
+                                                      compute_tensor* logsumexp,
+                                                      const compute_cross_entropy_grad_options* options,
+                                                      compute_tensor** out_result);
+COMPUTE_API compute_error* compute_cross_entropy_grad_into(compute_stream* stream, compute_tensor* dloss,
+                                                           compute_tensor* logits, compute_tensor* labels,
+                                                           compute_tensor* logsumexp,
+                                                           const compute_cross_entropy_grad_options* options,
+                                                           compute_tensor* result);
+
+/* cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
+ * Dtype: the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers,
+ * and the dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound:
+ * n. */
+typedef struct compute_cumulative_prod_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;     /* NULL: -1 */
+  int64_t include_initial; /* 0 */
+  compute_dtype dtype;     /* 0: by the rule */
+  int32_t reserved;
+} compute_cumulative_prod_options;
+COMPUTE_API compute_error* compute_cumulative_prod(compute_stream* stream, compute_tensor* x,
+                                                   const compute_cumulative_prod_options* options,
+                                                   compute_tensor** out_y);
+COMPUTE_API compute_error* compute_cumulative_prod_into(compute_stream* stream, compute_tensor* x,
+                                                        const compute_cumulative_prod_options* options,
+                                                        compute_tensor* y);
+
+/* cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0. Dtype:
+ * the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the
+ * dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound: log2. */
+typedef struct compute_cumulative_sum_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;     /* NULL: -1 */
+  int64_t include_initial; /* 0 */
+  compute_dtype dtype;     /* 0: by the rule */
+  int32_t reserved;
+} compute_cumulative_sum_options;
+COMPUTE_API compute_error* compute_cumulative_sum(compute_stream* stream, compute_tensor* x,
+                                                  const compute_cumulative_sum_options* options,
+                                                  compute_tensor** out_y);
+COMPUTE_API compute_error* compute_cumulative_sum_into(compute_stream* stream, compute_tensor* x,
+                                                       const compute_cumulative_sum_options* options,
+                                                       compute_tensor* y);
+
+/* dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same
+ * op of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics
+ * (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP. */
+typedef struct compute_dropout_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number p;      /* 0.5 */
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_dropout_options;
+COMPUTE_API compute_error* compute_dropout(compute_stream* stream, compute_tensor* x,
+                                           const compute_dropout_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_dropout_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_dropout_options* options, compute_tensor* y);
 
 /* eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
  * attributes. Exact or correctly rounded. */
@@ -565,6 +1051,46 @@ COMPUTE_API compute_error* compute_fill_into(compute_stream* stream, const int64
                                              compute_dtype dtype, const compute_fill_options* options,
                                              compute_tensor* result);
 
+/* layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance +
+ * epsilon). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp)
+ * of float16 and bfloat16 are float32. Shape: y: the shape of x; statistics: the shape of x without the axes that
+ * are normalised; scale and bias have the extents of x along these axes (batch_norm: along axis). Error bound: log2. */
+typedef struct compute_layer_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: -1 */
+  compute_number epsilon; /* 1e-5 */
+} compute_layer_norm_options;
+COMPUTE_API compute_error* compute_layer_norm(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                              compute_tensor* bias, const compute_layer_norm_options* options,
+                                              compute_tensor** out_y, compute_tensor** out_mean,
+                                              compute_tensor** out_rstd);
+COMPUTE_API compute_error* compute_layer_norm_into(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                                   compute_tensor* bias, const compute_layer_norm_options* options,
+                                                   compute_tensor* y, compute_tensor* mean, compute_tensor* rstd);
+
+/* layer_norm_grad: the gradients of layer_norm, from dy and the statistics that layer_norm returns. Dtype: the dtype
+ * of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of x, scale and bias. Error bound: log2. */
+typedef struct compute_layer_norm_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_layer_norm_grad_options;
+COMPUTE_API compute_error* compute_layer_norm_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                   compute_tensor* mean, compute_tensor* rstd, compute_tensor* scale,
+                                                   const compute_layer_norm_grad_options* options,
+                                                   compute_tensor** out_dx, compute_tensor** out_dscale,
+                                                   compute_tensor** out_dbias);
+COMPUTE_API compute_error* compute_layer_norm_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                        compute_tensor* mean, compute_tensor* rstd,
+                                                        compute_tensor* scale,
+                                                        const compute_layer_norm_grad_options* options,
+                                                        compute_tensor* dx, compute_tensor* dscale,
+                                                        compute_tensor* dbias);
+
 /* linspace: size evenly spaced values from start to stop; stop is the last value if endpoint is 1. Dtype: the value
  * of the attribute dtype. Shape: given by the attributes. Within 2 ULP. */
 typedef struct compute_linspace_options {
@@ -579,6 +1105,53 @@ COMPUTE_API compute_error* compute_linspace(compute_stream* stream, const comput
 COMPUTE_API compute_error* compute_linspace_into(compute_stream* stream, const compute_number* start,
                                                  const compute_number* stop, int64_t size, compute_dtype dtype,
                                                  const compute_linspace_options* options, compute_tensor* result);
+
+/* log_softmax: x - logsumexp(x) along axis, without overflow. Dtype: the dtype of the tensors, which is
+ * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+ * of x. Error bound: log2. */
+typedef struct compute_log_softmax_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_log_softmax_options;
+COMPUTE_API compute_error* compute_log_softmax(compute_stream* stream, compute_tensor* x,
+                                               const compute_log_softmax_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_log_softmax_into(compute_stream* stream, compute_tensor* x,
+                                                    const compute_log_softmax_options* options, compute_tensor* y);
+
+/* log_softmax_grad: the gradient of log_softmax from its result y: dy - exp(y) sum(dy) along axis. Dtype: the dtype
+ * of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_log_softmax_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_log_softmax_grad_options;
+COMPUTE_API compute_error* compute_log_softmax_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
+                                                    const compute_log_softmax_grad_options* options,
+                                                    compute_tensor** out_result);
+COMPUTE_API compute_error* compute_log_softmax_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
+                                                         const compute_log_softmax_grad_options* options,
+                                                         compute_tensor* result);
+
+/* logsumexp: log(sum(exp(x))), without overflow; -inf if there are no elements. Dtype: the dtype of the tensors,
+ * which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape:
+ * the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: log2. */
+typedef struct compute_logsumexp_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
+} compute_logsumexp_options;
+COMPUTE_API compute_error* compute_logsumexp(compute_stream* stream, compute_tensor* x,
+                                             const compute_logsumexp_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_logsumexp_into(compute_stream* stream, compute_tensor* x,
+                                                  const compute_logsumexp_options* options, compute_tensor* y);
 
 /* matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
  * float16 and bfloat16 accumulate in float32. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs
@@ -609,6 +1182,59 @@ COMPUTE_API compute_error* compute_max(compute_stream* stream, compute_tensor* x
                                        compute_tensor** out_y);
 COMPUTE_API compute_error* compute_max_into(compute_stream* stream, compute_tensor* x,
                                             const compute_max_options* options, compute_tensor* y);
+
+/* max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one;
+ * without strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or
+ * valid. Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent +
+ * pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded. */
+typedef struct compute_max_pool_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+} compute_max_pool_options;
+COMPUTE_API compute_error* compute_max_pool(compute_stream* stream, compute_tensor* x, const int64_t* window,
+                                            int64_t window_count, const compute_max_pool_options* options,
+                                            compute_tensor** out_y);
+COMPUTE_API compute_error* compute_max_pool_into(compute_stream* stream, compute_tensor* x, const int64_t* window,
+                                                 int64_t window_count, const compute_max_pool_options* options,
+                                                 compute_tensor* y);
+
+/* max_pool_grad: the gradient of max_pool: dy added to the first element of each window that equals y or is NaN.
+ * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+ * and bfloat16 are float32. Shape: the shape of the input of the pool. Error bound: log2. */
+typedef struct compute_max_pool_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* strides; /* NULL: none */
+  int64_t strides_count;
+  const int64_t* dilations; /* NULL: none */
+  int64_t dilations_count;
+  const int64_t* pads_begin; /* NULL: none */
+  int64_t pads_begin_count;
+  const int64_t* pads_end; /* NULL: none */
+  int64_t pads_end_count;
+  const char* padding; /* NULL: explicit */
+  int64_t padding_size;
+} compute_max_pool_grad_options;
+COMPUTE_API compute_error* compute_max_pool_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                 compute_tensor* y, const int64_t* window, int64_t window_count,
+                                                 const compute_max_pool_grad_options* options,
+                                                 compute_tensor** out_result);
+COMPUTE_API compute_error* compute_max_pool_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                      compute_tensor* y, const int64_t* window, int64_t window_count,
+                                                      const compute_max_pool_grad_options* options,
+                                                      compute_tensor* result);
 
 /* mean: arithmetic mean; NaN if there are no elements. Dtype: the dtype of x, which is floating-point or complex;
  * var and std of complex numbers are real. Shape: the shape of x without axes; if keepdims is 1, these axes stay
@@ -643,6 +1269,37 @@ COMPUTE_API compute_error* compute_min(compute_stream* stream, compute_tensor* x
 COMPUTE_API compute_error* compute_min_into(compute_stream* stream, compute_tensor* x,
                                             const compute_min_options* options, compute_tensor* y);
 
+/* one_hot: 1 where the position along the new axis is x, else 0; all 0 where x is outside of [0, depth). Dtype: the
+ * value of the attribute dtype. Shape: the shape of x with a new axis of extent depth at position axis. Exact or
+ * correctly rounded. */
+typedef struct compute_one_hot_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_one_hot_options;
+COMPUTE_API compute_error* compute_one_hot(compute_stream* stream, compute_tensor* x, int64_t depth,
+                                           compute_dtype dtype, const compute_one_hot_options* options,
+                                           compute_tensor** out_y);
+COMPUTE_API compute_error* compute_one_hot_into(compute_stream* stream, compute_tensor* x, int64_t depth,
+                                                compute_dtype dtype, const compute_one_hot_options* options,
+                                                compute_tensor* y);
+
+/* pad: x with value around it. Dtype: the dtype of x. Shape: the shape of x and the pads of each axis. Exact or
+ * correctly rounded. */
+typedef struct compute_pad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number value; /* 0 */
+} compute_pad_options;
+COMPUTE_API compute_error* compute_pad(compute_stream* stream, compute_tensor* x, const int64_t* pads_begin,
+                                       int64_t pads_begin_count, const int64_t* pads_end, int64_t pads_end_count,
+                                       const compute_pad_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_pad_into(compute_stream* stream, compute_tensor* x, const int64_t* pads_begin,
+                                            int64_t pads_begin_count, const int64_t* pads_end, int64_t pads_end_count,
+                                            const compute_pad_options* options, compute_tensor* y);
+
 /* prod: product; integers widen to 64 bits and wrap; 1 if there are no elements. Dtype: the attribute dtype if it is
  * given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
  * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: n. */
@@ -662,6 +1319,181 @@ COMPUTE_API compute_error* compute_prod(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_prod_into(compute_stream* stream, compute_tensor* x,
                                              const compute_prod_options* options, compute_tensor* y);
 
+/* random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the
+ * value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded. */
+typedef struct compute_random_bernoulli_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number p;      /* 0.5 */
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_bernoulli_options;
+COMPUTE_API compute_error* compute_random_bernoulli(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                    compute_dtype dtype,
+                                                    const compute_random_bernoulli_options* options,
+                                                    compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_bernoulli_into(compute_stream* stream, const int64_t* shape,
+                                                         int64_t shape_count, compute_dtype dtype,
+                                                         const compute_random_bernoulli_options* options,
+                                                         compute_tensor* result);
+
+/* random_bits: random uint32 or uint64: the words of Philox 4x32-10 with the key seed and the counter offset, offset
+ * + 1, .... Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded. */
+typedef struct compute_random_bits_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_bits_options;
+COMPUTE_API compute_error* compute_random_bits(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                               compute_dtype dtype, const compute_random_bits_options* options,
+                                               compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_bits_into(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                    compute_dtype dtype, const compute_random_bits_options* options,
+                                                    compute_tensor* result);
+
+/* random_integers: random integers in [minimum, maximum), from 64 bits each. Dtype: the value of the attribute
+ * dtype. Shape: given by the attributes. Exact or correctly rounded. */
+typedef struct compute_random_integers_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number minimum; /* 0 */
+  compute_number seed;    /* 0 */
+  compute_number offset;  /* 0 */
+} compute_random_integers_options;
+COMPUTE_API compute_error* compute_random_integers(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                   compute_dtype dtype, const compute_number* maximum,
+                                                   const compute_random_integers_options* options,
+                                                   compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_integers_into(compute_stream* stream, const int64_t* shape,
+                                                        int64_t shape_count, compute_dtype dtype,
+                                                        const compute_number* maximum,
+                                                        const compute_random_integers_options* options,
+                                                        compute_tensor* result);
+
+/* random_normal: normally distributed numbers, by the method of Box and Muller from 24 bits (float64: 53) each.
+ * Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP. */
+typedef struct compute_random_normal_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number mean;      /* 0 */
+  compute_number deviation; /* 1 */
+  compute_number seed;      /* 0 */
+  compute_number offset;    /* 0 */
+} compute_random_normal_options;
+COMPUTE_API compute_error* compute_random_normal(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                 compute_dtype dtype, const compute_random_normal_options* options,
+                                                 compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_normal_into(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                      compute_dtype dtype, const compute_random_normal_options* options,
+                                                      compute_tensor* result);
+
+/* random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
+ * bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP. */
+typedef struct compute_random_uniform_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number minimum; /* 0 */
+  compute_number maximum; /* 1 */
+  compute_number seed;    /* 0 */
+  compute_number offset;  /* 0 */
+} compute_random_uniform_options;
+COMPUTE_API compute_error* compute_random_uniform(compute_stream* stream, const int64_t* shape, int64_t shape_count,
+                                                  compute_dtype dtype, const compute_random_uniform_options* options,
+                                                  compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_uniform_into(compute_stream* stream, const int64_t* shape,
+                                                       int64_t shape_count, compute_dtype dtype,
+                                                       const compute_random_uniform_options* options,
+                                                       compute_tensor* result);
+
+/* repeat: each element of x repeats times along axis, next to each other. Dtype: the dtype of x. Shape: the shape of
+ * x with the extents along the repeated axes multiplied. Exact or correctly rounded. */
+typedef struct compute_repeat_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_repeat_options;
+COMPUTE_API compute_error* compute_repeat(compute_stream* stream, compute_tensor* x, int64_t repeats,
+                                          const compute_repeat_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_repeat_into(compute_stream* stream, compute_tensor* x, int64_t repeats,
+                                               const compute_repeat_options* options, compute_tensor* y);
+
+/* rms_norm: x * rstd * scale over the axes from axis on, where rstd is 1 / sqrt(mean(x^2) + epsilon). Dtype: the
+ * dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and
+ * bfloat16 are float32. Shape: y: the shape of x; statistics: the shape of x without the axes that are normalised;
+ * scale and bias have the extents of x along these axes (batch_norm: along axis). Error bound: log2. */
+typedef struct compute_rms_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: -1 */
+  compute_number epsilon; /* 1e-5 */
+} compute_rms_norm_options;
+COMPUTE_API compute_error* compute_rms_norm(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                            const compute_rms_norm_options* options, compute_tensor** out_y,
+                                            compute_tensor** out_rstd);
+COMPUTE_API compute_error* compute_rms_norm_into(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                                 const compute_rms_norm_options* options, compute_tensor* y,
+                                                 compute_tensor* rstd);
+
+/* rms_norm_grad: the gradients of rms_norm, from dy and the rstd that rms_norm returns. Dtype: the dtype of the
+ * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of x, scale and bias. Error bound: log2. */
+typedef struct compute_rms_norm_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_rms_norm_grad_options;
+COMPUTE_API compute_error* compute_rms_norm_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                 compute_tensor* rstd, compute_tensor* scale,
+                                                 const compute_rms_norm_grad_options* options, compute_tensor** out_dx,
+                                                 compute_tensor** out_dscale);
+COMPUTE_API compute_error* compute_rms_norm_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                      compute_tensor* rstd, compute_tensor* scale,
+                                                      const compute_rms_norm_grad_options* options, compute_tensor* dx,
+                                                      compute_tensor* dscale);
+
+/* roll: x shifted by shift positions along axis; what leaves at one end enters at the other. Dtype: the dtype of x.
+ * Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_roll_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_roll_options;
+COMPUTE_API compute_error* compute_roll(compute_stream* stream, compute_tensor* x, int64_t shift,
+                                        const compute_roll_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_roll_into(compute_stream* stream, compute_tensor* x, int64_t shift,
+                                             const compute_roll_options* options, compute_tensor* y);
+
+/* rotary_embedding: pairs of features of x [..., n, d] turned by the angle position * base^(-2 i / d); pair i is (i,
+ * i + d / 2), or (2 i, 2 i + 1) if interleaved; inverse turns back, which is also the gradient. Dtype: the dtype of
+ * the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_rotary_embedding_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number base; /* 10000 */
+  int64_t interleaved; /* 0 */
+  int64_t inverse;     /* 0 */
+} compute_rotary_embedding_options;
+COMPUTE_API compute_error* compute_rotary_embedding(compute_stream* stream, compute_tensor* x,
+                                                    compute_tensor* positions,
+                                                    const compute_rotary_embedding_options* options,
+                                                    compute_tensor** out_y);
+COMPUTE_API compute_error* compute_rotary_embedding_into(compute_stream* stream, compute_tensor* x,
+                                                         compute_tensor* positions,
+                                                         const compute_rotary_embedding_options* options,
+                                                         compute_tensor* y);
+
 /* scatter: x with updates written or combined (set, add, mul, min, max) at indices along axis, like ONNX
  * ScatterElements. Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have the
  * shape of indices, which may exceed x only along axis. Error bound: n. */
@@ -680,6 +1512,70 @@ COMPUTE_API compute_error* compute_scatter(compute_stream* stream, compute_tenso
 COMPUTE_API compute_error* compute_scatter_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
                                                 compute_tensor* updates, const compute_scatter_options* options,
                                                 compute_tensor* y);
+
+/* sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
+ * Shape: the shape of x. Error bound: log2. */
+typedef struct compute_sgd_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number rate;  /* 0.01 */
+  compute_number decay; /* 0 */
+} compute_sgd_options;
+COMPUTE_API compute_error* compute_sgd(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                       const compute_sgd_options* options, compute_tensor** out_new_param);
+COMPUTE_API compute_error* compute_sgd_into(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                            const compute_sgd_options* options, compute_tensor* new_param);
+
+/* sgd_momentum: a step with momentum: velocity = momentum velocity + grad + decay param; param - rate velocity, or
+ * with nesterov the step ahead of it. Dtype: the dtype of param, which is floating-point; all inputs have it. Shape:
+ * the shape of x. Error bound: log2. */
+typedef struct compute_sgd_momentum_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number rate;     /* 0.01 */
+  compute_number decay;    /* 0 */
+  compute_number momentum; /* 0.9 */
+  int64_t nesterov;        /* 0 */
+} compute_sgd_momentum_options;
+COMPUTE_API compute_error* compute_sgd_momentum(compute_stream* stream, compute_tensor* param, compute_tensor* grad,
+                                                compute_tensor* velocity, const compute_sgd_momentum_options* options,
+                                                compute_tensor** out_new_param, compute_tensor** out_new_velocity);
+COMPUTE_API compute_error* compute_sgd_momentum_into(compute_stream* stream, compute_tensor* param,
+                                                     compute_tensor* grad, compute_tensor* velocity,
+                                                     const compute_sgd_momentum_options* options,
+                                                     compute_tensor* new_param, compute_tensor* new_velocity);
+
+/* softmax: exp(x) / sum(exp(x)) along axis, without overflow. Dtype: the dtype of the tensors, which is
+ * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+ * of x. Error bound: log2. */
+typedef struct compute_softmax_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_softmax_options;
+COMPUTE_API compute_error* compute_softmax(compute_stream* stream, compute_tensor* x,
+                                           const compute_softmax_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_softmax_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_softmax_options* options, compute_tensor* y);
+
+/* softmax_grad: the gradient of softmax from its result y: y (dy - sum(dy y)) along axis. Dtype: the dtype of the
+ * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_softmax_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_softmax_grad_options;
+COMPUTE_API compute_error* compute_softmax_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
+                                                const compute_softmax_grad_options* options,
+                                                compute_tensor** out_result);
+COMPUTE_API compute_error* compute_softmax_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
+                                                     const compute_softmax_grad_options* options,
+                                                     compute_tensor* result);
 
 /* stack: joins tensors of one shape along a new axis. Dtype: the common dtype of the inputs. Shape: the shape of the
  * inputs, which all have the same shape, with a new axis at position axis. Exact or correctly rounded. */
@@ -761,6 +1657,64 @@ COMPUTE_API compute_error* compute_take_along_axis_into(compute_stream* stream, 
                                                         compute_tensor* indices,
                                                         const compute_take_along_axis_options* options,
                                                         compute_tensor* y);
+
+/* take_grad: the gradient of take: dy added to zeros at indices along axis, which has size elements; in any order
+ * unless deterministic is 1. Dtype: the dtype of x; indices are integers. Shape: the shape of dy with the axes of
+ * indices replaced by one of extent size. Error bound: log2. */
+typedef struct compute_take_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t axis;          /* 0 */
+  int64_t deterministic; /* 0 */
+} compute_take_grad_options;
+COMPUTE_API compute_error* compute_take_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* indices,
+                                             int64_t size, const compute_take_grad_options* options,
+                                             compute_tensor** out_result);
+COMPUTE_API compute_error* compute_take_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* indices,
+                                                  int64_t size, const compute_take_grad_options* options,
+                                                  compute_tensor* result);
+
+/* tile: copies of x side by side, repetitions of them along each of the last axes; missing axes count as 1. Dtype:
+ * the dtype of x. Shape: the shape of x with the extents along the repeated axes multiplied. Exact or correctly
+ * rounded. */
+typedef struct compute_tile_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_tile_options;
+COMPUTE_API compute_error* compute_tile(compute_stream* stream, compute_tensor* x, const int64_t* repetitions,
+                                        int64_t repetitions_count, const compute_tile_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_tile_into(compute_stream* stream, compute_tensor* x, const int64_t* repetitions,
+                                             int64_t repetitions_count, const compute_tile_options* options,
+                                             compute_tensor* y);
+
+/* tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape
+ * of x. Exact or correctly rounded. */
+typedef struct compute_tril_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t k; /* 0 */
+} compute_tril_options;
+COMPUTE_API compute_error* compute_tril(compute_stream* stream, compute_tensor* x, const compute_tril_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_tril_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_tril_options* options, compute_tensor* y);
+
+/* triu: x on and above the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape
+ * of x. Exact or correctly rounded. */
+typedef struct compute_triu_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t k; /* 0 */
+} compute_triu_options;
+COMPUTE_API compute_error* compute_triu(compute_stream* stream, compute_tensor* x, const compute_triu_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_triu_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_triu_options* options, compute_tensor* y);
 
 /* var: variance: sum(|x - mean|^2) / (n - correction), in two passes. Dtype: the dtype of x, which is floating-point
  * or complex; var and std of complex numbers are real. Shape: the shape of x without axes; if keepdims is 1, these

@@ -128,6 +128,19 @@ inline void atanh_into(const Tensor& x, const Tensor& y, const Stream& stream = 
   check(compute_atanh_into(stream.get(), x.get(), y.get()));
 }
 
+/// binary_cross_entropy_with_logits: -y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)) without overflow; for results
+/// near 0 the bound is relative to |x y|. Inputs: floating-point dtypes; result: the common dtype. Within 8 ULP.
+[[nodiscard]] inline Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& y,
+                                                             const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_binary_cross_entropy_with_logits(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void binary_cross_entropy_with_logits_into(const Tensor& x, const Tensor& y, const Tensor& result,
+                                                  const Stream& stream = {}) {
+  check(compute_binary_cross_entropy_with_logits_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
 /// bitwise_and: bitwise and. Inputs: integer dtypes and bool; result: the common dtype. Exact or correctly rounded.
 [[nodiscard]] inline Tensor bitwise_and(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -278,6 +291,16 @@ inline void divide_into(const Tensor& x, const Tensor& y, const Tensor& result, 
   check(compute_divide_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
+/// elu: x, or y (exp(x) - 1) for x below 0. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP.
+[[nodiscard]] inline Tensor elu(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_elu(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void elu_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_elu_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
 /// equal: x == y; false if either is NaN. Inputs: any dtype; result: bool. Exact or correctly rounded.
 [[nodiscard]] inline Tensor equal(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -340,6 +363,28 @@ inline void floor_divide_into(const Tensor& x, const Tensor& y, const Tensor& re
   check(compute_floor_divide_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
+/// gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
+/// floating-point dtypes; result: the same. Within 12 ULP.
+[[nodiscard]] inline Tensor gelu(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_gelu(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void gelu_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_gelu_into(stream.get(), x.get(), y.get()));
+}
+
+/// gelu_tanh: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), an approximation of gelu; below 0 the bound grows with
+/// |x|^3. x: floating-point dtypes; result: the same. Within 12 ULP.
+[[nodiscard]] inline Tensor gelu_tanh(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_gelu_tanh(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void gelu_tanh_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_gelu_tanh_into(stream.get(), x.get(), y.get()));
+}
+
 /// greater: x > y; false if either is NaN. Inputs: integer and floating-point dtypes; result: bool. Exact or correctly
 /// rounded.
 [[nodiscard]] inline Tensor greater(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
@@ -360,6 +405,26 @@ inline void greater_into(const Tensor& x, const Tensor& y, const Tensor& result,
 }
 inline void greater_equal_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_greater_equal_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// hard_sigmoid: x / 6 + 0.5 limited to [0, 1]. x: floating-point dtypes; result: the same. Within 2 ULP.
+[[nodiscard]] inline Tensor hard_sigmoid(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_hard_sigmoid(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void hard_sigmoid_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_hard_sigmoid_into(stream.get(), x.get(), y.get()));
+}
+
+/// hard_swish: x hard_sigmoid(x). x: floating-point dtypes; result: the same. Within 4 ULP.
+[[nodiscard]] inline Tensor hard_swish(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_hard_swish(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void hard_swish_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_hard_swish_into(stream.get(), x.get(), y.get()));
 }
 
 /// hypot: sqrt(x^2 + y^2) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP.
@@ -411,6 +476,17 @@ inline void isinf_into(const Tensor& x, const Tensor& y, const Stream& stream = 
 }
 inline void isnan_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_isnan_into(stream.get(), x.get(), y.get()));
+}
+
+/// leaky_relu: x, or y x for x below 0; PReLU, with a slope y that broadcasts. Inputs: floating-point dtypes; result:
+/// the common dtype. Exact or correctly rounded.
+[[nodiscard]] inline Tensor leaky_relu(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_leaky_relu(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void leaky_relu_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_leaky_relu_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// less: x < y; false if either is NaN. Inputs: integer and floating-point dtypes; result: bool. Exact or correctly
@@ -473,6 +549,16 @@ inline void log1p_into(const Tensor& x, const Tensor& y, const Stream& stream = 
 }
 inline void log2_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_log2_into(stream.get(), x.get(), y.get()));
+}
+
+/// log_sigmoid: log(sigmoid(x)) without overflow. x: floating-point dtypes; result: the same. Within 4 ULP.
+[[nodiscard]] inline Tensor log_sigmoid(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_log_sigmoid(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void log_sigmoid_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_log_sigmoid_into(stream.get(), x.get(), y.get()));
 }
 
 /// logaddexp: log(exp(x) + exp(y)) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 8
@@ -546,6 +632,16 @@ inline void maximum_into(const Tensor& x, const Tensor& y, const Tensor& result,
 }
 inline void minimum_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_minimum_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// mish: x tanh(softplus(x)). x: floating-point dtypes; result: the same. Within 12 ULP.
+[[nodiscard]] inline Tensor mish(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_mish(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void mish_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_mish_into(stream.get(), x.get(), y.get()));
 }
 
 /// multiply: product; integers wrap. Inputs: numeric dtypes; result: the common dtype. Exact or correctly rounded.
@@ -672,6 +768,17 @@ inline void rsqrt_into(const Tensor& x, const Tensor& y, const Stream& stream = 
   check(compute_rsqrt_into(stream.get(), x.get(), y.get()));
 }
 
+/// selu: scaled elu, 1.0507 elu(x, 1.67326), with the constants of self-normalizing networks. x: floating-point dtypes;
+/// result: the same. Within 6 ULP.
+[[nodiscard]] inline Tensor selu(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_selu(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void selu_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_selu_into(stream.get(), x.get(), y.get()));
+}
+
 /// sigmoid: logistic function. x: floating-point dtypes; result: the same. Within 4 ULP.
 [[nodiscard]] inline Tensor sigmoid(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -703,6 +810,16 @@ inline void signbit_into(const Tensor& x, const Tensor& y, const Stream& stream 
   check(compute_signbit_into(stream.get(), x.get(), y.get()));
 }
 
+/// silu: x sigmoid(x), also called swish. x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor silu(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_silu(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void silu_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_silu_into(stream.get(), x.get(), y.get()));
+}
+
 /// sin: sine of x in radians; inf gives NaN. x: floating-point and complex dtypes; result: the same. Within 2 ULP.
 [[nodiscard]] inline Tensor sin(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -721,6 +838,26 @@ inline void sin_into(const Tensor& x, const Tensor& y, const Stream& stream = {}
 }
 inline void sinh_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_sinh_into(stream.get(), x.get(), y.get()));
+}
+
+/// softplus: log(1 + exp(x)) without overflow. x: floating-point dtypes; result: the same. Within 4 ULP.
+[[nodiscard]] inline Tensor softplus(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_softplus(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void softplus_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_softplus_into(stream.get(), x.get(), y.get()));
+}
+
+/// softsign: x / (1 + |x|). x: floating-point dtypes; result: the same. Within 2 ULP.
+[[nodiscard]] inline Tensor softsign(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_softsign(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void softsign_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_softsign_into(stream.get(), x.get(), y.get()));
 }
 
 /// sqrt: square root, correctly rounded for real numbers; NaN for real x below 0. x: floating-point and complex dtypes;
@@ -742,6 +879,17 @@ inline void sqrt_into(const Tensor& x, const Tensor& y, const Stream& stream = {
 }
 inline void square_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_square_into(stream.get(), x.get(), y.get()));
+}
+
+/// squared_difference: (x - y)^2; integers wrap. Inputs: integer and floating-point dtypes; result: the common dtype.
+/// Within 2 ULP.
+[[nodiscard]] inline Tensor squared_difference(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_squared_difference(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void squared_difference_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_squared_difference_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// subtract: difference; integers wrap. Inputs: numeric dtypes; result: the common dtype. Exact or correctly rounded.
@@ -798,6 +946,81 @@ inline void where_into(const Tensor& x, const Tensor& y, const Tensor& z, const 
 }
 
 // ---- Other ops ------------------------------------------------------------------------------------------------------
+
+/// adam: a step of Adam: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, param - rate m' / (sqrt(v') +
+/// epsilon), where m' and v' are corrected by 1 - beta^step and g = grad + decay param. Dtype: the dtype of param,
+/// which is floating-point; all inputs have it. Shape: the shape of x. Error bound: log2.
+struct AdamResult {
+  Tensor new_param, new_m, new_v;
+};
+[[nodiscard]] inline AdamResult adam(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                                     const Number& rate = 0.001, const Number& beta1 = 0.9, const Number& beta2 = 0.999,
+                                     const Number& epsilon = 1e-8, const Number& decay = 0, const Number& step = 1,
+                                     const Stream& stream = {}) {
+  compute_adam_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.beta1 = beta1.get();
+  options.beta2 = beta2.get();
+  options.epsilon = epsilon.get();
+  options.decay = decay.get();
+  options.step = step.get();
+  compute_tensor* out[3] = {};
+  check(compute_adam(stream.get(), param.get(), grad.get(), m.get(), v.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void adam_into(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                      const Tensor& new_param, const Tensor& new_m, const Tensor& new_v, const Number& rate = 0.001,
+                      const Number& beta1 = 0.9, const Number& beta2 = 0.999, const Number& epsilon = 1e-8,
+                      const Number& decay = 0, const Number& step = 1, const Stream& stream = {}) {
+  compute_adam_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.beta1 = beta1.get();
+  options.beta2 = beta2.get();
+  options.epsilon = epsilon.get();
+  options.decay = decay.get();
+  options.step = step.get();
+  check(compute_adam_into(stream.get(), param.get(), grad.get(), m.get(), v.get(), &options, new_param.get(),
+                          new_m.get(), new_v.get()));
+}
+
+/// adamw: a step of AdamW: as adam with g = grad, and param multiplied by 1 - rate decay first. Dtype: the dtype of
+/// param, which is floating-point; all inputs have it. Shape: the shape of x. Error bound: log2.
+struct AdamwResult {
+  Tensor new_param, new_m, new_v;
+};
+[[nodiscard]] inline AdamwResult adamw(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                                       const Number& rate = 0.001, const Number& beta1 = 0.9,
+                                       const Number& beta2 = 0.999, const Number& epsilon = 1e-8,
+                                       const Number& decay = 0.01, const Number& step = 1, const Stream& stream = {}) {
+  compute_adamw_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.beta1 = beta1.get();
+  options.beta2 = beta2.get();
+  options.epsilon = epsilon.get();
+  options.decay = decay.get();
+  options.step = step.get();
+  compute_tensor* out[3] = {};
+  check(compute_adamw(stream.get(), param.get(), grad.get(), m.get(), v.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void adamw_into(const Tensor& param, const Tensor& grad, const Tensor& m, const Tensor& v,
+                       const Tensor& new_param, const Tensor& new_m, const Tensor& new_v, const Number& rate = 0.001,
+                       const Number& beta1 = 0.9, const Number& beta2 = 0.999, const Number& epsilon = 1e-8,
+                       const Number& decay = 0.01, const Number& step = 1, const Stream& stream = {}) {
+  compute_adamw_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.beta1 = beta1.get();
+  options.beta2 = beta2.get();
+  options.epsilon = epsilon.get();
+  options.decay = decay.get();
+  options.step = step.get();
+  check(compute_adamw_into(stream.get(), param.get(), grad.get(), m.get(), v.get(), &options, new_param.get(),
+                           new_m.get(), new_v.get()));
+}
 
 /// all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
 /// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
@@ -920,6 +1143,242 @@ inline void argmin_into(const Tensor& x, const Tensor& y, std::optional<Integer>
   check(compute_argmin_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
+/// divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i + m
+/// - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b, h,
+/// n, e]; logsumexp: [b, h, n]. Error bound: log2.
+struct AttentionResult {
+  Tensor y, logsumexp;
+};
+[[nodiscard]] inline AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                               const Tensor& mask = {}, Flag causal = false, Real scale = 0,
+                                               const Stream& stream = {}) {
+  compute_attention_options options{};
+  options.struct_size = sizeof options;
+  options.causal = causal.value();
+  options.scale = scale.value();
+  compute_tensor* out[2] = {};
+  check(compute_attention(stream.get(), q.get(), k.get(), v.get(), mask.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void attention_into(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& y,
+                           const Tensor& logsumexp, Flag causal = false, Real scale = 0, const Stream& stream = {}) {
+  compute_attention_options options{};
+  options.struct_size = sizeof options;
+  options.causal = causal.value();
+  options.scale = scale.value();
+  check(
+      compute_attention_into(stream.get(), q.get(), k.get(), v.get(), mask.get(), &options, y.get(), logsumexp.get()));
+}
+
+/// attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shapes of q, k and v. Error bound: log2.
+struct AttentionGradResult {
+  Tensor dq, dk, dv;
+};
+[[nodiscard]] inline AttentionGradResult attention_grad(const Tensor& dy, const Tensor& q, const Tensor& k,
+                                                        const Tensor& v, const Tensor& y, const Tensor& logsumexp,
+                                                        const Tensor& mask = {}, Flag causal = false, Real scale = 0,
+                                                        const Stream& stream = {}) {
+  compute_attention_grad_options options{};
+  options.struct_size = sizeof options;
+  options.causal = causal.value();
+  options.scale = scale.value();
+  compute_tensor* out[3] = {};
+  check(compute_attention_grad(stream.get(), dy.get(), q.get(), k.get(), v.get(), y.get(), logsumexp.get(), mask.get(),
+                               &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void attention_grad_into(const Tensor& dy, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& y,
+                                const Tensor& logsumexp, const Tensor& mask, const Tensor& dq, const Tensor& dk,
+                                const Tensor& dv, Flag causal = false, Real scale = 0, const Stream& stream = {}) {
+  compute_attention_grad_options options{};
+  options.struct_size = sizeof options;
+  options.causal = causal.value();
+  options.scale = scale.value();
+  check(compute_attention_grad_into(stream.get(), dy.get(), q.get(), k.get(), v.get(), y.get(), logsumexp.get(),
+                                    mask.get(), &options, dq.get(), dk.get(), dv.get()));
+}
+
+/// average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
+/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
+/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+/// and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1 and
+/// reach = (window - 1) dilation + 1. Error bound: log2.
+[[nodiscard]] inline Tensor average_pool(const Tensor& x, List<int64_t> window, List<int64_t> strides = {},
+                                         List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                         std::string_view padding = "explicit", Flag count_include_pad = false,
+                                         const Stream& stream = {}) {
+  compute_average_pool_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  options.count_include_pad = count_include_pad.value();
+  compute_tensor* out = nullptr;
+  check(
+      compute_average_pool(stream.get(), x.get(), window.data(), static_cast<int64_t>(window.size()), &options, &out));
+  return Tensor(out);
+}
+inline void average_pool_into(const Tensor& x, const Tensor& y, List<int64_t> window, List<int64_t> strides = {},
+                              List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                              std::string_view padding = "explicit", Flag count_include_pad = false,
+                              const Stream& stream = {}) {
+  compute_average_pool_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  options.count_include_pad = count_include_pad.value();
+  check(compute_average_pool_into(stream.get(), x.get(), window.data(), static_cast<int64_t>(window.size()), &options,
+                                  y.get()));
+}
+
+/// average_pool_grad: the gradient of average_pool; shape has the spatial extents of x. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shape of the input of the pool. Error bound: log2.
+[[nodiscard]] inline Tensor average_pool_grad(const Tensor& dy, List<int64_t> shape, List<int64_t> window,
+                                              List<int64_t> strides = {}, List<int64_t> pads_begin = {},
+                                              List<int64_t> pads_end = {}, std::string_view padding = "explicit",
+                                              Flag count_include_pad = false, const Stream& stream = {}) {
+  compute_average_pool_grad_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  options.count_include_pad = count_include_pad.value();
+  compute_tensor* out = nullptr;
+  check(compute_average_pool_grad(stream.get(), dy.get(), shape.data(), static_cast<int64_t>(shape.size()),
+                                  window.data(), static_cast<int64_t>(window.size()), &options, &out));
+  return Tensor(out);
+}
+inline void average_pool_grad_into(const Tensor& dy, const Tensor& result, List<int64_t> shape, List<int64_t> window,
+                                   List<int64_t> strides = {}, List<int64_t> pads_begin = {},
+                                   List<int64_t> pads_end = {}, std::string_view padding = "explicit",
+                                   Flag count_include_pad = false, const Stream& stream = {}) {
+  compute_average_pool_grad_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  options.count_include_pad = count_include_pad.value();
+  check(compute_average_pool_grad_into(stream.get(), dy.get(), shape.data(), static_cast<int64_t>(shape.size()),
+                                       window.data(), static_cast<int64_t>(window.size()), &options, result.get()));
+}
+
+/// batch_norm: (x - mean) / sqrt(variance + epsilon) * scale + bias, with mean and variance over all axes but axis.
+/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+/// and bfloat16 are float32. Shape: y: the shape of x; statistics: the shape of x without the axes that are normalised;
+/// scale and bias have the extents of x along these axes (batch_norm: along axis). Error bound: log2.
+struct BatchNormResult {
+  Tensor y, mean, variance;
+};
+[[nodiscard]] inline BatchNormResult batch_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& bias = {},
+                                                Integer axis = 1, const Number& epsilon = 1e-5,
+                                                const Stream& stream = {}) {
+  compute_batch_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[3] = {};
+  check(compute_batch_norm(stream.get(), x.get(), scale.get(), bias.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void batch_norm_into(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& y,
+                            const Tensor& mean, const Tensor& variance, Integer axis = 1, const Number& epsilon = 1e-5,
+                            const Stream& stream = {}) {
+  compute_batch_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  check(compute_batch_norm_into(stream.get(), x.get(), scale.get(), bias.get(), &options, y.get(), mean.get(),
+                                variance.get()));
+}
+
+/// batch_norm_grad: the gradients of batch_norm, from dy and the statistics that batch_norm returns. Dtype: the dtype
+/// of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shapes of x, scale and bias. Error bound: log2.
+struct BatchNormGradResult {
+  Tensor dx, dscale, dbias;
+};
+[[nodiscard]] inline BatchNormGradResult batch_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                                         const Tensor& variance, const Tensor& scale = {},
+                                                         Integer axis = 1, const Number& epsilon = 1e-5,
+                                                         const Stream& stream = {}) {
+  compute_batch_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[3] = {};
+  check(compute_batch_norm_grad(stream.get(), dy.get(), x.get(), mean.get(), variance.get(), scale.get(), &options,
+                                &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void batch_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& variance,
+                                 const Tensor& scale, const Tensor& dx, const Tensor& dscale, const Tensor& dbias,
+                                 Integer axis = 1, const Number& epsilon = 1e-5, const Stream& stream = {}) {
+  compute_batch_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  check(compute_batch_norm_grad_into(stream.get(), dy.get(), x.get(), mean.get(), variance.get(), scale.get(), &options,
+                                     dx.get(), dscale.get(), dbias.get()));
+}
+
+/// batch_norm_inference: (x - mean) / sqrt(variance + epsilon) * scale + bias, with given statistics along axis. Dtype:
+/// the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and
+/// bfloat16 are float32. Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor batch_norm_inference(const Tensor& x, const Tensor& mean, const Tensor& variance,
+                                                 const Tensor& scale = {}, const Tensor& bias = {}, Integer axis = 1,
+                                                 const Number& epsilon = 1e-5, const Stream& stream = {}) {
+  compute_batch_norm_inference_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  compute_tensor* out = nullptr;
+  check(compute_batch_norm_inference(stream.get(), x.get(), mean.get(), variance.get(), scale.get(), bias.get(),
+                                     &options, &out));
+  return Tensor(out);
+}
+inline void batch_norm_inference_into(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& scale,
+                                      const Tensor& bias, const Tensor& y, Integer axis = 1,
+                                      const Number& epsilon = 1e-5, const Stream& stream = {}) {
+  compute_batch_norm_inference_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  check(compute_batch_norm_inference_into(stream.get(), x.get(), mean.get(), variance.get(), scale.get(), bias.get(),
+                                          &options, y.get()));
+}
+
 /// cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
 /// Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded.
 [[nodiscard]] inline Tensor cast(const Tensor& x, DType dtype, const Stream& stream = {}) {
@@ -950,6 +1409,209 @@ inline void concat_into(List<Tensor> xs, const Tensor& result, Integer axis = 0,
   check(compute_concat_into(stream.get(), handles.data(), handles.size(), &options, result.get()));
 }
 
+/// convolution: sums of x [n, c_in, spatial...] times weight [c_out, c_in / groups, kernel...] over windows, plus bias
+/// [c_out], with 1 to 3 spatial axes, like ONNX Conv; strides and dilations are 1 and pads 0 where none are given;
+/// padding: explicit (the pads), same (as SAME_UPPER) or valid (none); float16 and bfloat16 accumulate in float32.
+/// Dtype: the common dtype of the inputs. Shape: [n, c_out, spatial…]; each spatial extent is floor((x + pads_begin +
+/// pads_end - (kernel - 1) * dilation - 1) / stride) + 1, or ceil(x / stride) with padding same. Error bound: n.
+[[nodiscard]] inline Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                        List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                        List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                        std::string_view padding = "explicit", Integer groups = 1,
+                                        const Stream& stream = {}) {
+  compute_convolution_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  compute_tensor* out = nullptr;
+  check(compute_convolution(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
+  return Tensor(out);
+}
+inline void convolution_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                             List<int64_t> strides = {}, List<int64_t> dilations = {}, List<int64_t> pads_begin = {},
+                             List<int64_t> pads_end = {}, std::string_view padding = "explicit", Integer groups = 1,
+                             const Stream& stream = {}) {
+  compute_convolution_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  check(compute_convolution_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
+}
+
+/// convolution_grad_input: the gradient of convolution with respect to x of spatial extents shape, from that of its
+/// result; complex numbers are not conjugated. Dtype: the common dtype of the inputs. Shape: [n, c_in, shape…], with
+/// c_in = groups * the extent of weight's axis 1. Error bound: n.
+[[nodiscard]] inline Tensor convolution_grad_input(const Tensor& dy, const Tensor& weight, List<int64_t> shape,
+                                                   List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                                   List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                                   std::string_view padding = "explicit", Integer groups = 1,
+                                                   const Stream& stream = {}) {
+  compute_convolution_grad_input_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  compute_tensor* out = nullptr;
+  check(compute_convolution_grad_input(stream.get(), dy.get(), weight.get(), shape.data(),
+                                       static_cast<int64_t>(shape.size()), &options, &out));
+  return Tensor(out);
+}
+inline void convolution_grad_input_into(const Tensor& dy, const Tensor& weight, const Tensor& result,
+                                        List<int64_t> shape, List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                        List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                        std::string_view padding = "explicit", Integer groups = 1,
+                                        const Stream& stream = {}) {
+  compute_convolution_grad_input_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  check(compute_convolution_grad_input_into(stream.get(), dy.get(), weight.get(), shape.data(),
+                                            static_cast<int64_t>(shape.size()), &options, result.get()));
+}
+
+/// convolution_grad_weight: the gradient of convolution with respect to a weight of spatial extents kernel, from that
+/// of its result; complex numbers are not conjugated. Dtype: the common dtype of the inputs. Shape: [c_out, c_in /
+/// groups, kernel…]. Error bound: n.
+[[nodiscard]] inline Tensor convolution_grad_weight(const Tensor& dy, const Tensor& x, List<int64_t> kernel,
+                                                    List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                                    List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                                    std::string_view padding = "explicit", Integer groups = 1,
+                                                    const Stream& stream = {}) {
+  compute_convolution_grad_weight_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  compute_tensor* out = nullptr;
+  check(compute_convolution_grad_weight(stream.get(), dy.get(), x.get(), kernel.data(),
+                                        static_cast<int64_t>(kernel.size()), &options, &out));
+  return Tensor(out);
+}
+inline void convolution_grad_weight_into(const Tensor& dy, const Tensor& x, const Tensor& result, List<int64_t> kernel,
+                                         List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                         List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                         std::string_view padding = "explicit", Integer groups = 1,
+                                         const Stream& stream = {}) {
+  compute_convolution_grad_weight_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  check(compute_convolution_grad_weight_into(stream.get(), dy.get(), x.get(), kernel.data(),
+                                             static_cast<int64_t>(kernel.size()), &options, result.get()));
+}
+
+/// convolution_transpose: transposed convolution of x [n, c_in, spatial...] and weight [c_in, c_out / groups,
+/// kernel...], plus bias [c_out], like ONNX ConvTranspose; complex numbers are not conjugated. Dtype: the common dtype
+/// of the inputs. Shape: [n, c_out, spatial…]; each spatial extent is (x - 1) * stride + (kernel - 1) * dilation + 1
+/// + output_padding - pads_begin - pads_end, or x * stride with padding same. Error bound: n.
+[[nodiscard]] inline Tensor convolution_transpose(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                                  List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                                  List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                                  List<int64_t> output_padding = {},
+                                                  std::string_view padding = "explicit", Integer groups = 1,
+                                                  const Stream& stream = {}) {
+  compute_convolution_transpose_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.output_padding = output_padding.data();
+  options.output_padding_count = static_cast<int64_t>(output_padding.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  compute_tensor* out = nullptr;
+  check(compute_convolution_transpose(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
+  return Tensor(out);
+}
+inline void convolution_transpose_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                                       List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                       List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                       List<int64_t> output_padding = {}, std::string_view padding = "explicit",
+                                       Integer groups = 1, const Stream& stream = {}) {
+  compute_convolution_transpose_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.output_padding = output_padding.data();
+  options.output_padding_count = static_cast<int64_t>(output_padding.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  const int64_t given_groups = groups.value();
+  options.groups = &given_groups;
+  check(compute_convolution_transpose_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
+}
+
 /// copy: x as a new row-major tensor. Dtype: the dtype of x. Shape: the shape of x. Exact or correctly rounded.
 [[nodiscard]] inline Tensor copy(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -958,6 +1620,133 @@ inline void concat_into(List<Tensor> xs, const Tensor& result, Integer axis = 0,
 }
 inline void copy_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_copy_into(stream.get(), x.get(), nullptr, y.get()));
+}
+
+/// cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
+/// logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of logits
+/// without axis. Error bound: log2.
+struct CrossEntropyResult {
+  Tensor loss, logsumexp;
+};
+[[nodiscard]] inline CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& labels, Integer axis = -1,
+                                                      const Stream& stream = {}) {
+  compute_cross_entropy_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out[2] = {};
+  check(compute_cross_entropy(stream.get(), logits.get(), labels.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void cross_entropy_into(const Tensor& logits, const Tensor& labels, const Tensor& loss, const Tensor& logsumexp,
+                               Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_into(stream.get(), logits.get(), labels.get(), &options, loss.get(), logsumexp.get()));
+}
+
+/// cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
+/// that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+/// rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2.
+[[nodiscard]] inline Tensor cross_entropy_grad(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
+                                               const Tensor& logsumexp, Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_cross_entropy_grad(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(), &options,
+                                   &out));
+  return Tensor(out);
+}
+inline void cross_entropy_grad_into(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
+                                    const Tensor& logsumexp, const Tensor& result, Integer axis = -1,
+                                    const Stream& stream = {}) {
+  compute_cross_entropy_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_grad_into(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(),
+                                        &options, result.get()));
+}
+
+/// cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
+/// Dtype: the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers,
+/// and the dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound:
+/// n.
+[[nodiscard]] inline Tensor cumulative_prod(const Tensor& x, Integer axis = -1, Flag include_initial = false,
+                                            DType dtype = none, const Stream& stream = {}) {
+  compute_cumulative_prod_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.dtype = dtype.id();
+  compute_tensor* out = nullptr;
+  check(compute_cumulative_prod(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void cumulative_prod_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
+                                 DType dtype = none, const Stream& stream = {}) {
+  compute_cumulative_prod_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.dtype = dtype.id();
+  check(compute_cumulative_prod_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0. Dtype:
+/// the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the
+/// dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound: log2.
+[[nodiscard]] inline Tensor cumulative_sum(const Tensor& x, Integer axis = -1, Flag include_initial = false,
+                                           DType dtype = none, const Stream& stream = {}) {
+  compute_cumulative_sum_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.dtype = dtype.id();
+  compute_tensor* out = nullptr;
+  check(compute_cumulative_sum(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void cumulative_sum_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
+                                DType dtype = none, const Stream& stream = {}) {
+  compute_cumulative_sum_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.dtype = dtype.id();
+  check(compute_cumulative_sum_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same op
+/// of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
+/// variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP.
+[[nodiscard]] inline Tensor dropout(const Tensor& x, const Number& p = 0.5, const Number& seed = 0,
+                                    const Number& offset = 0, const Stream& stream = {}) {
+  compute_dropout_options options{};
+  options.struct_size = sizeof options;
+  options.p = p.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_dropout(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void dropout_into(const Tensor& x, const Tensor& y, const Number& p = 0.5, const Number& seed = 0,
+                         const Number& offset = 0, const Stream& stream = {}) {
+  compute_dropout_options options{};
+  options.struct_size = sizeof options;
+  options.p = p.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_dropout_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
@@ -1009,6 +1798,66 @@ inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, co
   return Tensor(out);
 }
 
+/// layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance + epsilon).
+/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+/// and bfloat16 are float32. Shape: y: the shape of x; statistics: the shape of x without the axes that are normalised;
+/// scale and bias have the extents of x along these axes (batch_norm: along axis). Error bound: log2.
+struct LayerNormResult {
+  Tensor y, mean, rstd;
+};
+[[nodiscard]] inline LayerNormResult layer_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& bias = {},
+                                                Integer axis = -1, const Number& epsilon = 1e-5,
+                                                const Stream& stream = {}) {
+  compute_layer_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[3] = {};
+  check(compute_layer_norm(stream.get(), x.get(), scale.get(), bias.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void layer_norm_into(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& y,
+                            const Tensor& mean, const Tensor& rstd, Integer axis = -1, const Number& epsilon = 1e-5,
+                            const Stream& stream = {}) {
+  compute_layer_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  check(compute_layer_norm_into(stream.get(), x.get(), scale.get(), bias.get(), &options, y.get(), mean.get(),
+                                rstd.get()));
+}
+
+/// layer_norm_grad: the gradients of layer_norm, from dy and the statistics that layer_norm returns. Dtype: the dtype
+/// of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shapes of x, scale and bias. Error bound: log2.
+struct LayerNormGradResult {
+  Tensor dx, dscale, dbias;
+};
+[[nodiscard]] inline LayerNormGradResult layer_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                                         const Tensor& rstd, const Tensor& scale = {},
+                                                         Integer axis = -1, const Stream& stream = {}) {
+  compute_layer_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out[3] = {};
+  check(compute_layer_norm_grad(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(), &options, &out[0],
+                                &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void layer_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& scale, const Tensor& dx, const Tensor& dscale, const Tensor& dbias,
+                                 Integer axis = -1, const Stream& stream = {}) {
+  compute_layer_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_layer_norm_grad_into(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(), &options,
+                                     dx.get(), dscale.get(), dbias.get()));
+}
+
 /// linspace: size evenly spaced values from start to stop; stop is the last value if endpoint is 1. Dtype: the value of
 /// the attribute dtype. Shape: given by the attributes. Within 2 ULP.
 inline void linspace_into(const Tensor& result, const Number& start, const Number& stop, Integer size, DType dtype,
@@ -1035,6 +1884,72 @@ inline void linspace_into(const Tensor& result, const Number& start, const Numbe
   compute_tensor* out = nullptr;
   check(compute_linspace(stream.get(), &start.get(), &stop.get(), size.value(), dtype.id(), &options, &out));
   return Tensor(out);
+}
+
+/// log_softmax: x - logsumexp(x) along axis, without overflow. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+/// of x. Error bound: log2.
+[[nodiscard]] inline Tensor log_softmax(const Tensor& x, Integer axis = -1, const Stream& stream = {}) {
+  compute_log_softmax_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_log_softmax(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void log_softmax_into(const Tensor& x, const Tensor& y, Integer axis = -1, const Stream& stream = {}) {
+  compute_log_softmax_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_log_softmax_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// log_softmax_grad: the gradient of log_softmax from its result y: dy - exp(y) sum(dy) along axis. Dtype: the dtype of
+/// the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor log_softmax_grad(const Tensor& dy, const Tensor& y, Integer axis = -1,
+                                             const Stream& stream = {}) {
+  compute_log_softmax_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_log_softmax_grad(stream.get(), dy.get(), y.get(), &options, &out));
+  return Tensor(out);
+}
+inline void log_softmax_grad_into(const Tensor& dy, const Tensor& y, const Tensor& result, Integer axis = -1,
+                                  const Stream& stream = {}) {
+  compute_log_softmax_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_log_softmax_grad_into(stream.get(), dy.get(), y.get(), &options, result.get()));
+}
+
+/// logsumexp: log(sum(exp(x))), without overflow; -inf if there are no elements. Dtype: the dtype of the tensors, which
+/// is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the
+/// shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: log2.
+[[nodiscard]] inline Tensor logsumexp(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
+                                      const Stream& stream = {}) {
+  compute_logsumexp_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_logsumexp(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void logsumexp_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag keepdims = false,
+                           const Stream& stream = {}) {
+  compute_logsumexp_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  check(compute_logsumexp_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
@@ -1071,6 +1986,93 @@ inline void max_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   options.axes_count = axes.count();
   options.keepdims = keepdims.value();
   check(compute_max_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; without
+/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
+/// Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads -
+/// reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded.
+[[nodiscard]] inline Tensor max_pool(const Tensor& x, List<int64_t> window, List<int64_t> strides = {},
+                                     List<int64_t> dilations = {}, List<int64_t> pads_begin = {},
+                                     List<int64_t> pads_end = {}, std::string_view padding = "explicit",
+                                     const Stream& stream = {}) {
+  compute_max_pool_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  compute_tensor* out = nullptr;
+  check(compute_max_pool(stream.get(), x.get(), window.data(), static_cast<int64_t>(window.size()), &options, &out));
+  return Tensor(out);
+}
+inline void max_pool_into(const Tensor& x, const Tensor& y, List<int64_t> window, List<int64_t> strides = {},
+                          List<int64_t> dilations = {}, List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                          std::string_view padding = "explicit", const Stream& stream = {}) {
+  compute_max_pool_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  check(compute_max_pool_into(stream.get(), x.get(), window.data(), static_cast<int64_t>(window.size()), &options,
+                              y.get()));
+}
+
+/// max_pool_grad: the gradient of max_pool: dy added to the first element of each window that equals y or is NaN.
+/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+/// and bfloat16 are float32. Shape: the shape of the input of the pool. Error bound: log2.
+[[nodiscard]] inline Tensor max_pool_grad(const Tensor& dy, const Tensor& x, const Tensor& y, List<int64_t> window,
+                                          List<int64_t> strides = {}, List<int64_t> dilations = {},
+                                          List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                                          std::string_view padding = "explicit", const Stream& stream = {}) {
+  compute_max_pool_grad_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  compute_tensor* out = nullptr;
+  check(compute_max_pool_grad(stream.get(), dy.get(), x.get(), y.get(), window.data(),
+                              static_cast<int64_t>(window.size()), &options, &out));
+  return Tensor(out);
+}
+inline void max_pool_grad_into(const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& result,
+                               List<int64_t> window, List<int64_t> strides = {}, List<int64_t> dilations = {},
+                               List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
+                               std::string_view padding = "explicit", const Stream& stream = {}) {
+  compute_max_pool_grad_options options{};
+  options.struct_size = sizeof options;
+  options.strides = strides.data();
+  options.strides_count = static_cast<int64_t>(strides.size());
+  options.dilations = dilations.data();
+  options.dilations_count = static_cast<int64_t>(dilations.size());
+  options.pads_begin = pads_begin.data();
+  options.pads_begin_count = static_cast<int64_t>(pads_begin.size());
+  options.pads_end = pads_end.data();
+  options.pads_end_count = static_cast<int64_t>(pads_end.size());
+  options.padding = padding.data();
+  options.padding_size = static_cast<int64_t>(padding.size());
+  check(compute_max_pool_grad_into(stream.get(), dy.get(), x.get(), y.get(), window.data(),
+                                   static_cast<int64_t>(window.size()), &options, result.get()));
 }
 
 /// mean: arithmetic mean; NaN if there are no elements. Dtype: the dtype of x, which is floating-point or complex; var
@@ -1120,6 +2122,49 @@ inline void min_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   check(compute_min_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// one_hot: 1 where the position along the new axis is x, else 0; all 0 where x is outside of [0, depth). Dtype: the
+/// value of the attribute dtype. Shape: the shape of x with a new axis of extent depth at position axis. Exact or
+/// correctly rounded.
+[[nodiscard]] inline Tensor one_hot(const Tensor& x, Integer depth, DType dtype, Integer axis = -1,
+                                    const Stream& stream = {}) {
+  compute_one_hot_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_one_hot(stream.get(), x.get(), depth.value(), dtype.id(), &options, &out));
+  return Tensor(out);
+}
+inline void one_hot_into(const Tensor& x, const Tensor& y, Integer depth, DType dtype, Integer axis = -1,
+                         const Stream& stream = {}) {
+  compute_one_hot_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_one_hot_into(stream.get(), x.get(), depth.value(), dtype.id(), &options, y.get()));
+}
+
+/// pad: x with value around it. Dtype: the dtype of x. Shape: the shape of x and the pads of each axis. Exact or
+/// correctly rounded.
+[[nodiscard]] inline Tensor pad(const Tensor& x, List<int64_t> pads_begin, List<int64_t> pads_end,
+                                const Number& value = 0, const Stream& stream = {}) {
+  compute_pad_options options{};
+  options.struct_size = sizeof options;
+  options.value = value.get();
+  compute_tensor* out = nullptr;
+  check(compute_pad(stream.get(), x.get(), pads_begin.data(), static_cast<int64_t>(pads_begin.size()), pads_end.data(),
+                    static_cast<int64_t>(pads_end.size()), &options, &out));
+  return Tensor(out);
+}
+inline void pad_into(const Tensor& x, const Tensor& y, List<int64_t> pads_begin, List<int64_t> pads_end,
+                     const Number& value = 0, const Stream& stream = {}) {
+  compute_pad_options options{};
+  options.struct_size = sizeof options;
+  options.value = value.get();
+  check(compute_pad_into(stream.get(), x.get(), pads_begin.data(), static_cast<int64_t>(pads_begin.size()),
+                         pads_end.data(), static_cast<int64_t>(pads_end.size()), &options, y.get()));
+}
+
 /// prod: product; integers widen to 64 bits and wrap; 1 if there are no elements. Dtype: the attribute dtype if it is
 /// given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
 /// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: n.
@@ -1144,6 +2189,293 @@ inline void prod_into(const Tensor& x, const Tensor& y, const Axes& axes = all_a
   options.keepdims = keepdims.value();
   options.dtype = dtype.id();
   check(compute_prod_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the
+/// value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded.
+inline void random_bernoulli_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& p = 0.5,
+                                  const Number& seed = 0, const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_bernoulli_options options{};
+  options.struct_size = sizeof options;
+  options.p = p.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_bernoulli_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                      &options, result.get()));
+}
+[[nodiscard]] inline Tensor random_bernoulli(const Device& device, List<int64_t> shape, DType dtype,
+                                             const Number& p = 0.5, const Number& seed = 0, const Number& offset = 0,
+                                             const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_bernoulli_into(result, shape, dtype, p, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_bernoulli(const Stream& stream, List<int64_t> shape, DType dtype,
+                                             const Number& p = 0.5, const Number& seed = 0, const Number& offset = 0) {
+  compute_random_bernoulli_options options{};
+  options.struct_size = sizeof options;
+  options.p = p.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_bernoulli(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
+                                 &out));
+  return Tensor(out);
+}
+
+/// random_bits: random uint32 or uint64: the words of Philox 4x32-10 with the key seed and the counter offset, offset +
+/// 1, .... Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded.
+inline void random_bits_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& seed = 0,
+                             const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_bits_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_bits_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
+                                 result.get()));
+}
+[[nodiscard]] inline Tensor random_bits(const Device& device, List<int64_t> shape, DType dtype, const Number& seed = 0,
+                                        const Number& offset = 0, const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_bits_into(result, shape, dtype, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_bits(const Stream& stream, List<int64_t> shape, DType dtype, const Number& seed = 0,
+                                        const Number& offset = 0) {
+  compute_random_bits_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(
+      compute_random_bits(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options, &out));
+  return Tensor(out);
+}
+
+/// random_integers: random integers in [minimum, maximum), from 64 bits each. Dtype: the value of the attribute dtype.
+/// Shape: given by the attributes. Exact or correctly rounded.
+inline void random_integers_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& maximum,
+                                 const Number& minimum = 0, const Number& seed = 0, const Number& offset = 0,
+                                 const Stream& stream = {}) {
+  compute_random_integers_options options{};
+  options.struct_size = sizeof options;
+  options.minimum = minimum.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_integers_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                     &maximum.get(), &options, result.get()));
+}
+[[nodiscard]] inline Tensor random_integers(const Device& device, List<int64_t> shape, DType dtype,
+                                            const Number& maximum, const Number& minimum = 0, const Number& seed = 0,
+                                            const Number& offset = 0, const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_integers_into(result, shape, dtype, maximum, minimum, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_integers(const Stream& stream, List<int64_t> shape, DType dtype,
+                                            const Number& maximum, const Number& minimum = 0, const Number& seed = 0,
+                                            const Number& offset = 0) {
+  compute_random_integers_options options{};
+  options.struct_size = sizeof options;
+  options.minimum = minimum.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_integers(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                &maximum.get(), &options, &out));
+  return Tensor(out);
+}
+
+/// random_normal: normally distributed numbers, by the method of Box and Muller from 24 bits (float64: 53) each. Dtype:
+/// the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP.
+inline void random_normal_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& mean = 0,
+                               const Number& deviation = 1, const Number& seed = 0, const Number& offset = 0,
+                               const Stream& stream = {}) {
+  compute_random_normal_options options{};
+  options.struct_size = sizeof options;
+  options.mean = mean.get();
+  options.deviation = deviation.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_normal_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
+                                   result.get()));
+}
+[[nodiscard]] inline Tensor random_normal(const Device& device, List<int64_t> shape, DType dtype,
+                                          const Number& mean = 0, const Number& deviation = 1, const Number& seed = 0,
+                                          const Number& offset = 0, const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_normal_into(result, shape, dtype, mean, deviation, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_normal(const Stream& stream, List<int64_t> shape, DType dtype,
+                                          const Number& mean = 0, const Number& deviation = 1, const Number& seed = 0,
+                                          const Number& offset = 0) {
+  compute_random_normal_options options{};
+  options.struct_size = sizeof options;
+  options.mean = mean.get();
+  options.deviation = deviation.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_normal(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
+                              &out));
+  return Tensor(out);
+}
+
+/// random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
+/// bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
+inline void random_uniform_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& minimum = 0,
+                                const Number& maximum = 1, const Number& seed = 0, const Number& offset = 0,
+                                const Stream& stream = {}) {
+  compute_random_uniform_options options{};
+  options.struct_size = sizeof options;
+  options.minimum = minimum.get();
+  options.maximum = maximum.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_uniform_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                    &options, result.get()));
+}
+[[nodiscard]] inline Tensor random_uniform(const Device& device, List<int64_t> shape, DType dtype,
+                                           const Number& minimum = 0, const Number& maximum = 1, const Number& seed = 0,
+                                           const Number& offset = 0, const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_uniform_into(result, shape, dtype, minimum, maximum, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_uniform(const Stream& stream, List<int64_t> shape, DType dtype,
+                                           const Number& minimum = 0, const Number& maximum = 1, const Number& seed = 0,
+                                           const Number& offset = 0) {
+  compute_random_uniform_options options{};
+  options.struct_size = sizeof options;
+  options.minimum = minimum.get();
+  options.maximum = maximum.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_uniform(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
+                               &out));
+  return Tensor(out);
+}
+
+/// repeat: each element of x repeats times along axis, next to each other. Dtype: the dtype of x. Shape: the shape of x
+/// with the extents along the repeated axes multiplied. Exact or correctly rounded.
+[[nodiscard]] inline Tensor repeat(const Tensor& x, Integer repeats, Integer axis = -1, const Stream& stream = {}) {
+  compute_repeat_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_repeat(stream.get(), x.get(), repeats.value(), &options, &out));
+  return Tensor(out);
+}
+inline void repeat_into(const Tensor& x, const Tensor& y, Integer repeats, Integer axis = -1,
+                        const Stream& stream = {}) {
+  compute_repeat_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_repeat_into(stream.get(), x.get(), repeats.value(), &options, y.get()));
+}
+
+/// rms_norm: x * rstd * scale over the axes from axis on, where rstd is 1 / sqrt(mean(x^2) + epsilon). Dtype: the dtype
+/// of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: y: the shape of x; statistics: the shape of x without the axes that are normalised; scale and bias
+/// have the extents of x along these axes (batch_norm: along axis). Error bound: log2.
+struct RmsNormResult {
+  Tensor y, rstd;
+};
+[[nodiscard]] inline RmsNormResult rms_norm(const Tensor& x, const Tensor& scale = {}, Integer axis = -1,
+                                            const Number& epsilon = 1e-5, const Stream& stream = {}) {
+  compute_rms_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[2] = {};
+  check(compute_rms_norm(stream.get(), x.get(), scale.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void rms_norm_into(const Tensor& x, const Tensor& scale, const Tensor& y, const Tensor& rstd, Integer axis = -1,
+                          const Number& epsilon = 1e-5, const Stream& stream = {}) {
+  compute_rms_norm_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.epsilon = epsilon.get();
+  check(compute_rms_norm_into(stream.get(), x.get(), scale.get(), &options, y.get(), rstd.get()));
+}
+
+/// rms_norm_grad: the gradients of rms_norm, from dy and the rstd that rms_norm returns. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shapes of x, scale and bias. Error bound: log2.
+struct RmsNormGradResult {
+  Tensor dx, dscale;
+};
+[[nodiscard]] inline RmsNormGradResult rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                                                     const Tensor& scale = {}, Integer axis = -1,
+                                                     const Stream& stream = {}) {
+  compute_rms_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out[2] = {};
+  check(compute_rms_norm_grad(stream.get(), dy.get(), x.get(), rstd.get(), scale.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void rms_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor& rstd, const Tensor& scale,
+                               const Tensor& dx, const Tensor& dscale, Integer axis = -1, const Stream& stream = {}) {
+  compute_rms_norm_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_rms_norm_grad_into(stream.get(), dy.get(), x.get(), rstd.get(), scale.get(), &options, dx.get(),
+                                   dscale.get()));
+}
+
+/// roll: x shifted by shift positions along axis; what leaves at one end enters at the other. Dtype: the dtype of x.
+/// Shape: the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor roll(const Tensor& x, Integer shift, Integer axis = -1, const Stream& stream = {}) {
+  compute_roll_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_roll(stream.get(), x.get(), shift.value(), &options, &out));
+  return Tensor(out);
+}
+inline void roll_into(const Tensor& x, const Tensor& y, Integer shift, Integer axis = -1, const Stream& stream = {}) {
+  compute_roll_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_roll_into(stream.get(), x.get(), shift.value(), &options, y.get()));
+}
+
+/// rotary_embedding: pairs of features of x [..., n, d] turned by the angle position * base^(-2 i / d); pair i is (i, i
+/// + d / 2), or (2 i, 2 i + 1) if interleaved; inverse turns back, which is also the gradient. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor rotary_embedding(const Tensor& x, const Tensor& positions, const Number& base = 10000,
+                                             Flag interleaved = false, Flag inverse = false,
+                                             const Stream& stream = {}) {
+  compute_rotary_embedding_options options{};
+  options.struct_size = sizeof options;
+  options.base = base.get();
+  options.interleaved = interleaved.value();
+  options.inverse = inverse.value();
+  compute_tensor* out = nullptr;
+  check(compute_rotary_embedding(stream.get(), x.get(), positions.get(), &options, &out));
+  return Tensor(out);
+}
+inline void rotary_embedding_into(const Tensor& x, const Tensor& positions, const Tensor& y, const Number& base = 10000,
+                                  Flag interleaved = false, Flag inverse = false, const Stream& stream = {}) {
+  compute_rotary_embedding_options options{};
+  options.struct_size = sizeof options;
+  options.base = base.get();
+  options.interleaved = interleaved.value();
+  options.inverse = inverse.value();
+  check(compute_rotary_embedding_into(stream.get(), x.get(), positions.get(), &options, y.get()));
 }
 
 /// scatter: x with updates written or combined (set, add, mul, min, max) at indices along axis, like ONNX
@@ -1172,6 +2504,102 @@ inline void scatter_into(const Tensor& x, const Tensor& indices, const Tensor& u
   options.reduction_size = static_cast<int64_t>(reduction.size());
   options.deterministic = deterministic.value();
   check(compute_scatter_into(stream.get(), x.get(), indices.get(), updates.get(), &options, y.get()));
+}
+
+/// sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
+/// Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor sgd(const Tensor& param, const Tensor& grad, const Number& rate = 0.01,
+                                const Number& decay = 0, const Stream& stream = {}) {
+  compute_sgd_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.decay = decay.get();
+  compute_tensor* out = nullptr;
+  check(compute_sgd(stream.get(), param.get(), grad.get(), &options, &out));
+  return Tensor(out);
+}
+inline void sgd_into(const Tensor& param, const Tensor& grad, const Tensor& new_param, const Number& rate = 0.01,
+                     const Number& decay = 0, const Stream& stream = {}) {
+  compute_sgd_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.decay = decay.get();
+  check(compute_sgd_into(stream.get(), param.get(), grad.get(), &options, new_param.get()));
+}
+
+/// sgd_momentum: a step with momentum: velocity = momentum velocity + grad + decay param; param - rate velocity, or
+/// with nesterov the step ahead of it. Dtype: the dtype of param, which is floating-point; all inputs have it. Shape:
+/// the shape of x. Error bound: log2.
+struct SgdMomentumResult {
+  Tensor new_param, new_velocity;
+};
+[[nodiscard]] inline SgdMomentumResult sgd_momentum(const Tensor& param, const Tensor& grad, const Tensor& velocity,
+                                                    const Number& rate = 0.01, const Number& decay = 0,
+                                                    const Number& momentum = 0.9, Flag nesterov = false,
+                                                    const Stream& stream = {}) {
+  compute_sgd_momentum_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.decay = decay.get();
+  options.momentum = momentum.get();
+  options.nesterov = nesterov.value();
+  compute_tensor* out[2] = {};
+  check(compute_sgd_momentum(stream.get(), param.get(), grad.get(), velocity.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void sgd_momentum_into(const Tensor& param, const Tensor& grad, const Tensor& velocity, const Tensor& new_param,
+                              const Tensor& new_velocity, const Number& rate = 0.01, const Number& decay = 0,
+                              const Number& momentum = 0.9, Flag nesterov = false, const Stream& stream = {}) {
+  compute_sgd_momentum_options options{};
+  options.struct_size = sizeof options;
+  options.rate = rate.get();
+  options.decay = decay.get();
+  options.momentum = momentum.get();
+  options.nesterov = nesterov.value();
+  check(compute_sgd_momentum_into(stream.get(), param.get(), grad.get(), velocity.get(), &options, new_param.get(),
+                                  new_velocity.get()));
+}
+
+/// softmax: exp(x) / sum(exp(x)) along axis, without overflow. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+/// of x. Error bound: log2.
+[[nodiscard]] inline Tensor softmax(const Tensor& x, Integer axis = -1, const Stream& stream = {}) {
+  compute_softmax_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_softmax(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void softmax_into(const Tensor& x, const Tensor& y, Integer axis = -1, const Stream& stream = {}) {
+  compute_softmax_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_softmax_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// softmax_grad: the gradient of softmax from its result y: y (dy - sum(dy y)) along axis. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor softmax_grad(const Tensor& dy, const Tensor& y, Integer axis = -1,
+                                         const Stream& stream = {}) {
+  compute_softmax_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_softmax_grad(stream.get(), dy.get(), y.get(), &options, &out));
+  return Tensor(out);
+}
+inline void softmax_grad_into(const Tensor& dy, const Tensor& y, const Tensor& result, Integer axis = -1,
+                              const Stream& stream = {}) {
+  compute_softmax_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_softmax_grad_into(stream.get(), dy.get(), y.get(), &options, result.get()));
 }
 
 /// stack: joins tensors of one shape along a new axis. Dtype: the common dtype of the inputs. Shape: the shape of the
@@ -1284,6 +2712,75 @@ inline void take_along_axis_into(const Tensor& x, const Tensor& indices, const T
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   check(compute_take_along_axis_into(stream.get(), x.get(), indices.get(), &options, y.get()));
+}
+
+/// take_grad: the gradient of take: dy added to zeros at indices along axis, which has size elements; in any order
+/// unless deterministic is 1. Dtype: the dtype of x; indices are integers. Shape: the shape of dy with the axes of
+/// indices replaced by one of extent size. Error bound: log2.
+[[nodiscard]] inline Tensor take_grad(const Tensor& dy, const Tensor& indices, Integer size, Integer axis = 0,
+                                      Flag deterministic = false, const Stream& stream = {}) {
+  compute_take_grad_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  options.deterministic = deterministic.value();
+  compute_tensor* out = nullptr;
+  check(compute_take_grad(stream.get(), dy.get(), indices.get(), size.value(), &options, &out));
+  return Tensor(out);
+}
+inline void take_grad_into(const Tensor& dy, const Tensor& indices, const Tensor& result, Integer size,
+                           Integer axis = 0, Flag deterministic = false, const Stream& stream = {}) {
+  compute_take_grad_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  options.deterministic = deterministic.value();
+  check(compute_take_grad_into(stream.get(), dy.get(), indices.get(), size.value(), &options, result.get()));
+}
+
+/// tile: copies of x side by side, repetitions of them along each of the last axes; missing axes count as 1. Dtype: the
+/// dtype of x. Shape: the shape of x with the extents along the repeated axes multiplied. Exact or correctly rounded.
+[[nodiscard]] inline Tensor tile(const Tensor& x, List<int64_t> repetitions, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(
+      compute_tile(stream.get(), x.get(), repetitions.data(), static_cast<int64_t>(repetitions.size()), nullptr, &out));
+  return Tensor(out);
+}
+inline void tile_into(const Tensor& x, const Tensor& y, List<int64_t> repetitions, const Stream& stream = {}) {
+  check(compute_tile_into(stream.get(), x.get(), repetitions.data(), static_cast<int64_t>(repetitions.size()), nullptr,
+                          y.get()));
+}
+
+/// tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape of
+/// x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor tril(const Tensor& x, Integer k = 0, const Stream& stream = {}) {
+  compute_tril_options options{};
+  options.struct_size = sizeof options;
+  options.k = k.value();
+  compute_tensor* out = nullptr;
+  check(compute_tril(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void tril_into(const Tensor& x, const Tensor& y, Integer k = 0, const Stream& stream = {}) {
+  compute_tril_options options{};
+  options.struct_size = sizeof options;
+  options.k = k.value();
+  check(compute_tril_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// triu: x on and above the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape of
+/// x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor triu(const Tensor& x, Integer k = 0, const Stream& stream = {}) {
+  compute_triu_options options{};
+  options.struct_size = sizeof options;
+  options.k = k.value();
+  compute_tensor* out = nullptr;
+  check(compute_triu(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void triu_into(const Tensor& x, const Tensor& y, Integer k = 0, const Stream& stream = {}) {
+  compute_triu_options options{};
+  options.struct_size = sizeof options;
+  options.k = k.value();
+  check(compute_triu_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// var: variance: sum(|x - mean|^2) / (n - correction), in two passes. Dtype: the dtype of x, which is floating-point

@@ -1,54 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin.h: the interface between the compute core and a device plugin, in C11. The header stands alone: a plugin
- * includes no other header of this project and links none of its symbols.
+ * plugin.h: the interface between the compute core and a device plugin, in C11.
  *
- * A plugin is a shared library that exports exactly two functions,
+ * A plugin includes no other header of this project and links none of its symbols.
+ *
+ * A plugin is a shared library. It exports exactly two functions and hides all other symbols:
  *
  *   const compute_plugin_manifest* compute_plugin_query(void);
  *   compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
  *                                      const compute_plugin_table** out_table);
  *
- * and hides everything else. The smallest useful plugin fills the slots that are not optional, about twenty, and
- * implements five ops: map, copy, reduce, gather and scatter. Core does the rest: handles and reference counts,
- * argument checks, dtype promotion, broadcasting, views, memory pools, hazards between streams, mirrors, graph replay,
- * and a decomposition of every other op into these five. `compute-cts --plugin FILE` tests a plugin.
+ * The smallest useful plugin fills the slots that are not optional, about twenty, and implements five ops: map, copy,
+ * reduce, gather and scatter. Core does the rest: handles and reference counts, argument checks, dtype promotion,
+ * broadcasting, views, memory pools, hazards between streams, mirrors, graph replay, and the decomposition of every
+ * other op into these five. `compute-cts --plugin FILE` tests a plugin. docs/writing-a-plugin.md is a tutorial.
  *
- * Rules
- * - Numbers. The interface uses fixed-width integers, doubles and pointers. A plugin names its objects (devices,
- *   streams, buffers, plans, kernels) by uint64_t handles of its choice. Core passes them back unchanged. A handle is
- *   never 0; a buffer handle is 0 where there is no buffer.
- * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills it sets struct_size to
- *   the size it was compiled with. The side that reads it reads at most that many bytes; missing trailing fields read
- *   as zero. A plugin writes at most struct_size bytes of an answer that core sized, and none of its first three
- *   fields. Core passes structs of at least their size in version 1. Core refuses a struct smaller than
- *   COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. In an array of sized structs every element has the struct_size of
- *   the first, which is the step. Structs marked "fixed layout" have no size and never change. No struct is passed by
- *   value.
- * - Tables. A table begins with its size, is const and lives until the plugin is closed. Core copies it, extensions'
- *   tables too, into a zero-filled table of its own. New slots are added at the end only. A slot that is not marked
- *   optional must be filled; the comment of an optional slot says what NULL means.
- * - Unknown content. A reader skips a `next` entry whose struct_type it does not know, unless the type has the bit
- *   COMPUTE_STRUCT_MUST_UNDERSTAND: a plugin then returns UNSUPPORTED, and core refuses the plugin. A reader ignores
- *   unknown flags in bits 0 to 15 and refuses unknown flags in bits 16 to 31. A plugin refuses an op with more tensors,
- *   expressions, scalars or attributes than it knows, and an attribute whose name or value it does not know. Core
- *   treats an unknown kind of device as an accelerator and an unknown error code as INTERNAL.
- * - Errors. A function returns NULL, or an error made by core->error_new. The error then belongs to core, which frees
- *   it; a plugin returns each error once. Core presets every out-parameter and ignores it where an error is returned,
- *   except *out_reached. A plugin throws, prints, aborts and exits nothing across the border, callbacks included; core
- *   reports an exception as PLUGIN_REJECTED. Where a slot can say "not supported" in its answer, that is no error.
- * - Pointers and text. A pointer to no elements may be NULL in both directions. Text is UTF-8.
- * - Ownership. Memory never changes owner. What a plugin hands out is const and valid until close, or is passed to a
- *   callback that copies it. What core passes in is valid during the call only, unless stated otherwise.
+ * Terms:
+ *
+ * - Core is the library libcompute. A program calls core through compute.h. Core calls the plugin through this header.
+ * - A table is a struct of function pointers. A slot is one of these pointers.
+ * - A plan is an op that is prepared for given dtypes, shapes and strides. It can be run many times.
+ * - An operand is the place of a tensor in memory: a buffer and an offset.
+ * - A heap is a kind of memory of a device.
+ * - A mark announces a number on a stream. When the stream has reached the mark, all work that was submitted before the
+ *   mark has finished.
+ * - A fault is an error that a kernel detects in the data, such as an index out of range.
+ * - A refusal states that the plugin does not support an op, and why. It is not an error.
+ *
+ * The following rules hold for every function, unless its comment says otherwise.
+ *
+ * - Numbers. The interface uses fixed-width integers, doubles and pointers.
+ * - Handles. A plugin names its objects (devices, streams, buffers, plans, kernels, graphs) by uint64_t handles of its
+ *   choice. Core passes them back unchanged. A handle is never 0. A buffer handle of 0 means that there is no buffer.
+ * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills the struct sets
+ *   struct_size to the size that it was compiled with. The side that reads it reads at most that many bytes, and reads
+ *   missing trailing fields as zero. No struct is larger than 65536 bytes. Some structs are answers: core sets
+ *   struct_size and the plugin fills the other fields. The plugin then writes at most struct_size bytes, and does not
+ *   change the first three fields. Core passes structs of at least their size in version 1. It refuses a struct that is
+ *   smaller than COMPUTE_PLUGIN_…_SIZE_1, its size in version 1. All elements of an array of sized structs have the
+ *   same struct_size, which is the distance between elements. A struct marked "fixed layout" has no struct_size and
+ *   never changes. No struct is passed by value.
+ * - Tables. A table begins with its size. It is const and stays valid until the plugin is closed. Core copies each
+ *   table, including those of extensions, into a table of its own that is set to zero before. New slots are added at
+ *   the end only. A slot must be filled unless its comment says that it is optional. The comment of an optional slot
+ *   says what NULL means.
+ * - Unknown `next` entries. The reader skips an entry whose struct_type it does not know, unless the type has the bit
+ *   COMPUTE_STRUCT_MUST_UNDERSTAND. For an unknown entry with this bit, a plugin returns UNSUPPORTED, and core refuses
+ *   the struct with PLUGIN_REJECTED. A chain has at most 64 entries.
+ * - Unknown flags. The reader ignores unknown flags in bits 0 to 15. It refuses unknown flags in bits 16 to 31.
+ * - Other unknown content. A plugin refuses an op with more tensors, expressions, scalars or attributes than it knows.
+ *   It refuses an attribute with a name or a value that it does not know. Core treats a device of an unknown kind as an
+ *   accelerator. It treats an unknown error code as INTERNAL.
+ * - Errors. A function returns NULL, or an error made by core->error_new. Core owns the returned error and frees it. A
+ *   plugin returns each error once. Comments name error codes without the prefix COMPUTE_ERROR_. If a slot can state in
+ *   its answer that something is not supported, this is not an error.
+ * - Out-parameters. Core sets every out-parameter before the call. It ignores them if the function returns an error,
+ *   except *out_reached.
+ * - Exceptions. A function of a plugin throws no exceptions into core, also not in a callback. It does not print, abort
+ *   or exit. Core reports an exception as PLUGIN_REJECTED.
+ * - Pointers. A pointer to an array may be NULL if the array has no elements. This holds in both directions.
+ * - Text is UTF-8. Core accepts texts of at most 1 MiB.
+ * - Ownership. Memory never changes owner. Data that a plugin returns is const and valid until the plugin is closed, or
+ *   is passed to a callback that copies it. Data that core passes in is valid during the call only, unless stated
+ *   otherwise.
  * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached, stream_sync and
- *   mark_time, which may run beside any call. All other functions may be called from any number of threads at once.
+ *   mark_time, which may run at the same time as any other call. All other functions may be called from any number of
+ *   threads at once.
  * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
- *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno; core restores
+ *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno. Core restores
  *   both for its caller.
- * - Core table. It is immortal, may be called from any thread, also from a vendor's callbacks, and never calls the
- *   plugin.
- * - First use. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and allocate
- *   no device memory. plan_run does not initialise, compile, wait or allocate device memory; op_prepare does.
+ * - The core table is valid until the process ends. Its functions may be called from any thread, including threads of
+ *   the vendor's driver. They never call the plugin.
+ * - Initialization. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and
+ *   allocate no device memory. op_prepare may initialize, compile and allocate. plan_run does not initialize or
+ *   compile. It does not wait or allocate device memory either, unless the plan has the flag
+ *   COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE.
  */
 #ifndef COMPUTE_PLUGIN_H_
 #define COMPUTE_PLUGIN_H_
@@ -203,12 +229,14 @@ typedef struct compute_attribute {
  * The interface version of this header. An incompatible change gets a new number and a new entry point
  * (compute_plugin_open2).
  *
- * COMPUTE_PLUGIN_DRAFT is not 0 while the interface may still change. Core then accepts only plugins of the same draft.
+ * While the interface may still change, COMPUTE_PLUGIN_DRAFT is not 0. Core then accepts only plugins of the same
+ * draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
 #define COMPUTE_PLUGIN_DRAFT 3u
 
-/* The maximum rank of a tensor in an op. It exceeds a client's maximum of 32, because decompositions add axes. */
+/* The maximum rank of a tensor in an op. It is larger than COMPUTE_MAX_RANK of compute.h, which is 32, because
+ * decompositions add axes. */
 #define COMPUTE_PLUGIN_MAX_RANK 40
 
 #if defined(_WIN32)
@@ -248,7 +276,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 };
 #define COMPUTE_PLUGIN_STRUCT_RUN_PLACES (COMPUTE_STRUCT_MUST_UNDERSTAND | 1027u)
 
-/* Sizes in version 1 of the structs that core reads, in bytes. Core refuses smaller ones. */
+/* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
 #define COMPUTE_PLUGIN_MANIFEST_SIZE_1 160u
 #define COMPUTE_PLUGIN_SETTING_SIZE_1 88u
 #define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
@@ -262,63 +290,67 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_PLUGIN_CAPS_SIZE_1 40u
 #define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
 
-/* compute_plugin_setting.kind: the form of the value. */
+/* compute_plugin_setting.kind: the type of the value. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_SETTING_TEXT = 1,
   COMPUTE_PLUGIN_SETTING_FLAG = 2,    /* 1 or 0; also true, yes, on, false, no, off */
-  COMPUTE_PLUGIN_SETTING_INTEGER = 3, /* in the range that `choices` gives */
-  COMPUTE_PLUGIN_SETTING_BYTES = 4,   /* 4G, 512M; 30% of the device's memory */
+  COMPUTE_PLUGIN_SETTING_INTEGER = 3, /* an integer in the range that `choices` gives */
+  COMPUTE_PLUGIN_SETTING_BYTES = 4,   /* a number of bytes, as 4G or 512M; or a part of the device's memory, as 30% */
   COMPUTE_PLUGIN_SETTING_CHOICE = 5,  /* one of `choices` */
   COMPUTE_PLUGIN_SETTING_WORDS = 6,   /* some of `choices`, separated by commas */
-  COMPUTE_PLUGIN_SETTING_PATH = 7,    /* a file that is loaded */
-  COMPUTE_PLUGIN_SETTING_PATHS = 8    /* several, separated by colons */
+  COMPUTE_PLUGIN_SETTING_PATH = 7,    /* the path of a file that the plugin loads */
+  COMPUTE_PLUGIN_SETTING_PATHS = 8    /* several paths, separated by colons */
 };
 
 /* compute_plugin_setting.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_SETTING_OF_DEVICE = 1 /* a device setting: selectors can give it, as in acme0+mode=fast */
+  COMPUTE_PLUGIN_SETTING_OF_DEVICE = 1 /* a device setting; a selector can set it, as in acme0+mode=fast */
 };
 
 /*
- * A setting of the plugin. Its value comes from a flag, the environment or a config file; core checks it. Flags and
- * config files know settings of the JSON manifest at once, and those of this struct from compute_plugin_query on.
+ * A setting of the plugin. Its value comes from a flag, the environment or a config file. Core checks the value.
  *
- * A device setting has a value for each device. It is the value in the selector, else the value of the setting.
- * device_open gets it, and core->setting gives the value of the setting. A path cannot be a device setting.
+ * A plugin declares settings in this struct, in its JSON manifest, or in both. Core knows the settings of the JSON
+ * manifest before it loads the plugin. It knows the settings of this struct only after it has called
+ * compute_plugin_query. Until then, flags and config files cannot set them.
+ *
+ * A device setting has one value for each device. This is the value in the selector of the device if there is one,
+ * otherwise the global value of the setting. device_open receives the value for its device. core->setting returns the
+ * global value. A setting of kind PATH or PATHS cannot be a device setting.
  */
 typedef struct compute_plugin_setting {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  compute_string name;          /* COMPUTE_ACME_MODE: COMPUTE_, the plugin's name and '_' come first */
-  int32_t kind;                 /* COMPUTE_PLUGIN_SETTING_ */
-  uint32_t flags;               /* COMPUTE_PLUGIN_SETTING_OF_DEVICE */
-  compute_string choices;       /* "fast exact" for CHOICE and WORDS; "0 10", the least and the most, for INTEGER */
+  compute_string name;    /* COMPUTE_, the plugin's name in capital letters, '_' and a rest, as in COMPUTE_ACME_MODE */
+  int32_t kind;           /* COMPUTE_PLUGIN_SETTING_ */
+  uint32_t flags;         /* COMPUTE_PLUGIN_SETTING_OF_DEVICE or 0 */
+  compute_string choices; /* CHOICE, WORDS: words in lower case, "fast exact"; INTEGER: minimum and maximum, "0 10" */
   compute_string default_value; /* may be empty */
-  compute_string help;          /* one line */
+  compute_string help;          /* one line; not empty */
 } compute_plugin_setting;
 
-/* compute_plugin_manifest.flags: none yet. */
+/* compute_plugin_manifest.flags: no flags are defined yet. */
 
-/* The description of a plugin, made without calling a driver. Static data. */
+/* The description of a plugin. It is static data. */
 typedef struct compute_plugin_manifest {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t interface_min; /* range of supported interface versions */
-  uint32_t interface_max;
-  uint32_t draft; /* COMPUTE_PLUGIN_DRAFT; read only where interface_max is the negotiated version */
+  uint32_t interface_min; /* oldest interface version that the plugin supports */
+  uint32_t interface_max; /* newest interface version that the plugin supports */
+  uint32_t draft;         /* COMPUTE_PLUGIN_DRAFT; ignored unless interface_max is the negotiated version */
   uint32_t flags;
-  compute_string name;    /* prefix of its device names: letters and '_', no digit at the end */
-  compute_string version; /* of the plugin */
+  compute_string name;    /* letters and '_' only; core names the devices by it (acme0, acme1); not auto or gpu */
+  compute_string version; /* version of the plugin */
   compute_string vendor;
   compute_string license; /* SPDX identifier */
   compute_string url;
-  compute_string build_id;  /* unique to each build */
-  compute_string sanitizer; /* "", "address", "thread" or "memory"; must match the process */
-  int32_t priority;         /* of its devices for `auto`, among devices of one kind; higher wins; 0 is normal */
+  compute_string build_id;  /* different for each build */
+  compute_string sanitizer; /* "", "address", "thread" or "memory"; core refuses one that the process does not use */
+  int32_t priority;         /* for `auto`: among devices of one kind, a higher priority wins; 0 is normal */
   int32_t setting_count;
-  const compute_plugin_setting* settings; /* beside those of a JSON manifest, which win */
+  const compute_plugin_setting* settings; /* if the JSON manifest declares the same setting, that declaration wins */
 } compute_plugin_manifest;
 
 /* ---- The core table ---------------------------------------------------------------------------------------------- */
@@ -328,35 +360,47 @@ typedef struct compute_plugin_error_info {
   uint32_t struct_type;
   const void* next;
   compute_error_code code;
-  int32_t argument;       /* index of the operand at fault, or -1 */
+  int32_t argument;       /* position of the operand at fault, or -1; operands are the inputs, then the outputs */
   int64_t native_code;    /* the vendor's error code */
-  compute_string message; /* one line that states the values; a compiler log may follow on further lines */
-  compute_error* cause;   /* ownership passes to the new error; may be NULL */
+  compute_string message; /* one line that states the values; a compiler log can follow on further lines */
+  compute_error* cause;   /* the error that caused this one, or NULL; the new error owns it */
 } compute_plugin_error_info;
 
+/* The functions of core that a plugin may call. compute_plugin_open receives this table. */
 typedef struct compute_plugin_core {
   int64_t table_size;
-  uint32_t interface_newest; /* newest version core supports; compute_plugin_open gets the negotiated one */
+  uint32_t interface_newest; /* newest interface version that core supports */
   uint32_t core_version;     /* major << 16 | minor << 8 | patch */
-  /* Makes an error. Never returns NULL: without memory it returns a static out-of-memory error. */
+  /* Makes an error. Never returns NULL. If there is not enough memory, it returns a static error with the code
+   * OUT_OF_MEMORY. */
   compute_error* (*error_new)(const compute_plugin_error_info* info);
+  /* Frees an error that the plugin made and does not return. */
   void (*error_free)(compute_error* error);
   compute_error_code (*error_code)(const compute_error* error);
-  /* Writes one line to the log. category: load, select, place, copy, compile or error. */
+  /* Writes one line to the log. `level` is one of COMPUTE_LOG_. `category` is load, select, place, copy, compile or
+   * error. */
   void (*log)(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size);
   /*
-   * Reads a setting by the name of its environment variable (COMPUTE_CPU_ISA). The value comes from a flag, the
-   * environment or a config file; a setting that no manifest declares comes from the environment only. Copies at most
-   * `capacity` bytes. Returns the size of the value, or -1 if it is unset.
+   * Reads a setting. `name` is the name of its environment variable, as COMPUTE_CPU_ISA. Copies the first `capacity`
+   * bytes of the value to `buffer`, without a NUL. Returns the size of the whole value, or -1 if the setting is unset
+   * or empty.
+   *
+   * The value of a declared setting comes from a flag, the environment, a config file or the default. A setting that
+   * was not declared is read from the environment only. In a privileged process (setuid), such a setting is unset.
    */
   int64_t (*setting)(const char* name, int64_t name_size, char* buffer, int64_t capacity);
   /*
-   * Reports that queued work failed. May be called from any thread, before any thread that waits for the work is woken.
-   * `core_stream` is the value that stream_create was given; 0 means all streams of `core_device`, and the numbers are
-   * ignored then. Numbers up to `last_good` succeeded; those in (last_good, seen] may have failed. A plugin knows only
-   * numbers that were marked. If work behind the last mark may have failed too, `seen` is UINT64_MAX, which stands for
-   * all work submitted so far. Takes ownership of `error`. The queued work may still be running. Optional for a plugin:
-   * core learns of a failure from stream_reached and stream_sync too.
+   * Reports that queued work failed. Core takes ownership of `error`. The queued work may still be running. A plugin
+   * need not call this function, because core also learns of a failure from stream_reached and stream_sync.
+   *
+   * The function may be called from any thread. Call it before the threads that wait for the work are woken.
+   *
+   * `core_device` is the value that device_open received. `core_stream` is the value that stream_create received. If
+   * `core_stream` is 0, the report concerns all streams of `core_device`, and core ignores `last_good` and `seen`.
+   *
+   * Work with numbers up to `last_good` succeeded. Work with numbers from `last_good` + 1 to `seen` may have failed. A
+   * plugin knows the numbers of marks only. If work after the last mark may have failed too, set `seen` to UINT64_MAX,
+   * which means all work submitted so far.
    */
   void (*report_async)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                        compute_error* error);
@@ -364,7 +408,7 @@ typedef struct compute_plugin_core {
 
 /* ---- Enumeration ------------------------------------------------------------------------------------------------- */
 
-/* A further property of a device, shown by `compute info`. The name is in snake_case. */
+/* An additional property of a device, as text. `compute info` shows it. The name is in snake_case. */
 typedef struct compute_plugin_property {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -373,53 +417,55 @@ typedef struct compute_plugin_property {
   compute_string value;
 } compute_plugin_property;
 
-/* A device, described without creating a context. */
+/* The description of a device. The plugin makes it without creating a context. */
 typedef struct compute_plugin_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t id; /* passed to device_open */
-  compute_string description;
-  compute_string vendor;
+  uint64_t id;                /* chosen by the plugin; different for each device; core passes it to device_open */
+  compute_string description; /* the vendor's name of the model */
+  compute_string vendor;      /* the name of the vendor */
   compute_string driver_version;
   compute_string pci_address; /* dddd:bb:dd.f in lower case, or "" if unknown; core numbers devices in this order */
-  compute_string uuid;
-  compute_string libraries; /* vendor libraries in use, one per line: name, version, path */
-  int64_t memory_bytes;     /* -1 if unknown */
-  int32_t kind;             /* COMPUTE_DEVICE_KIND_ */
-  int32_t score;            /* for `auto`, among the devices of this plugin; higher wins */
-  int32_t platform_index; /* -1, unless devices are numbered per platform; platforms without devices are not counted */
+  compute_string uuid;        /* "" if unknown */
+  compute_string libraries;   /* vendor libraries in use, one per line: name, version, path */
+  int64_t memory_bytes;       /* -1 if unknown */
+  int32_t kind;               /* COMPUTE_DEVICE_KIND_ */
+  int32_t score;              /* for `auto`: among devices of one kind and priority, a higher score wins */
+  /* If the plugin numbers its devices per platform, as OpenCL does, this is the platform of the device, 0 or higher;
+   * otherwise -1. Core counts only platforms that have devices. */
+  int32_t platform_index;
   int32_t property_count;
   const compute_plugin_property* properties;
-  const uint32_t* dtypes; /* indexed by dtype: COMPUTE_DTYPE_STORAGE | …; dtypes from dtype_count on are unsupported */
-  int32_t dtype_count;
+  const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
+  int32_t dtype_count;    /* number of elements of `dtypes` */
   int32_t reserved;
-  compute_string unusable; /* "", or the reason why the device cannot be opened */
-  compute_string platform; /* names of its platform, one per line, for selectors (opencl@platform~pocl); may be "" */
-  uint64_t parent_id;      /* id of the device that this one is a partition of; 0: of none */
-  uint32_t pci_vendor_id;  /* 0 if unknown; core then looks up the address where the system tells it */
-  uint32_t pci_device_id;
+  compute_string unusable; /* the reason why the device cannot be opened, or "" */
+  compute_string platform; /* names of the platform, one per line, for selectors (opencl@platform~pocl); may be "" */
+  uint64_t parent_id;      /* if the device is a partition of another one, the id of that device; otherwise 0 */
+  uint32_t pci_vendor_id;  /* 0 if unknown; core then asks the system by pci_address */
+  uint32_t pci_device_id;  /* 0 if unknown; core then asks the system by pci_address */
 } compute_plugin_device_info;
 
-/* A library or driver that the plugin loads at run time, for the load report. */
+/* A library or driver that the plugin loads at run time. The load report shows it. */
 typedef struct compute_plugin_requirement {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  compute_string name;   /* cuBLAS */
+  compute_string name;   /* name of the library, as cuBLAS */
   compute_string tried;  /* names and paths tried, one per line */
   compute_string found;  /* path and version; "" if not found */
   compute_string error;  /* the system's message */
-  compute_string effect; /* what does not work without it */
-  compute_string remedy; /* how to install it */
-  int32_t required;      /* 1: there are no devices without it */
-  int32_t state;         /* 0 not looked for yet, 1 found, 2 missing, 3 too old or unusable */
+  compute_string effect; /* what does not work without the library */
+  compute_string remedy; /* how to install the library */
+  int32_t required;      /* 1: the plugin has no devices without the library; otherwise 0 */
+  int32_t state;         /* 0: not searched yet, 1: found, 2: missing, 3: too old or unusable */
 } compute_plugin_requirement;
 
-/* Receives the results of enumerate. Both functions copy what they are given. */
+/* Receives the results of enumerate. Both functions copy their argument. */
 typedef struct compute_plugin_sink {
   int64_t table_size;
-  void* context;
+  void* context; /* the first argument of both functions */
   void (*device)(void* context, const compute_plugin_device_info* info);
   void (*requirement)(void* context, const compute_plugin_requirement* requirement);
 } compute_plugin_sink;
@@ -428,32 +474,39 @@ typedef struct compute_plugin_sink {
 
 /* compute_plugin_heap.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1,
-  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map works */
+  COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1, /* memory of the device itself */
+  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map can map the memory */
   COMPUTE_PLUGIN_HEAP_HOST_SPACE =
-      4, /* buffer handles are host addresses, which core reads and writes without memory_map */
-  COMPUTE_PLUGIN_HEAP_PINNED = 8,   /* page-locked; with HOST_SPACE core uses it for staging and fault records */
-  COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory are visible without memory_unmap */
+      4, /* buffer handles are host addresses; core reads and writes the memory without memory_map */
+  /* The memory is page-locked. Core uses a heap that is also HOST_SPACE for transfers and fault records. */
+  COMPUTE_PLUGIN_HEAP_PINNED = 8,
+  COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory become visible without memory_unmap */
 };
 
+/* compute_plugin_heap.suballocation */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_PLUGIN_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; its views use offsets */
+  COMPUTE_PLUGIN_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; only its views use offsets */
   COMPUTE_PLUGIN_SUBALLOCATE_OFFSET = 1 /* tensors may share an allocation, at multiples of offset_alignment */
 };
 
+/* A kind of memory of a device. */
 typedef struct compute_plugin_heap {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t flags;
-  int32_t suballocation;
+  uint32_t flags;               /* COMPUTE_PLUGIN_HEAP_ */
+  int32_t suballocation;        /* COMPUTE_PLUGIN_SUBALLOCATE_ */
   int64_t size_bytes;           /* -1 if unknown */
   int64_t max_allocation_bytes; /* 0 or -1 if there is no known limit */
-  int64_t offset_alignment;     /* bytes, a power of two */
-  int64_t base_alignment; /* bytes, of the first byte of an allocation: at least 64 in the first heap; 0 means 64 */
+  int64_t offset_alignment;     /* bytes, a power of two; core uses at least 64, also for 0 */
+  /* Alignment of the first byte of every allocation: bytes, a power of two, in the first heap at least 64. 0 means
+   * 64. */
+  int64_t base_alignment;
 } compute_plugin_heap;
 
-/* compute_plugin_allocation.flags: none yet. */
+/* compute_plugin_allocation.flags: no flags are defined yet. */
+
+/* A request for memory. */
 typedef struct compute_plugin_allocation {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -463,22 +516,22 @@ typedef struct compute_plugin_allocation {
   int64_t size_bytes; /* > 0; a multiple of 64, unless that is more than max_allocation_bytes */
 } compute_plugin_allocation;
 
-/* Device memory of another library, described as DLPack does, or memory that a program lends for tensors. */
+/* Memory to import: device memory of another library, or memory that a program lends for tensors. */
 typedef struct compute_plugin_import {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t dlpack_device_type;
-  int32_t dlpack_device_id;
-  void* data;         /* lowest address of the range; with kDLOpenCL the cl_mem, whose first bytes are the range */
-  int64_t size_bytes; /* of the range */
+  int32_t dlpack_device_type; /* as in DLPack: kDLCUDA, kDLOpenCL, … */
+  int32_t dlpack_device_id;   /* as in DLPack */
+  void* data;         /* lowest address of the memory; for kDLOpenCL the cl_mem, whose first bytes are the memory */
+  int64_t size_bytes; /* size of the memory */
 } compute_plugin_import;
 
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
-/* Intrinsics. compute/intrinsics.def gives their meaning, NaN rules and error bounds. A plugin that does not know an
- * id refuses the expression with COMPUTE_PLUGIN_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition
- * and asks again. */
+/* Intrinsics: the functions that an expression can call. compute/intrinsics.def gives their meaning, NaN rules and
+ * error bounds. If a plugin does not know the id of an intrinsic, it refuses the op with
+ * COMPUTE_PLUGIN_REFUSE_INTRINSIC. Core then replaces the intrinsic by its definition and asks again. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_INTRINSIC_CONVERT = 1,
   COMPUTE_PLUGIN_INTRINSIC_BITCAST = 2,
@@ -552,34 +605,40 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP = 70
 };
 
+/* Kinds of nodes. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_PLUGIN_NODE_INPUT = 1,    /* value: index of the input */
-  COMPUTE_PLUGIN_NODE_SCALAR = 2,   /* value: index of the run-time scalar */
-  COMPUTE_PLUGIN_NODE_INDEX = 3,    /* value: axis; the position along this axis of the index space; int32 or int64 */
-  COMPUTE_PLUGIN_NODE_CONSTANT = 4, /* bits: a value of the node's dtype, little-endian, zero-padded */
-  COMPUTE_PLUGIN_NODE_CALL = 5      /* value: intrinsic; operands: earlier nodes */
+  COMPUTE_PLUGIN_NODE_INPUT = 1,    /* an element of the input with the index `value` */
+  COMPUTE_PLUGIN_NODE_SCALAR = 2,   /* the run-time scalar with the index `value` */
+  COMPUTE_PLUGIN_NODE_INDEX = 3,    /* the position along axis `value` of the index space, as int32 or int64 */
+  COMPUTE_PLUGIN_NODE_CONSTANT = 4, /* a constant, in `bits` */
+  COMPUTE_PLUGIN_NODE_CALL = 5      /* a call of the intrinsic with the id `value`; its operands are earlier nodes */
 };
 
+/* A node of an expression. Fixed layout, 40 bytes. */
 typedef struct compute_plugin_node {
-  int32_t kind;
-  int32_t dtype;
-  int32_t value;
-  int32_t operand_count;
-  int64_t first_operand; /* into compute_plugin_expression.operands */
-  uint8_t bits[16];
-} compute_plugin_node; /* fixed layout, 40 bytes */
+  int32_t kind;          /* COMPUTE_PLUGIN_NODE_ */
+  int32_t dtype;         /* dtype of the node's value */
+  int32_t value;         /* meaning depends on `kind` */
+  int32_t operand_count; /* CALL: number of operands */
+  int64_t first_operand; /* CALL: position of the first operand in compute_plugin_expression.operands */
+  uint8_t bits[16];      /* CONSTANT: the value, little-endian, padded with zeros */
+} compute_plugin_node;
 
 /*
- * An expression: a DAG of intrinsics in topological order. It has no dead nodes and no two equal nodes. The operands of
- * commutative intrinsics are in node order. Conversions are explicit `convert` nodes. float16 and bfloat16 occur only
- * as inputs, scalars, outputs, and operands or results of convert and bitcast. Nodes may have dtypes that the device
- * did not declare, such as int64 for an index; a plugin refuses an expression with a dtype that it cannot compute with
- * COMPUTE_PLUGIN_REFUSE_DTYPE.
+ * An expression: a directed acyclic graph (DAG) of nodes in topological order.
  *
- * digest: XXH3-128 in big-endian canonical form over these values, all little-endian: the int32 values node_count,
- * input_count, scalar_count and output_count; for every node the int32 values kind, dtype, value, operand_count and the
- * operands, followed by the 16 bytes of bits for a CONSTANT node; the int32 output nodes. Core computes it. Expressions
- * with equal digests are equal.
+ * Every node is used, and no two nodes are equal. The operands of commutative intrinsics are in node order. Conversions
+ * are explicit `convert` nodes. The dtypes float16 and bfloat16 occur only in inputs, scalars, outputs, and operands or
+ * results of convert and bitcast. A node may have a dtype that the device did not declare, such as int64 for an index.
+ * If a plugin cannot compute with a dtype, it refuses the op with COMPUTE_PLUGIN_REFUSE_DTYPE.
+ *
+ * Core computes `digest`. Expressions with equal digests are equal. The digest is the XXH3-128 hash, in its big-endian
+ * canonical form, of the following values, which are little-endian:
+ *
+ *   - node_count, input_count, scalar_count and output_count, as int32
+ *   - for each node: kind, dtype, value, operand_count and the operands, as int32; for a CONSTANT node, then the 16
+ *     bytes of `bits`
+ *   - the output nodes, as int32
  */
 typedef struct compute_plugin_expression {
   uint32_t struct_size;
@@ -587,56 +646,63 @@ typedef struct compute_plugin_expression {
   const void* next;
   uint8_t digest[16];
   int32_t node_count;
-  int32_t input_count; /* INPUT nodes have value < input_count; inputs may be unused */
-  int32_t scalar_count;
+  int32_t input_count;  /* the value of an INPUT node is less than this; an input may be unused */
+  int32_t scalar_count; /* the value of a SCALAR node is less than this */
   int32_t output_count;
-  const compute_plugin_node* nodes;
-  const int32_t* operands;
-  int64_t operand_total;
-  const int32_t* outputs; /* nodes */
+  const compute_plugin_node* nodes; /* `node_count` nodes */
+  const int32_t* operands;          /* the operands of all CALL nodes: positions in `nodes` */
+  int64_t operand_total;            /* number of elements of `operands` */
+  const int32_t* outputs;           /* the output nodes: `output_count` positions in `nodes` */
 } compute_plugin_expression;
 
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
+/* Access to a tensor or a memory range; bits. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_PLUGIN_TENSOR_INPUT = 1,
-  COMPUTE_PLUGIN_TENSOR_OUTPUT = 2 /* INPUT | OUTPUT: read and written (scatter) */
+  COMPUTE_PLUGIN_TENSOR_INPUT = 1, /* it is read */
+  COMPUTE_PLUGIN_TENSOR_OUTPUT = 2 /* it is written; INPUT | OUTPUT: it is read and written, as in scatter */
 };
 
-/* How the elements of a tensor are stored. Block-scaled, tiled and padded storage will get further values. A plugin
- * refuses a layout that it does not know with COMPUTE_PLUGIN_REFUSE_LAYOUT. */
-enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* one element per index, at the strides */ };
+/* The storage of the elements of a tensor. Later versions may add block-scaled, tiled and padded layouts. If a plugin
+ * does not know a layout, it refuses the op with COMPUTE_PLUGIN_REFUSE_LAYOUT. */
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_LAYOUT_STRIDED = 0 /* elements are placed by `strides` */ };
 
-/* A tensor of an op: everything but its place in memory, which each run gives. */
+/* The description of a tensor of an op. It does not include the place in memory; each run gives that. */
 typedef struct compute_plugin_tensor {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t dtype;
-  int32_t rank;           /* 0 to COMPUTE_PLUGIN_MAX_RANK; -1: absent (dtype 0, shape NULL, buffer 0 in the run) */
-  const int64_t* shape;   /* extents, all >= 1; core handles tensors without elements */
-  const int64_t* strides; /* in elements; may be negative or 0. Elements of an output never share memory. The span in
-                             bytes fits in int64_t */
-  int32_t access;         /* COMPUTE_PLUGIN_TENSOR_ */
-  int32_t alignment;      /* bytes: a power of two up to 64 that divides the address of element 0 in every run */
-  int32_t layout;         /* COMPUTE_PLUGIN_LAYOUT_ */
+  int32_t rank;         /* 0 to COMPUTE_PLUGIN_MAX_RANK; -1: absent (dtype 0, shape NULL, and buffer 0 in the run) */
+  const int64_t* shape; /* `rank` extents, all >= 1; core handles tensors without elements itself */
+  /* `rank` strides in elements. A stride may be negative or 0. No two elements of an output share memory. The span of
+   * the tensor in bytes fits in int64_t. */
+  const int64_t* strides;
+  int32_t access;    /* COMPUTE_PLUGIN_TENSOR_ */
+  int32_t alignment; /* bytes, a power of two up to 64; the address of element 0 is a multiple of it in every run */
+  int32_t layout;    /* COMPUTE_PLUGIN_LAYOUT_ */
   int32_t reserved;
 } compute_plugin_tensor;
 
 /* compute_plugin_op.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device gives the same bits */
-  COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use engines of lower precision */
+  COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device must give the same bits */
+  COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use units of lower precision */
   COMPUTE_PLUGIN_OP_TF32 = 4, /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
-  COMPUTE_PLUGIN_OP_AHEAD = 8 /* the plan is prepared ahead of use: nobody waits to run it */
+  COMPUTE_PLUGIN_OP_AHEAD = 8 /* core prepares the plan ahead of use; no run waits for it */
 };
 
 /*
- * An op to prepare. `name` and `version` identify it. Primitives are described below; docs/ops.md describes the ops
- * that core offers by their own name first. `tensors` holds the inputs, then the outputs. A primitive has all its
- * attributes; other ops have only those that differ from the default. Run-time attributes are passed as scalars, in the
- * order of the op's attributes. Expressions beyond those that a primitive requires are epilogues. A plugin without
- * epilogues refuses them with NOT_IMPLEMENTED, and core adds a map.
+ * An op to prepare. `name` and `version` identify it.
+ *
+ * Most ops are primitives, which are described below. Core asks for some other ops by their own name before it
+ * decomposes them; docs/ops.md describes these. A plugin refuses an unknown name with
+ * COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED.
+ *
+ * `tensors` holds the inputs, then the outputs. A primitive gets all its attributes. Other ops get only the attributes
+ * whose values differ from the default. Values of run-time attributes are passed as scalars, in the order of the op's
+ * attributes. Expressions after those that a primitive requires are epilogues: they are applied to its results. A
+ * plugin without epilogues refuses such an op with COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED. Core then adds a map.
  */
 typedef struct compute_plugin_op {
   uint32_t struct_size;
@@ -644,109 +710,138 @@ typedef struct compute_plugin_op {
   const void* next;
   compute_string name;
   int32_t version;
-  uint32_t flags;
+  uint32_t flags; /* COMPUTE_PLUGIN_OP_ */
   int32_t input_count;
   int32_t output_count;
-  const compute_plugin_tensor* tensors;
-  const compute_attribute* attributes;
+  const compute_plugin_tensor* tensors; /* input_count + output_count tensors */
+  const compute_attribute* attributes;  /* `attribute_count` attributes */
   int32_t attribute_count;
   int32_t expression_count;
-  const compute_plugin_expression* const* expressions;
+  const compute_plugin_expression* const* expressions; /* `expression_count` pointers */
   int32_t scalar_count;
   int32_t reserved;
-  const int32_t* scalar_dtypes;
+  const int32_t* scalar_dtypes; /* dtypes of the run-time scalars; each run gives the values */
 } compute_plugin_op;
 
 /*
- * The primitives. map, copy, reduce, gather and scatter are required. The others are optional: core decomposes what a
- * plugin refuses. Primitives have version 1. Outputs share no memory with inputs, except where it is said. Core never
- * asks to convert complex numbers to real ones. The "index space" is the common shape of the tensors that are named; a
- * stride is 0 where a tensor is broadcast. Core passes every attribute that is named here, also where it has its
- * default value.
+ * The primitives. Each has version 1. A plugin must implement map, copy, reduce, gather and scatter. The others are
+ * optional: if a plugin refuses one, core decomposes it.
  *
- * map       Evaluates expressions[0] over inputs 0 to n-1 (n may be 0) at every point of the index space, which is the
- *           shape of the outputs. Output i holds the node outputs[i] and has its dtype. An output may be the identical
- *           view of an input. Every expression must be supported.
- * copy      Copies input 0 to output 0, of the same shape and any strides. Converts to the output's dtype as `convert`
- *           does.
- * reduce    Evaluates expressions[0] (`before`, with one output) at every point of the index space, which is the shape
- *           of the inputs. Combines the values over the axes in attribute `axes` (INT64, ascending, may be empty) by
- *           attribute `kind` (STRING: sum, prod, min, max, all, any). Then evaluates expressions[1] (`after`) with the
- *           combined value as input 0. Outputs have extent 1 along reduced axes. Attribute `accumulator` (DTYPE) is the
- *           result dtype of `before` and the dtype of the combination; it is never float16 or bfloat16. sum and prod
- *           take numbers, min and max real ones, all and any bool. There is at least one input. min and max of a NaN
- *           give NaN. Integers wrap. Core handles empty index spaces. A sum of values that are all -0 is -0. A sum of
- *           floats meets |error| <= (log2(n) + 8) u sum|terms|: add pairwise or in blocks. The scalars of `before` come
- *           first, then those of `after`. INDEX nodes of `before` refer to the index space; `after` has none. sum and
- *           prod of floats may accumulate in a wider dtype.
- * gather    out[p] = input 0[q], where q is p with coordinate `axis` replaced by input 1[p]. Input 1 (int32 or int64)
- *           and the output have the shape of the index space. Input 0 differs from it along attribute `axis` (INT64)
- *           only. An index i in [-extent, 0) means i + extent. Any other index outside [0, extent) is a fault: the run
- *           reports it, and the element's value is unspecified.
- * scatter   Combines input 1[p] into output 0[q], where q is p with coordinate `axis` replaced by input 0[p]. Attribute
- *           `reduction` (STRING) is set, add, mul, min or max. Output 0 is INPUT | OUTPUT and listed once. The inputs
- *           have the shape of the index space; the output differs from it along `axis`. Indices are as for gather; an
- *           index out of range writes nothing. With the flag DETERMINISTIC, duplicates combine in row-major order of p,
- *           and for `set` the last one wins. Without it they combine in any order, and any one of them wins. Core does
- *           not ask for add and mul of float16 and bfloat16: it accumulates in float32 and converts once.
+ * The "index space" is the common shape of the tensors that the description names. Where a tensor is broadcast, its
+ * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute that is named
+ * here, also if its value is the default. Core never asks for a conversion of complex numbers to real numbers.
  *
- * contraction   output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n] + beta * input
- *           2 [batch…, m, n] + input 3. Inputs 2 and 3 are optional: input_count is 2, 3 or 4, and an absent input has
- *           rank -1. If attribute `scaled` (INT64) is 1, alpha and beta are scalars of the accumulator's dtype; if it
- *           is 0, they are 1 and 0. With beta 0 the values of input 2 do not matter, NaN included. float16 and bfloat16
- *           accumulate in float32 and round once.
- * arg_reduce    int64 position of the first maximum or minimum (attribute `kind`: max, min) along attribute `axis`,
- *           whose extent is 1 in the output. The first NaN wins.
+ * map       Evaluates expressions[0] at every point of the index space, which is the shape of the outputs. The inputs
+ *           of the expression are inputs 0 to n-1 of the op; n may be 0. Output i receives the value of the node
+ *           outputs[i] of the expression, and has its dtype. An output and an input may be identical views. A plugin
+ *           must support every expression.
  *
- * row       Reduces in stages along axes, and maps over the results, so that variances, softmax, norms and their
- *           gradients read memory once and keep no intermediate tensor. The index space is the shape of the inputs.
- *           Attribute `axes` is as for reduce. Stage s (from 0) evaluates expressions[2 s] (`before`, with one output)
- *           over the inputs and the results of stages 0 to s-1 at every point of the index space; combines the values
- *           over the axes by entry s of `kinds` (STRING list, as kind of reduce) in the dtype that is entry s of
- *           `accumulators` (DTYPE list); and evaluates expressions[2 s + 1] (`after`, with one output) over the
- *           combined value and the results of stages 0 to s-1. This is the result of stage s. If the number of
- *           expressions is odd, the last one is evaluated at every point over the inputs and all results. Its outputs
- *           are the first outputs of the op; they have the shape of the index space and may be the identical view of
- *           an input. Attribute `stored` (INT64 list, ascending, may be empty) names the stages whose results are the
- *           remaining outputs, with extent 1 along the axes, converted to the dtype of the output. The scalars of the
- *           expressions follow one another in the order of the expressions. Sums meet the bound of reduce. There are 1
- *           to 4 stages.
+ * copy      Copies input 0 to output 0. Both have the same shape, and any strides. If the dtypes differ, the elements
+ *           are converted as by `convert`.
  *
- * This version of core does not ask for the following primitives. Their contracts are fixed, so that plugins can offer
+ * reduce    Evaluates an expression, combines its values over axes, and evaluates a second expression on the result:
+ *           1. Evaluates expressions[0], called `before`, at every point of the index space, which is the shape of the
+ *              inputs. There is at least one input. `before` has one output.
+ *           2. Combines the values over the axes in attribute `axes` (INT64 list, ascending, may be empty). Attribute
+ *              `kind` (STRING) is sum, prod, min, max, all or any. Attribute `accumulator` (DTYPE) is the dtype of the
+ *              result of `before` and of the combination. It is never float16 or bfloat16.
+ *           3. Evaluates expressions[1], called `after`, with the combined value as its input 0.
+ *           The outputs have extent 1 along the reduced axes. The scalars of `before` come first, then those of
+ *           `after`. INDEX nodes of `before` refer to the index space. `after` has no INDEX nodes.
+ *           sum and prod take numbers, min and max real numbers, all and any bool. If a value is NaN, min and max give
+ *           NaN. Integers wrap. Core handles empty index spaces itself. A sum of values that are all -0 is -0. The
+ *           error of a sum of floats is at most (log2(n) + 8) u sum|terms|, so add pairwise or in blocks. sum and prod
+ *           of floats may be computed in a wider dtype.
+ *
+ * gather    Sets output 0[p] = input 0[q] at every point p of the index space, where q is p with coordinate `axis`
+ *           replaced by input 1[p]. `axis` is an attribute (INT64). Input 1 (int32 or int64) and the output have the
+ *           shape of the index space. Input 0 has this shape too, except along `axis`. An index i in [-extent, 0)
+ *           means i + extent. Any other index outside [0, extent) is a fault: the run reports it, and the element of
+ *           the output is undefined.
+ *
+ * scatter   Combines input 1[p] into output 0[q] at every point p of the index space, where q is p with coordinate
+ *           `axis` (INT64) replaced by input 0[p]. Attribute `reduction` (STRING) is set, add, mul, min or max. The
+ *           access of output 0 is INPUT | OUTPUT, and it is listed once, as an output. The inputs have the shape of
+ *           the index space. The output has this shape too, except along `axis`. Indices are as in gather. An index out
+ *           of range is a fault and writes nothing. With the flag COMPUTE_PLUGIN_OP_DETERMINISTIC, values for the same
+ *           element are combined in row-major order of p, and for `set` the last one wins. Without the flag they are
+ *           combined in any order, and for `set` any one of them wins. Core does not ask for add and mul of float16 and
+ *           bfloat16: it accumulates in float32 and converts once.
+ *
+ * contraction   A batched matrix product, as gemm of BLAS:
+ *               output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n]
+ *                                         + beta * input 2 [batch…, m, n] + input 3
+ *           Inputs 2 and 3 are optional. input_count is 2, 3 or 4, and an absent input has rank -1. If attribute
+ *           `scaled` (INT64) is 1, alpha and beta are scalars of the dtype of the accumulator. If it is 0, alpha is 1
+ *           and beta is 0. If beta is 0, the values of input 2 have no effect, even if they are NaN. float16 and
+ *           bfloat16 are accumulated in float32 and rounded once.
+ *
+ * arg_reduce    The position (int64) of the first maximum or minimum along an axis. Attribute `kind` is max or min.
+ *           Attribute `axis` is the axis; its extent is 1 in the output. If there are NaN values, the result is the
+ *           position of the first one.
+ *
+ * row       Reduces in 1 to 4 stages along axes, then evaluates an expression on the results. Variances, softmax, norms
+ *           and their gradients can so be computed with one read of the memory and without intermediate tensors. The
+ *           index space is the shape of the inputs. Attribute `axes` is as in reduce. The stages are numbered from 0.
+ *           Stage s consists of three steps:
+ *           1. Evaluates expressions[2 s], called `before`, at every point of the index space. Its inputs are the
+ *              inputs of the op, then the results of stages 0 to s-1. It has one output.
+ *           2. Combines the values over the axes. Entry s of attribute `kinds` (STRING list) is the kind, as in reduce.
+ *              Entry s of attribute `accumulators` (DTYPE list) is the dtype of the combination.
+ *           3. Evaluates expressions[2 s + 1], called `after`. Its inputs are the combined value, then the results of
+ *              stages 0 to s-1. It has one output, which is the result of stage s.
+ *           If the number of expressions is odd, the last expression is evaluated at every point of the index space.
+ *           Its inputs are the inputs of the op, then the results of all stages. Its outputs are the first outputs of
+ *           the op. They have the shape of the index space, and may be identical views of an input.
+ *           Attribute `stored` (INT64 list, ascending, may be empty) lists the stages whose results are the remaining
+ *           outputs of the op. These have extent 1 along the axes. The results are converted to the dtype of the
+ *           output. The scalars of all expressions follow each other in the order of the expressions. Sums have the
+ *           error bound of reduce.
+ *
+ * convolution   output 0 [n, c_out, spatial…], input 0 [n, c_in, spatial…], input 1 [c_out, c_in / groups, kernel…],
+ *           input 2 [c_out]: an optional bias that is added; if it is absent, it has rank -1. The attributes are
+ *           strides, dilations, pads_begin, pads_end (INT64 lists, one entry per spatial axis; none is negative) and
+ *           groups. The semantics are those of ONNX Conv. Memory layouts are expressed by strides. There are 1 to 3
+ *           spatial axes. All dtypes are equal. float16 and bfloat16 accumulate in float32 and round once, after the
+ *           bias. A product of padding and an infinite or NaN factor is either left out or NaN.
+ * convolution_grad_input   Output 0 has the shape of the input of a convolution, and input 2 is an optional bias
+ *           [c_in]. The inputs before it are the output gradient and the weight. The output may have elements that no
+ *           window covers: they are 0 plus the bias. pads_end does not matter. Complex numbers are not conjugated.
+ * convolution_grad_weight   Output 0 has the shape of the weight. The inputs are the output gradient and the input of
+ *           the convolution. Complex numbers are not conjugated.
+ *
+ * This version of core does not ask for the following primitives. They are specified now, so that plugins can implement
  * them early.
  *
- * convolution   output 0 [n, c_out, spatial…], input 0 [n, c_in, spatial…], input 1 [c_out, c_in / groups, kernel…];
- *           attributes strides, dilations, pads_begin, pads_end (INT64 lists), groups. Semantics of ONNX Conv; layouts
- *           are expressed by strides.
- * convolution_grad_input, convolution_grad_weight   the gradients of convolution, with inputs (output gradient, weight)
- *           and (output gradient, input).
- * reduce_window     output 0 over windows of input 0; attributes kind (max, sum, mean), window, strides, dilations,
+ * reduce_window     Reduces input 0 over windows. The attributes are kind (max, sum, mean), window, strides, dilations,
  *           pads_begin, pads_end (INT64 lists with one entry per axis; 1, 1, 1, 0 and 0 for an axis without a window)
- *           and count_padding. Padding is ignored. A window that is all padding gives the identity of kind (max: the
- *           least value of the dtype; sum and mean: 0). mean divides by the number of elements that are not padding, or
- *           by the window's size if count_padding is 1.
- * reduce_window_grad  gradient of input 0 from (output gradient, input 0, output 0), with the same attributes. For max
- *           it goes to the first element in row-major order that equals the output or is NaN.
- * scan      running combination along attribute `axis`; kind (sum, prod, min, max), `exclusive`, `reverse` (INT64),
- *           `accumulator` (DTYPE). The output has the shape of the input. A NaN makes all later values NaN. An
- *           exclusive scan begins with the identity of kind.
- * sort      sorts along `axis`. The sort is stable, also with `descending` (INT64) 1. NaN comes last in both
- *           directions. false is less than true. Attribute outputs (STRING): values (output 0), indices (output 0,
- *           int64), both (output 0 values, output 1 int64 indices). Real dtypes and bool.
- * segmented_reduce  combines input 0 along axis 0 within segments. Input 1 holds the offsets (int64, ascending, one
- *           more than there are segments, from 0 to the extent). Core does not check them; others are a fault. kind and
- *           accumulator as for reduce. An empty segment gives the identity of kind (min: the greatest value of the
- *           dtype, max: the least).
- * segmented_scan    scan along axis 0 that restarts at the offsets of input 1; kind is sum, prod, min or max.
- * random_bits   a uint32 output. Element p in row-major order is word p % 4 of Philox 4x32-10 with counter offset + p /
- *           4, whose upper 64 bits are 0. Scalars: key (uint64, low word first) and offset (uint64).
+ *           and count_padding. Padding is ignored. A window that contains only padding gives the identity of kind (max:
+ *           the least value of the dtype; sum and mean: 0). mean divides by the number of elements that are not
+ *           padding, or by the size of the window if count_padding is 1.
+ * reduce_window_grad  The gradient with respect to input 0 of reduce_window. The inputs are (output gradient, input 0,
+ *           output 0). The attributes are those of reduce_window. For max, the gradient of a window goes to the first
+ *           element, in row-major order, that equals the output or is NaN.
+ * scan      A running combination (prefix sum) along attribute `axis`. The other attributes are kind (sum, prod, min,
+ *           max), `exclusive`, `reverse` (INT64) and `accumulator` (DTYPE). The output has the shape of the input. A
+ *           NaN makes all later values NaN. An exclusive scan begins with the identity of kind.
+ * sort      Sorts along `axis`. The sort is stable, also if `descending` (INT64) is 1. NaN comes last in both
+ *           directions. false is less than true. Attribute `outputs` (STRING) is `values` (output 0), `indices` (output
+ *           0, int64) or `both` (output 0: values, output 1: int64 indices). Inputs have a real dtype or bool.
+ * segmented_reduce  Combines input 0 along axis 0 within segments. Input 1 holds the offsets of the segments: int64,
+ *           ascending, one more than there are segments, from 0 to the extent. Core does not check them; invalid
+ *           offsets are a fault. kind and accumulator are as in reduce. An empty segment gives the identity of kind
+ *           (min: the greatest value of the dtype, max: the least).
+ * segmented_scan    A scan along axis 0 that restarts at each of the offsets in input 1. kind is sum, prod, min or max.
+ * random_bits   Fills a uint32 output with random bits. Element p, in row-major order, is word p % 4 of Philox 4x32-10
+ *           with the counter offset + p / 4, whose upper 64 bits are 0. The scalars are key (uint64, low word first)
+ *           and offset (uint64).
  */
 
-/* Reasons of a refusal. */
+/* Reasons for a refusal. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED = 1,
   COMPUTE_PLUGIN_REFUSE_DTYPE = 2,
-  COMPUTE_PLUGIN_REFUSE_LAYOUT = 3, /* core passes a row-major copy of `argument` instead */
+  COMPUTE_PLUGIN_REFUSE_LAYOUT = 3, /* core then asks again, with a row-major copy of input `argument` */
   COMPUTE_PLUGIN_REFUSE_RANK = 4,
   COMPUTE_PLUGIN_REFUSE_SHAPE = 5,
   COMPUTE_PLUGIN_REFUSE_ATTRIBUTE = 6,
@@ -759,72 +854,78 @@ typedef struct compute_plugin_refusal {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t reason;
-  int32_t argument;    /* operand index, or -1 */
-  compute_string text; /* "float64 needs cl_khr_fp64" */
-  compute_string hint; /* "cast to float32"; may be empty */
+  int32_t reason;      /* COMPUTE_PLUGIN_REFUSE_ */
+  int32_t argument;    /* position of the operand that is the reason, or -1; INTRINSIC: the id of the intrinsic */
+  compute_string text; /* why the op is not supported, as "float64 needs cl_khr_fp64" */
+  compute_string hint; /* what the program can do, as "cast to float32"; may be empty */
 } compute_plugin_refusal;
 
-/* The answer of op_query. Core sets struct_size. */
+/* The answer of op_query. Core sets the first three fields. */
 typedef struct compute_plugin_query_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t supported;       /* 1: op_prepare would make a plan */
-  uint32_t flags;          /* none yet */
+  int32_t supported;       /* 1: op_prepare would make a plan; 0: it would refuse the op */
+  uint32_t flags;          /* no flags are defined yet */
   int64_t workspace_bytes; /* as in compute_plugin_plan_info; -1 if only op_prepare knows it */
 } compute_plugin_query_info;
 
-/* Takes the reason why op_query or op_prepare refuses an op. Called at most once, before they return. Copies the
- * refusal. */
+/* Receives the reason why op_query or op_prepare refuses an op, and copies it. The plugin calls this function at most
+ * once, before op_query or op_prepare returns. `context` is the `context` that these received. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
+/* compute_plugin_plan_info.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE =
-      1 /* plan_run allocates, waits or calls back: the plan cannot be used in graphs */
+      1 /* plan_run allocates, waits or uses host callbacks; graphs cannot contain the plan */
 };
 
-/* The answer of op_prepare. Core sets struct_size. */
+/* The answer of op_prepare. Core sets the first three fields. */
 typedef struct compute_plugin_plan_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t workspace_bytes;  /* temporary memory that each run needs, in the first heap, aligned to 256 bytes */
-  int64_t kernels_compiled; /* by this call */
+  int64_t workspace_bytes;  /* temporary memory that each run needs, in the first heap, aligned to 256 bytes; or 0 */
+  int64_t kernels_compiled; /* number of kernels that this call compiled */
   uint32_t flags;           /* COMPUTE_PLUGIN_PLAN_ */
-  int32_t reports_faults;   /* 1: runs are given a fault record */
+  int32_t reports_faults;   /* 1: core gives each run a fault record if it can; 0: runs detect no faults */
 } compute_plugin_plan_info;
 
 /* The place of a tensor in memory. Fixed layout. */
 typedef struct compute_plugin_operand {
   uint64_t buffer;
-  int64_t offset_bytes; /* of element 0, whose indices are all 0 */
+  int64_t offset_bytes; /* offset of element 0, whose indices are all 0, from the start of the buffer */
 } compute_plugin_operand;
 
-/* A run-time scalar: a value of its dtype, little-endian, zero-padded. Fixed layout. */
+/* The value of a run-time scalar: in its dtype, little-endian, padded with zeros. Fixed layout. */
 typedef struct compute_plugin_scalar {
   uint8_t bits[16];
 } compute_plugin_scalar;
 
 /*
- * A fault that a kernel detected. The record lies in memory that the host can read. Core zeroes it before the first of
- * the runs that share it. The kernel that detects a fault first, of several any one, writes the record and sets `code`
- * last; a record whose code is not 0 is left unchanged. Without a record stream_sync fails with KERNEL_FAILED. The
- * record is complete once stream_reached or stream_sync of the run's own stream gives the run's number; progress of
- * another stream that waited for this one does not count. Core reads the record only then, and keeps it until then.
- * Aligned to 64 bytes. Fixed layout.
+ * A fault record: a fault that a kernel detected. Fixed layout, aligned to 64 bytes.
+ *
+ * The record is in memory that the host can read. Several runs may share one record. Core sets it to zero before the
+ * first of these runs. The kernel that detects the first fault writes the record, and sets `code` last. If several
+ * faults occur at once, any one of them is written. A record whose code is not 0 must not be changed.
+ *
+ * The record must be complete when stream_reached or stream_sync of the run's own stream returns the run's number. Core
+ * reads it only then, and keeps its memory until then. The progress of another stream that waited for this stream does
+ * not count.
+ *
+ * If a run has no record, the plugin reports a fault as an error instead: stream_sync fails with KERNEL_FAILED.
  */
 enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
 typedef struct compute_plugin_fault {
-  int32_t code;
-  int32_t argument; /* operand that holds the index */
+  int32_t code;     /* COMPUTE_PLUGIN_FAULT_NONE: no fault; COMPUTE_PLUGIN_FAULT_INDEX: an index is out of range */
+  int32_t argument; /* position of the operand that contains the index */
   int64_t value;    /* the index */
   int64_t limit;    /* the extent */
   int64_t position; /* row-major position in the index space; -1 if unknown */
   int64_t reserved[4];
 } compute_plugin_fault;
 
-/* Where an operand lies. Fixed layout. */
+/* The device and the heap of an operand. Fixed layout. */
 typedef struct compute_plugin_place {
   uint64_t device; /* an open device of the plugin */
   int32_t heap;    /* index into its heaps; -1: imported memory */
@@ -832,9 +933,9 @@ typedef struct compute_plugin_place {
 } compute_plugin_place;
 
 /*
- * A `next` entry of compute_plugin_run: the places of its tensors, for operands on other devices and for collectives.
- * Without it all operands are on the device of the stream. This version of core never sends it. A plugin that does not
- * know the entry returns UNSUPPORTED; so does one that cannot reach a place.
+ * A `next` entry of compute_plugin_run. It gives the devices and heaps of the tensors. It is intended for operands on
+ * other devices and for collectives. Without this entry, all operands are on the device of the stream. This version of
+ * core never sends it. A plugin returns UNSUPPORTED if it does not know the entry or cannot access one of the places.
  */
 typedef struct compute_plugin_run_places {
   uint32_t struct_size;
@@ -845,72 +946,85 @@ typedef struct compute_plugin_run_places {
   int32_t reserved;
 } compute_plugin_run_places;
 
+/* The arguments of plan_run. */
 typedef struct compute_plugin_run {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint64_t stream;
   const compute_plugin_operand* tensors; /* inputs, then outputs, as in the op */
-  const compute_plugin_scalar* scalars;
-  compute_plugin_operand workspace;
-  compute_plugin_operand fault; /* a compute_plugin_fault in a PINNED or HOST_SPACE heap; buffer 0: no record. Then
-                                   stream_sync reports the fault, or plan_run on an immediate stream */
+  const compute_plugin_scalar* scalars;  /* in the order of compute_plugin_op.scalar_dtypes */
+  compute_plugin_operand workspace;      /* temporary memory; its contents are undefined before and after the run */
+  /* The place of a compute_plugin_fault in a PINNED or HOST_SPACE heap. If `buffer` is 0, there is no record. Then
+   * stream_sync reports a fault; on an immediate stream, plan_run reports it. */
+  compute_plugin_operand fault;
   int32_t tensor_count;
   int32_t scalar_count;
-  int64_t workspace_bytes;
+  int64_t workspace_bytes; /* size of the workspace, as in compute_plugin_plan_info */
 } compute_plugin_run;
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
+/* The source of a kernel. */
 typedef struct compute_plugin_kernel_source {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  compute_string language; /* cuda-c, opencl-c, portable */
+  compute_string language; /* cuda-c, opencl-c or portable; docs/kernels.md describes them */
   compute_string source;
-  compute_string name;
-  compute_string options;
+  compute_string name;    /* name of the kernel function in `source` */
+  compute_string options; /* passed to the compiler unchanged; may be empty */
 } compute_plugin_kernel_source;
 
+/* Facts about a compiled kernel. Core sets the first three fields. */
 typedef struct compute_plugin_kernel_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t argument_count; /* -1 if unknown */
-  int32_t max_group_size;
+  int32_t max_group_size; /* maximum number of work-items (CUDA: threads) per group; 0 if unknown */
 } compute_plugin_kernel_info;
 
+/* An argument of a kernel. A number in front of a comment is the `kind` for which the field is used. */
 typedef struct compute_plugin_kernel_argument {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t kind;   /* 1 tensor, 2 value, 3 local memory */
-  int32_t access; /* COMPUTE_PLUGIN_TENSOR_ */
-  compute_plugin_operand tensor;
-  const void* value;
-  int64_t value_size;
+  int32_t kind;                  /* 1: a tensor; 2: a value; 3: local memory (CUDA: shared memory) */
+  int32_t access;                /* 1: COMPUTE_PLUGIN_TENSOR_ */
+  compute_plugin_operand tensor; /* 1: the place of the tensor; the kernel gets the address of element 0 */
+  const void* value;             /* 2: `value_size` bytes */
+  int64_t value_size;            /* 2: size in bytes; 3: bytes per work-group */
 } compute_plugin_kernel_argument;
 
+/* A run of a kernel. If max_group_size is known, core has checked that a group has no more work-items. */
 typedef struct compute_plugin_launch {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint64_t stream;
-  int64_t groups[3];
-  int64_t group_size[3];
-  int64_t local_memory_bytes;
+  int64_t groups[3];          /* work-groups (CUDA: blocks) per axis; 1 or more */
+  int64_t group_size[3];      /* work-items (CUDA: threads) of a group per axis; 1 or more */
+  int64_t local_memory_bytes; /* CUDA: dynamic shared memory per block, in bytes; or 0 */
   const compute_plugin_kernel_argument* arguments;
   int32_t argument_count;
   int32_t reserved;
 } compute_plugin_launch;
 
+/* The functions for user kernels. */
 typedef struct compute_plugin_kernel_table {
   int64_t table_size;
-  /* Fails with COMPILE_FAILED and the complete log, or with UNSUPPORTED for an unknown language. */
+  /*
+   * Compiles a kernel.
+   *
+   * Errors: COMPILE_FAILED  the message contains the complete log of the compiler
+   *         UNSUPPORTED     the device does not support the language
+   */
   compute_error* (*compile)(uint64_t device, const compute_plugin_kernel_source* source, uint64_t* out_kernel,
                             compute_plugin_kernel_info* out_info);
+  /* Queues a run of a kernel on the stream launch->stream. */
   compute_error* (*launch)(uint64_t kernel, const compute_plugin_launch* launch);
-  /* No queued or running work uses the kernel any more. */
+  /* Releases a kernel. No queued or running work uses it any more. */
   void (*release)(uint64_t device, uint64_t kernel);
 } compute_plugin_kernel_table;
 
@@ -919,14 +1033,15 @@ typedef struct compute_plugin_kernel_table {
 /* A device setting and its value. Fixed layout. */
 typedef struct compute_plugin_device_setting {
   compute_string name;  /* as in selectors: "mode" for COMPUTE_ACME_MODE */
-  compute_string value; /* checked by the setting's declaration; choices in small letters, flags 1 or 0 */
+  compute_string value; /* core has checked it; choices are in lower case, flags are 1 or 0 */
 } compute_plugin_device_setting;
 
+/* The options of device_open. */
 typedef struct compute_plugin_device_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t core_device;                          /* for core->report_async */
+  uint64_t core_device;                          /* the plugin passes it to core->report_async */
   const compute_plugin_device_setting* settings; /* all device settings that have a value */
   int32_t setting_count;
   int32_t reserved;
@@ -934,11 +1049,12 @@ typedef struct compute_plugin_device_options {
 
 /* compute_plugin_caps.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  /* A stream with COMPUTE_PLUGIN_STREAM_IMMEDIATE runs plan_run, copies and fill on the calling thread before they
-   * return. A failure does not make the stream fail. Core calls no other slots of it than
-   * stream_wait and stream_destroy. */
+  /* The device supports immediate streams (COMPUTE_PLUGIN_STREAM_IMMEDIATE). On an immediate stream, plan_run, the
+   * copies and fill run the work on the calling thread before they return. An error of the work does not make the
+   * stream fail. Of the other slots of a stream, core calls only stream_wait and stream_destroy. */
   COMPUTE_PLUGIN_DEVICE_IMMEDIATE = 1,
-  /* The device is the host. A buffer handle is any host address; core allocates. For the plugin `cpu` only. */
+  /* The device is the host. Core allocates the memory, and a buffer handle is any host address. Only the plugin `cpu`
+   * may set this flag. */
   COMPUTE_PLUGIN_DEVICE_IS_HOST = 2
 };
 
@@ -947,178 +1063,215 @@ typedef struct compute_plugin_caps {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t flags;
-  int32_t heap_count;
+  uint32_t flags;                   /* COMPUTE_PLUGIN_DEVICE_ */
+  int32_t heap_count;               /* 1 to 64 */
   const compute_plugin_heap* heaps; /* the first heap holds tensors and workspaces */
-  int32_t priority_least;           /* the range of stream priorities, which contains 0; both 0: no priorities */
-  int32_t priority_greatest;
+  int32_t priority_least;           /* lowest priority of a stream, 0 or less; both 0: streams have no priorities */
+  int32_t priority_greatest;        /* highest priority of a stream, 0 or more */
 } compute_plugin_caps;
 
-/* What a device measures. Core sets struct_size, and all values to -1, which means unknown. */
+/* Measurements of a device. Core sets the first three fields, and sets all values to -1, which means unknown. */
 typedef struct compute_plugin_telemetry {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t utilisation_percent;      /* of the compute units, lately; 0 to 100 */
-  int32_t temperature_millidegrees; /* Celsius */
+  int32_t utilisation_percent;      /* recent utilization of the compute units; 0 to 100 */
+  int32_t temperature_millidegrees; /* in 1/1000 degree Celsius */
   int64_t power_milliwatts;
-  int64_t memory_process_bytes; /* used by this process */
-  int64_t memory_used_bytes;    /* used by all processes */
+  int64_t memory_process_bytes; /* device memory used by this process */
+  int64_t memory_used_bytes;    /* device memory used by all processes */
 } compute_plugin_telemetry;
 
 /* compute_plugin_stream_options.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_STREAM_DEFAULT = 1, /* the stream that a client names NULL; ordered by stream_wait only */
-  COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2
+  COMPUTE_PLUGIN_STREAM_DEFAULT = 1,  /* the default stream; only stream_wait orders it with other streams */
+  COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2 /* an immediate stream; see COMPUTE_PLUGIN_DEVICE_IMMEDIATE */
 };
 
 /* Flags of stream_mark. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_MARK_TIMED = 65536 /* mark_time will be asked for this mark; only where there is a mark_time */
+  COMPUTE_PLUGIN_MARK_TIMED = 65536 /* core will call mark_time for this mark; only used if mark_time is not NULL */
 };
 
+/* The options of stream_create. */
 typedef struct compute_plugin_stream_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t flags;
-  int32_t priority;     /* 0 is normal; higher runs sooner; within the range of compute_plugin_caps */
-  uint64_t core_stream; /* for core->report_async */
+  uint32_t flags;       /* COMPUTE_PLUGIN_STREAM_ */
+  int32_t priority;     /* 0 is normal, a higher stream runs sooner; within the range of compute_plugin_caps */
+  uint64_t core_stream; /* the plugin passes it to core->report_async */
 } compute_plugin_stream_options;
 
 /*
- * Streams are timelines. Core numbers the submissions of a stream (plan_run, copies, fill and launch) 1, 2, 3, … and
- * may skip numbers. A plugin learns a number only by a mark: stream_mark(stream, n, flags) states that all work
- * submitted so far has numbers up to n. Marks ascend; the first may be far above 1. Core marks a stream only when
- * something outside the stream needs the number. Before the first mark stream_reached gives 0.
+ * The functions of an open device.
  *
- * A stream that failed takes no more work: the slots that submit, stream_mark and stream_wait return the error, or
- * accept and do nothing. stream_reached and stream_sync then return the error, with *out_reached the
- * last number known to have succeeded. From that moment nothing that was queued touches memory or fault records, which
- * core may reuse; while queued work still does, they do not return the error yet. Work that depends on a number by
- * stream_wait starts after the number ended, whether it succeeded or not; core asks the stream of the number how it
- * ended.
+ * Streams. A stream is an in-order queue of work, with numbers as in a timeline semaphore of Vulkan. Core numbers the
+ * submissions of a stream (plan_run, copies, fill, launch, and run of a graph) 1, 2, 3, … and may skip numbers. A
+ * plugin learns a number only from a mark: stream_mark(stream, n, flags) states that all work submitted so far has
+ * numbers up to n. The numbers of marks ascend. The first may be much larger than 1. Core marks a stream only when
+ * something outside the stream needs the number. Before the first mark, stream_reached returns 0.
  *
- * An error of plan_run, a copy, fill or launch means that nothing was queued. The stream stays usable, unless
- * stream_reached returns an error. A buffer handle is unique among all heaps of a device.
+ * Failed submissions. If plan_run, a copy, fill, launch or run of a graph returns an error, it has queued nothing. The
+ * stream stays usable, unless stream_reached returns an error.
+ *
+ * Failed streams. If queued work fails, the stream fails and accepts no more work. (A fault that is written to a fault
+ * record does not make the stream fail.) Every slot that submits work, stream_mark and stream_wait then return the
+ * error, or return NULL and do nothing. stream_reached and stream_sync return the error and set *out_reached to the
+ * last number that is known to have succeeded. After one of them has returned the error, no queued work may access
+ * memory or fault records any more, because core may reuse them. As long as queued work can access them, stream_reached
+ * and stream_sync must not return the error.
+ *
+ * Work that waits for a number by stream_wait starts when the work with that number has ended, whether it succeeded or
+ * failed. Core asks the stream of that number for the result.
+ *
+ * Buffers. A buffer handle is unique among all heaps of a device.
  */
 typedef struct compute_plugin_device_table {
   int64_t table_size;
-  /* Const data, valid until close. */
+  /* Returns the capabilities of the device. They are const and valid until the device is closed. */
   const compute_plugin_caps* (*caps)(uint64_t device);
-  /* Closes the device and frees all that is left of it. Core need not have released plans, graphs, kernels, streams,
-   * buffers and imports before, and does not use or release them after. No work is queued any more, unless the device
-   * was lost. */
+  /* Closes the device and frees everything that it still owns. Core may have left plans, graphs, kernels, streams,
+   * buffers and imports unreleased. It does not use or release them afterwards. No work is queued any more, unless the
+   * device was lost. */
   void (*close)(uint64_t device);
 
-  /* Fails with OUT_OF_DEVICE_MEMORY without further effect. NULL if the device is the host. */
+  /* Allocates memory. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes nothing. The slot may be NULL
+   * only if the device is the host. */
   compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer);
-  /* No queued work uses the buffer any more. */
+  /* Frees a buffer. No queued work uses it any more. `heap` is the heap of the buffer, or -1 for a buffer from
+   * memory_import. The slot may be NULL only if the device is the host. */
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
-  /* Free and total bytes, as reported by the driver. Optional; NULL: unknown. */
+  /* Returns the free and total bytes as reported by the driver; -1: unknown. Optional; NULL: both are unknown. */
   compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
-  /* The bytes of memory that a tensor needs in the first heap, for devices that pad: at least its span. Core asks for
-   * every tensor that it allocates with elements, temporaries too; those are row-major. Views, imports and copies of
-   * host memory are not padded, so a plugin that uses padding checks the size of the allocation. Optional; NULL: the
-   * span of the elements. */
+  /* Returns the size in bytes that a tensor needs in the first heap, for devices that pad tensors. The size is at least
+   * the span of the elements. Core calls it for every tensor with elements that it allocates, including temporaries.
+   * These tensors are row-major. Views, imports and copies of host memory are not padded. Therefore, a plugin that uses
+   * the padding must check the size of the allocation. Optional; NULL: a tensor needs the span of its elements. */
   compute_error* (*memory_allocation_size)(uint64_t device, const compute_plugin_tensor* tensor,
                                            int64_t* out_size_bytes);
-  /* Maps a range of HOST_VISIBLE memory into the host's address space until memory_unmap. No queued work uses the range
-   * meanwhile; other ranges of the buffer may be in use. `access` is COMPUTE_PLUGIN_TENSOR_INPUT (the host reads),
-   * OUTPUT (the host writes) or both. Both slots are optional; NULL: no heap is HOST_VISIBLE. */
+  /* Maps a range of HOST_VISIBLE memory into the host's address space. The mapping ends with memory_unmap. No queued
+   * work uses the range while it is mapped. Other ranges of the buffer may be in use. `access` is
+   * COMPUTE_PLUGIN_TENSOR_INPUT (the host reads), COMPUTE_PLUGIN_TENSOR_OUTPUT (the host writes) or both. *out_data is
+   * the address of the first byte of the range. memory_map and memory_unmap are optional together; NULL: no heap is
+   * HOST_VISIBLE. */
   compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                                int32_t access, void** out_data);
+  /* Ends a mapping. `data` is the address that memory_map returned. */
   void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, void* data);
-  /* Makes a buffer of memory that another library owns. Core keeps that memory alive until memory_free with heap -1
-   * releases the buffer. UNSUPPORTED: the memory is not this device's; core then asks its next device. Optional; NULL:
-   * unsupported. */
+  /* Creates a buffer over memory that another library owns. Core keeps that memory valid until it has called
+   * memory_free with heap -1 for the buffer. Returns UNSUPPORTED if the memory does not belong to this device; core
+   * then asks the next device. Optional; NULL: the device cannot import memory. */
   compute_error* (*memory_import)(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer);
 
   compute_error* (*stream_create)(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream);
-  /* Queued work still runs. Core does not use the handle again, also not as `other` of stream_wait. */
+  /* Destroys a stream. Does not wait: queued work still runs, and other streams may still wait for its marks. Core does
+   * not use the handle again, also not as `other` of stream_wait. */
   void (*stream_destroy)(uint64_t stream);
+  /* States that all work submitted to the stream so far has numbers up to `number`. `flags` is COMPUTE_PLUGIN_MARK_
+   * or 0. */
   compute_error* (*stream_mark)(uint64_t stream, uint64_t number, uint32_t flags);
-  /* Orders work that is submitted to `stream` later after mark `number` on `other`, a stream of any device of the same
-   * plugin. The wait ends also where `other` fails. Does not block the caller, except on an immediate stream. Returns
-   * UNSUPPORTED and queues nothing if the two streams cannot be ordered; core then waits on the host. */
+  /* Makes all work that is submitted to `stream` later wait for the mark `number` on `other`. `other` is a stream of
+   * any device of the same plugin. The wait also ends if `other` fails. The call does not block, except on an immediate
+   * stream. Returns UNSUPPORTED and queues nothing if the plugin cannot order the two streams. Core then waits on the
+   * host. */
   compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number);
-  /* The greatest marked number that has finished. Never blocks. */
+  /* Returns the largest marked number whose work has finished. Never blocks. */
   compute_error* (*stream_reached)(uint64_t stream, uint64_t* out_reached);
-  /* Waits for a marked number, never for one above the last mark, at most timeout_ns (INT64_MAX: no limit).
-   * *out_reached as for stream_reached. A timeout is not an error. */
+  /* Waits until the work up to a marked number has finished or the stream has failed, for at most timeout_ns
+   * nanoseconds (INT64_MAX: no limit). `number` is not larger than the last mark. *out_reached is as in stream_reached.
+   * A timeout is not an error. */
   compute_error* (*stream_sync)(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached);
-  /* The time at which the work before a timed mark finished, in ns of the device's clock. `number` has been reached,
-   * and the stream is not destroyed. Core asks once per timed mark; the plugin then forgets the time. out_ns NULL:
-   * nobody wants the time, which the plugin forgets, also before the number is reached. INVALID_ARGUMENT: the mark was
-   * not timed. mark_time and `clock` are optional together; NULL: the device has no times. */
+  /* Returns the time at which the work before a timed mark finished, in nanoseconds of the device's clock. `number` has
+   * been reached, and the stream is not destroyed. Core calls it once per timed mark. After the call, the plugin may
+   * discard the time. If out_ns is NULL, core does not need the time; the number need not have been reached then.
+   * INVALID_ARGUMENT if the mark was not timed. mark_time and `clock` are optional together; NULL: the device measures
+   * no times. */
   compute_error* (*mark_time)(uint64_t stream, uint64_t number, int64_t* out_ns);
-  /* Reads the device's clock, which all its streams share, and the host's (CLOCK_MONOTONIC), in ns and as close to each
-   * other as the driver allows. May wait for the device. */
+  /* Reads the clock of the device, which all its streams share, and the clock of the host (CLOCK_MONOTONIC). Both are
+   * in nanoseconds, and are read as close to each other in time as the driver allows. The call may wait for the
+   * device. */
   compute_error* (*clock)(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns);
-  /* Fills what the device measures. Optional; NULL: nothing. */
+  /* Fills in the measurements of the device. Optional; NULL: all are unknown. */
   compute_error* (*telemetry)(uint64_t device, compute_plugin_telemetry* out_telemetry);
 
   /*
-   * Copies, in stream order. size_bytes > 0. Host memory stays valid until the stream has passed the copy; a plugin may
-   * also finish with it before it returns. copy: both operands are on this device and do not overlap. copy_peer: src is
-   * on another device of the same plugin, and the stream is on the device of dst.
+   * Copies of size_bytes bytes, in stream order. size_bytes is larger than 0. Host memory stays valid until the copy
+   * has finished. A plugin may also finish the copy before it returns. For `copy`, both operands are on this device and
+   * do not overlap.
    */
   compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* dst,
                                    int64_t size_bytes);
   compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes);
   compute_error* (*copy)(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
                          int64_t size_bytes);
-  /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes, which divide offset and size. */
+  /* Fills memory with a repeated pattern of 1, 2, 4, 8 or 16 bytes. The offset of `dst` and size_bytes are multiples of
+   * pattern_size. `pattern` is valid during the call only. */
   compute_error* (*fill)(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                          int32_t pattern_size);
-  /* Optional. With NULL, or UNSUPPORTED and nothing queued for a pair of devices, core copies through the host. */
+  /* Copies from another device of the same plugin. `src` is on `src_device`. The stream is on the device of `dst`.
+   * Returns UNSUPPORTED and queues nothing if the plugin cannot copy between the two devices. Core then copies through
+   * the host. Optional; NULL: core always copies through the host. */
   compute_error* (*copy_peer)(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
                               const compute_plugin_operand* dst, int64_t size_bytes);
 
-  /* Tells whether op_prepare would make a plan. Compiles nothing. Core calls it for compute_op_query only, never before
-   * a run. A plugin that sets out_info->supported to 0 calls `refuse` once. */
+  /* States whether op_prepare would make a plan. Compiles nothing. If the plugin sets out_info->supported to 0, it
+   * calls `refuse` once. Core calls this slot only to answer queries of programs, as compute_op_query, and never before
+   * a run. */
   compute_error* (*op_query)(uint64_t device, const compute_plugin_op* op, compute_plugin_query_info* out_info,
                              compute_plugin_refuse refuse, void* context);
-  /* Makes an immutable plan, which may run on several threads and streams at once. To refuse the op, a plugin calls
-   * `refuse` once, leaves *out_plan 0 and returns no error; it has compiled nothing then. Takes less than 10 µs where
-   * the kernel is known. Plans are many, kernels few: key kernels by expression digest or op, dtypes, layout class,
-   * collapsed rank, alignment and index width, never by a size. Core may prepare a plan ahead of use, on any thread,
-   * and says so by COMPUTE_PLUGIN_OP_AHEAD. */
+  /*
+   * Makes a plan for an op. A plan is immutable. It may run on several threads and streams at once.
+   *
+   * To refuse the op, the plugin calls `refuse` once, leaves *out_plan 0 and returns NULL. It must not have compiled
+   * anything then.
+   *
+   * If the kernel is compiled already, the call should take less than 10 µs. A program may use very many plans, so
+   * plans should share few kernels. Look kernels up by the digest of the expression or the op, and by dtypes, layout
+   * class, collapsed rank, alignment and index width; never by a size.
+   *
+   * Core may prepare a plan ahead of use, on any thread. The op then has the flag COMPUTE_PLUGIN_OP_AHEAD.
+   */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
+  /* Queues a run of a plan on the stream run->stream. */
   compute_error* (*plan_run)(uint64_t plan, const compute_plugin_run* run);
-  /* No queued or running work uses the plan any more. */
+  /* Releases a plan. No queued or running work uses it any more. */
   void (*plan_release)(uint64_t device, uint64_t plan);
 
-  /* Kernels that programs bring as source. Optional; NULL: unsupported. */
+  /* Returns the functions for user kernels, or NULL if the device does not support user kernels. Optional; NULL: the
+   * device does not support them. */
   const compute_plugin_kernel_table* (*kernels)(uint64_t device);
 } compute_plugin_device_table;
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits: leave memory to the system */
+  COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits; do not free memory, because the system does */
 };
 
+/* The functions of a plugin. */
 typedef struct compute_plugin_table {
   int64_t table_size;
-  /* Delivers all devices, also unusable ones, and all requirements. May be called again. No device at all is a normal
-   * result. */
+  /* Passes all devices, including unusable ones, and all requirements to `sink`. Core may call it several times. It is
+   * not an error if there are no devices. */
   compute_error* (*enumerate)(const compute_plugin_sink* sink);
-  /* A device may be opened several times, and again after CONTEXT_LOST and close. */
+  /* Opens a device. `id` is compute_plugin_device_info.id. A device may be opened several times. After CONTEXT_LOST, it
+   * is closed and may be opened again. */
   compute_error* (*device_open)(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                                 const compute_plugin_device_table** out_table);
-  /* Called in the child after fork(): forget threads and locks, call no driver. Returns 1 if the plugin's devices work
-   * in the child; else they fail with FORKED there, and core calls nothing of the plugin in the child any more.
-   * Optional; NULL: they fail with FORKED. */
+  /* Core calls it in the child after fork(), once for each open device. The plugin must forget its threads and locks,
+   * and call no driver. It returns 1 if its devices work in the child, otherwise 0. After 0, the devices fail with
+   * FORKED in the child, and core calls no other function of the plugin there. Optional; NULL: as if it returned 0. */
   int32_t (*on_fork_child)(void);
-  /* The process exits. All work has ended or was given up; devices may still be open, and threads of the program may be
-   * inside other functions of the plugin. Optional. */
+  /* Core calls it when the process exits, if a device of the plugin was opened. `mode` is one of COMPUTE_PLUGIN_EXIT_.
+   * All work has ended, or core has stopped waiting for it. Devices may still be open. Threads of the program may be
+   * inside other functions of the plugin. Optional; NULL: nothing is done. */
   void (*on_exit)(int32_t mode);
-  /* Called last, after all devices are closed. Optional. */
+  /* Closes the plugin. Core calls it last, after all devices are closed. Optional; NULL: nothing is done. */
   void (*close)(void);
-  /* The table of an extension, which begins with its int64_t table_size, or NULL. Device 0 asks for an extension of the
-   * plugin as a whole. Optional. */
+  /* Returns the table of the extension with this name, or NULL if there is none. The table begins with an int64_t
+   * table_size. `device` 0 means an extension of the plugin as a whole. Optional; NULL: there are no extensions. */
   const void* (*get_extension)(uint64_t device, const char* name, int64_t name_size);
 } compute_plugin_table;
 
@@ -1132,83 +1285,98 @@ typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_versio
 
 /* ---- Extensions -------------------------------------------------------------------------------------------------- */
 
-/* Graphs: a recorded list of runs becomes one executable. Without this extension core replays a graph by plan_run. */
+/* Graphs. The plugin turns a recorded list of runs into one executable, as CUDA graphs do. Without this extension, core
+ * replays a graph by plan_run. */
 #define COMPUTE_PLUGIN_EXT_GRAPH_V1 "compute.ext.graph.v1"
 
 typedef struct compute_plugin_graph_node {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t kind; /* 1: a run; create fails with UNSUPPORTED for an unknown kind */
+  int32_t kind; /* 1: a run of a plan. For an unknown kind, `create` returns UNSUPPORTED */
   int32_t reserved;
   uint64_t plan;
-  const compute_plugin_run* run; /* `stream` is ignored */
-  const int32_t* scalar_slots;   /* per scalar: the graph slot that replaces it at each run, or -1; NULL: none */
+  const compute_plugin_run* run; /* the arguments of the run; `stream` is ignored */
+  /* One entry per scalar of the run: the index of the slot of the graph that replaces the scalar at each run, or -1.
+   * NULL: no scalar is replaced. */
+  const int32_t* scalar_slots;
 } compute_plugin_graph_node;
 
-/* A range of memory of the device. Fixed layout. */
+/* A range of device memory. Fixed layout. */
 typedef struct compute_plugin_range {
   uint64_t buffer;
   int64_t offset_bytes;
   int64_t size_bytes;
 } compute_plugin_range;
 
-/* compute_plugin_graph.flags: none yet. */
+/* compute_plugin_graph.flags: no flags are defined yet. */
+
+/* A graph to create. */
 typedef struct compute_plugin_graph {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t flags;
-  int32_t slot_count;
+  int32_t slot_count; /* number of slots: scalars whose values each run of the graph sets */
   const compute_plugin_graph_node* nodes;
   int64_t node_count;
-  /* Memory that only the nodes of this graph access as long as it exists, and whose contents nobody needs before or
-   * after a run: temporaries, workspaces and outputs that the program has released. A plugin may use it in any way, or
-   * not at all. The ranges are disjoint. */
+  /* Memory of temporaries, workspaces, and outputs that the program has released. As long as the graph exists, only its
+   * nodes access this memory. Its contents are not needed before or after a run. A plugin may use it in any way, or not
+   * at all. The ranges are disjoint. */
   const compute_plugin_range* temporaries;
   int64_t temporary_count;
 } compute_plugin_graph;
 
+/* The functions of the extension for graphs. */
 typedef struct compute_plugin_graph_table {
   int64_t table_size;
-  /* Makes a graph. Nodes that use the same memory run in order. Core keeps the plans as long as the graph. UNSUPPORTED:
-   * core replays by plan_run. */
+  /* Creates a graph. Nodes that use the same memory must run in the order of `nodes`. Core does not release the plans
+   * before the graph. If it returns UNSUPPORTED, core replays the graph by plan_run. */
   compute_error* (*create)(uint64_t device, const compute_plugin_graph* graph, uint64_t* out_graph);
+  /* Queues a run of the graph on a stream of its device. `slots` holds slot_count values. */
   compute_error* (*run)(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots);
+  /* Releases a graph. No queued or running work uses it any more. */
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
 
 /*
- * Plans as data, so that a later process need not compile. This version of core stores no plans yet.
+ * Serialized plans. A later process can load a plan instead of compiling its kernels. This version of core stores no
+ * plans yet.
  *
- * The data means something only to the plugin that wrote it: another build may refuse it, and so may another device.
+ * Only the plugin that wrote the data can read it. Another build of the plugin may refuse the data, and so may another
+ * device.
  */
 #define COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1 "compute.ext.plan_cache.v1"
 
-/* Takes the next piece of a plan's data and copies it. */
+/* Receives the next part of the data of a plan, and copies it. */
 typedef void (*compute_plugin_write)(void* context, const void* data, int64_t size);
 
+/* The functions of the extension for serialized plans. */
 typedef struct compute_plugin_plan_cache_table {
   int64_t table_size;
-  /* Writes a plan by one or several calls of `write`, before it returns. UNSUPPORTED: this plan cannot be saved. */
+  /* Writes the data of a plan by one or more calls of `write`, before it returns. The data has 1 byte to 1 GiB. Returns
+   * UNSUPPORTED if the plan cannot be saved. */
   compute_error* (*save)(uint64_t device, uint64_t plan, compute_plugin_write write, void* context);
-  /* Makes the plan that `save` wrote; `op` is the one that it was prepared for. Answers as op_prepare does.
-   * UNSUPPORTED: the data is of another build, device or op, or damaged; core then prepares the op. */
+  /* Makes a plan from the data that `save` wrote. `op` is the op for which that plan was prepared. *out_plan and
+   * *out_info are as in op_prepare. Returns UNSUPPORTED if the data is damaged, or belongs to another build, device or
+   * op. Core then prepares the op. */
   compute_error* (*load)(uint64_t device, const compute_plugin_op* op, const void* data, int64_t size,
                          uint64_t* out_plan, compute_plugin_plan_info* out_info);
 } compute_plugin_plan_cache_table;
 
-/* Native handles, for programs that mix their own CUDA or OpenCL code with tensors. */
+/* Native handles, for programs that use their own CUDA or OpenCL code on tensors. */
 #define COMPUTE_PLUGIN_EXT_NATIVE_V1 "compute.ext.native.v1"
 
+/* The functions of the extension for native handles. Each is optional; NULL: the device has no such handle. */
 typedef struct compute_plugin_native_table {
   int64_t table_size;
   compute_error* (*device_handle)(uint64_t device, uint64_t* out_handle); /* CUcontext, cl_context */
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle); /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
   const void* reserved;                                                                    /* NULL */
-  /* DLPack device type and id (kDLCUDA, the CUDA ordinal). buffer_handle then gives what DLTensor.data is: an address
-   * that the device can add offsets to, or with kDLOpenCL a cl_mem. NULL: memory is not exported. */
+  /* Returns the device type and device id of DLPack, such as kDLCUDA and the ordinal of the CUDA device. The result of
+   * buffer_handle is then the value for DLTensor.data: an address to which offsets can be added, or for kDLOpenCL a
+   * cl_mem. NULL: the memory of the device cannot be exported by DLPack. */
   compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
 } compute_plugin_native_table;
 

@@ -67,7 +67,11 @@ void execute(const Execution& execution) {
       compute_plugin_operand* to = operands.extend(step.operands.size());
       for (const PreparedStep::Operand& operand : step.operands) {
         const auto index = static_cast<size_t>(operand.index);
-        if (operand.kind == ValueKind::kTemporary) {
+        if (operand.kind >= ValueKind::kTemporary) {
+          if (operand.kind == ValueKind::kAbsent) {
+            *to++ = {};
+            continue;
+          }
           *to++ = at(block.buffer, block.offset_bytes + plan.temporary_offsets[index] + operand.offset_bytes);
           continue;
         }

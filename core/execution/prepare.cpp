@@ -11,6 +11,7 @@
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_table.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/ops/composition.hpp"
 #include "core/ops/decompose.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/selection/device.hpp"
@@ -32,6 +33,7 @@ struct PluginOp {
 };
 
 int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
+  if (operand.is_absent()) return 1;
   const int64_t offset = operand.offset * dtype_size(operand.dtype);
   const int32_t offset_alignment = offset == 0 ? 64 : static_cast<int32_t>(std::min<int64_t>(64, offset & -offset));
   int32_t base = 64;
@@ -65,9 +67,9 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
     tensor.struct_size = sizeof tensor;
     tensor.struct_type = COMPUTE_PLUGIN_STRUCT_TENSOR;
     tensor.dtype = operand.dtype;
-    tensor.rank = static_cast<int32_t>(operand.shape.size());
-    tensor.shape = operand.shape.data();
-    tensor.strides = operand.strides.data();
+    tensor.rank = operand.is_absent() ? -1 : static_cast<int32_t>(operand.shape.size());
+    tensor.shape = operand.is_absent() ? nullptr : operand.shape.data();
+    tensor.strides = operand.is_absent() ? nullptr : operand.strides.data();
     tensor.access = operand.access;
     tensor.alignment = alignment_of(operand, request);
     tensor.layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
@@ -136,6 +138,7 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   if (std::string_view(step.name) == "copy") return false;
   if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
   StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
+  if (operand.is_absent()) return false;
   // What an earlier step made may still be broadcast, but is not packed twice.
   const bool is_temporary = operand.kind == ValueKind::kTemporary;
   if (is_temporary && operand.strides == row_major_strides(operand.shape)) return false;
@@ -151,6 +154,7 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   packed.access = COMPUTE_PLUGIN_TENSOR_INPUT;
   Step copy;
   copy.name = "copy";
+  copy.call = step.call;
   copy.inputs.push_back(operand);
   copy.outputs.push_back(packed);
   copy.outputs.back().access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
@@ -184,6 +188,7 @@ std::optional<PluginRefusal> offer(Lowering& lowering, F&& take) {
     if (!refusal) {
       ++i;
     } else if (!adapt(lowering, i, *refusal)) {
+      lowering.refused_call = lowering.steps[i].call;
       return refusal;
     }
   }
@@ -206,6 +211,20 @@ void pad_temporaries(compute_device& device, Lowering& lowering) {
   layout_temporaries(lowering);
 }
 
+// The ways to run a composition: of each of its calls the best one that is not refused.
+template <class F>
+std::optional<PluginRefusal> choose_composition(const OpCall& call, const LoweringTarget& target, F&& take) {
+  std::vector<int32_t> alternatives(composed_call_count(call.schema));
+  std::optional<PluginRefusal> refusal;
+  for (;;) {
+    std::optional<Lowering> lowering = lower_composition(call, target, alternatives);
+    if (!lowering) return refusal;
+    refusal = take(*lowering);
+    if (!refusal) return std::nullopt;
+    ++alternatives[static_cast<size_t>(lowering->refused_call)];
+  }
+}
+
 // Gives `take(lowering)` the ways to run the call, best first, until one is not refused. The last refusal otherwise.
 template <class F>
 std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& take) {
@@ -221,6 +240,8 @@ std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& tak
   for (int32_t alternative = 0;; ++alternative) {
     std::optional<Lowering> lowering = lower(*request.call, request.inference, target, alternative);
     if (!lowering) return refusal;
+    if (!lowering->is_composite && request.call->schema.composition)
+      return choose_composition(*request.call, target, take);
     refusal = take(*lowering);
     if (!refusal) return std::nullopt;
   }
@@ -237,7 +258,8 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   PreparedStep prepared;
   prepared.name = step.name;
   const auto add_operand = [&](const StepOperand& operand) {
-    prepared.operands.push_back({operand.kind, operand.index, operand.offset * dtype_size(operand.dtype)});
+    const int64_t offset = operand.is_absent() ? 0 : operand.offset * dtype_size(operand.dtype);
+    prepared.operands.push_back({operand.kind, operand.index, offset});
   };
   for (const StepOperand& operand : step.inputs) add_operand(operand);
   for (const StepOperand& operand : step.outputs) add_operand(operand);

@@ -105,7 +105,9 @@ void record(Recording& recording, const Execution& execution) {
       const auto index = static_cast<size_t>(operand.index);
       const bool temporary = operand.kind == ValueKind::kTemporary;
       run.tensor_in_block.push_back(temporary);
-      if (temporary) {
+      if (operand.kind == ValueKind::kAbsent) {
+        run.tensors.push_back({});
+      } else if (temporary) {
         run.tensors.push_back({0, plan.temporary_offsets[index] + operand.offset_bytes});
       } else {
         const Execution::Place& place =

@@ -49,12 +49,14 @@ class Parser {
 
   void run() {
     do {
+      if (definition()) continue;
       if (data_.outputs.size() == kMaxExpressionOutputs) {
         fault(position_, "more than " + std::to_string(kMaxExpressionOutputs) + " outputs");
       }
       data_.outputs.push_back(binary(kComparison));
     } while (accept(";"));
     if (position_ < size()) fault(position_, "unexpected '" + character() + "'");
+    if (data_.outputs.empty()) fault(position_, "there is no output");
   }
 
  private:
@@ -108,6 +110,36 @@ class Parser {
     node.value = intrinsic;
     for (const int32_t operand : operands) node.operands[node.operand_count++] = operand;
     return add(node, begin);
+  }
+
+  // "h = x * y": a name for a value, in later statements.
+  bool definition() {
+    skip_blanks();
+    const int32_t begin = position_;
+    if (position_ == size() || !is_name_start(text_[at()])) return false;
+    const std::string name(identifier());
+    skip_blanks();
+    if (text_.substr(at(), 1) != "=" || text_.substr(at(), 2) == "==") {
+      position_ = begin;
+      return false;
+    }
+    ++position_;
+    const bool is_taken = std::ranges::find(data_.leaf_names, name) != data_.leaf_names.end() ||
+                          std::ranges::find(locals_, name, &Local::name) != locals_.end();
+    if (is_taken) fault(begin, in_quotes(name) + " has a value already");
+    if (name == "true" || name == "false" || name == "inf" || name == "nan" || name == "index" ||
+        find_intrinsic(name) != nullptr)
+      fault(begin, in_quotes(name) + " is not a free name");
+    const int32_t node = binary(kComparison);
+    locals_.push_back({name, node});
+    return true;
+  }
+
+  // A literal is copied, because a sign in front of it changes it.
+  int32_t local(int32_t node, int32_t begin) {
+    const TemplateKind kind = data_.nodes[static_cast<size_t>(node)].kind;
+    if (kind != TemplateKind::kInteger && kind != TemplateKind::kReal) return node;
+    return add(TemplateNode(data_.nodes[static_cast<size_t>(node)]), begin);
   }
 
   // Counts nesting, in unary(), which every way down passes: the parser's recursion is the only one over an
@@ -234,6 +266,8 @@ class Parser {
         return add(node, begin);
       }
     }
+    if (const auto found = std::ranges::find(locals_, word, &Local::name); found != locals_.end())
+      return local(found->node, begin);
     if (word == "true" || word == "false") {
       TemplateNode node{TemplateKind::kBool};
       node.value = word == "true";
@@ -246,7 +280,9 @@ class Parser {
       return add(node, begin);
     }
     if (find_intrinsic(word) != nullptr) fault(position_, "expected '(' after " + std::string(word));
-    fault(begin, "unknown name " + in_quotes(word) + did_you_mean(word, data_.leaf_names));
+    std::vector<std::string> known = data_.leaf_names;
+    for (const Local& local : locals_) known.push_back(local.name);
+    fault(begin, "unknown name " + in_quotes(word) + did_you_mean(word, known));
   }
 
   int32_t function(std::string_view word, int32_t begin) {
@@ -309,8 +345,14 @@ class Parser {
     return add(node, begin);
   }
 
+  struct Local {
+    std::string name;
+    int32_t node;
+  };
+
   ExpressionTemplateData& data_;
   const std::string_view text_;
+  std::vector<Local> locals_;
   int32_t position_ = 0;
   int32_t depth_ = 0;
 };

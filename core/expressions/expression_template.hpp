@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parsed form of an expression's text: a tree, children before parents.
+// The parsed form of an expression's text: children before parents. Nodes that have a name can have several parents.
 #pragma once
 
 #include <cstdint>

@@ -61,8 +61,8 @@ class Typer {
     const auto count = static_cast<int32_t>(data_.nodes.size());
     for (int32_t i = 0; i < count; ++i) infer(i);
     for (size_t i = 0; i < data_.outputs.size(); ++i) settle_output(i);
-    // Every node but an output has one parent, which comes later: what that demands is known before the node is looked
-    // at.
+    // Parents come later: what they demand is known before the node is looked at. A number that has a name and several
+    // parents becomes what the last of them demands.
     for (int32_t i = count; i-- > 0;) demand(i);
     for (int32_t i = 0; i < count; ++i) emit(i);
     std::vector<int32_t> outputs;
@@ -297,6 +297,7 @@ class Typer {
     const TemplateNode& node = at(n);
     if (node.kind != TemplateKind::kCall) return;
     Typing& t = type(n);
+    if (t.weak() && t.operands == COMPUTE_DTYPE_NONE) return;  // a number with a name that nothing uses
     const IntrinsicInfo& info = *find_intrinsic(node.value);
     if (t.operands == COMPUTE_DTYPE_NONE) {
       t.operands = info.result == IntrinsicResult::kPair ? real_part_dtype(t.dtype) : t.dtype;
@@ -313,6 +314,7 @@ class Typer {
   void emit(int32_t n) {
     const TemplateNode& node = at(n);
     Typing& t = type(n);
+    if (t.weak() && node.kind != TemplateKind::kLeaf) return;  // unused, as above
     switch (node.kind) {
       case TemplateKind::kLeaf: {
         // A scalar's nodes are made where it is used: each in the dtype that is needed there.

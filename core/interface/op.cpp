@@ -13,6 +13,7 @@
 #include "core/execution/prepare.hpp"
 #include "core/interface/about.hpp"
 #include "core/memory/residency.hpp"
+#include "core/ops/composition.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/streams/stream.hpp"
@@ -107,6 +108,7 @@ compute_op_info info_of(const OpSchema& schema) {
   set(info.name, info.name_size, schema.name);
   set(info.summary, info.summary_size, schema.summary);
   set(info.inputs, info.inputs_size, schema.inputs_text);
+  set(info.outputs, info.outputs_size, schema.outputs_text);
   set(info.attributes, info.attributes_size, schema.attributes_text);
   set(info.expression, info.expression_size, schema.expression_text);
   set(info.dtypes, info.dtypes_size, schema.is_elementwise ? schema.input_class_text : schema.dtype_rule);
@@ -384,6 +386,9 @@ compute_error* compute_op_register(const compute_op_registration* registration, 
     op.attributes = text(given.attributes, given.attributes_size, "registration.attributes");
     op.dtypes = text(given.dtypes, given.dtypes_size, "registration.dtypes");
     op.expression = text(given.expression, given.expression_size, "registration.expression");
+    op.outputs = text(given.outputs, given.outputs_size, "registration.outputs");
+    op.parse_composition = parse_composition;
+    op.composition = text(given.composition, given.composition_size, "registration.composition");
     op.version = given.version;
     *out_op = reinterpret_cast<const compute_op*>(&register_op(op));
   });

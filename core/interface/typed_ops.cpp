@@ -103,6 +103,38 @@ compute_error* call_op(OpId op, compute_tensor** out, compute_tensor* into, cons
   });
 }
 
+// The places of an op's several results: where those that are made go, or those that are written.
+template <size_t Count>
+struct Results {
+  std::array<compute_tensor**, Count> made{};
+  std::array<compute_tensor*, Count> given{};
+  bool writes = false;
+};
+
+template <size_t Count, class F>
+compute_error* call_op(OpId op, const Results<Count>& results, F&& f) noexcept {
+  if (!results.writes) {
+    for (compute_tensor** made : results.made) {
+      if (made != nullptr) *made = nullptr;
+    }
+  }
+  return guard([&] {
+    try {
+      const OpSchema& schema = op_schema(op);
+      for (size_t i = 0; i < Count; ++i) {
+        const void* place = results.writes ? static_cast<const void*>(results.given[i]) : results.made[i];
+        require_not_null(place, results.writes ? schema.outputs[i].c_str() : ("out_" + schema.outputs[i]).c_str());
+      }
+      std::array<compute_tensor*, Count> outputs = results.given;
+      f(outputs.data());
+      for (size_t i = 0; !results.writes && i < Count; ++i) *results.made[i] = outputs[i];
+    } catch (Error& error) {
+      error.with_op(op_schema(op).name);
+      throw;
+    }
+  });
+}
+
 }  // namespace
 
 }  // namespace compute

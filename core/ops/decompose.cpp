@@ -5,6 +5,8 @@
 #include <cassert>
 
 #include "core/base/error.hpp"
+#include "core/ops/composed_lowering.hpp"
+#include "core/ops/composition.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
 
@@ -14,6 +16,7 @@ namespace {
 
 StepOperand input_operand(std::span<const OperandDesc> inputs, int32_t index) {
   const OperandDesc& desc = inputs[static_cast<size_t>(index)];
+  if (desc.dtype == COMPUTE_DTYPE_NONE) return {};
   StepOperand operand{ValueKind::kInput, index, desc.dtype, COMPUTE_PLUGIN_TENSOR_INPUT, {}, {}, 0};
   operand.shape.assign(desc.shape, desc.shape + desc.rank);
   operand.strides.assign(desc.strides, desc.strides + desc.rank);
@@ -110,11 +113,11 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   return lowering;
 }
 
-// Plugins see tensors that have elements, and no scalars as tensors.
+// Plugins see tensors that have elements or are absent, and no scalars as tensors.
 bool may_be_composite(const OpCall& call) {
   return (call.schema.is_registered || op_rules(call.schema.id).is_composite) &&
          std::all_of(call.inputs.begin(), call.inputs.end(), [](const OperandDesc& x) {
-           return !x.is_scalar && x.dtype != COMPUTE_DTYPE_NONE && has_elements(x.extents());
+           return x.dtype == COMPUTE_DTYPE_NONE || (!x.is_scalar && has_elements(x.extents()));
          });
 }
 
@@ -132,7 +135,18 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
     if (alternative > 0) return std::nullopt;
     return map_lowering(inference.map, call.inputs, target);
   }
+  if (call.schema.composition) {
+    if (alternative > 0) return std::nullopt;
+    return lower_composition(call, target, std::vector<int32_t>(composed_call_count(call.schema)));
+  }
   std::optional<Lowering> lowering = op_rules(call.schema.id).lower(call, target, alternative);
+  if (lowering) layout_temporaries(*lowering);
+  return lowering;
+}
+
+std::optional<Lowering> lower_composition(const OpCall& call, const LoweringTarget& target,
+                                          std::span<const int32_t> alternatives) {
+  std::optional<Lowering> lowering = join_lowerings(call, target, alternatives, lower);
   if (lowering) layout_temporaries(*lowering);
   return lowering;
 }

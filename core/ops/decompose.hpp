@@ -16,8 +16,15 @@ namespace compute {
 //
 // For an op that plugins may implement as a whole, alternative 0 is one step with the op's own name, the call's tensors
 // and attributes, and its run-time attributes as scalars (is_composite).
+//
+// Of a composition only the first way is given.
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative);
+
+// The ways to run a composition. `alternatives` has one for each call of it that composed_call_count counts; nothing if
+// one of them has no more. Step::call says which call a step belongs to.
+std::optional<Lowering> lower_composition(const OpCall& call, const LoweringTarget& target,
+                                          std::span<const int32_t> alternatives);
 
 // One map step; of a call with a reduction one reduce step. Scalar sources of kind kOperand number MapCall::operands.
 Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target);

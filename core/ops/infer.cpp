@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/ops/composition.hpp"
 #include "core/ops/rows.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
@@ -23,6 +24,33 @@ void check_output(std::string_view op, const OutputDesc& output) {
   element_count(op, output.shape, dtype_size(output.dtype));
 }
 
+// The outputs of the calls in order.
+std::vector<OutputDesc> infer_composition(const OpCall& call) {
+  const Composition& composition = *call.schema.composition;
+  ComposedValues values(call, composition);
+  std::vector<OutputDesc> results(static_cast<size_t>(composition.value_count));
+  for (const ComposedCall& inner : composition.calls) {
+    const InnerAttributes attributes = inner_attributes(inner, call);
+    const std::vector<OperandDesc> inputs = values.inputs_of(inner);
+    Inference inference;
+    try {
+      inference = infer(OpCall{*inner.op, attributes.statics, inputs});
+    } catch (Error& error) {
+      error.message = call.schema.name + ": " + error.message;
+      error.argument = -1;
+      throw;
+    }
+    for (size_t i = 0; i < inference.outputs.size(); ++i) {
+      const auto value = inner.first_result + static_cast<int32_t>(i);
+      results[static_cast<size_t>(value)] = inference.outputs[i];
+      values.set(value, inference.outputs[i], nullptr);
+    }
+  }
+  std::vector<OutputDesc> outputs;
+  for (const int32_t value : composition.outputs) outputs.push_back(results[static_cast<size_t>(value)]);
+  return outputs;
+}
+
 }  // namespace
 
 Inference infer(const OpCall& call) {
@@ -31,6 +59,8 @@ Inference infer(const OpCall& call) {
     const RowTypes types = row_types(call.schema, call.inputs);
     result.outputs.push_back({types.output, broadcast_shapes(call.schema.name, call.inputs)});
     result.map = type_row(call.schema, call.inputs, types);
+  } else if (call.schema.composition) {
+    result.outputs = infer_composition(call);
   } else {
     result.outputs = op_rules(call.schema.id).infer(call);
   }

@@ -15,17 +15,19 @@
 
 namespace compute {
 
-enum class ValueKind : uint8_t { kInput, kOutput, kTemporary };
+enum class ValueKind : uint8_t { kInput, kOutput, kTemporary, kAbsent };
 
-// An operand of a step: a view of an input or output of the call, or of a temporary.
+// An operand of a step: a view of an input or output of the call, or of a temporary. An optional one may be absent.
 struct StepOperand {
-  ValueKind kind = ValueKind::kInput;
+  ValueKind kind = ValueKind::kAbsent;
   int32_t index = 0;  // of the call's input or output, or of Lowering::temporaries
   compute_dtype dtype = COMPUTE_DTYPE_NONE;
   int32_t access = COMPUTE_PLUGIN_TENSOR_INPUT;  // COMPUTE_PLUGIN_TENSOR_ bits
   std::vector<int64_t> shape;                    // all >= 1
   std::vector<int64_t> strides;                  // elements
   int64_t offset = 0;                            // elements, from the value's element with all indices 0
+
+  bool is_absent() const { return kind == ValueKind::kAbsent; }
 };
 
 // The source of a step's run-time scalar. Values that follow from extents are part of the lowering, because a lowering
@@ -57,6 +59,7 @@ struct Step {
   const char* name = "";  // of a primitive or, in a composite lowering, of the op itself; immortal
   int32_t version = 1;
   bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
+  int32_t call = 0;            // in a composition: which of its calls the step belongs to
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
   std::vector<StepAttribute> attributes;
@@ -75,6 +78,7 @@ struct Lowering {
   std::vector<Temporary> temporaries;
   int64_t temporary_bytes = 0;
   bool is_composite = false;  // the only step is the op itself, offered to the plugin first
+  int32_t refused_call = 0;   // Step::call of the step that the plugin refused
 };
 
 // The inputs of a lowering besides the call.

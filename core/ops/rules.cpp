@@ -38,6 +38,28 @@ void require_class(const OpCall& call, int32_t index, DtypeClass wanted) {
   if (!in_class(dtype, wanted)) refuse_dtype(call.schema.name, call.schema.input_name(index), dtype, wanted, index);
 }
 
+void require_tensor(const OpCall& call, int32_t index, compute_dtype dtype, std::span<const int64_t> shape) {
+  const OperandDesc& given = call.inputs[static_cast<size_t>(index)];
+  const std::span<const int64_t> extents = given.extents();
+  if (given.dtype == dtype && std::equal(extents.begin(), extents.end(), shape.begin(), shape.end())) return;
+  refuse(call,
+         call.schema.input_name(index) + " is " + dtype_name(given.dtype) + " " + shape_text(extents) + "; expected " +
+             dtype_name(dtype) + " " + shape_text(shape),
+         index);
+}
+
+void require_same(const OpCall& call, int32_t index, int32_t like) {
+  const OperandDesc& other = call.inputs[static_cast<size_t>(like)];
+  require_tensor(call, index, other.dtype, other.extents());
+}
+
+int64_t sum_of_extents(const OpCall& call, int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (!__builtin_add_overflow(a, b, &result)) return result;
+  throw Error(COMPUTE_ERROR_OUT_OF_RANGE, call.schema.name + ": the extent " + std::to_string(a) + " + " +
+                                              std::to_string(b) + " of the result is too large");
+}
+
 int32_t attribute_index(const OpCall& call, std::string_view name) {
   const auto& list = call.schema.attributes;
   const auto found = std::find_if(list.begin(), list.end(), [&](const AttributeSchema& x) { return x.name == name; });

@@ -45,6 +45,12 @@ const OpRules& op_rules(OpId id);
                                int32_t argument);
 // Refuses input `index` unless its dtype is in the class.
 void require_class(const OpCall& call, int32_t index, DtypeClass wanted);
+// Refuses input `index` unless it has the dtype and the shape of input `like`.
+void require_same(const OpCall& call, int32_t index, int32_t like);
+// Refuses input `index` unless it has this dtype and this shape.
+void require_tensor(const OpCall& call, int32_t index, compute_dtype dtype, std::span<const int64_t> shape);
+// Throws OUT_OF_RANGE if the sum is too large for an extent.
+int64_t sum_of_extents(const OpCall& call, int64_t a, int64_t b);
 // The index of an attribute, which the schema must have.
 int32_t attribute_index(const OpCall& call, std::string_view name);
 // Position among OpSchema::run_time.

@@ -113,7 +113,6 @@ OpSchema elementwise(OpId id, std::string_view name, int32_t version, std::span<
   for (const std::string& input : op.inputs) op.inputs_text += (op.inputs_text.empty() ? "" : " ") + input;
   op.dtype_rule = "elementwise";
   op.shape_rule = "broadcast";
-  op.output_count = 1;
   op.is_elementwise = true;
   op.expression_text = expression;
   op.input_class = class_from_text(inputs);
@@ -131,6 +130,13 @@ OpSchema row(OpId id, const char* name, int32_t version, int32_t arity, const ch
   op.result = result_from_text(result);
   op.ulp = ulp;
   return op;
+}
+
+// The inputs and the outputs of "x -> values indices".
+std::pair<std::string_view, std::string_view> sides_of(std::string_view text) {
+  const size_t arrow = text.find("->");
+  if (arrow == std::string_view::npos) return {text, {}};
+  return {trimmed(text.substr(0, arrow)), trimmed(text.substr(arrow + 2))};
 }
 
 // Whether op_rules.def has a rule.
@@ -161,13 +167,14 @@ OpSchema other(OpId id, const char* name, int32_t version, const char* inputs, c
   op.version = version;
   op.summary = summary;
   op.flags = flags;
-  op.inputs_text = inputs;
+  const auto [inputs_text, outputs_text] = sides_of(inputs);
+  op.inputs_text = inputs_text;
   op.attributes_text = attributes;
   op.dtype_rule = dtype_rule;
   op.shape_rule = shape_rule;
   op.bound = bound;
-  op.output_count = 1;
-  for (std::string_view input : split(inputs, ' ')) {
+  for (const std::string_view output : split(outputs_text, ' ')) op.outputs.emplace_back(output);
+  for (std::string_view input : split(inputs_text, ' ')) {
     op.optional.push_back(input.ends_with('?'));
     if (input.ends_with('?')) input.remove_suffix(1);
     op.is_variadic = input.ends_with("...");
@@ -194,7 +201,16 @@ std::optional<Attributes> defaults_of(const OpSchema& op) {
   return defaults;
 }
 
+// What the one result is called where the row does not say it.
+const char* default_output(const OpSchema& op) {
+  const bool has_y = std::find(op.inputs.begin(), op.inputs.end(), "y") != op.inputs.end();
+  return has_y || op.inputs.empty() || op.inputs[0] != "x" ? "result" : "y";
+}
+
 void complete(OpSchema& op) {
+  if (op.outputs.empty()) op.outputs.emplace_back(default_output(op));
+  op.output_count = static_cast<int32_t>(op.outputs.size());
+  for (const std::string& output : op.outputs) op.outputs_text += (op.outputs_text.empty() ? "" : " ") + output;
   op.defaults = defaults_of(op);
   if (op.defaults) op.defaults_hash = op.defaults->hash();
   op.least_inputs = static_cast<int32_t>(op.inputs.size());
@@ -500,14 +516,22 @@ AttributeSchema registered_attribute(std::string_view op, std::string_view text)
 
 }  // namespace
 
-const OpSchema& register_op(const RegisteredOp& given) {
+namespace {
+
+void check_registered_name(const RegisteredOp& given) {
   const size_t dot = given.name.find('.');
   if (dot == std::string_view::npos || !is_word(given.name.substr(0, dot)) || !is_word(given.name.substr(dot + 1)) ||
       given.name.size() > 128)
     refuse_registration(given.name, "the name must be two words separated by a dot, such as acme.double");
   if (given.version < 1)
     refuse_registration(given.name, "version " + std::to_string(given.version) + " is invalid; versions start at 1");
+  if (given.expression.empty() == given.composition.empty())
+    refuse_registration(given.name, "either an expression or a composition must be given");
+}
+
+std::unique_ptr<OpSchema> expressed_op(const RegisteredOp& given) {
   std::vector<std::string_view> names = split(given.inputs, ' ');
+  if (!given.outputs.empty()) refuse_registration(given.name, "an op with an expression has one output without a name");
   if (names.empty() || names.size() > kMaxRowInputs) {
     refuse_registration(
         given.name, "it has " + std::to_string(names.size()) + " inputs, not 1 to " + std::to_string(kMaxRowInputs));
@@ -536,6 +560,64 @@ const OpSchema& register_op(const RegisteredOp& given) {
     refuse_registration(given.name,
                         "the expression has " + std::to_string(op->expression.output_count()) + " outputs, not 1");
   complete(*op);
+  return op;
+}
+
+// Attributes of any kind: the calls of the composition get them.
+AttributeSchema composed_attribute(std::string_view op, std::string_view text) {
+  AttributeSchema attribute;
+  try {
+    if (text.find(':') == std::string_view::npos) throw Error(COMPUTE_ERROR_INTERNAL, "");
+    attribute = parse_attribute(text);
+  } catch (const Error&) {
+    refuse_registration(op, "the attribute " + in_quotes(text) + " is not of the form \"name: kind = default\"");
+  }
+  const bool is_number = attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
+                         attribute.kind == AttributeKind::kNumber;
+  if (attribute.run_time ? attribute.is_list || !is_number : attribute.kind == AttributeKind::kNumber)
+    refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " cannot be of this kind");
+  return attribute;
+}
+
+std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
+  auto op = std::make_unique<OpSchema>();
+  op->id = OpId::kCount;
+  op->name = given.name;
+  op->version = given.version;
+  op->summary = given.summary;
+  op->is_registered = true;
+  op->inputs_text = given.inputs;
+  op->attributes_text = given.attributes;
+  op->dtype_rule = "composition";
+  op->shape_rule = "composition";
+  std::vector<std::string_view> all;
+  for (const std::string_view input : split(given.inputs, ' ')) {
+    op->inputs.emplace_back(input);
+    op->optional.push_back(false);
+    all.push_back(input);
+  }
+  for (const std::string_view output : split(given.outputs, ' ')) op->outputs.emplace_back(output);
+  for (const std::string_view text : split(given.attributes, ';')) {
+    op->attributes.push_back(composed_attribute(given.name, text));
+    if (op->attributes.back().run_time) op->run_time.push_back(static_cast<int32_t>(op->attributes.size()) - 1);
+  }
+  if (op->inputs.empty() || op->inputs.size() > kMaxRowInputs)
+    refuse_registration(given.name, "it has " + std::to_string(op->inputs.size()) + " inputs, not 1 to " +
+                                        std::to_string(kMaxRowInputs));
+  if (op->attributes.size() > kMaxAttributes || op->run_time.size() > kMaxRunTimeAttributes)
+    refuse_registration(given.name, "it has too many attributes");
+  for (const AttributeSchema& attribute : op->attributes) all.push_back(attribute.name);
+  check_names(given.name, all);
+  complete(*op);
+  op->composition = given.parse_composition(given.composition, *op);
+  return op;
+}
+
+}  // namespace
+
+const OpSchema& register_op(const RegisteredOp& given) {
+  check_registered_name(given);
+  std::unique_ptr<OpSchema> op = given.composition.empty() ? expressed_op(given) : composed_op(given);
 
   Tables& all_ops = tables();
   const std::lock_guard guard(all_ops.registering);

@@ -110,6 +110,8 @@ enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 // compute_op_info.flags and OpSchema::flags.
 enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE };
 
+struct Composition;
+
 // A row of ops.def, or a registered op. Immutable and immortal: the address is the op's identity.
 struct OpSchema {
   OpId id;  // kCount for registered ops
@@ -118,16 +120,17 @@ struct OpSchema {
   std::string summary;
   int32_t flags = 0;  // every elementwise op has kOpInPlace
 
-  std::vector<std::string> inputs;  // names; a variadic input without the dots
-  bool is_variadic = false;         // the last input may be given once or more
-  std::vector<bool> optional;       // by input
-  int32_t least_inputs = 0;         // the optional ones are last
+  std::vector<std::string> inputs;   // names; a variadic input without the dots
+  bool is_variadic = false;          // the last input may be given once or more
+  std::vector<bool> optional;        // by input
+  int32_t least_inputs = 0;          // the optional ones are last
+  std::vector<std::string> outputs;  // names; "y" or "result" where the row gives none
   int32_t output_count = 1;
   std::vector<AttributeSchema> attributes;
-  std::vector<int32_t> run_time;             // indices of the run-time attributes, in schema order
-  std::optional<Attributes> defaults;        // without attributes; none if one is required or run-time
-  uint64_t defaults_hash = 0;                // theirs
-  std::string inputs_text, attributes_text;  // as in ops.def
+  std::vector<int32_t> run_time;                           // indices of the run-time attributes, in schema order
+  std::optional<Attributes> defaults;                      // without attributes; none if one is required or run-time
+  uint64_t defaults_hash = 0;                              // theirs
+  std::string inputs_text, outputs_text, attributes_text;  // as in ops.def
   std::string dtype_rule, shape_rule, bound;
 
   // Elementwise ops only.
@@ -139,6 +142,8 @@ struct OpSchema {
   std::string input_class_text;
   RowResult result = RowResult::kSame;
   int32_t ulp = 0;
+
+  std::shared_ptr<const Composition> composition;  // of a registered op that is composed of others; else NULL
 
   bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
   // "x", "xs[3]": how messages call input i.
@@ -154,9 +159,10 @@ const OpSchema& find_op(std::string_view name, int32_t version);
 inline constexpr size_t kMaxRowInputs = 16;  // of an elementwise op
 inline constexpr int32_t kMaxRegisteredOps = 4096;
 
-// compute_op_registration.
+// compute_op_registration. Either an expression or a composition is given.
 struct RegisteredOp {
-  std::string_view name, summary, inputs, attributes, dtypes, expression;
+  std::string_view name, summary, inputs, outputs, attributes, dtypes, expression, composition;
+  std::shared_ptr<const Composition> (*parse_composition)(std::string_view text, const OpSchema& schema) = nullptr;
   int32_t version = 1;
 };
 

@@ -35,7 +35,7 @@ StepAttribute dtype_value(const char* name, compute_dtype value) {
   return attribute;
 }
 
-constexpr std::string_view kInputNames[] = {"x", "y", "z"};
+constexpr std::string_view kInputNames[] = {"x", "y", "z", "x3", "x4", "x5", "x6", "x7", "x8"};
 constexpr std::string_view kResultNames[] = {"r0", "r1", "r2", "r3"};
 static_assert(std::size(kResultNames) == kMaxRowStages);
 
@@ -81,6 +81,51 @@ StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t e
   return operand;
 }
 
+std::optional<StepOperand> collapsed(const StepOperand& operand, int32_t first, int32_t count) {
+  int64_t extent = 1, stride = 1;
+  for (int32_t i = first + count; i-- > first;) {
+    const auto axis = static_cast<size_t>(i);
+    if (operand.shape[axis] == 1) continue;
+    if (extent == 1) stride = operand.strides[axis];
+    if (operand.strides[axis] != stride * extent) return std::nullopt;
+    extent *= operand.shape[axis];
+  }
+  StepOperand result = operand;
+  const auto shape = result.shape.begin() + first, strides = result.strides.begin() + first;
+  result.shape.insert(result.shape.erase(shape, shape + count), extent);
+  result.strides.insert(result.strides.erase(strides, strides + count), stride);
+  return result;
+}
+
+std::optional<StepOperand> flattened(const StepOperand& operand) {
+  return collapsed(operand, 0, static_cast<int32_t>(operand.shape.size()));
+}
+
+StepOperand split_axis(const StepOperand& operand, int32_t axis, std::span<const int64_t> extents) {
+  StepOperand result = operand;
+  const auto at = static_cast<size_t>(axis);
+  int64_t stride = operand.strides[at];
+  std::vector<int64_t> strides(extents.size());
+  for (size_t i = extents.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= extents[i];
+  }
+  result.shape.erase(result.shape.begin() + axis);
+  result.shape.insert(result.shape.begin() + axis, extents.begin(), extents.end());
+  result.strides.erase(result.strides.begin() + axis);
+  result.strides.insert(result.strides.begin() + axis, strides.begin(), strides.end());
+  return result;
+}
+
+StepOperand permuted(const StepOperand& operand, std::span<const int32_t> axes) {
+  StepOperand result = operand;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    result.shape[i] = operand.shape[static_cast<size_t>(axes[i])];
+    result.strides[i] = operand.strides[static_cast<size_t>(axes[i])];
+  }
+  return result;
+}
+
 // ---- Scalars --------------------------------------------------------------------------------------------------------
 
 ScalarTerm extent_term(int64_t value) {
@@ -105,8 +150,10 @@ std::vector<StepAttribute> reduce_attributes(std::span<const int64_t> axes, cons
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 StepOperand Steps::input(int32_t index, compute_dtype dtype) {
-  const OperandDesc& desc = call_.inputs[static_cast<size_t>(index)];
   StepOperand operand;
+  if (!has_input(index)) return operand;
+  const OperandDesc& desc = call_.inputs[static_cast<size_t>(index)];
+  operand.kind = ValueKind::kInput;
   operand.index = index;
   operand.dtype = desc.dtype;
   if (!desc.is_scalar) {
@@ -119,6 +166,11 @@ StepOperand Steps::input(int32_t index, compute_dtype dtype) {
   const ScalarTerm term{{ScalarSource::kOperand, index, as, {}}, {as, false, true}};
   map({"a", {term}}, {}, operand);
   return operand;
+}
+
+bool Steps::has_input(int32_t index) const {
+  return static_cast<size_t>(index) < call_.inputs.size() &&
+         call_.inputs[static_cast<size_t>(index)].dtype != COMPUTE_DTYPE_NONE;
 }
 
 StepOperand Steps::output(int32_t index) const {
@@ -142,6 +194,13 @@ StepOperand Steps::temporary(compute_dtype dtype, std::span<const int64_t> shape
   const int64_t size = element_count(call_.schema.name, shape, dtype_size(dtype)) * dtype_size(dtype);
   lowering_.temporaries.push_back({dtype, size, 0});
   return operand;
+}
+
+StepOperand Steps::as_collapsed(const StepOperand& operand, int32_t first, int32_t count) {
+  if (auto view = collapsed(operand, first, count)) return *view;
+  const StepOperand packed = temporary(operand.dtype, operand.shape);
+  copy(operand, packed);
+  return *collapsed(packed, first, count);
 }
 
 StepOperand Steps::as_dtype(const StepOperand& operand, compute_dtype dtype) {
@@ -208,7 +267,12 @@ Step& Steps::add(const char* primitive, std::vector<StepOperand> inputs, std::ve
 
 void Steps::map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output) {
   Names names = input_names(inputs.size());
-  map(expression, names, std::move(inputs), {std::move(output)});
+  map(expression, names, std::move(inputs), std::vector<StepOperand>{std::move(output)});
+}
+
+void Steps::map(const StepExpression& expression, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs) {
+  Names names = input_names(inputs.size());
+  map(expression, names, std::move(inputs), std::move(outputs));
 }
 
 void Steps::map(const StepExpression& expression, const Names& names, std::vector<StepOperand> inputs,

@@ -22,6 +22,14 @@ StepOperand without_axis(StepOperand operand, int32_t axis);
 StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape);
 // Elements [start, start + extent) along `axis`.
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
+// As one axis; nothing where the elements do not lie evenly in row-major order.
+std::optional<StepOperand> flattened(const StepOperand& operand);
+// Axes [first, first + count) as one; nothing where their elements do not lie evenly.
+std::optional<StepOperand> collapsed(const StepOperand& operand, int32_t first, int32_t count);
+// The axis split into axes of these extents, whose product is its extent.
+StepOperand split_axis(const StepOperand& operand, int32_t axis, std::span<const int64_t> extents);
+// With the axes in another order.
+StepOperand permuted(const StepOperand& operand, std::span<const int32_t> axes);
 
 // ---- Scalars --------------------------------------------------------------------------------------------------------
 
@@ -36,7 +44,7 @@ ScalarTerm extent_term(int64_t value);
 // The run-time attribute as `dtype`.
 ScalarTerm attribute_term(const OpCall& call, std::string_view name, compute_dtype dtype);
 
-// An expression of a step, as text over x, y, z (the step's inputs in order) and a, b, c, … (the scalars, by
+// An expression of a step, as text over x, y, z, x3, … x8 (the step's inputs in order) and a, b, c, … (the scalars, by
 // scalar_name).
 struct StepExpression {
   std::string text;
@@ -52,8 +60,8 @@ std::string convert_text(std::string_view operand, compute_dtype from, compute_d
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-// Values combined along axes. Texts use x, y, z (the row's inputs) and r0, r1, … (the results of earlier stages). In
-// `after`, x is the combined value, and y and z do not exist.
+// Values combined along axes. Texts use x, y, z, x3, … x8 (the row's inputs) and r0, r1, … (the results of earlier
+// stages). In `after`, x is the combined value, and the other inputs do not exist.
 struct RowStage {
   const char* kind;
   compute_dtype accumulator;  // the dtype of `before`
@@ -93,13 +101,20 @@ class Steps {
   // step fills.
   StepOperand input(int32_t index, compute_dtype dtype = COMPUTE_DTYPE_NONE);
   StepOperand output(int32_t index = 0) const;
+  // Whether an optional input was given. An absent one is StepOperand{}, also as an input of a step.
+  bool has_input(int32_t index) const;
   StepOperand temporary(compute_dtype dtype, std::span<const int64_t> shape);
+  // The operand itself if its axes [first, first + count) can be seen as one, else a row-major copy of it; with these
+  // axes as one.
+  StepOperand as_collapsed(const StepOperand& operand, int32_t first, int32_t count);
   // The operand itself if it has this dtype, else a converted temporary.
   StepOperand as_dtype(const StepOperand& operand, compute_dtype dtype);
   // Indices for gather and scatter: int32 and int64 unchanged, other dtypes as int64, where uint64 saturates.
   StepOperand as_indices(const StepOperand& operand);
 
   void map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output);
+  // Several outputs of one shape; their expressions are separated by ";".
+  void map(const StepExpression& expression, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs);
   void copy(StepOperand src, StepOperand dst);
   void fill(StepOperand dst, const ScalarBits& value);  // of dst's dtype
   // `axes` ascending; the output has extent 1 there. `before` gives the accumulator's dtype, and `after` is over x.

@@ -70,6 +70,14 @@ std::string_view Op::text(std::string_view name) const {
   return a == nullptr || a->count < 1 ? std::string_view() : view(*static_cast<const compute_string*>(a->values));
 }
 
+std::vector<std::string_view> Op::texts(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
+  std::vector<std::string_view> texts;
+  for (int64_t i = 0; a != nullptr && i < a->count; ++i)
+    texts.push_back(view(static_cast<const compute_string*>(a->values)[i]));
+  return texts;
+}
+
 compute_dtype Op::dtype(std::string_view name) const {
   const compute_attribute* a = find(name, COMPUTE_KIND_DTYPE);
   return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace compute::common {
 
@@ -40,6 +41,7 @@ class Op {
   std::span<const int64_t> integers(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
   std::string_view text(std::string_view name) const;
+  std::vector<std::string_view> texts(std::string_view name) const;
   compute_dtype dtype(std::string_view name) const;
 
   // The first attribute with another name than these.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "plugins/cpu/contract/contraction.hpp"
+#include "plugins/cpu/contract/convolution.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
@@ -13,6 +14,7 @@
 #include "plugins/cpu/move/scatter.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
+#include "plugins/cpu/reduce/row.hpp"
 #include "plugins/cpu/threads.hpp"
 
 namespace compute::cpu {
@@ -50,7 +52,11 @@ constexpr Primitive kPrimitives[] = {
     {"gather", refuse_gather, prepare_gather},
     {"scatter", refuse_scatter, prepare_scatter},
     {"contraction", refuse_contraction, prepare_contraction},
+    {"convolution", refuse_convolution, prepare_convolution},
+    {"convolution_grad_input", refuse_convolution, prepare_convolution},
+    {"convolution_grad_weight", refuse_convolution, prepare_convolution},
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
+    {"row", refuse_row, prepare_row},
 };
 
 // NULL if there is none of this name and version.

@@ -174,7 +174,7 @@ AT(compute_tensor_spec, strides, 32);
 AT(compute_tensor_spec, flags, 40);
 AT(compute_tensor_spec, reserved, 44);
 
-SIZE(compute_op_info, 136);
+SIZE(compute_op_info, 152);
 AT(compute_op_info, struct_size, 0);
 AT(compute_op_info, struct_type, 4);
 AT(compute_op_info, next, 8);
@@ -194,6 +194,8 @@ AT(compute_op_info, bound, 112);
 AT(compute_op_info, bound_size, 120);
 AT(compute_op_info, version, 128);
 AT(compute_op_info, flags, 132);
+AT(compute_op_info, outputs, 136);
+AT(compute_op_info, outputs_size, 144);
 
 SIZE(compute_kernel_options, 32);
 AT(compute_kernel_options, struct_size, 0);
@@ -212,7 +214,7 @@ AT(compute_kernel_argument, tensor, 24);
 AT(compute_kernel_argument, value, 32);
 AT(compute_kernel_argument, value_size, 40);
 
-SIZE(compute_op_registration, 120);
+SIZE(compute_op_registration, 152);
 AT(compute_op_registration, struct_size, 0);
 AT(compute_op_registration, struct_type, 4);
 AT(compute_op_registration, next, 8);
@@ -230,6 +232,10 @@ AT(compute_op_registration, expression, 96);
 AT(compute_op_registration, expression_size, 104);
 AT(compute_op_registration, version, 112);
 AT(compute_op_registration, flags, 116);
+AT(compute_op_registration, outputs, 120);
+AT(compute_op_registration, outputs_size, 128);
+AT(compute_op_registration, composition, 136);
+AT(compute_op_registration, composition_size, 144);
 
 SIZE(compute_launch, 72);
 AT(compute_launch, struct_size, 0);

@@ -161,6 +161,10 @@ void every_op_is_tested(const Session&) {
   Registry registry(Level::FULL);
   add_elementwise_tests(registry);
   add_reduce_tests(registry);
+  add_convolution_tests(registry);
+  add_network_tests(registry);
+  add_random_tests(registry);
+  add_softmax_tests(registry);
   add_matmul_tests(registry);
   add_movement_tests(registry);
   add_creation_tests(registry);

@@ -269,7 +269,11 @@ int run(int argc, char** argv) {
   add_promotion_tests(registry);
   add_expression_tests(registry);
   add_reduce_tests(registry);
+  add_network_tests(registry);
+  add_random_tests(registry);
+  add_softmax_tests(registry);
   add_matmul_tests(registry);
+  add_convolution_tests(registry);
   add_movement_tests(registry);
   add_creation_tests(registry);
   add_graph_tests(registry);

@@ -142,6 +142,40 @@ void test_take_along_axis(Case& c) {
   for (Layout layout : kEveryLayout) c.run({}, {c.operand({4, 6}, layout), c.indices({4, 3}, 6)}, name(layout));
 }
 
+void test_roll(Case& c) {
+  c.run({{"shift", int64_t{2}}}, {c.operand({3, 7})}, "last axis");
+  if (!c.full()) return;
+  for (int64_t shift : {0, 1, -1, 5, 7, -16}) {
+    for (Layout layout : kEveryLayout)
+      c.run({{"shift", shift}, {"axis", int64_t{0}}}, {c.operand({5, 3}, layout)}, name(layout));
+  }
+  c.run({{"shift", int64_t{3}}}, {c.operand({2, 0})}, "empty");
+  c.run_into({{"shift", int64_t{-3}}}, {c.operand({4, 9})}, Layout::NEGATIVE);
+}
+
+void test_repeat(Case& c) {
+  c.run({{"repeats", int64_t{3}}}, {c.operand({3, 7})}, "last axis");
+  if (!c.full()) return;
+  for (int64_t repeats : {0, 1, 4}) {
+    for (Layout layout : kEveryLayout)
+      c.run({{"repeats", repeats}, {"axis", int64_t{0}}}, {c.operand({5, 3}, layout)}, name(layout));
+  }
+  c.run({{"repeats", int64_t{3}}}, {c.operand({2, 0})}, "empty");
+  c.run_into({{"repeats", int64_t{2}}, {"axis", int64_t{1}}}, {c.operand({4, 3, 5})}, Layout::NEGATIVE);
+}
+
+void test_tile(Case& c) {
+  c.run({{"repetitions", Shape{2, 3}}}, {c.operand({3, 7})}, "both axes");
+  if (!c.full()) return;
+  for (Layout layout : kEveryLayout)
+    c.run({{"repetitions", Shape{2, 1, 3}}}, {c.operand({5, 3}, layout)}, name(layout));
+  for (const Shape& counts : std::vector<Shape>{{}, {1}, {4}, {0}, {2, 0}, {2, 1, 1, 2}})
+    c.run({{"repetitions", counts}}, {c.operand({2, 3, 4})}, "counts");
+  c.run({{"repetitions", Shape{2, 2}}}, {c.operand({})}, "a scalar");
+  c.run({{"repetitions", Shape{2}}}, {c.operand({2, 0})}, "empty");
+  c.run_into({{"repetitions", Shape{3, 2}}}, {c.operand({4, 3})}, Layout::NEGATIVE);
+}
+
 // Each element of the result is written at most once: rows of permutations.
 Operand distinct_indices(Case& c, int64_t count, int64_t extent, int64_t columns) {
   Array indices(dtype::INT64, {count, columns});
@@ -231,13 +265,11 @@ void add_movement_tests(Registry& registry) {
     void (*body)(Case&);
     int needs;
   } kTests[] = {
-      {"copy", test_copy, COMPUTE_DTYPE_STORAGE},
-      {"cast", test_cast, COMPUTE_DTYPE_CONVERT},
-      {"concat", test_concat, COMPUTE_DTYPE_STORAGE},
-      {"stack", test_stack, COMPUTE_DTYPE_STORAGE},
-      {"take", test_take, COMPUTE_DTYPE_STORAGE},
-      {"take_along_axis", test_take_along_axis, COMPUTE_DTYPE_STORAGE},
-      {"scatter", test_scatter, COMPUTE_DTYPE_ARITHMETIC},
+      {"copy", test_copy, COMPUTE_DTYPE_STORAGE},     {"cast", test_cast, COMPUTE_DTYPE_CONVERT},
+      {"concat", test_concat, COMPUTE_DTYPE_STORAGE}, {"repeat", test_repeat, COMPUTE_DTYPE_STORAGE},
+      {"roll", test_roll, COMPUTE_DTYPE_STORAGE},     {"stack", test_stack, COMPUTE_DTYPE_STORAGE},
+      {"take", test_take, COMPUTE_DTYPE_STORAGE},     {"take_along_axis", test_take_along_axis, COMPUTE_DTYPE_STORAGE},
+      {"tile", test_tile, COMPUTE_DTYPE_STORAGE},     {"scatter", test_scatter, COMPUTE_DTYPE_ARITHMETIC},
   };
   for (const auto& entry : kTests) {
     for (Dtype dtype : tested_dtypes(registry.level())) {

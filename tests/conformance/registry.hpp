@@ -52,6 +52,7 @@ Bound bound_of(const std::string& op, Dtype dtype);
 std::vector<Dtype> tested_dtypes(Level level);
 
 // One per file.
+void add_convolution_tests(Registry& registry);
 void add_creation_tests(Registry& registry);
 void add_device_tests(Registry& registry);
 void add_dlpack_tests(Registry& registry);
@@ -63,8 +64,11 @@ void add_host_tests(Registry& registry);
 void add_matmul_tests(Registry& registry);
 void add_memory_tests(Registry& registry);
 void add_movement_tests(Registry& registry);
+void add_network_tests(Registry& registry);
 void add_promotion_tests(Registry& registry);
+void add_random_tests(Registry& registry);
 void add_reduce_tests(Registry& registry);
+void add_softmax_tests(Registry& registry);
 void add_stream_tests(Registry& registry);
 void add_tensor_tests(Registry& registry);
 

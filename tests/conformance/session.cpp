@@ -33,6 +33,14 @@ std::vector<Array> arrays_of(std::span<const Operand> operands) {
   return arrays;
 }
 
+size_t output_count(const compute_op* op) {
+  compute_op_info info{};
+  info.struct_size = sizeof info;
+  check(compute_op_get_info(op, &info));
+  const std::string_view outputs(info.outputs, static_cast<size_t>(info.outputs_size));
+  return 1 + static_cast<size_t>(std::ranges::count(outputs, ' '));
+}
+
 const compute_op* find_op(const std::string& op) {
   const compute_op* handle = nullptr;
   check(compute_op_find(op.c_str(), 0, &handle));
@@ -41,9 +49,14 @@ const compute_op* find_op(const std::string& op) {
 
 std::string dtypes_text(std::span<const Operand> inputs) {
   std::string text;
-  for (const Operand& x : inputs)
+  for (const Operand& x : inputs) {
+    if (!x.tensor) {
+      text += text.empty() ? "none" : ", none";
+      continue;
+    }
     text += (text.empty() ? "" : ", ") + std::string(oracle::info(x.array.dtype()).name) +
             oracle::describe(x.array.shape());
+  }
   return "(" + text + ")";
 }
 
@@ -292,27 +305,40 @@ Array Session::download(compute_tensor* tensor) const {
 
 Error Session::try_run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                        compute_stream* stream, Tensor& output) const {
-  for (const Operand& x : inputs) use(x.array.dtype());
+  for (const Operand& x : inputs) use_given(x);
   const AttributeList list(attributes);
   const std::vector<compute_tensor*> tensors = tensors_of(inputs);
-  compute_tensor* result = output.get();
-  const bool given = result != nullptr;
-  Error error = compute_op_run(find_op(op), stream, list.data(), list.size(), tensors.data(),
-                               static_cast<int64_t>(tensors.size()), &result, 1);
-  if (!given) *output.out() = result;
+  std::vector<compute_tensor*> results(output_count(find_op(op)));
+  results[0] = output.get();
+  const bool given = results[0] != nullptr;
+  Error error =
+      compute_op_run(find_op(op), stream, list.data(), list.size(), tensors.data(),
+                     static_cast<int64_t>(tensors.size()), results.data(), static_cast<int64_t>(results.size()));
+  if (!given) *output.out() = results[0];
+  for (size_t i = 1; i < results.size(); ++i) compute_tensor_release(results[i]);
   return error;
 }
 
 Tensor Session::run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                     compute_stream* stream, Tensor output) const {
-  for (const Operand& x : inputs) use(x.array.dtype());
+  std::vector<Tensor> outputs(output_count(find_op(op)));
+  outputs[0] = std::move(output);
+  run_all(op, attributes, inputs, stream, outputs);
+  return std::move(outputs[0]);
+}
+
+void Session::run_all(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+                      compute_stream* stream, std::span<Tensor> outputs) const {
+  for (const Operand& x : inputs) use_given(x);
   const AttributeList list(attributes);
   const std::vector<compute_tensor*> tensors = tensors_of(inputs);
-  compute_tensor* result = output.get();
+  std::vector<compute_tensor*> results;
+  for (const Tensor& output : outputs) results.push_back(output.get());
   check(compute_op_run(find_op(op), stream, list.data(), list.size(), tensors.data(),
-                       static_cast<int64_t>(tensors.size()), &result, 1));
-  if (!output) *output.out() = result;
-  return output;
+                       static_cast<int64_t>(tensors.size()), results.data(), static_cast<int64_t>(results.size())));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!outputs[i]) *outputs[i].out() = results[i];
+  }
 }
 
 void Session::judge(compute_tensor* actual, const oracle::Result& expected, const Bound& bound,
@@ -326,11 +352,15 @@ void Session::expect(const std::string& op, const Attributes& attributes, std::s
                      const Bound& bound, const std::string& what, compute_stream* stream, Tensor output) const {
   // The reference first: where input and output are one, running changes the operand.
   const oracle::Result expected = reference(op, attributes, inputs);
-  use(expected.dtype);
-  use(expected.accumulator);
+  use_all(expected);
   const std::string text = op + dtypes_text(inputs) + " " + what;
+  std::vector<Tensor> outputs(1 + expected.more.size());
+  outputs[0] = std::move(output);
   try {
-    judge(run(op, attributes, inputs, stream, std::move(output)), expected, bound, text);
+    run_all(op, attributes, inputs, stream, outputs);
+    judge(outputs[0], expected, bound, text);
+    for (size_t i = 1; i < outputs.size(); ++i)
+      judge(outputs[i], expected.more[i - 1], bound, text + ", output " + std::to_string(i));
   } catch (const UnexpectedError& error) {
     ADD_FAILURE() << text << ": " << error.what();
     throw Stop();
@@ -340,28 +370,43 @@ void Session::expect(const std::string& op, const Attributes& attributes, std::s
 void Session::expect_into(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                           const Bound& bound, const std::string& what, Layout layout) const {
   const oracle::Result expected = reference(op, attributes, inputs);
-  use(expected.accumulator);
-  Array memory(expected.dtype, base_shape(layout, expected.shape));
-  fill_with_pattern(memory);
-  const Operand base = upload(memory);
-  const Operand output = view(layout, base, expected.shape);
+  use_all(expected);
   const std::string text = op + dtypes_text(inputs) + " " + what + ", into " + conformance::name(layout);
+  struct Place {
+    Array memory;
+    Operand base, output;
+  };
+  std::vector<Place> places;
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i <= expected.more.size(); ++i) {
+    const oracle::Result& each = i == 0 ? expected : expected.more[i - 1];
+    Array memory(each.dtype, base_shape(layout, each.shape));
+    fill_with_pattern(memory);
+    const Operand base = upload(memory);
+    const Operand output = view(layout, base, each.shape);
+    places.push_back({memory, base, output});
+    outputs.push_back(output.tensor);
+  }
   try {
-    run(op, attributes, inputs, nullptr, output.tensor);
+    run_all(op, attributes, inputs, nullptr, outputs);
   } catch (const UnexpectedError& error) {
     ADD_FAILURE() << text << ": " << error.what();
     throw Stop();
   }
-  judge(output.tensor, expected, bound, text);
-  // What the device wrote is put into the memory's own copy: then all of it has to agree, byte for byte.
-  const Array written = download(output.tensor), all = download(base.tensor);
-  Array view_of_memory = output.array;
-  const auto element_bytes = static_cast<size_t>(oracle::info(expected.dtype).size_bytes);
-  for (int64_t i = 0; i < written.size(); ++i)
-    std::memcpy(view_of_memory.element(i), written.element(i), element_bytes);
-  if (all.size() > 0) {
-    EXPECT_EQ(std::memcmp(all.data(), memory.data(), static_cast<size_t>(all.size_bytes())), 0)
-        << text << ": wrote outside its elements";
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Place& place = places[i];
+    const oracle::Result& each = i == 0 ? expected : expected.more[i - 1];
+    judge(place.output.tensor, each, bound, text + (i == 0 ? "" : ", output " + std::to_string(i)));
+    // What the device wrote is put into the memory's own copy: then all of it has to agree, byte for byte.
+    const Array written = download(place.output.tensor), all = download(place.base.tensor);
+    Array view_of_memory = place.output.array;
+    const auto element_bytes = static_cast<size_t>(oracle::info(each.dtype).size_bytes);
+    for (int64_t j = 0; j < written.size(); ++j)
+      std::memcpy(view_of_memory.element(j), written.element(j), element_bytes);
+    if (all.size() > 0) {
+      EXPECT_EQ(std::memcmp(all.data(), place.memory.data(), static_cast<size_t>(all.size_bytes())), 0)
+          << text << ": wrote outside its elements";
+    }
   }
 }
 

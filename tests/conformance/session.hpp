@@ -196,9 +196,13 @@ class Session {
   Operand upload(const Array& array, Layout layout) const;
   Array download(compute_tensor* tensor) const;
 
-  /// Runs a built-in op of one output; a NULL `output` is made by the library.
+  /// Runs a built-in op, of which only the first output is kept; a NULL `output` is made by the library. An absent
+  /// optional input is Operand{}.
   Tensor run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
              compute_stream* stream = nullptr, Tensor output = {}) const;
+  /// With all outputs; NULL ones are made.
+  void run_all(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
+               compute_stream* stream, std::span<Tensor> outputs) const;
   Error try_run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                 compute_stream* stream, Tensor& output) const;
 
@@ -212,6 +216,14 @@ class Session {
   void judge(compute_tensor* actual, const oracle::Result& expected, const Bound& bound, const std::string& what) const;
 
  private:
+  void use_given(const Operand& x) const {
+    if (x.tensor) use(x.array.dtype());
+  }
+  void use_all(const oracle::Result& expected) const {
+    for (const oracle::Result& each : expected.more) use_all(each);
+    use(expected.dtype);
+    use(expected.accumulator);
+  }
   void use(Dtype dtype) const { used_ |= uint32_t{1} << dtype; }
 
   Device device_;

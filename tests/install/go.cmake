@@ -22,7 +22,7 @@ set(ENV{CC} "${CC}")
 set(ENV{GOFLAGS} -mod=mod)
 set(ENV{GOCACHE} "${CACHE}") # what cgo makes of the Go library itself is kept
 file(COPY "${HERE}/consumer_go" DESTINATION "${WORK}")
-execute_process(COMMAND ${GO} build -o consumer . WORKING_DIRECTORY "${WORK}/consumer_go" RESULT_VARIABLE result)
+execute_process(COMMAND ${GO} build -buildvcs=false -o consumer . WORKING_DIRECTORY "${WORK}/consumer_go" RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "go build: ${result}")
 endif()

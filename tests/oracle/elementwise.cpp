@@ -66,6 +66,11 @@ Element integer_right_shift(const Operands& o) {
   return integer(o, shifts_out(o) ? (o.i(0) < 0 ? -1 : 0) : o.i(0) >> o.i(1));
 }
 
+Element integer_squared_difference(const Operands& o) {
+  const Bits difference = static_cast<Bits>(o.i(0) - o.i(1));
+  return integer(o, static_cast<Integer>(difference * difference));
+}
+
 // Python's //: the floor of the exact quotient, a zero with the quotient's sign. Beyond 2^precision, where the quotient
 // is no longer an exact integer of the dtype, Python's own way through the remainder rounds twice: one ULP more.
 Element real_floor_divide(const Operands& o) {
@@ -145,6 +150,75 @@ Element real_sigmoid(const Operands& o) {
   return real(x < 0 ? e / (1 + e) : 1 / (1 + e));
 }
 
+// Where an error of the argument grows in the function, the bound is relative to x times the derivative.
+Element conditioned(Real x, Real value, Real derivative) {
+  const Real scale = std::fabs(x * derivative);
+  return {Value::of(value), kReSign, std::isfinite(scale) ? scale : 0};
+}
+
+Real softplus(Real x) { return std::max(x, 0.0L) + std::log1p(std::exp(-std::fabs(x))); }
+
+// The limit of x times a function that goes to 0 at -inf faster than x grows.
+Element real_silu(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isinf(x)) return real(std::max(x, 0.0L), kReSign);
+  return real(x / (1 + std::exp(-x)), kReSign);
+}
+
+Element real_mish(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isnan(x)) return real(kNan);
+  if (std::isinf(x)) return real(std::max(x, 0.0L), kReSign);
+  return real(x * std::tanh(softplus(x)), kReSign);
+}
+
+Element real_gelu(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isinf(x)) return real(std::max(x, 0.0L), kReSign);
+  const Real distribution = 0.5L * std::erfc(-x / std::numbers::sqrt2_v<Real>);
+  const Real density = std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<Real> / std::numbers::sqrt2_v<Real>;
+  return conditioned(x, x * distribution, distribution + x * density);
+}
+
+Element real_gelu_tanh(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isinf(x)) return real(std::max(x, 0.0L), kReSign);
+  const Real twice = 2 * std::numbers::sqrt2_v<Real> * std::numbers::inv_sqrtpi_v<Real>;
+  // 0.5 (1 + tanh(u)) is the logistic function of 2 u.
+  const Real factor = 1 / (1 + std::exp(-twice * (x + 0.044715L * x * x * x)));
+  return conditioned(x, x * factor, factor + x * factor * (1 - factor) * twice * (1 + 0.134145L * x * x));
+}
+
+Element real_softplus(const Operands& o) { return real(std::isnan(o.r(0)) ? kNan : softplus(o.r(0))); }
+Element real_log_sigmoid(const Operands& o) { return real(std::isnan(o.r(0)) ? kNan : -softplus(-o.r(0)), kReSign); }
+
+Element real_elu(Real x, Real alpha, Real scale = 1) {
+  return real(scale * (x < 0 ? alpha * std::expm1(x) : x), kReSign);
+}
+
+Element real_selu(const Operands& o) { return real_elu(o.r(0), 1.6732632423543772848L, 1.0507009873554804934L); }
+
+Element real_softsign(const Operands& o) {
+  const Real x = o.r(0);
+  return real(std::isinf(x) ? std::copysign(1.0L, x) : x / (1 + std::fabs(x)));
+}
+
+Real hard_sigmoid(Real x) { return std::isnan(x) ? kNan : std::min(std::max(x + 3, 0.0L), 6.0L) / 6; }
+
+Element real_hard_swish(const Operands& o) {
+  const Real x = o.r(0);
+  return real(x < -3 ? 0 : x * hard_sigmoid(x), kReSign);
+}
+
+// An infinite logit that is right costs nothing.
+Element real_binary_cross_entropy(const Operands& o) {
+  const Real x = o.r(0), y = o.r(1);
+  if (unordered(o)) return real(kNan);
+  const Real miss = (x > 0 ? 1.0L : x < 0 ? 0.0L : 0.5L) - y;
+  const Real linear = std::isinf(x) && miss == 0 ? 0 : x * miss, rest = std::log1p(std::exp(-std::fabs(x)));
+  return {Value::of(linear + rest), kReSign, std::isfinite(linear) ? std::fabs(linear) : 0};
+}
+
 Element complex_not_a_number(const Operands& o) { return truth(std::isnan(o.r(0)) || std::isnan(o.x[0].im)); }
 Element complex_infinite(const Operands& o) { return truth(std::isinf(o.r(0)) || std::isinf(o.x[0].im)); }
 Element complex_finite(const Operands& o) { return truth(std::isfinite(o.r(0)) && std::isfinite(o.x[0].im)); }
@@ -171,6 +245,7 @@ const Elementwise kRows[] = {
     {"atan", 1, SAME, kNone, R(std::atan(o.r(0))), complex_atan},
     {"atan2", 2, SAME, kNone, R(std::atan2(o.r(0), o.r(1))), kNone},
     {"atanh", 1, SAME, kNone, R(std::atanh(o.r(0))), complex_atanh},
+    {"binary_cross_entropy_with_logits", 2, SAME, kNone, real_binary_cross_entropy, kNone},
     {"bitwise_and", 2, SAME, I(o.i(0) & o.i(1)), kNone, kNone},
     {"bitwise_invert", 1, SAME, I(~o.i(0)), kNone, kNone},
     {"bitwise_left_shift", 2, SAME, integer_left_shift, kNone, kNone},
@@ -185,25 +260,32 @@ const Elementwise kRows[] = {
     {"cos", 1, SAME, kNone, R(std::cos(o.r(0))), complex_cos},
     {"cosh", 1, SAME, kNone, R(std::cosh(o.r(0))), complex_cosh},
     {"divide", 2, SAME, kNone, R(o.d(0) / o.d(1)), complex_divide},
+    {"elu", 2, SAME, kNone, [](const Operands& o) { return real_elu(o.r(0), o.r(1)); }, kNone},
     {"equal", 2, BOOL, T(o.i(0) == o.i(1)), T(o.r(0) == o.r(1)), T(complex_equal(o))},
     {"erf", 1, SAME, kNone, R(std::erf(o.r(0))), kNone},
     {"exp", 1, SAME, kNone, R(std::exp(o.r(0))), complex_exp},
     {"expm1", 1, SAME, kNone, R(std::expm1(o.r(0))), complex_expm1},
     {"floor", 1, SAME, same, ROUND(std::floor), kNone},
     {"floor_divide", 2, SAME, I(integer_floor_divide(o.i(0), o.i(1))), real_floor_divide, kNone},
+    {"gelu", 1, SAME, kNone, real_gelu, kNone},
+    {"gelu_tanh", 1, SAME, kNone, real_gelu_tanh, kNone},
     {"greater", 2, BOOL, T(o.i(0) > o.i(1)), T(o.r(0) > o.r(1)), kNone},
     {"greater_equal", 2, BOOL, T(o.i(0) >= o.i(1)), T(o.r(0) >= o.r(1)), kNone},
+    {"hard_sigmoid", 1, SAME, kNone, R(hard_sigmoid(o.r(0))), kNone},
+    {"hard_swish", 1, SAME, kNone, real_hard_swish, kNone},
     {"hypot", 2, SAME, kNone, R(std::hypot(o.r(0), o.r(1))), kNone},
     {"imag", 1, PART, kNone, kNone, [](const Operands& o) { return real(o.x[0].im, kExactParts); }},
     {"isfinite", 1, BOOL, yes, T(std::isfinite(o.r(0))), complex_finite},
     {"isinf", 1, BOOL, no, T(std::isinf(o.r(0))), complex_infinite},
     {"isnan", 1, BOOL, no, T(std::isnan(o.r(0))), complex_not_a_number},
+    {"leaky_relu", 2, SAME, kNone, R(o.d(0) < 0 ? o.d(0) * o.d(1) : o.d(0)), kNone},
     {"less", 2, BOOL, T(o.i(0) < o.i(1)), T(o.r(0) < o.r(1)), kNone},
     {"less_equal", 2, BOOL, T(o.i(0) <= o.i(1)), T(o.r(0) <= o.r(1)), kNone},
     {"log", 1, SAME, kNone, [](const Operands& o) { return real_log(o.r(0), std::log(o.r(0))); }, complex_log},
     {"log10", 1, SAME, kNone, [](const Operands& o) { return real_log(o.r(0), std::log10(o.r(0))); }, complex_log10},
     {"log1p", 1, SAME, kNone, R(std::log1p(o.r(0))), complex_log1p},
     {"log2", 1, SAME, kNone, [](const Operands& o) { return real_log(o.r(0), std::log2(o.r(0))); }, complex_log2},
+    {"log_sigmoid", 1, SAME, kNone, real_log_sigmoid, kNone},
     {"logaddexp", 2, SAME, kNone, real_logaddexp, kNone},
     {"logical_and", 2, BOOL, T(o.i(0) && o.i(1)), kNone, kNone},
     {"logical_not", 1, BOOL, T(!o.i(0)), kNone, kNone},
@@ -213,6 +295,7 @@ const Elementwise kRows[] = {
      [](const Operands& o) { return real_extreme(o.r(0), o.r(1), true); }, kNone},
     {"minimum", 2, SAME, I(std::min(o.i(0), o.i(1))),
      [](const Operands& o) { return real_extreme(o.r(0), o.r(1), false); }, kNone},
+    {"mish", 1, SAME, kNone, real_mish, kNone},
     {"multiply", 2, SAME, I(static_cast<Integer>(static_cast<Bits>(o.i(0)) * static_cast<Bits>(o.i(1)))),
      R(o.d(0) * o.d(1)), complex_multiply},
     {"negative", 1, SAME, I(-o.i(0)), R(-o.r(0)), C(-o.c(0))},
@@ -232,14 +315,19 @@ const Elementwise kRows[] = {
        return e;
      }},
     {"rsqrt", 1, SAME, kNone, R(1 / std::sqrt(o.r(0))), kNone},
+    {"selu", 1, SAME, kNone, real_selu, kNone},
     {"sigmoid", 1, SAME, kNone, real_sigmoid, kNone},
     {"sign", 1, SAME, I((o.i(0) > 0) - (o.i(0) < 0)), real_sign, complex_sign},
     {"signbit", 1, BOOL, kNone, T(std::signbit(o.r(0))), kNone},
+    {"silu", 1, SAME, kNone, real_silu, kNone},
     {"sin", 1, SAME, kNone, R(std::sin(o.r(0))), complex_sin},
     {"sinh", 1, SAME, kNone, R(std::sinh(o.r(0))), complex_sinh},
+    {"softplus", 1, SAME, kNone, real_softplus, kNone},
+    {"softsign", 1, SAME, kNone, real_softsign, kNone},
     {"sqrt", 1, SAME, kNone, R(std::sqrt(o.d(0))), complex_sqrt},
     {"square", 1, SAME, I(static_cast<Integer>(static_cast<Bits>(o.i(0)) * static_cast<Bits>(o.i(0)))),
      R(o.d(0) * o.d(0)), complex_square},
+    {"squared_difference", 2, SAME, integer_squared_difference, R((o.r(0) - o.r(1)) * (o.r(0) - o.r(1))), kNone},
     {"subtract", 2, SAME, I(o.i(0) - o.i(1)), R(o.d(0) - o.d(1)), complex_subtract},
     {"tan", 1, SAME, kNone, R(std::tan(o.r(0))), complex_tan},
     {"tanh", 1, SAME, kNone, R(std::tanh(o.r(0))), complex_tanh},

@@ -146,6 +146,50 @@ Result reference_take_along_axis(std::span<const Array> inputs, const Attributes
   return result;
 }
 
+Result reference_roll(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  const size_t axis = axis_of(attributes, -1, x.rank());
+  const int64_t shift = integer_or(attributes, "shift", 0);
+  Result result = unchanged(x.dtype(), x.shape());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    Shape to = indices_of(i, x.shape());
+    const int64_t extent = x.shape()[axis];
+    to[axis] = ((to[axis] + shift) % extent + extent) % extent;
+    result.elements[static_cast<size_t>(position_of(to, x.shape()))] = {x.at(i), kExactParts};
+  }
+  return result;
+}
+
+Result reference_repeat(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  const size_t axis = axis_of(attributes, -1, x.rank());
+  const int64_t repeats = integer_or(attributes, "repeats", 1);
+  Shape shape = x.shape();
+  shape[axis] *= repeats;
+  Result result = unchanged(x.dtype(), shape);
+  for (size_t i = 0; i < result.elements.size(); ++i) {
+    Shape from = indices_of(static_cast<int64_t>(i), shape);
+    from[axis] /= repeats;
+    result.elements[i] = {x.at(position_of(from, x.shape())), kExactParts};
+  }
+  return result;
+}
+
+Result reference_tile(std::span<const Array> inputs, const Attributes& attributes) {
+  Shape counts = attributes.find("repetitions")->second.integers, shape = inputs[0].shape();
+  while (counts.size() < shape.size()) counts.insert(counts.begin(), 1);
+  while (shape.size() < counts.size()) shape.insert(shape.begin(), 1);
+  const Shape tile = shape;
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] *= counts[i];
+  Result result = unchanged(inputs[0].dtype(), shape);
+  for (size_t i = 0; i < result.elements.size(); ++i) {
+    Shape from = indices_of(static_cast<int64_t>(i), shape);
+    for (size_t k = 0; k < from.size(); ++k) from[k] %= tile[k];
+    result.elements[i] = {inputs[0].at(position_of(from, tile)), kExactParts};
+  }
+  return result;
+}
+
 // ONNX ScatterElements. With repeated indices "set" keeps the last update in row-major order, which a device promises
 // only with deterministic = 1. Sums and products are judged by the number of updates, the first term being x itself.
 Result reference_scatter(std::span<const Array> inputs, const Attributes& attributes) {

@@ -2,6 +2,7 @@
 // References of the ops that are not elementwise, found by name as the elementwise ones are.
 #pragma once
 
+#include <array>
 #include <map>
 #include <span>
 #include <string>
@@ -46,6 +47,9 @@ Reference find_reference(std::string_view name);
 #undef COMPUTE_BINARY
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
+
+/// Philox 4x32-10.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 /// `value` of dtype `from` converted to `to`: truncated and saturated from floats to integers (NaN to 0), wrapped
 /// between integers, `x != 0` to bool.

@@ -39,6 +39,8 @@ struct Result {
   Dtype accumulator = dtype::FLOAT32;
   /// How many u of the accumulator one term may err by: more than 1 where each term takes a complex product.
   Real roundings = 1;
+  /// Of an op with several outputs: those behind the first.
+  std::vector<Result> more = {};
 };
 
 }  // namespace compute::oracle

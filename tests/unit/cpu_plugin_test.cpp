@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -147,6 +148,10 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     op.attribute_count = axis >= 0;
     op.expressions = &expression;
     op.expression_count = expression != nullptr;
+    return run(op, places, nullptr, fault);
+  }
+  compute_error_code run(const compute_plugin_op& op, const std::vector<compute_plugin_operand>& places,
+                         const compute_plugin_scalar* scalars, uint64_t fault = 0) {
     uint64_t plan = 0;
     compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
     bool is_refused = false;
@@ -159,9 +164,17 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     if (is_refused) return COMPUTE_ERROR_UNSUPPORTED;
     workspaces_.push_back(std::make_unique<char[]>(static_cast<size_t>(info.workspace_bytes) + 64));
     const uint64_t workspace = (buffer_of(workspaces_.back().get()) + 63) / 64 * 64;
-    const compute_plugin_run run = {
-        sizeof run, COMPUTE_PLUGIN_STRUCT_RUN,           nullptr, stream_, places.data(), nullptr, {workspace, 0},
-        {fault, 0}, static_cast<int32_t>(places.size()), 0,       0};
+    const compute_plugin_run run = {sizeof run,
+                                    COMPUTE_PLUGIN_STRUCT_RUN,
+                                    nullptr,
+                                    stream_,
+                                    places.data(),
+                                    scalars,
+                                    {workspace, 0},
+                                    {fault, 0},
+                                    static_cast<int32_t>(places.size()),
+                                    op.scalar_count,
+                                    0};
     const auto code = code_of(table_->plan_run(plan, &run));
     table_->plan_release(device_, plan);
     return code;
@@ -397,6 +410,297 @@ TEST_P(CpuPlugin, OddSizesAndAddresses) {
       }
     }
   }
+}
+
+// ---- Rows -----------------------------------------------------------------------------------------------------------
+
+// A tensor of any strides, in elements.
+struct View {
+  int32_t dtype;
+  std::vector<int64_t> shape, strides;
+  const void* data;
+};
+
+// An expression of float32 with one output, the last node.
+class RowExpression {
+ public:
+  explicit RowExpression(int32_t inputs) : inputs_(inputs) {}
+
+  int32_t input(int32_t value) { return add(COMPUTE_PLUGIN_NODE_INPUT, value, {}); }
+  int32_t scalar(int32_t value) {
+    scalars_ = value + 1;
+    return add(COMPUTE_PLUGIN_NODE_SCALAR, value, {});
+  }
+  int32_t index(int32_t axis) { return add(COMPUTE_PLUGIN_NODE_INDEX, axis, {}, COMPUTE_DTYPE_INT32); }
+  int32_t call(int32_t intrinsic, std::vector<int32_t> operands) {
+    return add(COMPUTE_PLUGIN_NODE_CALL, intrinsic, std::move(operands));
+  }
+  const compute_plugin_expression* finish() {
+    output_ = static_cast<int32_t>(nodes_.size()) - 1;
+    expression_ = {sizeof expression_,
+                   COMPUTE_PLUGIN_STRUCT_EXPRESSION,
+                   nullptr,
+                   {},
+                   output_ + 1,
+                   inputs_,
+                   scalars_,
+                   1,
+                   nodes_.data(),
+                   operands_.data(),
+                   static_cast<int64_t>(operands_.size()),
+                   &output_};
+    return &expression_;
+  }
+
+ private:
+  int32_t add(int32_t kind, int32_t value, std::vector<int32_t> operands, int32_t dtype = COMPUTE_DTYPE_FLOAT32) {
+    nodes_.push_back(
+        {kind, dtype, value, static_cast<int32_t>(operands.size()), static_cast<int64_t>(operands_.size()), {}});
+    operands_.insert(operands_.end(), operands.begin(), operands.end());
+    return static_cast<int32_t>(nodes_.size()) - 1;
+  }
+
+  int32_t inputs_, scalars_ = 0, output_ = 0;
+  std::vector<compute_plugin_node> nodes_;
+  std::vector<int32_t> operands_;
+  compute_plugin_expression expression_{};
+};
+
+class CpuPluginRows : public CpuPlugin {
+ protected:
+  compute_error_code run_row(const std::vector<View>& inputs, const std::vector<View>& outputs,
+                             std::vector<int64_t> axes, const std::vector<const char*>& kinds,
+                             std::vector<RowExpression> expressions, std::vector<int64_t> stored,
+                             const std::vector<float>& scalars = {}) {
+    std::vector<compute_plugin_tensor> tensors;
+    std::vector<compute_plugin_operand> places;
+    for (const std::vector<View>* list : {&inputs, &outputs}) {
+      for (const View& view : *list) {
+        tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, view.dtype,
+                           static_cast<int32_t>(view.shape.size()), view.shape.data(), view.strides.data(),
+                           list == &inputs ? COMPUTE_PLUGIN_TENSOR_INPUT : COMPUTE_PLUGIN_TENSOR_OUTPUT, 1,
+                           COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
+        places.push_back({buffer_of(view.data), 0});
+      }
+    }
+    std::vector<compute_string> names;
+    for (const char* kind : kinds) names.push_back({kind, static_cast<int64_t>(std::strlen(kind))});
+    const std::vector<int32_t> accumulators(kinds.size(), COMPUTE_DTYPE_FLOAT32);
+    const auto attribute = [](const char* name, int32_t kind, size_t count, const void* values) {
+      return compute_attribute{
+          sizeof(compute_attribute),   0,     nullptr, name, static_cast<int64_t>(std::strlen(name)), kind, 0,
+          static_cast<int64_t>(count), values};
+    };
+    const compute_attribute attributes[] = {
+        attribute("axes", COMPUTE_KIND_INT64, axes.size(), axes.data()),
+        attribute("kinds", COMPUTE_KIND_STRING, names.size(), names.data()),
+        attribute("accumulators", COMPUTE_KIND_DTYPE, accumulators.size(), accumulators.data()),
+        attribute("stored", COMPUTE_KIND_INT64, stored.size(), stored.data())};
+    std::vector<const compute_plugin_expression*> finished;
+    for (RowExpression& expression : expressions) finished.push_back(expression.finish());
+    std::vector<compute_plugin_scalar> values(scalars.size());
+    for (size_t i = 0; i < scalars.size(); ++i) std::memcpy(values[i].bits, &scalars[i], sizeof scalars[i]);
+    const std::vector<int32_t> scalar_dtypes(scalars.size(), COMPUTE_DTYPE_FLOAT32);
+    compute_plugin_op op{};
+    op.struct_size = sizeof op;
+    op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+    op.name = {"row", 3};
+    op.version = 1;
+    op.input_count = static_cast<int32_t>(inputs.size());
+    op.output_count = static_cast<int32_t>(outputs.size());
+    op.tensors = tensors.data();
+    op.attributes = attributes;
+    op.attribute_count = 4;
+    op.expressions = finished.data();
+    op.expression_count = static_cast<int32_t>(finished.size());
+    op.scalar_count = static_cast<int32_t>(scalars.size());
+    op.scalar_dtypes = scalar_dtypes.data();
+    const auto code = run(op, places, values.data());
+    if (code != COMPUTE_OK) return code;
+    return finish();  // `values` live until then
+  }
+
+  // softmax of [outer, n, inner] along axis 1, with the sums as float64 in `sums`.
+  compute_error_code softmax(const View& x, const View& y, const View& sums) {
+    RowExpression greatest(1), same(1), powers(2), sum(2), quotients(3);
+    greatest.input(0);
+    same.input(0);
+    const auto power = [](RowExpression& e) {
+      const int32_t a = e.input(0), b = e.input(1);
+      return e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, {e.call(COMPUTE_PLUGIN_INTRINSIC_SUB, {a, b})});
+    };
+    power(powers);
+    sum.input(0);
+    const int32_t dividend = power(quotients);
+    const int32_t divisor = quotients.input(2);
+    quotients.call(COMPUTE_PLUGIN_INTRINSIC_DIV, {dividend, divisor});
+    return run_row({x}, {y, sums}, {1}, {"max", "sum"}, {greatest, same, powers, sum, quotients}, {1});
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Streams, CpuPluginRows, testing::Values(COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0),
+                         [](const auto& info) { return info.param != 0 ? "immediate" : "queued"; });
+
+// The memory of a tensor [outer, n, inner], and its strides.
+struct RowLayout {
+  const char* name;
+  std::vector<int64_t> (*strides)(int64_t outer, int64_t n, int64_t inner);
+};
+const RowLayout kRowLayouts[] = {{"row-major",
+                                  [](int64_t, int64_t n, int64_t inner) {
+                                    return std::vector<int64_t>{n * inner, inner, 1};
+                                  }},
+                                 {"with gaps",
+                                  [](int64_t, int64_t n, int64_t inner) {
+                                    return std::vector<int64_t>{n * (inner + 3) + 1, inner + 3, 1};
+                                  }},
+                                 {"transposed",
+                                  [](int64_t outer, int64_t n, int64_t) {
+                                    return std::vector<int64_t>{1, outer, outer * n};
+                                  }},
+                                 {"scattered", [](int64_t, int64_t n, int64_t inner) {
+                                    return std::vector<int64_t>{3 * n * inner, 3 * inner, 3};
+                                  }}};
+
+// Short, long and split rows; few and many columns, and so few that several points lie side by side; both into other
+// layouts than their own, and in place.
+TEST_P(CpuPluginRows, SoftmaxOfEveryShapeAndLayout) {
+  const std::vector<std::vector<int64_t>> shapes = {
+      {1, 1, 1},     {7, 1, 1},     {1, 1, 300},  {1, 9, 1},    {1000, 3, 1},  {300, 8, 1},    {129, 63, 1},
+      {5, 511, 1},   {3, 513, 1},   {2, 1025, 1}, {4, 5000, 1}, {20, 5000, 1}, {2, 70001, 1},  {1, 3, 1000},
+      {1, 100, 257}, {1, 33797, 3}, {2, 700, 2},  {50, 6, 5},   {3, 40, 65},   {1, 2000, 130}, {2, 40007, 5},
+  };
+  for (const std::vector<int64_t>& shape : shapes) {
+    const int64_t outer = shape[0], n = shape[1], inner = shape[2];
+    for (const RowLayout& from : kRowLayouts) {
+      for (const RowLayout& to : kRowLayouts) {
+        if (outer * n * inner > 100000 && &to != &from && &to != kRowLayouts) continue;
+        const std::vector<int64_t> in = from.strides(outer, n, inner), out = to.strides(outer, n, inner);
+        const auto size = [&](const std::vector<int64_t>& strides) {
+          return static_cast<size_t>((outer - 1) * strides[0] + (n - 1) * strides[1] + (inner - 1) * strides[2] + 1);
+        };
+        const bool in_place = &from == &to;
+        std::vector<float> x(size(in)), y(size(out), -7);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1009) / 64;
+        const std::vector<float> before = x;
+        std::vector<double> sums(static_cast<size_t>(outer * inner), -1);
+        float* const result = in_place ? x.data() : y.data();
+        ASSERT_EQ(softmax({COMPUTE_DTYPE_FLOAT32, shape, in, x.data()}, {COMPUTE_DTYPE_FLOAT32, shape, out, result},
+                          {COMPUTE_DTYPE_FLOAT64, {outer, 1, inner}, {inner, inner, 1}, sums.data()}),
+                  COMPUTE_OK);
+        for (int64_t i = 0; i < outer; ++i) {
+          for (int64_t k = 0; k < inner; ++k) {
+            const auto value = [&](int64_t j) {
+              return static_cast<double>(before[static_cast<size_t>(i * in[0] + j * in[1] + k * in[2])]);
+            };
+            double greatest = value(0), sum = 0;
+            for (int64_t j = 0; j < n; ++j) greatest = std::max(greatest, value(j));
+            for (int64_t j = 0; j < n; ++j) sum += std::exp(value(j) - greatest);
+            ASSERT_NEAR(sums[static_cast<size_t>(i * inner + k)], sum, 3e-6 * sum)
+                << from.name << " to " << to.name << ": " << outer << ", " << n << ", " << inner << " at " << i << ", "
+                << k;
+            for (int64_t j = 0; j < n; ++j) {
+              const double expected = std::exp(value(j) - greatest) / sum;
+              ASSERT_NEAR(static_cast<double>(result[i * out[0] + j * out[1] + k * out[2]]), expected, 4e-6 * expected)
+                  << from.name << " to " << to.name << ": " << outer << ", " << n << ", " << inner << " at " << i
+                  << ", " << j << ", " << k;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// A variance without a map: the scalars of both `after`, and an operand that is the same for all rows.
+TEST_P(CpuPluginRows, StagesHaveScalarsAndBroadcastOperands) {
+  for (const int64_t n : {1, 5, 64, 1000, 3000, 200000}) {
+    const int64_t rows = n > 10000 ? 2 : 37;
+    std::vector<float> x(static_cast<size_t>(rows * n)), w(static_cast<size_t>(n)), means(static_cast<size_t>(rows)),
+        variances(means);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 31 % 101) - 50;
+    for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 3) + 1;
+    RowExpression products(2), mean(1), squares(3), variance(2);
+    int32_t a = products.input(0), b = products.input(1);
+    products.call(COMPUTE_PLUGIN_INTRINSIC_MUL, {a, b});
+    a = mean.input(0);
+    b = mean.scalar(0);
+    mean.call(COMPUTE_PLUGIN_INTRINSIC_DIV, {a, b});
+    a = squares.input(0);
+    b = squares.input(2);
+    a = squares.call(COMPUTE_PLUGIN_INTRINSIC_SUB, {a, b});
+    squares.call(COMPUTE_PLUGIN_INTRINSIC_MUL, {a, a});
+    a = variance.input(0);
+    b = variance.scalar(0);
+    variance.call(COMPUTE_PLUGIN_INTRINSIC_DIV, {a, b});
+    ASSERT_EQ(run_row({{COMPUTE_DTYPE_FLOAT32, {rows, n}, {n, 1}, x.data()},
+                       {COMPUTE_DTYPE_FLOAT32, {rows, n}, {0, 1}, w.data()}},
+                      {{COMPUTE_DTYPE_FLOAT32, {rows, 1}, {1, 1}, means.data()},
+                       {COMPUTE_DTYPE_FLOAT32, {rows, 1}, {1, 1}, variances.data()}},
+                      {1}, {"sum", "sum"}, {products, mean, squares, variance}, {0, 1},
+                      {static_cast<float>(n), static_cast<float>(n + 1)}),
+              COMPUTE_OK);
+    for (int64_t i = 0; i < rows; ++i) {
+      double expected = 0, squared = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        expected += static_cast<double>(x[static_cast<size_t>(i * n + j)]) * w[static_cast<size_t>(j)];
+      }
+      expected /= static_cast<double>(n);
+      for (int64_t j = 0; j < n; ++j) {
+        const double distance = x[static_cast<size_t>(i * n + j)] - expected;
+        squared += distance * distance;
+      }
+      squared /= static_cast<double>(n + 1);
+      ASSERT_NEAR(means[static_cast<size_t>(i)], expected, 3e-4) << n << ", " << i;
+      ASSERT_NEAR(variances[static_cast<size_t>(i)], squared, 1e-4 * squared + 1e-4) << n << ", " << i;
+    }
+  }
+}
+
+// Positions along a kept axis and along a combined one, in short and long rows and in columns.
+TEST_P(CpuPluginRows, ExpressionsReadPositions) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{40, 9}, {3, 1500}, {300, 700}}) {
+    for (const int64_t axis : {0, 1}) {
+      std::vector<float> x(static_cast<size_t>(shape[0] * shape[1]), 1), y(x.size());
+      RowExpression before(1), after(1), map(2);
+      const auto add_positions = [](RowExpression& e, int32_t first) {
+        for (const int32_t along : {0, 1}) {
+          const int32_t position = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, {e.index(along)});
+          first = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, {first, position});
+        }
+        return first;
+      };
+      add_positions(before, before.input(0));
+      after.input(0);
+      const int32_t greatest = map.input(1);
+      map.call(COMPUTE_PLUGIN_INTRINSIC_SUB, {add_positions(map, map.input(0)), greatest});
+      const View view = {COMPUTE_DTYPE_FLOAT32, shape, {shape[1], 1}, x.data()};
+      ASSERT_EQ(run_row({view}, {{COMPUTE_DTYPE_FLOAT32, shape, {shape[1], 1}, y.data()}}, {axis}, {"max"},
+                        {before, after, map}, {}),
+                COMPUTE_OK);
+      for (int64_t i = 0; i < shape[0]; ++i) {
+        for (int64_t j = 0; j < shape[1]; ++j) {
+          const int64_t at = axis == 0 ? i : j;
+          ASSERT_EQ(y[static_cast<size_t>(i * shape[1] + j)], static_cast<float>(at - (shape[axis == 0 ? 0 : 1] - 1)))
+              << shape[0] << ", " << shape[1] << ", " << axis << " at " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuPluginRows, RefusesWhatTheContractDoesNotHave) {
+  std::vector<float> x(8, 1), y(8);
+  const View in = {COMPUTE_DTYPE_FLOAT32, {2, 4}, {4, 1}, x.data()},
+             out = {COMPUTE_DTYPE_FLOAT32, {2, 1}, {1, 1}, y.data()};
+  RowExpression same(1);
+  same.input(0);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"sum"}, {same, same}, {0}), COMPUTE_OK);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"median"}, {same, same}, {0}), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"all"}, {same, same}, {0}), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"sum", "sum"}, {same, same}, {0}), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"sum"}, {same, same}, {1}), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(run_row({in}, {out}, {1}, {"sum"}, {same, same}, {}), COMPUTE_ERROR_UNSUPPORTED);
 }
 
 class CpuPluginThreads : public CpuPlugin {

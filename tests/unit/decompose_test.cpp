@@ -2,6 +2,7 @@
 #include "core/ops/decompose.hpp"
 
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "core/ops/steps.hpp"
@@ -571,6 +572,51 @@ TEST(Decompose, TemporariesShareMemory) {
   EXPECT_EQ(lowering.temporary_bytes, 0);
 }
 
+// Operands of ops that do not take two-by-two matrices alone.
+std::vector<TestTensor> special_inputs(const std::string& op) {
+  const auto all = [](std::initializer_list<std::pair<compute_dtype, std::vector<int64_t>>> list) {
+    std::vector<TestTensor> inputs;
+    for (const auto& [dtype, shape] : list) inputs.push_back(empty_tensor(dtype, shape));
+    return inputs;
+  };
+  const std::vector<int64_t> heads{1, 2, 2, 2}, rows{1, 2, 2}, matrix{2, 2}, vector{2}, image{1, 2, 4}, pooled{1, 2, 2};
+  const std::map<std::string, std::vector<TestTensor>> inputs = {
+      {"attention", all({{kFloat, heads}, {kFloat, heads}, {kFloat, heads}, {kBool, matrix}})},
+      {"attention_grad", all({{kFloat, heads},
+                              {kFloat, heads},
+                              {kFloat, heads},
+                              {kFloat, heads},
+                              {kFloat, heads},
+                              {kFloat, rows},
+                              {kBool, matrix}})},
+      {"average_pool", all({{kFloat, image}})},
+      {"average_pool_grad", all({{kFloat, {1, 2, 1}}})},
+      {"batch_norm", all({{kFloat, matrix}, {kFloat, vector}, {kFloat, vector}})},
+      {"batch_norm_grad",
+       all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}, {kFloat, vector}, {kFloat, vector}})},
+      {"batch_norm_inference",
+       all({{kFloat, matrix}, {kFloat, vector}, {kFloat, vector}, {kFloat, vector}, {kFloat, vector}})},
+      {"convolution", all({{kFloat, image}, {kFloat, {2, 2, 2}}, {kFloat, vector}})},
+      {"convolution_grad_input", all({{kFloat, {1, 2, 1}}, {kFloat, {2, 2, 2}}})},
+      {"convolution_grad_weight", all({{kFloat, {1, 2, 3}}, {kFloat, image}})},
+      {"convolution_transpose", all({{kFloat, image}, {kFloat, {2, 2, 2}}, {kFloat, vector}})},
+      {"cross_entropy", all({{kFloat, matrix}, {kLong, vector}})},
+      {"cross_entropy_grad", all({{kFloat, vector}, {kFloat, matrix}, {kLong, vector}, {kFloat, vector}})},
+      {"layer_norm", all({{kFloat, matrix}, {kFloat, vector}, {kFloat, vector}})},
+      {"layer_norm_grad",
+       all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}, {kFloat, vector}, {kFloat, vector}})},
+      {"max_pool", all({{kFloat, image}})},
+      {"max_pool_grad", all({{kFloat, pooled}, {kFloat, image}, {kFloat, pooled}})},
+      {"one_hot", all({{kLong, vector}})},
+      {"pad", all({{kFloat, vector}})},
+      {"rms_norm", all({{kFloat, matrix}, {kFloat, vector}})},
+      {"rms_norm_grad", all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}, {kFloat, vector}})},
+      {"rotary_embedding", all({{kFloat, matrix}, {kLong, vector}})},
+  };
+  const auto found = inputs.find(op);
+  return found == inputs.end() ? std::vector<TestTensor>() : found->second;
+}
+
 TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
   const std::vector<std::string> required{"map", "copy", "reduce", "gather", "scatter"};
   for (const OpSchema* schema : op_schemas()) {
@@ -590,11 +636,15 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
     for (const AttributeSchema& attribute : schema->attributes) {
       if (!attribute.required) continue;
       const char* name = attribute.name.c_str();
-      if (attribute.kind == AttributeKind::kDtype) attributes.dtype(name, kFloat);
+      const bool is_integer = schema->name == "random_bits" || schema->name == "random_integers";
+      if (attribute.kind == AttributeKind::kDtype)
+        attributes.dtype(name, is_integer ? compute_dtype{COMPUTE_DTYPE_UINT32} : kFloat);
       if (attribute.kind == AttributeKind::kNumber) attributes.float64(name, 1);
       if (attribute.kind == AttributeKind::kInt64)
         attribute.is_list ? attributes.ints(name, {2}) : attributes.int64(name, 2);
     }
+    if (std::vector<TestTensor> special = special_inputs(schema->name); !special.empty()) inputs = std::move(special);
+    SCOPED_TRACE(schema->name);
     const TestCall test(schema->name, inputs, attributes);
     int32_t count = 0;
     std::optional<Lowering> last;

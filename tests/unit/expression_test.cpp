@@ -99,6 +99,28 @@ TEST(ExpressionParse, Precedence) {
   EXPECT_EQ(tree(" \n min ( a ,b )\t"), "min(a,b)");
 }
 
+TEST(ExpressionParse, NamesOfValues) {
+  EXPECT_EQ(tree("h = a * b; h + h"), "add(mul(a,b),mul(a,b))");
+  EXPECT_EQ(tree("h = a + b; k = h * c; k - h"), "sub(mul(c,add(a,b)),add(a,b))");
+  EXPECT_EQ(tree("k = 2; a + -k"), "add(a,-2)");
+  EXPECT_EQ(tree("k = 2; h = 3 * k; a + b"), "add(a,b)");
+  EXPECT_EQ(tree("a == b"), "eq(a,b)");
+  const auto refused = [](std::string_view text, const std::string& message) {
+    try {
+      tree(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message.find(message), std::string::npos) << error.message;
+    }
+  };
+  refused("a = b; a", "\"a\" has a value already");
+  refused("h = a; h = b; h", "\"h\" has a value already");
+  refused("exp = a; a", "\"exp\" is not a free name");
+  refused("h = a", "there is no output");
+  refused("h = h + a; h", "unknown name \"h\"");
+  refused("g + a; g = b", "unknown name \"g\"");
+}
+
 TEST(ExpressionParse, Numbers) {
   const auto value = [](std::string_view text, compute_dtype dtype) {
     const TypedExpression e = typed(text, {{kFloat}}, {}, {dtype});

@@ -86,10 +86,12 @@ struct TestCall {
 
   std::optional<Lowering> lower(int32_t alternative, bool in_place = false) const {
     const Inference inference = compute::infer(call());
-    const std::vector<OutputDesc>& outputs = inference.outputs;
-    std::vector<int64_t> strides = row_major_strides(outputs[0].shape);
-    const LoweringTarget::Output output{outputs[0].dtype, outputs[0].shape, strides};
-    return compute::lower(call(), inference, {{&output, 1}, in_place, true}, alternative);
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<LoweringTarget::Output> outputs;
+    for (const OutputDesc& desc : inference.outputs) strides.push_back(row_major_strides(desc.shape));
+    for (size_t i = 0; i < strides.size(); ++i)
+      outputs.push_back({inference.outputs[i].dtype, inference.outputs[i].shape, strides[i]});
+    return compute::lower(call(), inference, {outputs, in_place, true}, alternative);
   }
 };
 

@@ -13,7 +13,8 @@ import pathlib
 import re
 import sys
 
-ORDER = ("files", "base", "expressions", "ops", "loading", "selection", "streams", "memory", "execution", "interface")
+ORDER = ("files", "base", "expressions", "ops", "array_ops", "network_ops", "loading", "selection", "streams", "memory",
+         "execution", "interface")
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder
 VENDORS = re.compile(r"\w*(?:cuda|opencl|nvidia)\w*", re.I)

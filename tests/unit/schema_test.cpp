@@ -36,7 +36,8 @@ TEST(Schema, EveryRowIsThere) {
     names.insert(op->name);
     EXPECT_FALSE(op->summary.empty());
     EXPECT_EQ(op->inputs.size(), op->optional.size());
-    EXPECT_EQ(op->output_count, 1);
+    EXPECT_EQ(static_cast<size_t>(op->output_count), op->outputs.size());
+    EXPECT_GE(op->output_count, 1);
     EXPECT_LE(op->run_time.size(), op->attributes.size());
     if (op->is_elementwise) {
       EXPECT_TRUE(op->in_place());

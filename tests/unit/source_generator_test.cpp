@@ -118,6 +118,11 @@ class TestOp {
     texts_.push_back({value, static_cast<int64_t>(std::strlen(value))});
     return attribute(name, COMPUTE_KIND_STRING, 1, &texts_.back());
   }
+  TestOp& texts(const char* name, const std::vector<const char*>& values) {
+    std::vector<compute_string>& list = text_lists_.emplace_back();
+    for (const char* value : values) list.push_back({value, static_cast<int64_t>(std::strlen(value))});
+    return attribute(name, COMPUTE_KIND_STRING, static_cast<int64_t>(list.size()), list.data());
+  }
   TestOp& integers(const char* name, std::vector<int64_t> values) {
     integers_.push_back(std::move(values));
     return attribute(name, COMPUTE_KIND_INT64, static_cast<int64_t>(integers_.back().size()), integers_.back().data());
@@ -154,6 +159,7 @@ class TestOp {
   const char* name_;
   std::deque<std::vector<int64_t>> shapes_, strides_, integers_;
   std::deque<compute_string> texts_;
+  std::deque<std::vector<compute_string>> text_lists_;
   std::vector<compute_plugin_tensor> tensors_;
   std::vector<compute_attribute> attributes_;
   std::vector<const compute_plugin_expression*> expressions_;
@@ -264,6 +270,54 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
   }
 }
 
+// The first input less the result of the last of `stages`, over a matrix.
+struct RowOp {
+  RowOp(int64_t rows, int64_t columns, int64_t axis, std::vector<const char*> kinds = {"max", "sum"},
+        compute_dtype dtype = kF32) {
+    const std::vector<int64_t> shape = {rows, columns};
+    const auto stages = static_cast<int32_t>(kinds.size());
+    op.tensor(dtype, shape).output(dtype, shape);
+    op.output(dtype, axis == 0 ? std::vector<int64_t>{1, columns} : std::vector<int64_t>{rows, 1});
+    for (int32_t i = 0; i < 2 * stages; ++i) op.expression(identity(dtype));
+    const int32_t intrinsic = dtype == COMPUTE_DTYPE_BOOL ? COMPUTE_PLUGIN_INTRINSIC_NE : COMPUTE_PLUGIN_INTRINSIC_SUB;
+    op.expression(last.view({last.call(intrinsic, dtype, {last.input(0, dtype), last.input(stages, dtype)})}));
+    op.texts("kinds", kinds).integers("axes", {axis}).integers("stored", {stages - 1});
+  }
+  Expression last;
+  TestOp op{"row"};
+};
+
+TEST(SourceGenerator, RowsOfAllSizesMakeAHandfulOfKernels) {
+  std::set<uint64_t> keys;
+  for (int64_t n = 2; n < 3000; ++n) {
+    for (const int64_t axis : {0, 1}) {
+      RowOp row(5000 - n, n, axis);
+      const Recipe recipe = make_recipe(row.op.view(), gpu());
+      ASSERT_EQ(recipe.launches.size(), 1u);
+      EXPECT_EQ(recipe.workspace_bytes, 0);
+      keys.insert(recipe.launches[0].key.low);
+    }
+  }
+  EXPECT_LE(keys.size(), 12u);
+}
+
+TEST(SourceGenerator, ShortRowsShareAGroup) {
+  RowOp row(1 << 20, 64, 1);
+  EXPECT_LE(make_recipe(row.op.view(), gpu()).launches[0].groups, (1 << 20) / 8);
+}
+
+TEST(SourceGenerator, FewLongRowsAreRefused) {
+  RowOp few(4, 1 << 20, 1), many(4096, 1 << 16, 1), brief(4, 1000, 1), statistics(10000, 64, 0),
+      short_columns(2000, 64, 0);
+  const std::optional<Refusal> refusal = refuse_op(few.op.view(), gpu());
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, COMPUTE_PLUGIN_REFUSE_SHAPE);
+  EXPECT_FALSE(refuse_op(many.op.view(), gpu()));
+  EXPECT_TRUE(refuse_op(statistics.op.view(), gpu()));
+  EXPECT_FALSE(refuse_op(short_columns.op.view(), gpu()));
+  EXPECT_FALSE(refuse_op(brief.op.view(), gpu()));
+}
+
 TEST(SourceGenerator, RefusesWhatTheDeviceLacks) {
   Dialect small;
   small.language = Language::kOpenclC;
@@ -352,6 +406,29 @@ class GeneratedText : public testing::Test {
         if (dialect.language != Language::kCudaC || !nvrtc.is_there()) continue;
         const std::string errors = nvrtc.errors_of(source);
         EXPECT_EQ(errors, "") << source.text;
+      }
+    }
+  }
+  // Tiles, of which some divide the depth; items; groups.
+  void expect_convolutions_compile(compute_dtype dtype) {
+    struct Form {
+      std::vector<int64_t> x, weight, y;
+      int64_t groups;
+    };
+    const Form forms[] = {{{4, 16, 30, 30}, {32, 16, 3, 3}, {4, 32, 28, 28}, 1},
+                          {{64, 3, 12, 12}, {16, 3, 5, 5}, {64, 16, 8, 8}, 1},
+                          {{64, 8, 30, 30}, {8, 1, 3, 3}, {64, 8, 28, 28}, 8}};
+    for (const Form& form : forms) {
+      for (const char* name : {"convolution", "convolution_grad_input", "convolution_grad_weight"}) {
+        const std::string_view kind(name);
+        TestOp op(name);
+        op.tensor(dtype, kind == "convolution" ? form.x : form.y);
+        op.tensor(dtype, kind == "convolution_grad_weight" ? form.x : form.weight);
+        op.output(dtype, kind == "convolution" ? form.y : kind == "convolution_grad_input" ? form.x : form.weight);
+        op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {form.groups});
+        op.integers("pads_begin", {0, 0}).integers("pads_end", {0, 0});
+        SCOPED_TRACE(name);
+        expect_compiles(op);
       }
     }
   }
@@ -446,6 +523,7 @@ TEST_F(GeneratedText, CompilesEveryForm) {
     TestOp product("contraction");
     product.tensor(dtype, {100, 30}, {1, 100}).tensor(dtype, {30, 70}).output(dtype, {100, 70});
     expect_compiles(product);
+    if (dtype != COMPUTE_DTYPE_BOOL) expect_convolutions_compile(dtype);
   }
   for (const char* kind : {"sum", "prod", "min", "max"}) {
     for (const bool first : {false, true}) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // compute/ops.hpp: the functions of compute/ops.h in C++. Each calls the typed C function of its own version.
+#include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -14,7 +17,11 @@ constexpr size_t kColumns = 120;
 
 // Attributes of kind int64 whose value is 0 or 1.
 bool is_flag(const AttributeSchema& a) {
-  return a.name == "keepdims" || a.name == "deterministic" || a.name == "endpoint";
+  constexpr std::string_view kFlags[] = {"causal",   "ceil_mode", "count_include_pad", "descending",  "deterministic",
+                                         "endpoint", "exclusive", "include_initial",   "interleaved", "inverse",
+                                         "invert",   "keepdims",  "largest",           "nesterov",    "reverse",
+                                         "training"};
+  return std::find(std::begin(kFlags), std::end(kFlags), a.name) != std::end(kFlags);
 }
 
 std::string cpp_name(const OpSchema& op) {
@@ -36,6 +43,7 @@ Parameter parameter(const OpSchema& op, const AttributeSchema& a) {
   };
   if (a.is_list) {
     if (a.required) return {"List<int64_t>", a.name, ""};
+    if (a.default_text == "none") return {"List<int64_t>", a.name, "{}"};
     if (a.default_text != "all") throw unknown();
     return {"const Axes&", a.name, "all_axes"};
   }
@@ -139,7 +147,8 @@ std::string fill_options(const OpSchema& op) {
     if (a.required) continue;
     const std::string to = "  options." + a.name;
     if (a.is_list) {
-      text += to + " = " + a.name + ".data();\n" + to + "_count = " + a.name + ".count();\n";
+      const std::string count = has_mask(a) ? a.name + ".count()" : "static_cast<int64_t>(" + a.name + ".size())";
+      text += to + " = " + a.name + ".data();\n" + to + "_count = " + count + ";\n";
     } else if (a.kind == AttributeKind::kInt64 && is_pointer_field(a)) {
       const std::string value = "given_" + a.name;
       if (!a.has_default) {
@@ -150,6 +159,8 @@ std::string fill_options(const OpSchema& op) {
       }
     } else if (a.kind == AttributeKind::kInt64) {
       text += to + " = " + a.name + ".value();\n";
+    } else if (a.kind == AttributeKind::kFloat64 && is_pointer_field(a)) {
+      text += "  const double given_" + a.name + " = " + a.name + ".value();\n" + to + " = &given_" + a.name + ";\n";
     } else if (a.kind == AttributeKind::kFloat64) {
       text += to + " = " + a.name + ".value();\n";
     } else if (a.kind == AttributeKind::kString) {
@@ -164,7 +175,7 @@ std::string fill_options(const OpSchema& op) {
   return "  " + options_name(op) + " options{};\n  options.struct_size = sizeof options;\n" + text;
 }
 
-std::vector<std::string> arguments(const OpSchema& op, const std::string& out) {
+std::vector<std::string> arguments(const OpSchema& op, const std::vector<std::string>& out) {
   std::vector<std::string> list{"stream.get()"};
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (op.is_variadic && i + 1 == op.inputs.size()) {
@@ -190,7 +201,7 @@ std::vector<std::string> arguments(const OpSchema& op, const std::string& out) {
     }
   }
   if (!op.is_elementwise) list.push_back(fill_options(op).empty() ? "nullptr" : "&options");
-  list.push_back(out);
+  list.insert(list.end(), out.begin(), out.end());
   return list;
 }
 
@@ -232,15 +243,53 @@ std::string creation(const OpSchema& op) {
   // Declared below: the parameters of _into are the result, then the attributes, then the stream.
   text += broken(name + "_into", names, ");", 2) + "\n  return result;\n}\n";
   text += signature("[[nodiscard]] inline Tensor " + name, by_stream) + prepare(op) +
-          "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, "&out")) +
+          "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, {"&out"})) +
           "  return Tensor(out);\n}\n";
   return text;
 }
 
+// "TopKResult": what an op with several outputs returns.
+std::string result_name(const OpSchema& op) {
+  std::string text;
+  bool capital = true;
+  for (const char c : cpp_name(op)) {
+    if (c != '_') text += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    capital = c == '_';
+  }
+  return text + "Result";
+}
+
+std::string result_struct(const OpSchema& op) {
+  std::string text = "struct " + result_name(op) + " {\n  Tensor ";
+  for (const std::string& output : op.outputs) text += (&output != op.outputs.data() ? ", " : "") + output;
+  return text + ";\n};\n";
+}
+
+// The call that makes the results, and what returns them.
+std::string making(const OpSchema& op) {
+  if (op.output_count == 1) {
+    return "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, {"&out"})) +
+           "  return Tensor(out);\n}\n";
+  }
+  std::string text = "  compute_tensor* out[" + std::to_string(op.output_count) + "] = {};\n", results;
+  std::vector<std::string> places;
+  for (int32_t i = 0; i < op.output_count; ++i) {
+    places.push_back("&out[" + std::to_string(i) + "]");
+    results += (i > 0 ? ", " : "") + ("Tensor(out[" + std::to_string(i) + "])");
+  }
+  return text + checked_call(function_name(op), arguments(op, places)) + "  return {" + results + "};\n}\n";
+}
+
 std::string functions(const OpSchema& op) {
-  const std::string name = cpp_name(op), output = output_name(op);
+  const std::string name = cpp_name(op);
   std::vector<Parameter> parameters = input_parameters(op), into = parameters;
-  into.push_back({"const Tensor&", output, ""});
+  std::vector<std::string> places;
+  for (const std::string& output : op.outputs) {
+    into.push_back({"const Tensor&", output, ""});
+    places.push_back(output + ".get()");
+  }
+  // Parameters behind one with a default need one too: what is written comes first among them.
+  for (Parameter& one : into) one.value = "";
   for (const Parameter& one : attribute_parameters(op)) {
     parameters.push_back(one);
     into.push_back(one);
@@ -248,11 +297,11 @@ std::string functions(const OpSchema& op) {
   parameters.push_back({"const Stream&", "stream", "{}"});
   into.push_back(parameters.back());
   std::string written = signature("inline void " + name + "_into", into) + prepare(op) +
-                        checked_call(function_name(op) + "_into", arguments(op, output + ".get()")) + "}\n";
+                        checked_call(function_name(op) + "_into", arguments(op, places)) + "}\n";
   if (op.inputs.empty()) return comment(op) + written + creation(op);
-  return comment(op) + signature("[[nodiscard]] inline Tensor " + name, parameters) + prepare(op) +
-         "  compute_tensor* out = nullptr;\n" + checked_call(function_name(op), arguments(op, "&out")) +
-         "  return Tensor(out);\n}\n" + written;
+  const std::string result = op.output_count == 1 ? "Tensor" : result_name(op);
+  return comment(op) + (op.output_count == 1 ? "" : result_struct(op)) +
+         signature("[[nodiscard]] inline " + result + " " + name, parameters) + prepare(op) + making(op) + written;
 }
 
 constexpr std::string_view kHead = R"(//

@@ -11,7 +11,9 @@ namespace compute::opgen {
 // A later version of an op is a function of its own: programs keep what they were compiled against.
 std::string function_name(const OpSchema& op);
 std::string options_name(const OpSchema& op);
-std::string output_name(const OpSchema& op);
+
+// Whether a list of axes can be given as a bit mask too, by callers that cannot put a pointer into a struct.
+bool has_mask(const AttributeSchema& a);
 
 // A zero field means the default; where the default is another number, or none, the field is a pointer.
 bool is_pointer_field(const AttributeSchema& a);

@@ -84,9 +84,9 @@ new plan. The rules for dtype and shape are explained below.
 )";
   for (const OpSchema* op : op_schemas()) {
     if (op->is_elementwise) continue;
-    text += "| " + op->name + " | " + cell(op->inputs_text) + " | " + code(op->attributes_text) + " | " +
-            op->dtype_rule + " | " + op->shape_rule + " | " + op->bound + " | " + flags_text(op->flags) + " | " +
-            cell(op->summary) + " |\n";
+    text += "| " + op->name + " | " + cell(op->inputs_text + (op->output_count > 1 ? " -> " + op->outputs_text : "")) +
+            " | " + code(op->attributes_text) + " | " + op->dtype_rule + " | " + op->shape_rule + " | " + op->bound +
+            " | " + flags_text(op->flags) + " | " + cell(op->summary) + " |\n";
   }
   return text;
 }

@@ -18,18 +18,11 @@ std::string function_name(const OpSchema& op) {
 
 std::string options_name(const OpSchema& op) { return function_name(op) + "_options"; }
 
-std::string output_name(const OpSchema& op) {
-  for (const std::string& input : op.inputs) {
-    if (input == "y") return "result";
-  }
-  return op.inputs.empty() || op.inputs[0] != "x" ? "result" : "y";
-}
-
-// A list of axes can be given as a bit mask too, by callers that cannot put a pointer into a struct.
 bool has_mask(const AttributeSchema& a) { return a.is_list && !a.required && a.default_text == "all"; }
 
 bool is_pointer_field(const AttributeSchema& a) {
-  return a.kind == AttributeKind::kInt64 && !a.is_list && !(a.has_default && a.default_int64 == 0);
+  const bool is_real = a.kind == AttributeKind::kFloat64 && a.has_default && a.default_float64 != 0;
+  return is_real || (a.kind == AttributeKind::kInt64 && !a.is_list && !(a.has_default && a.default_int64 == 0));
 }
 
 std::string bound_text(const OpSchema& op) {
@@ -66,7 +59,7 @@ std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& 
     case AttributeKind::kInt64:
       return {{!a.required && is_pointer_field(a) ? "const int64_t*" : "int64_t", a.name}};
     case AttributeKind::kFloat64:
-      return {{"double", a.name}};
+      return {{!a.required && is_pointer_field(a) ? "const double*" : "double", a.name}};
     case AttributeKind::kString:
       return {{"const char*", a.name}, {"int64_t", a.name + "_size"}};
     case AttributeKind::kDtype:
@@ -78,12 +71,9 @@ std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& 
 }
 
 void check_supported(const OpSchema& op) {
-  if (op.output_count != 1) throw std::runtime_error(op.name + ": wrappers return one output");
   for (const AttributeSchema& a : op.attributes) {
     const bool plain = a.kind == AttributeKind::kInt64 || !a.is_list;
-    const bool zero = !a.has_default || a.kind == AttributeKind::kInt64 || a.kind == AttributeKind::kString ||
-                      a.kind == AttributeKind::kNumber || a.default_float64 == 0;
-    if (!plain || !zero) throw std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.h");
+    if (!plain) throw std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.h");
   }
 }
 
@@ -109,9 +99,9 @@ struct Parameters {
 };
 
 // A declaration broken behind commas, aligned with the parenthesis.
-std::string signature(const std::string& head, std::vector<std::string> parameters, const std::string& last,
-                      const std::string& tail) {
-  parameters.push_back(last);
+std::string signature(const std::string& head, std::vector<std::string> parameters,
+                      const std::vector<std::string>& last, const std::string& tail) {
+  parameters.insert(parameters.end(), last.begin(), last.end());
   std::string text = head + "(";
   const size_t indent = text.size();
   size_t column = indent;
@@ -208,13 +198,20 @@ std::string options_layout(const OpSchema& op) {
   return "SIZE(" + name + ", " + std::to_string(offset) + ");\n" + text;
 }
 
+// The outputs' names, each behind `prefix`.
+std::vector<std::string> each_output(const OpSchema& op, const std::string& prefix) {
+  std::vector<std::string> list;
+  for (const std::string& output : op.outputs) list.push_back(prefix + output);
+  return list;
+}
+
 std::string declarations(const OpSchema& op) {
-  const std::string head = "COMPUTE_API compute_error* " + function_name(op), output = output_name(op);
+  const std::string head = "COMPUTE_API compute_error* " + function_name(op);
   const Parameters parameters(op);
   std::string text = comment(op);
   if (!op.is_elementwise) text += options_struct(op);
-  text += signature(head, parameters.list, "compute_tensor** out_" + output, ";") + "\n";
-  text += signature(head + "_into", parameters.list, "compute_tensor* " + output, ";") + "\n";
+  text += signature(head, parameters.list, each_output(op, "compute_tensor** out_"), ";") + "\n";
+  text += signature(head + "_into", parameters.list, each_output(op, "compute_tensor* "), ";") + "\n";
   return text;
 }
 
@@ -233,6 +230,7 @@ std::string add_attribute(const AttributeSchema& a) {
       if (is_pointer_field(a)) return "attributes.int64(" + name + ", " + from + ");";
       return "attributes.int64(" + name + ", " + from + " != 0 ? &" + from + " : nullptr);";
     case AttributeKind::kFloat64:
+      if (!a.required && is_pointer_field(a)) return "attributes.float64(" + name + ", " + from + ");";
       return "attributes.float64(" + name + ", " +
              (a.required ? "&" + from : from + " != 0 ? &" + from + " : nullptr") + ");";
     case AttributeKind::kString:
@@ -246,18 +244,44 @@ std::string add_attribute(const AttributeSchema& a) {
   return "";
 }
 
+// How a wrapper passes the places of its results on: one output by itself, several as arrays.
+struct OutputArguments {
+  std::vector<std::string> parameters;  // of run_<op>_<version>
+  std::string call, made, given;        // for call_op, and for the two functions of ops.h
+};
+
+OutputArguments output_arguments(const OpSchema& op) {
+  if (op.output_count == 1) {
+    const std::string& output = op.outputs[0];
+    return {{"compute_tensor** out", "compute_tensor* into"},
+            "out, into, \"" + output + "\"",
+            "out_" + output + ", nullptr",
+            "nullptr, " + output};
+  }
+  OutputArguments result;
+  const std::string count = std::to_string(op.output_count);
+  result.parameters = {"const Results<" + count + ">& results"};
+  result.call = "results";
+  for (const std::string& output : op.outputs) {
+    const char* comma = result.made.empty() ? "" : ", ";
+    result.made += comma + ("out_" + output);
+    result.given += comma + output;
+  }
+  result.made = "{.made = {" + result.made + "}}";
+  result.given = "{.given = {" + result.given + "}, .writes = true}";
+  return result;
+}
+
 std::string body(const OpSchema& op) {
   const Parameters parameters(op);
-  const std::string output = output_name(op);
-  std::string arguments, captured;
+  const OutputArguments outputs = output_arguments(op);
+  const std::string version = op.name + "_" + std::to_string(op.version), run = "run_" + version;
+  std::string arguments;
   for (const std::string& parameter : parameters.list) {
     arguments += parameter.substr(parameter.find_last_of(" *") + 1) + ", ";
   }
-  std::string text = signature("static compute_error* run_" + op.name + "_" + std::to_string(op.version),
-                               parameters.list, "compute_tensor** out, compute_tensor* into", " {") +
-                     "\n";
-  text += "  return call_op(OpId::k_" + op.name + "_" + std::to_string(op.version) + ", out, into, \"" + output +
-          "\", [&](compute_tensor** outputs) {\n";
+  std::string text = signature("static compute_error* " + run, parameters.list, outputs.parameters, " {") + "\n";
+  text += "  return call_op(OpId::k_" + version + ", " + outputs.call + ", [&](compute_tensor** outputs) {\n";
   std::string inputs = "nullptr, 0";
   if (op.is_variadic) {
     if (op.inputs.size() != 1)
@@ -270,8 +294,8 @@ std::string body(const OpSchema& op) {
     inputs = "inputs, " + std::to_string(op.inputs.size());
   }
   const auto call = [&](const std::string& attributes) {
-    return "run_op(op_schema(OpId::k_" + op.name + "_" + std::to_string(op.version) + "), stream, " + attributes +
-           ", " + inputs + ", outputs, 1);\n";
+    return "run_op(op_schema(OpId::k_" + version + "), stream, " + attributes + ", " + inputs + ", outputs, " +
+           std::to_string(op.output_count) + ");\n";
   };
   const auto is_required = [](const AttributeSchema& a) { return a.required; };
   if (!op.attributes.empty()) {
@@ -283,12 +307,11 @@ std::string body(const OpSchema& op) {
   text += std::string("    ") + (all_required ? "" : "const auto given = ") + "read_options(options);\n";
   for (const AttributeSchema& a : op.attributes) text += "    " + add_attribute(a) + "\n";
   text += "    " + call(op.attributes.empty() ? "nullptr, 0" : "attributes.data(), attributes.size()") + "  });\n}\n";
-  const std::string run = "run_" + op.name + "_" + std::to_string(op.version);
-  text += signature("compute_error* " + function_name(op), parameters.list, "compute_tensor** out_" + output, " {") +
-          "\n  return " + run + "(" + arguments + "out_" + output + ", nullptr);\n}\n";
-  text +=
-      signature("compute_error* " + function_name(op) + "_into", parameters.list, "compute_tensor* " + output, " {") +
-      "\n  return " + run + "(" + arguments + "nullptr, " + output + ");\n}\n";
+  const std::string head = "compute_error* " + function_name(op);
+  text += signature(head, parameters.list, each_output(op, "compute_tensor** out_"), " {") + "\n  return " + run + "(" +
+          arguments + outputs.made + ");\n}\n";
+  text += signature(head + "_into", parameters.list, each_output(op, "compute_tensor* "), " {") + "\n  return " + run +
+          "(" + arguments + outputs.given + ");\n}\n";
   return text;
 }
 
@@ -310,6 +333,7 @@ std::string ops_header() {
  *   inputs too.
  * - Attributes with a default are in an options struct. NULL means all defaults. Set struct_size to the struct's sizeof
  *   and the rest to zero: a field that is zero has its default, which the comment beside the field states.
+ * - An op with several results has one out-parameter for each. None of them may be NULL.
  * - A run-time attribute that is a slot of a graph (compute_scalar_create) is a compute_number of kind
  *   COMPUTE_KIND_SCALAR.
  * - Axes are given as a list (an empty one by any address and count 0) or as a mask, not as both.

@@ -7,6 +7,7 @@
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
 #include "plugins/common/source/types.hpp"
+#include "plugins/common/windows.hpp"
 
 namespace compute::common {
 namespace {
@@ -62,6 +63,13 @@ std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_convolution(const Op& op, const Dialect&) { return refuse_windows(op); }
+
+std::optional<Refusal> refuse_row(const Op& op, const Dialect& dialect) {
+  if (auto refusal = refuse_expressions(op, dialect)) return refusal;
+  return refuse_row_shape(op, dialect);
+}
+
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -77,7 +85,11 @@ constexpr Primitive kPrimitives[] = {
     {"gather", refuse_nothing, build_gather},
     {"scatter", refuse_nothing, build_scatter},
     {"contraction", refuse_contraction, build_contraction},
+    {"convolution", refuse_convolution, build_convolution},
+    {"convolution_grad_input", refuse_convolution, build_convolution},
+    {"convolution_grad_weight", refuse_convolution, build_convolution},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
+    {"row", refuse_row, build_row},
 };
 
 const Primitive* find_primitive(const Op& op) {

@@ -97,7 +97,7 @@ struct KernelSource {
 };
 
 /// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
-/// arg_reduce.
+/// convolution and its gradients, arg_reduce, row.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which must not be refused.

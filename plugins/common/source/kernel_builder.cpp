@@ -14,15 +14,15 @@ namespace {
 
 #include "plugins/common/source/kernel.inc"
 
-// For compute_divide: m = floor(2^32 (2^s - d) / d) + 1 with s = ceil(log2(d)).
+}  // namespace
+
+// m = floor(2^32 (2^s - d) / d) + 1 with s = ceil(log2(d)).
 int64_t divisor_word(int64_t divisor) {
   const auto d = static_cast<uint64_t>(divisor);
   const int shift = d == 1 ? 0 : std::bit_width(d - 1);
   const uint64_t multiplier = ((((uint64_t{1} << shift) - d) << 32) / d) + 1;
   return static_cast<int64_t>((static_cast<uint64_t>(shift) << 32) | (multiplier & 0xffffffff));
 }
-
-}  // namespace
 
 KernelBuilder::KernelBuilder(const Dialect& dialect, std::string_view what, bool with_text)
     : with_text_(with_text), functions_(dialect), name_(cat("compute_", what)), signature_(what) {

@@ -81,6 +81,9 @@ struct BuiltRecipe {
   }
 };
 
+/// The second argument of compute_divide, which divides by `divisor`, at least 1.
+int64_t divisor_word(int64_t divisor);
+
 /// A loop nest in a kernel: a linear index is divided into coordinates.
 class Space {
  public:

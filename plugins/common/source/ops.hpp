@@ -12,6 +12,11 @@ BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
+
+/// Why the kernel of row is not for this op, whose expressions are supported.
+std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);
 
 }  // namespace compute::common

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "plugins/common/source/combination.hpp"
 #include "plugins/common/source/kernel_builder.hpp"
 #include "plugins/common/source/ops.hpp"
 #include "plugins/common/source/reduce_shape.hpp"
@@ -19,78 +20,26 @@ namespace {
 
 #include "plugins/common/source/reduce.inc"
 
-enum class Kind { sum, prod, min, max, all, any };
-
-Kind kind_of(std::string_view name) {
-  constexpr std::string_view names[] = {"sum", "prod", "min", "max", "all", "any"};
-  return static_cast<Kind>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
-}
-
-std::string identity_text(Kind kind, compute_dtype dtype) {
-  const auto bits = [&](uint64_t word, uint64_t second = 0) {
-    uint8_t bytes[16] = {};
-    for (int i = 0; i < 16; ++i) bytes[i] = static_cast<uint8_t>((i < 8 ? word : second) >> (8 * (i % 8)));
-    return constant_text(dtype, bytes);
-  };
-  const int size = dtype_size(dtype) * 8;
-  const uint64_t all = size == 64 ? ~uint64_t{0} : (uint64_t{1} << size) - 1, top = uint64_t{1} << (size - 1);
-  const bool is_double = dtype == COMPUTE_DTYPE_FLOAT64;
-  switch (kind) {
-    case Kind::sum:  // -0 changes nothing, +0 would change -0
-      if (part_of(dtype) == COMPUTE_DTYPE_FLOAT64) return bits(uint64_t{1} << 63, uint64_t{1} << 63);
-      if (is_float(part_of(dtype))) return bits(uint64_t{1} << 31 | (is_complex(dtype) ? uint64_t{1} << 63 : 0));
-      return bits(0);
-    case Kind::any:
-      return bits(0);
-    case Kind::prod:
-      if (is_float(part_of(dtype))) {
-        const bool wide = part_of(dtype) == COMPUTE_DTYPE_FLOAT64;
-        return bits(wide ? 0x3ff0000000000000 : 0x3f800000);
-      }
-      return bits(1);
-    case Kind::all:
-      return bits(1);
-    case Kind::min:
-      if (is_float(dtype)) return bits(is_double ? 0x7ff0000000000000 : 0x7f800000);
-      return bits(is_signed(dtype) ? all & ~top : all);
-    default:
-      if (is_float(dtype)) return bits(is_double ? 0xfff0000000000000 : 0xff800000);
-      return bits(is_signed(dtype) ? top : 0);
-  }
-}
-
 // What is combined, and how.
 struct Reduction {
   explicit Reduction(const Op& op)
       : op(op),
-        kind(kind_of(op.text("kind"))),
+        kind(combination_of(op.text("kind"))),
         before(op.expression(0)),
         after(op.expression(1)),
         accumulator(before.nodes[before.outputs[0]].dtype),
         output_dtype(op.output(0).dtype) {}
 
-  bool is_compensated() const { return kind == Kind::sum && is_float(part_of(accumulator)); }
+  bool is_compensated() const { return is_compensated_sum(kind, accumulator); }
   // bool accumulators are u8 in local memory
   const char* stored() const { return type_text(accumulator).storage; }
 
   std::string combine(const std::string& x, const std::string& y, Functions& functions) const {
-    switch (kind) {
-      case Kind::sum:
-        return call_text(COMPUTE_PLUGIN_INTRINSIC_ADD, accumulator, {x, y}, functions);
-      case Kind::prod:
-        return call_text(COMPUTE_PLUGIN_INTRINSIC_MUL, accumulator, {x, y}, functions);
-      case Kind::min:
-      case Kind::all:
-        if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " && ", y, ")");
-        return call_text(COMPUTE_PLUGIN_INTRINSIC_MIN, accumulator, {x, y}, functions);
-      default:
-        if (accumulator == COMPUTE_DTYPE_BOOL) return cat("(bool)(", x, " || ", y, ")");
-        return call_text(COMPUTE_PLUGIN_INTRINSIC_MAX, accumulator, {x, y}, functions);
-    }
+    return combine_text(kind, accumulator, x, y, functions);
   }
 
   const Op& op;
-  const Kind kind;
+  const Combination kind;
   const compute_plugin_expression& before;
   const compute_plugin_expression& after;
   const compute_dtype accumulator, output_dtype;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plugins/common/core.hpp"
+#include "plugins/cpu/contract/window_kernel.hpp"
 #include "plugins/cpu/isa/sets.hpp"
 
 namespace compute::cpu {
@@ -47,18 +48,25 @@ const Isa& isa_of(InstructionSet set) {
                          block_kernels<avx512::fill>(),
                          &avx512::reduce_kernels,
                          &avx512::copy_kernels,
-                         &avx512::gemm_kernels};
+                         &avx512::gemm_kernels,
+                         &avx512::window_kernels};
     return isa;
   }
   if (set == InstructionSet::avx2) {
-    static const Isa isa{
-        set, "avx2", block_kernels<avx2::fill>(), &avx2::reduce_kernels, &avx2::copy_kernels, &avx2::gemm_kernels};
+    static const Isa isa{set,
+                         "avx2",
+                         block_kernels<avx2::fill>(),
+                         &avx2::reduce_kernels,
+                         &avx2::copy_kernels,
+                         &avx2::gemm_kernels,
+                         &avx2::window_kernels};
     return isa;
   }
 #endif
   static const Isa isa{InstructionSet::baseline,        "baseline",
                        block_kernels<baseline::fill>(), &baseline::reduce_kernels,
-                       &baseline::copy_kernels,         &baseline::gemm_kernels};
+                       &baseline::copy_kernels,         &baseline::gemm_kernels,
+                       &baseline::window_kernels};
   return isa;
 }
 

@@ -10,6 +10,7 @@ struct BlockKernels;
 struct CopyKernels;
 struct GemmKernels;
 struct ReduceKernels;
+struct WindowKernels;
 
 /// The instruction sets for which the kernels are compiled, in ascending order. On processors other than x86-64 only
 /// `baseline` exists, which is compiled with the compiler's own target options.
@@ -22,6 +23,7 @@ struct Isa {
   const ReduceKernels* reduce;
   const CopyKernels* copy;
   const GemmKernels* gemm;
+  const WindowKernels* windows;
 };
 
 /// The best instruction set of this processor.

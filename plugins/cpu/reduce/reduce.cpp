@@ -18,6 +18,7 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/reduce/combination.hpp"
 #include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
@@ -35,129 +36,15 @@ constexpr int64_t kRunBytes = 2048;        // of a row that such a segment reads
 constexpr int64_t kPassBytes = 256 << 10;  // that it reads in a block: a part of a second-level cache
 constexpr int64_t kFoldedBytes = 256;      // that narrow rows without gaps are joined to, at the least
 constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
-constexpr int64_t kGroupsPerSlot = 8;      // groups of kColumnRows rows that are added up one by one
-constexpr int64_t kGroupsPerCall = 64;     // of a kernel, where none are held apart
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
 constexpr double kParallelNanoseconds = 4000;  // of work that a thread is worth waking for
 constexpr int64_t kFramePieces = 16;           // frames in the workspace where they do not fit on the stack
 constexpr int64_t kLine = 64;
 
-int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-int64_t round_up(int64_t x, int64_t unit) { return divide_up(x, unit) * unit; }
-
-bool is_float(compute_dtype dtype) { return dtype >= COMPUTE_DTYPE_FLOAT16; }
-
-// How the innermost loop hands elements over.
-struct Source {
-  int32_t operand = -1;  // >= 0: that input's own elements; -1: the values of `before`
-  int64_t element = 0;   // bytes
-  ReduceKernel kernel{};
-};
-
-// The forms of `before` for which there are kernels that read the input itself.
-Source find_direct(const compute_plugin_expression& before, ReduceKind kind, compute_dtype accumulator) {
-  const ReduceKernels& kernels = *isa().reduce;
-  Source source;
-  const auto take = [&](int32_t input, compute_dtype dtype, const ReduceKernel& kernel) {
-    if (kernel.rows != nullptr) source = {input, dtype_size(dtype), kernel};
-    return source;
-  };
-  const compute_plugin_node& last = before.nodes[before.outputs[0]];
-  if (last.kind == COMPUTE_PLUGIN_NODE_INPUT) {
-    return take(last.value, last.dtype, kernels.plain[static_cast<int>(kind)][last.dtype]);
-  }
-  if (last.kind != COMPUTE_PLUGIN_NODE_CALL || kind != ReduceKind::sum) return source;
-  const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
-  if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
-  if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
-    const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
-    const compute_dtype wide = is_float(x.dtype) ? COMPUTE_DTYPE_FLOAT64
-                               : is_unsigned     ? COMPUTE_DTYPE_UINT64
-                                                 : COMPUTE_DTYPE_INT64;
-    const bool counts = x.dtype == COMPUTE_DTYPE_BOOL && accumulator == COMPUTE_DTYPE_UINT64;
-    if (accumulator == wide || counts) return take(x.value, x.dtype, kernels.widening_sum[x.dtype]);
-  }
-  const int32_t* operands = before.operands + last.first_operand;
-  if (last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1]) {
-    return take(x.value, x.dtype, kernels.square_sum[x.dtype]);
-  }
-  return source;
-}
-
 bool is_input(const compute_plugin_expression& expression) {
   return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_PLUGIN_NODE_INPUT;
 }
-
-// Combines values one after the other as the digits of a binary counter carry: each passes through log2 of their
-// number.
-class Counter {
- public:
-  Counter(const ReduceKernel& combine, int64_t size_bytes) : combine_(combine), size_bytes_(size_bytes) {}
-
-  void* next() { return slots_[depth_]; }
-  void push() {
-    ++depth_;
-    for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
-  }
-  void finish(void* out) {
-    while (depth_ > 1) join();
-    std::memcpy(out, slots_[0], static_cast<size_t>(size_bytes_));
-  }
-
- private:
-  void join() {
-    --depth_;
-    combine_.columns(slots_[depth_], 0, 1, 1, slots_[depth_ - 1], true);
-  }
-
-  const ReduceKernel& combine_;
-  const int64_t size_bytes_;
-  int depth_ = 0;
-  uint64_t count_ = 0;
-  alignas(16) char slots_[66][16];
-};
-
-// Combines groups of rows into a segment: kGroupsPerSlot groups one by one into a slot, slots as Counter does.
-class ColumnTree {
- public:
-  ColumnTree(const ReduceKernel& combine, char* slots, int64_t slot_bytes, int64_t width, int64_t groups_per_slot)
-      : combine_(combine), slots_(slots), slot_bytes_(slot_bytes), width_(width), groups_per_slot_(groups_per_slot) {}
-
-  // The most rows that add() takes at once.
-  int64_t row_limit() const { return kColumnRows * std::min(groups_per_slot_ - groups_, kGroupsPerCall); }
-  void add(const ReduceKernel& kernel, const char* rows, int64_t stride_bytes, int64_t row_count) {
-    kernel.columns(rows, stride_bytes, row_count, width_, slot(depth_), groups_ > 0);
-    groups_ += divide_up(row_count, kColumnRows);
-    if (groups_ < groups_per_slot_) return;
-    groups_ = 0;
-    ++depth_;
-    for (uint64_t digits = ++count_; (digits & 1) == 0; digits >>= 1) join();
-  }
-  // The result.
-  char* finish() {
-    if (groups_ > 0) ++depth_;
-    while (depth_ > 1) join();
-    return slots_;
-  }
-
-  static int64_t slots_for(int64_t groups, int64_t groups_per_slot) {
-    return std::bit_width(static_cast<uint64_t>(groups / groups_per_slot)) + 2;
-  }
-
- private:
-  char* slot(int64_t i) { return slots_ + i * slot_bytes_; }
-  void join() {
-    --depth_;
-    combine_.columns(slot(depth_), 0, 1, width_, slot(depth_ - 1), true);
-  }
-
-  const ReduceKernel& combine_;
-  char* const slots_;
-  const int64_t slot_bytes_, width_, groups_per_slot_;
-  int64_t depth_ = 0, groups_ = 0;
-  uint64_t count_ = 0;
-};
 
 class ReducePlan final : public Plan {
  public:
@@ -246,7 +133,7 @@ class ReducePlan final : public Plan {
 
 ReducePlan::ReducePlan(const Op& op)
     : kind_(*reduce_kind(op.text("kind"))),
-      accumulator_(op.expression(0).nodes[op.expression(0).outputs[0]].dtype),
+      accumulator_(output_dtype(op.expression(0))),
       accumulator_bytes_(dtype_size(accumulator_)),
       before_(op.expression(0), *isa().blocks),
       after_(op.expression(1), *isa().blocks),
@@ -761,8 +648,7 @@ std::optional<Refusal> refuse_reduce(const Op& op) {
                      "the cpu plugin does not support intrinsic " + std::to_string(id), ""};
     }
   }
-  const compute_plugin_expression& before = op.expression(0);
-  const compute_dtype accumulator = before.nodes[before.outputs[0]].dtype;
+  const compute_dtype accumulator = output_dtype(op.expression(0));
   if (isa().reduce->plain[static_cast<int>(*kind)][accumulator].rows == nullptr) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, -1,
                    "reduce: " + std::string(op.text("kind")) + " of " + dtype_name(accumulator) + " is not defined",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/reduction.hpp"
+#include "core/array_ops/reduction.hpp"
 
 #include <algorithm>
 

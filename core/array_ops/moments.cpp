@@ -2,7 +2,7 @@
 // mean, var and std. The latter two go over x twice: a mean first, then the squares of what differs from it.
 #include <limits>
 
-#include "core/ops/reduction.hpp"
+#include "core/array_ops/reduction.hpp"
 
 namespace compute {
 

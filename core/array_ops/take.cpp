@@ -99,8 +99,66 @@ std::optional<Lowering> lower_along(const OpCall& call, const LoweringTarget& ta
   return steps.take();
 }
 
+// ---- The gradient of take -------------------------------------------------------------------------------------------
+
+// dy has the axes of the indices in place of `axis`.
+std::vector<OutputDesc> infer_take_grad(const OpCall& call) {
+  check_indices(call);
+  require_class(call, 0, DtypeClass::kNumeric);
+  const OperandDesc &dy = call.inputs[0], &indices = call.inputs[1];
+  const int32_t rank = dy.rank - indices.rank + 1;
+  if (rank < 1) {
+    refuse(call,
+           "dy of shape " + shape_text(dy.extents()) + " has fewer axes than indices of shape " +
+               shape_text(indices.extents()),
+           0);
+  }
+  const int32_t axis = axis_attribute(call, rank);
+  for (int32_t i = 0; i < indices.rank; ++i) {
+    if (dy.shape[axis + i] == indices.shape[i]) continue;
+    refuse(call,
+           "dy of shape " + shape_text(dy.extents()) + " does not have the shape " + shape_text(indices.extents()) +
+               " of indices from axis " + std::to_string(axis) + " on",
+           0);
+  }
+  flag_attribute(call, "deterministic");
+  std::vector<int64_t> shape(dy.shape, dy.shape + axis);
+  shape.push_back(extent_attribute(call, "size"));
+  shape.insert(shape.end(), dy.shape + axis + indices.rank, dy.shape + dy.rank);
+  return {{dy.dtype, std::move(shape)}};
+}
+
+// Rows are added to zeros. Sums of float16 and bfloat16 are made in float32 and converted once.
+std::optional<Lowering> lower_take_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand output = steps.output();
+  const compute_dtype accumulator = computed_in(output.dtype);
+  const OperandDesc& given = call.inputs[1];
+  const StepOperand sums = accumulator == output.dtype ? output : steps.temporary(accumulator, output.shape);
+  steps.fill(sums, {});
+  if (has_elements(call.inputs[0].extents())) {
+    const int32_t axis = axis_attribute(call, static_cast<int32_t>(output.shape.size()));
+    StepOperand indices = steps.as_indices(steps.input(1)), dy = steps.as_dtype(steps.input(0), accumulator);
+    if (given.rank == 0) {
+      indices = with_axis(std::move(indices), 0);
+      dy = with_axis(std::move(dy), axis);
+    } else {
+      indices = steps.as_collapsed(indices, 0, given.rank);
+      dy = steps.as_collapsed(dy, axis, given.rank);
+    }
+    const auto rank = static_cast<int32_t>(dy.shape.size());
+    for (int32_t i = axis + 1; i < rank; ++i) indices = with_axis(std::move(indices), i - axis);
+    indices = broadcast_to(indices, dy.shape);
+    steps.scatter(std::move(indices), std::move(dy), sums, axis, "add", flag_attribute(call, "deterministic"));
+  }
+  if (accumulator != output.dtype) steps.copy(sums, output);
+  return steps.take();
+}
+
 }  // namespace
 
+const OpRules take_grad_1_rules{infer_take_grad, lower_take_grad, true};
 const OpRules take_1_rules{infer_take, lower_take};
 const OpRules take_along_axis_1_rules{infer_along, lower_along};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sum, prod, min, max, all and any: one reduce step.
-#include "core/ops/reduction.hpp"
+#include "core/array_ops/reduction.hpp"
 
 namespace compute {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // argmax and argmin.
-#include "core/ops/reduction.hpp"
+#include "core/array_ops/reduction.hpp"
 
 namespace compute {
 
@@ -15,20 +15,6 @@ std::vector<OutputDesc> infer_arg(const OpCall& call) {
 
 std::vector<OutputDesc> infer_argmax(const OpCall& call) { return infer_arg(call); }
 std::vector<OutputDesc> infer_argmin(const OpCall& call) { return infer_arg(call); }
-
-// The tensor as one axis, where its elements lie evenly in row-major order.
-std::optional<StepOperand> flattened(const StepOperand& x) {
-  StepOperand flat = x;
-  flat.shape = {1};
-  flat.strides = {1};
-  for (size_t i = x.shape.size(); i-- > 0;) {
-    if (x.shape[i] == 1) continue;
-    if (flat.shape[0] == 1) flat.strides[0] = x.strides[i];
-    if (x.strides[i] != flat.strides[0] * flat.shape[0]) return std::nullopt;
-    flat.shape[0] *= x.shape[i];
-  }
-  return flat;
-}
 
 // The arg_reduce primitive takes one axis; nothing where the reduction cannot be seen as one.
 std::optional<Lowering> lower_primitive(const OpCall& call, const LoweringTarget& target, const char* kind) {

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers: Philox 4x32-10 as an expression, so that each device computes the same words. The algorithm is that
+// of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+//
+// Block i of a call is Philox with the counter offset + i and the key seed. An element of one word takes word p % 4 of
+// block p / 4, where p is its row-major position; an element of two words takes words 2 p and 2 p + 1 in the same
+// order. Normal numbers come in pairs, by the method of Box and Muller.
+#include <array>
+
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
+
+// The definitions of the words w0 to w3 of block c + index(0), from the scalars a (seed), b (offset) and c.
+std::string philox_text() {
+  std::string text =
+      "n = b + c + index(0); k0 = convert(a & 0xffffffff, uint32); k1 = convert(a >> 32, uint32); "
+      "p0 = convert(n, uint32); p1 = convert(n >> 32, uint32); p2 = p0 ^ p0; p3 = p0 ^ p0; ";
+  std::array<std::string, 4> c = {"p0", "p1", "p2", "p3"};
+  std::string key0 = "k0", key1 = "k1";
+  for (int round = 0; round < 10; ++round) {
+    const std::string r = std::to_string(round);
+    const std::string h0 = "f" + r, l0 = "g" + r, h1 = "s" + r, l1 = "t" + r, x0 = "u" + r, x2 = "v" + r;
+    text += h0 + " = mul_high(" + c[0] + ", 0xD2511F53); " + l0 + " = " + c[0] + " * 0xD2511F53; ";
+    text += h1 + " = mul_high(" + c[2] + ", 0xCD9E8D57); " + l1 + " = " + c[2] + " * 0xCD9E8D57; ";
+    text += x0 + " = " + h1 + " ^ " + c[1] + " ^ " + key0 + "; " + x2 + " = " + h0 + " ^ " + c[3] + " ^ " + key1 + "; ";
+    c = {x0, l1, x2, l0};
+    if (round == 9) break;
+    text += "i" + r + " = " + key0 + " + 0x9E3779B9; j" + r + " = " + key1 + " + 0xBB67AE85; ";
+    key0 = "i" + r;
+    key1 = "j" + r;
+  }
+  for (size_t i = 0; i < 4; ++i) text += "w" + std::to_string(i) + " = " + c[i] + "; ";
+  return text;
+}
+
+// What makes elements of the words of one block.
+struct Distribution {
+  std::string definitions;               // over w0 to w3
+  std::vector<std::string> values;       // of the elements of a block: 4, 2 or 1
+  std::vector<ScalarTerm> scalars = {};  // d, e
+};
+
+StepOperand every(const StepOperand& flat, int64_t start, int64_t step, int64_t count) {
+  StepOperand part = flat;
+  part.offset += start * flat.strides[0];
+  part.shape[0] = count;
+  part.strides[0] *= step;
+  return part;
+}
+
+// Evaluates `distribution` for each element of `to`. `inputs` have its shape; values mention element j of a block's
+// first input as x, y, z or x3.
+void draw(Steps& steps, const OpCall& call, const Distribution& distribution, const StepOperand& to,
+          const StepOperand* input) {
+  static const std::string& kPhilox = *new std::string(philox_text());
+  constexpr std::string_view kNames[] = {"x", "y", "z", "x3"};
+  const auto flat_to = flattened(to);
+  std::optional<StepOperand> flat_input = input != nullptr ? flattened(*input) : std::nullopt;
+  StepOperand packed;
+  if (input != nullptr && !flat_input) {
+    packed = steps.temporary(input->dtype, input->shape);
+    steps.copy(*input, packed);
+    flat_input = flattened(packed);
+  }
+  const StepOperand result = flat_to ? *flat_to : *flattened(packed = steps.temporary(to.dtype, to.shape));
+  const auto per_block = static_cast<int64_t>(distribution.values.size());
+  const int64_t blocks = result.shape[0] / per_block, rest = result.shape[0] % per_block;
+  const auto run = [&](int64_t first_block, int64_t block_count, int64_t elements) {
+    StepExpression expression{kPhilox + distribution.definitions};
+    std::vector<StepOperand> inputs, outputs;
+    for (int64_t j = 0; j < elements; ++j) {
+      const int64_t start = first_block * per_block + j;
+      std::string value = distribution.values[static_cast<size_t>(j)];
+      if (flat_input) {
+        inputs.push_back(every(*flat_input, start, per_block, block_count));
+        value.replace(value.find('@'), 1, kNames[j]);
+      }
+      expression.text += (j > 0 ? "; " : "") + value;
+      outputs.push_back(every(result, start, per_block, block_count));
+    }
+    expression.scalars = {attribute_term(call, "seed", COMPUTE_DTYPE_INT64),
+                          attribute_term(call, "offset", COMPUTE_DTYPE_INT64), extent_term(first_block)};
+    expression.scalars.insert(expression.scalars.end(), distribution.scalars.begin(), distribution.scalars.end());
+    steps.map(expression, std::move(inputs), std::move(outputs));
+  };
+  if (blocks > 0) run(0, blocks, per_block);
+  if (rest > 0) run(blocks, 1, rest);
+  if (!flat_to) {
+    StepOperand from = result;
+    from.shape = to.shape;
+    from.strides = row_major_strides(to.shape);
+    steps.copy(from, to);
+  }
+}
+
+// ---- Distributions --------------------------------------------------------------------------------------------------
+
+// Numbers k * 2^-bits in [0, 1), exact in `dtype`: element j of the block.
+std::string fraction(compute_dtype dtype, size_t j) {
+  const std::string w = "w" + std::to_string(dtype == COMPUTE_DTYPE_FLOAT64 ? 2 * j : j);
+  switch (dtype) {
+    case COMPUTE_DTYPE_FLOAT16:
+      return "convert(" + w + " >> 21, float32) * 0.00048828125";
+    case COMPUTE_DTYPE_BFLOAT16:
+      return "convert(" + w + " >> 24, float32) * 0.00390625";
+    case COMPUTE_DTYPE_FLOAT64:
+      return "convert((convert(" + w + ", uint64) << 21) ^ (convert(w" + std::to_string(2 * j + 1) +
+             ", uint64) >> 11), float64) * 1.1102230246251565404e-16";
+    default:
+      return "convert(" + w + " >> 8, float32) * 5.9604644775390625e-8";
+  }
+}
+
+size_t elements_per_block(compute_dtype dtype) { return dtype_size(dtype) == 8 ? 2 : 4; }
+
+Distribution uniform(const OpCall& call, compute_dtype dtype) {
+  const compute_dtype computed = computed_in(dtype);
+  Distribution result;
+  result.scalars = {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed)};
+  for (size_t j = 0; j < elements_per_block(dtype); ++j) {
+    const std::string r = "r" + std::to_string(j);
+    result.definitions += r + " = d + (" + fraction(dtype, j) + ") * (e - d); ";
+    result.values.push_back("where(" + r + " < e, " + r + ", d)");
+  }
+  return result;
+}
+
+// z0 = sqrt(-2 log(u)) cos(2 pi v), z1 the sine. v is taken in quarter turns from the nearest multiple, so that sine
+// and cosine are accurate near their zeros. u is in (0, 1].
+Distribution normal(const OpCall& call, compute_dtype dtype) {
+  const compute_dtype computed = computed_in(dtype);
+  const bool is_double = computed == COMPUTE_DTYPE_FLOAT64;
+  const std::string least = is_double ? "1.1102230246251565404e-16" : "5.9604644775390625e-8";
+  Distribution result;
+  result.scalars = {attribute_term(call, "mean", computed), attribute_term(call, "deviation", computed)};
+  for (size_t pair = 0; pair < elements_per_block(computed) / 2; ++pair) {
+    const std::string i = std::to_string(pair), m = "m" + i, o = "o" + i, q = "q" + i, h = "h" + i;
+    const std::string turns = "y" + i, cosine = "c" + i, sine = "z" + i;
+    result.definitions += m + " = sqrt(-2 * log(" + fraction(computed, 2 * pair) + " + " + least + ")); ";
+    result.definitions += o + " = (" + fraction(computed, 2 * pair + 1) + ") * 4; " + q + " = round(" + o + "); ";
+    result.definitions += h + " = (" + o + " - " + q + ") * 1.5707963267948966192; ";
+    result.definitions += turns + " = convert(" + q + ", int32) & 3; ";
+    result.definitions += cosine + " = cos(" + h + "); " + sine + " = sin(" + h + "); ";
+    const auto turned = [&](const std::string& first, const std::string& second, const std::string& third,
+                            const std::string& fourth) {
+      return "d + e * (" + m + " * where(" + turns + " == 0, " + first + ", where(" + turns + " == 1, " + second +
+             ", where(" + turns + " == 2, " + third + ", " + fourth + "))))";
+    };
+    result.values.push_back(turned(cosine, "-" + sine, "-" + cosine, sine));
+    result.values.push_back(turned(sine, cosine, "-" + sine, "-" + cosine));
+  }
+  return result;
+}
+
+// 24 bits are compared with p as float32, so that every device decides alike.
+Distribution bernoulli(const OpCall& call, compute_dtype dtype) {
+  Distribution result;
+  result.scalars = {attribute_term(call, "p", COMPUTE_DTYPE_FLOAT32)};
+  for (size_t j = 0; j < 4; ++j) {
+    const std::string value = fraction(COMPUTE_DTYPE_FLOAT32, j) + " < d";
+    result.values.push_back(convert_text(value, COMPUTE_DTYPE_BOOL, dtype));
+  }
+  return result;
+}
+
+Distribution dropout(const OpCall& call, compute_dtype dtype) {
+  const compute_dtype computed = computed_in(dtype);
+  Distribution result;
+  result.scalars = {attribute_term(call, "p", COMPUTE_DTYPE_FLOAT32), attribute_term(call, "p", computed)};
+  for (size_t j = 0; j < 4; ++j)
+    result.values.push_back("where(" + fraction(COMPUTE_DTYPE_FLOAT32, j) + " < d, 0, @ / (1 - e))");
+  return result;
+}
+
+// minimum + the high word of a random 64-bit number times the range. The bias is below range / 2^64.
+Distribution integers(const OpCall& call, compute_dtype dtype) {
+  Distribution result;
+  result.scalars = {attribute_term(call, "minimum", COMPUTE_DTYPE_INT64),
+                    attribute_term(call, "maximum", COMPUTE_DTYPE_INT64)};
+  result.definitions = "o = convert(e & -1, uint64) - convert(d & -1, uint64); ";
+  for (const char* words : {"01", "23"}) {
+    const std::string low = std::string("w") + words[0], high = std::string("w") + words[1];
+    result.values.push_back("convert(convert(d & -1, uint64) + mul_high(convert(" + low + ", uint64) ^ (convert(" +
+                            high + ", uint64) << 32), o), " + dtype_name(dtype) + ")");
+  }
+  return result;
+}
+
+Distribution bits(compute_dtype dtype) {
+  if (dtype == COMPUTE_DTYPE_UINT32) return {"", {"w0", "w1", "w2", "w3"}};
+  Distribution result;
+  for (const char* words : {"01", "23"}) {
+    result.values.push_back(std::string("convert(w") + words[0] + ", uint64) ^ (convert(w" + words[1] +
+                            ", uint64) << 32)");
+  }
+  return result;
+}
+
+// ---- Ops ------------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_random(const OpCall& call, DtypeClass wanted) {
+  const compute_dtype dtype = dtype_attribute(call, "dtype");
+  if (!in_class(dtype, wanted))
+    refuse_attribute(call, "dtype", "dtype is " + dtype_name(dtype) + "; expected " + class_description(wanted));
+  const std::span<const int64_t> shape = call.attributes.int64_list(attribute_index(call, "shape"));
+  return {{dtype, {shape.begin(), shape.end()}}};
+}
+
+std::vector<OutputDesc> infer_floats(const OpCall& call) { return infer_random(call, DtypeClass::kFloat); }
+std::vector<OutputDesc> infer_integers(const OpCall& call) { return infer_random(call, DtypeClass::kInteger); }
+
+std::vector<OutputDesc> infer_bits(const OpCall& call) {
+  const compute_dtype dtype = dtype_attribute(call, "dtype");
+  if (dtype != COMPUTE_DTYPE_UINT32 && dtype != COMPUTE_DTYPE_UINT64)
+    refuse_attribute(call, "dtype", "dtype is " + dtype_name(dtype) + "; expected uint32 or uint64");
+  return infer_integers(call);
+}
+
+std::vector<OutputDesc> infer_bernoulli(const OpCall& call) { return infer_random(call, DtypeClass::kAny); }
+
+std::vector<OutputDesc> infer_dropout(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  const std::span<const int64_t> shape = call.inputs[0].extents();
+  return {{call.inputs[0].dtype, {shape.begin(), shape.end()}}};
+}
+
+template <class Make>
+std::optional<Lowering> lower_draw(const OpCall& call, const LoweringTarget& target, int32_t alternative, Make make) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand output = steps.output();
+  draw(steps, call, make(output.dtype), output, nullptr);
+  return steps.take();
+}
+
+std::optional<Lowering> lower_uniform(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return uniform(call, dtype); });
+}
+
+std::optional<Lowering> lower_normal(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return normal(call, dtype); });
+}
+
+std::optional<Lowering> lower_bernoulli(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return bernoulli(call, dtype); });
+}
+
+std::optional<Lowering> lower_integers(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return integers(call, dtype); });
+}
+
+std::optional<Lowering> lower_bits(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, bits);
+}
+
+std::optional<Lowering> lower_dropout(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand x = steps.input(0), output = steps.output();
+  draw(steps, call, dropout(call, output.dtype), output, &x);
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules dropout_1_rules{infer_dropout, lower_dropout};
+const OpRules random_bernoulli_1_rules{infer_bernoulli, lower_bernoulli};
+const OpRules random_bits_1_rules{infer_bits, lower_bits};
+const OpRules random_integers_1_rules{infer_integers, lower_integers};
+const OpRules random_normal_1_rules{infer_floats, lower_normal};
+const OpRules random_uniform_1_rules{infer_floats, lower_uniform};
+
+}  // namespace compute

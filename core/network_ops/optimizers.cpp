@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of optimisers: one map that reads and writes each tensor once.
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+// All inputs have the shape and the dtype of the first; so have the outputs.
+std::vector<OutputDesc> infer_step(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  for (size_t i = 1; i < call.inputs.size(); ++i) require_same(call, static_cast<int32_t>(i), 0);
+  const std::span<const int64_t> shape = call.inputs[0].extents();
+  return std::vector<OutputDesc>(static_cast<size_t>(call.schema.output_count),
+                                 {call.inputs[0].dtype, {shape.begin(), shape.end()}});
+}
+
+std::vector<StepOperand> all_outputs(const Steps& steps, int32_t count) {
+  std::vector<StepOperand> outputs;
+  for (int32_t i = 0; i < count; ++i) outputs.push_back(steps.output(i));
+  return outputs;
+}
+
+ScalarTerm number(const OpCall& call, const char* name) {
+  return attribute_term(call, name, computed_in(call.inputs[0].dtype));
+}
+
+std::optional<Lowering> lower_sgd(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  steps.map({"x - a * (y + b * x)", {number(call, "rate"), number(call, "decay")}}, {steps.input(0), steps.input(1)},
+            steps.output());
+  return steps.take();
+}
+
+// velocity = momentum * velocity + gradient; Nesterov's step looks ahead by momentum * velocity.
+std::optional<Lowering> lower_momentum(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const bool nesterov = flag_attribute(call, "nesterov");
+  const std::string step = nesterov ? "(g + c * v)" : "v";
+  steps.map({"g = y + b * x; v = c * z + g; x - a * " + step + "; v",
+             {number(call, "rate"), number(call, "decay"), number(call, "momentum")}},
+            {steps.input(0), steps.input(1), steps.input(2)}, all_outputs(steps, 2));
+  return steps.take();
+}
+
+// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; the step is rate / (1 - beta1^t) * m divided by
+// sqrt(v / (1 - beta2^t)) + epsilon. What does not depend on the element is computed once.
+std::optional<Lowering> lower_adam(const OpCall& call, const LoweringTarget& target, int32_t alternative,
+                                   bool decoupled) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const compute_dtype computed = computed_in(call.inputs[0].dtype);
+  const compute_dtype exact = target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : computed;
+  const auto as = [&](const char* name) { return attribute_term(call, name, exact); };
+  std::vector<StepOperand> constants;
+  for (int i = 0; i < 5; ++i) constants.push_back(steps.temporary(computed, {}));
+  const auto converted = [&](const std::string& text) { return convert_text("(" + text + ")", exact, computed); };
+  steps.map({converted("a / (1 - b ** d)") + "; " + converted("1 / sqrt(1 - c ** d)") + "; " + converted("1 - b") +
+                 "; " + converted("1 - c") + "; " + converted(decoupled ? "1 - a * e" : "e"),
+             {as("rate"), as("beta1"), as("beta2"), as("step"), as("decay")}},
+            {}, constants);
+  const std::vector<ScalarTerm> scalars = {number(call, "beta1"), number(call, "beta2"), number(call, "epsilon")};
+  // x, y, z, x3: parameter, gradient, m, v; x4 to x8: the constants.
+  std::vector<StepOperand> inputs;
+  for (int32_t i = 0; i < 4; ++i) inputs.push_back(steps.input(i));
+  inputs.insert(inputs.end(), constants.begin(), constants.end());
+  const std::string gradient = decoupled ? "y" : "(y + x8 * x)";
+  const std::string parameter = decoupled ? "x * x8" : "x";
+  steps.map({"g = " + gradient + "; m = a * z + x6 * g; v = b * x3 + x7 * (g * g); " + parameter +
+                 " - x4 * m / (sqrt(v) * x5 + c); m; v",
+             scalars},
+            std::move(inputs), all_outputs(steps, 3));
+  return steps.take();
+}
+
+std::optional<Lowering> lower_adam_l2(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_adam(call, target, alternative, false);
+}
+
+std::optional<Lowering> lower_adamw(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_adam(call, target, alternative, true);
+}
+
+}  // namespace
+
+const OpRules adam_1_rules{infer_step, lower_adam_l2, true};
+const OpRules adamw_1_rules{infer_step, lower_adamw, true};
+const OpRules sgd_1_rules{infer_step, lower_sgd, true};
+const OpRules sgd_momentum_1_rules{infer_step, lower_momentum, true};
+
+}  // namespace compute

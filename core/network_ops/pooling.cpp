@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling over windows of [n, c, spatial…]: a reduction over an overlapping view of the padded tensor.
+#include <limits>
+
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+constexpr size_t kLead = 2;  // the axes n and c
+
+struct Window {
+  int64_t extent, size, stride, dilation, before, after, count;  // count: positions of the window
+
+  int64_t padded() const { return before + extent + after; }
+  int64_t reach() const { return (size - 1) * dilation + 1; }
+};
+
+std::vector<int64_t> list_or(const OpCall& call, const char* name, size_t count, int64_t fallback) {
+  const int32_t index = attribute_index(call, name);
+  if (!call.attributes.has(index)) return std::vector<int64_t>(count, fallback);
+  const std::span<const int64_t> given = call.attributes.int64_list(index);
+  if (given.size() != count) {
+    refuse_attribute(call, name,
+                     std::string(name) + " has " + std::to_string(given.size()) +
+                         " entries; expected one for each of " + std::to_string(count) + " spatial axes");
+  }
+  return {given.begin(), given.end()};
+}
+
+// The windows along the spatial axes of extents `spatial`.
+std::vector<Window> read_windows(const OpCall& call, std::span<const int64_t> spatial, bool has_dilations) {
+  const size_t count = spatial.size();
+  const std::vector<int64_t> sizes = list_or(call, "window", count, 1);
+  std::vector<int64_t> strides = sizes, dilations(count, 1);
+  if (call.attributes.has(attribute_index(call, "strides"))) strides = list_or(call, "strides", count, 1);
+  if (has_dilations) dilations = list_or(call, "dilations", count, 1);
+  const std::vector<int64_t> before = list_or(call, "pads_begin", count, 0),
+                             after = list_or(call, "pads_end", count, 0);
+  const std::string padding(call.attributes.string(attribute_index(call, "padding")));
+  if (padding != "explicit" && padding != "same" && padding != "valid")
+    refuse_attribute(call, "padding", "padding is \"" + padding + "\"; expected explicit, same or valid");
+  std::vector<Window> windows;
+  for (size_t i = 0; i < count; ++i) {
+    Window w{spatial[i], sizes[i], strides[i], dilations[i], before[i], after[i], 0};
+    if (w.size < 1 || w.stride < 1 || w.dilation < 1)
+      refuse_attribute(call, "window", "window, strides and dilations must be at least 1");
+    if (w.before < 0 || w.after < 0 || (padding != "explicit" && (w.before != 0 || w.after != 0)))
+      refuse_attribute(call, "pads_begin", "pads must not be negative, and 0 unless padding is explicit");
+    if (padding == "same") {
+      const int64_t total =
+          std::max<int64_t>(((w.extent + w.stride - 1) / w.stride - 1) * w.stride + w.reach() - w.extent, 0);
+      w.before = total / 2;
+      w.after = total - w.before;
+    }
+    if (w.padded() < w.reach()) {
+      refuse_attribute(call, "window",
+                       "a window of " + std::to_string(w.reach()) + " elements does not fit in " +
+                           std::to_string(w.padded()) + " along spatial axis " + std::to_string(i));
+    }
+    w.count = (w.padded() - w.reach()) / w.stride + 1;
+    windows.push_back(w);
+  }
+  return windows;
+}
+
+std::span<const int64_t> spatial_of(const OpCall& call, int32_t index) {
+  const std::span<const int64_t> shape = call.inputs[static_cast<size_t>(index)].extents();
+  if (shape.size() < kLead + 1)
+    refuse(call, call.schema.input_name(index) + " has shape " + shape_text(shape) + "; expected [n, c, spatial…]",
+           index);
+  return shape.subspan(kLead);
+}
+
+std::vector<int64_t> pooled_shape(std::span<const int64_t> shape, std::span<const Window> windows) {
+  std::vector<int64_t> result(shape.begin(), shape.begin() + kLead);
+  for (const Window& w : windows) result.push_back(w.count);
+  return result;
+}
+
+// The operand with its padding, if there is any.
+StepOperand padded(Steps& steps, const StepOperand& x, std::span<const Window> windows, const ScalarBits& value) {
+  bool needed = false;
+  std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + kLead);
+  for (const Window& w : windows) {
+    needed = needed || w.before > 0 || w.after > 0;
+    shape.push_back(w.padded());
+  }
+  if (!needed) return x;
+  const StepOperand result = steps.temporary(x.dtype, shape);
+  steps.fill(result, value);
+  StepOperand inner = result;
+  for (size_t i = 0; i < windows.size(); ++i)
+    inner = narrowed(std::move(inner), static_cast<int32_t>(kLead + i), windows[i].before, windows[i].extent);
+  steps.copy(x, inner);
+  return result;
+}
+
+// [n, c, positions…, window…] over [n, c, padded spatial…].
+StepOperand window_view(const StepOperand& x, std::span<const Window> windows) {
+  StepOperand view = x;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    view.shape[kLead + i] = windows[i].count;
+    view.strides[kLead + i] = x.strides[kLead + i] * windows[i].stride;
+    view.shape.push_back(windows[i].size);
+    view.strides.push_back(x.strides[kLead + i] * windows[i].dilation);
+  }
+  return view;
+}
+
+std::vector<int64_t> window_axes(size_t spatial) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < spatial; ++i) axes.push_back(static_cast<int64_t>(kLead + spatial + i));
+  return axes;
+}
+
+StepOperand with_window_axes(StepOperand x, std::span<const Window> windows, bool repeats) {
+  for (const Window& w : windows)
+    x = with_axis(std::move(x), static_cast<int32_t>(x.shape.size()), repeats ? w.size : 1);
+  return x;
+}
+
+ScalarBits least_of(compute_dtype dtype) {
+  if (is_float(dtype)) return scalar_from_double(-std::numeric_limits<double>::infinity(), dtype);
+  if (!is_signed_integer(dtype)) return scalar_from_int64(0, dtype);
+  return scalar_from_int64(
+      -1 - ((int64_t{1} << (dtype_size(dtype) * 8 - 2)) - 1 + (int64_t{1} << (dtype_size(dtype) * 8 - 2))), dtype);
+}
+
+// ---- Maximum --------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_max_pool(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kReal);
+  return {
+      {call.inputs[0].dtype, pooled_shape(call.inputs[0].extents(), read_windows(call, spatial_of(call, 0), true))}};
+}
+
+std::optional<Lowering> lower_max_pool(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const std::vector<Window> windows = read_windows(call, spatial_of(call, 0), true);
+  const StepOperand x = steps.input(0);
+  const StepOperand view = window_view(padded(steps, x, windows, least_of(x.dtype)), windows);
+  steps.reduce("max", computed_in(x.dtype), window_axes(windows.size()), {"x"}, {view}, {"x"},
+               with_window_axes(steps.output(), windows, false));
+  return steps.take();
+}
+
+// Inputs dy, x, y.
+std::vector<OutputDesc> infer_max_pool_grad(const OpCall& call) {
+  require_class(call, 1, DtypeClass::kFloat);
+  const std::span<const int64_t> shape = call.inputs[1].extents();
+  const std::vector<int64_t> pooled = pooled_shape(shape, read_windows(call, spatial_of(call, 1), true));
+  require_tensor(call, 0, call.inputs[1].dtype, pooled);
+  require_tensor(call, 2, call.inputs[1].dtype, pooled);
+  return {{call.inputs[1].dtype, {shape.begin(), shape.end()}}};
+}
+
+// The first position in each window that holds the maximum, or a NaN; there dy is added.
+std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const std::vector<Window> windows = read_windows(call, spatial_of(call, 1), true);
+  const size_t spatial = windows.size();
+  const StepOperand dy = steps.input(0), x = steps.input(1), y = steps.input(2), dx = steps.output();
+  const compute_dtype computed = computed_in(x.dtype);
+  if (!has_elements(dy.shape)) {
+    steps.fill(dx, {});
+    return steps.take();
+  }
+  StepOperand view = window_view(padded(steps, x, windows, least_of(x.dtype)), windows);
+  // Position within the window, row-major.
+  StepExpression position;
+  std::string linear;
+  int64_t taps = 1;
+  for (size_t i = 0; i < spatial; ++i) {
+    const std::string index = "index(" + std::to_string(kLead + spatial + i) + ")";
+    linear = linear.empty() ? index : "(" + linear + ") * " + scalar_name(position.scalars.size()) + " + " + index;
+    if (i > 0) position.scalars.push_back(extent_term(windows[i].size));
+    taps *= windows[i].size;
+  }
+  position.text = "where((x == y) | isnan(x), " + linear + ", " + scalar_name(position.scalars.size()) + ")";
+  position.scalars.push_back(extent_term(taps));
+  const StepOperand first = steps.temporary(COMPUTE_DTYPE_INT64, dy.shape);
+  const StepOperand greatest = with_window_axes(y, windows, true);
+  steps.reduce("min", COMPUTE_DTYPE_INT64, window_axes(spatial), position, {view, greatest}, {"x"},
+               with_window_axes(first, windows, false));
+  // Its place in the padded tensor, whose spatial axes are one.
+  StepExpression place{"p0 = x; "};
+  std::string offset;
+  for (size_t i = spatial; i-- > 0;) {
+    const std::string p = "p" + std::to_string(spatial - 1 - i), next = "p" + std::to_string(spatial - i);
+    const auto scalar = [&](int64_t value) {
+      place.scalars.push_back(extent_term(value));
+      return scalar_name(place.scalars.size() - 1);
+    };
+    const std::string size = scalar(windows[i].size);
+    int64_t step = 1;
+    for (size_t j = i + 1; j < spatial; ++j) step *= windows[j].padded();
+    place.text += next + " = " + p + " // " + size + "; ";
+    const std::string term = "(index(" + std::to_string(kLead + i) + ") * " + scalar(windows[i].stride) + " + (" + p +
+                             " % " + size + ") * " + scalar(windows[i].dilation) + ") * " + scalar(step);
+    offset += (offset.empty() ? "" : " + ") + term;
+  }
+  place.text += offset;
+  const StepOperand places = steps.temporary(COMPUTE_DTYPE_INT64, dy.shape);
+  steps.map(place, {first}, places);
+  std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + kLead);
+  for (const Window& w : windows) shape.push_back(w.padded());
+  const StepOperand sums = steps.temporary(computed, shape);
+  steps.fill(sums, {});
+  const auto merged = static_cast<int32_t>(spatial);
+  const StepOperand updates = steps.as_collapsed(steps.as_dtype(dy, computed), kLead, merged);
+  steps.scatter(*collapsed(places, kLead, merged), updates, *collapsed(sums, kLead, merged), kLead, "add", true);
+  StepOperand inner = sums;
+  for (size_t i = 0; i < spatial; ++i)
+    inner = narrowed(std::move(inner), static_cast<int32_t>(kLead + i), windows[i].before, windows[i].extent);
+  steps.copy(inner, dx);
+  return steps.take();
+}
+
+// ---- Average --------------------------------------------------------------------------------------------------------
+
+// "x / (elements that are no padding)", of an operand over [n, c, positions…].
+StepExpression divided_by_count(const OpCall& call, std::span<const Window> windows) {
+  StepExpression result{"x"};
+  const bool all = flag_attribute(call, "count_include_pad");
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Window& w = windows[i];
+    const auto scalar = [&](int64_t value) {
+      result.scalars.push_back(extent_term(value));
+      return scalar_name(result.scalars.size() - 1);
+    };
+    if (all || (w.before == 0 && w.after == 0)) {
+      result.text += " / " + scalar(w.size);
+      continue;
+    }
+    const std::string start =
+        "(index(" + std::to_string(kLead + i) + ") * " + scalar(w.stride) + " - " + scalar(w.before) + ")";
+    result.text += " / convert(max(min(" + start + " + " + scalar(w.size) + ", " + scalar(w.extent) + ") - max(" +
+                   start + ", 0), 1), " + dtype_name(computed_in(call.inputs[0].dtype)) + ")";
+  }
+  return result;
+}
+
+std::vector<OutputDesc> infer_average_pool(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  return {
+      {call.inputs[0].dtype, pooled_shape(call.inputs[0].extents(), read_windows(call, spatial_of(call, 0), false))}};
+}
+
+std::optional<Lowering> lower_average_pool(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const std::vector<Window> windows = read_windows(call, spatial_of(call, 0), false);
+  const StepOperand x = steps.input(0), y = steps.output();
+  const compute_dtype computed = computed_in(x.dtype);
+  const StepOperand view = window_view(padded(steps, x, windows, {}), windows);
+  const StepOperand sums = steps.temporary(computed, y.shape);
+  steps.reduce("sum", computed, window_axes(windows.size()), {"x"}, {view}, {"x"},
+               with_window_axes(sums, windows, false));
+  steps.map(divided_by_count(call, windows), {sums}, y);
+  return steps.take();
+}
+
+// Input dy; attribute shape: the spatial extents of x.
+std::vector<OutputDesc> infer_average_pool_grad(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  const std::span<const int64_t> given = call.attributes.int64_list(attribute_index(call, "shape")),
+                                 dy = call.inputs[0].extents();
+  spatial_of(call, 0);
+  if (given.size() + kLead != dy.size())
+    refuse_attribute(call, "shape",
+                     "shape has " + std::to_string(given.size()) + " entries; expected one for each spatial axis");
+  for (const int64_t extent : given)
+    if (extent < 0) refuse_attribute(call, "shape", "shape has a negative extent");
+  std::vector<int64_t> shape(dy.begin(), dy.begin() + kLead);
+  shape.insert(shape.end(), given.begin(), given.end());
+  require_tensor(call, 0, call.inputs[0].dtype, pooled_shape(shape, read_windows(call, given, false)));
+  return {{call.inputs[0].dtype, std::move(shape)}};
+}
+
+// dy, spread by the strides and padded, summed over windows of stride 1.
+std::optional<Lowering> lower_average_pool_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand dy = steps.input(0), dx = steps.output();
+  const compute_dtype computed = computed_in(dy.dtype);
+  const std::vector<Window> windows =
+      read_windows(call, call.attributes.int64_list(attribute_index(call, "shape")), false);
+  std::vector<int64_t> shape(dy.shape.begin(), dy.shape.begin() + kLead);
+  for (const Window& w : windows) shape.push_back(w.padded() + w.size - 1);
+  const StepOperand spread = steps.temporary(computed, shape);
+  steps.fill(spread, {});
+  StepOperand places = spread, view = spread;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Window& w = windows[i];
+    const size_t axis = kLead + i;
+    places.offset += (w.size - 1) * places.strides[axis];
+    places.shape[axis] = w.count;
+    places.strides[axis] *= w.stride;
+    view.offset += w.before * view.strides[axis];
+    view.shape[axis] = w.extent;
+    view.shape.push_back(w.size);
+    view.strides.push_back(view.strides[axis]);
+  }
+  steps.map(divided_by_count(call, windows), {dy}, places);
+  steps.reduce("sum", computed, window_axes(windows.size()), {"x"}, {view}, {"x"},
+               with_window_axes(dx, windows, false));
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules average_pool_1_rules{infer_average_pool, lower_average_pool, true};
+const OpRules average_pool_grad_1_rules{infer_average_pool_grad, lower_average_pool_grad, true};
+const OpRules max_pool_1_rules{infer_max_pool, lower_max_pool, true};
+const OpRules max_pool_grad_1_rules{infer_max_pool_grad, lower_max_pool_grad, true};
+
+}  // namespace compute

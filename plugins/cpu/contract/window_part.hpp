@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plan of a convolution consists of: one part per WindowProduct, in one of two forms.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "plugins/common/windows.hpp"
+
+namespace compute::cpu {
+
+/// What a task has in memory.
+struct WindowMemory {
+  const void* a;
+  const void* b;
+  void* c;
+  const void* bias;  // NULL: none
+  char* shared;      // shared_bytes, of the part
+  char* scratch;     // scratch_bytes, of one thread
+};
+
+/// Tasks of one kind may run on any threads at once. Those of a later kind begin when all earlier ones have ended.
+class WindowPart {
+ public:
+  virtual ~WindowPart() = default;
+  virtual int64_t packing_tasks() const { return 0; }
+  virtual int64_t tasks() const = 0;
+  virtual int64_t joining_tasks() const { return 0; }
+  virtual void pack(const WindowMemory&, int64_t) const {}
+  virtual void run(const WindowMemory& memory, int64_t task) const = 0;
+  virtual void join(const WindowMemory&, int64_t) const {}
+
+  int64_t shared_bytes() const { return shared_bytes_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+ protected:
+  int64_t shared_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+/// Sums of shifted rows of a padded plane, where a group has so few rows that a product of matrices would waste most of
+/// its tile; NULL where this form does not suit the product.
+std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
+                                              int32_t threads);
+
+}  // namespace compute::cpu

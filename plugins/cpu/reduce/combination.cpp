@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cpu/reduce/combination.hpp"
+
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
+
+namespace compute::cpu {
+
+// The forms of `before` for which there are kernels that read the input itself.
+Source find_direct(const compute_plugin_expression& before, ReduceKind kind, compute_dtype accumulator) {
+  const ReduceKernels& kernels = *isa().reduce;
+  Source source;
+  const auto take = [&](int32_t input, compute_dtype dtype, const ReduceKernel& kernel) {
+    if (kernel.rows != nullptr) source = {input, dtype_size(dtype), kernel};
+    return source;
+  };
+  const compute_plugin_node& last = before.nodes[before.outputs[0]];
+  if (last.kind == COMPUTE_PLUGIN_NODE_INPUT) {
+    return take(last.value, last.dtype, kernels.plain[static_cast<int>(kind)][last.dtype]);
+  }
+  if (last.kind != COMPUTE_PLUGIN_NODE_CALL || kind != ReduceKind::sum) return source;
+  const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
+  if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
+  if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
+    const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
+    const compute_dtype wide = is_float(x.dtype) ? COMPUTE_DTYPE_FLOAT64
+                               : is_unsigned     ? COMPUTE_DTYPE_UINT64
+                                                 : COMPUTE_DTYPE_INT64;
+    const bool counts = x.dtype == COMPUTE_DTYPE_BOOL && accumulator == COMPUTE_DTYPE_UINT64;
+    if (accumulator == wide || counts) return take(x.value, x.dtype, kernels.widening_sum[x.dtype]);
+  }
+  const int32_t* operands = before.operands + last.first_operand;
+  if (last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1]) {
+    return take(x.value, x.dtype, kernels.square_sum[x.dtype]);
+  }
+  return source;
+}
+
+}  // namespace compute::cpu

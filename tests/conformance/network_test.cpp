@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of neural networks and their gradients, in every floating-point dtype and layout.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using oracle::Inputs;
+using Numbers = std::complex<double>;
+
+class Case {
+ public:
+  Case(const Session& session, const std::string& op, Dtype dtype)
+      : session(session), op(op), dtype(dtype), seed_(seed_of(op + oracle::info(dtype).name)), inputs(seed_) {}
+
+  bool full() const { return session.level() == Level::FULL; }
+  Dtype computed() const { return oracle::computed_in(dtype); }
+  Operand numbers(const Shape& shape, Layout layout = Layout::CONTIGUOUS, Real low = -2, Real high = 2) {
+    return session.upload(inputs.uniform(dtype, shape, low, high), layout);
+  }
+  Operand statistics(const Shape& shape, Real low, Real high) {
+    return session.upload(inputs.uniform(computed(), shape, low, high));
+  }
+  Operand integers(const Shape& shape, int64_t extent, Dtype type = dtype::INT64) {
+    return session.upload(inputs.indices(type, shape, extent, false));
+  }
+  // The results of another op, as operands: their arrays are what the device has computed.
+  std::vector<Operand> results(const std::string& other, const Attributes& attributes,
+                               const std::vector<Operand>& given, size_t count) {
+    std::vector<Tensor> outputs(count);
+    session.run_all(other, attributes, given, nullptr, outputs);
+    std::vector<Operand> operands;
+    for (const Tensor& output : outputs) operands.push_back({session.download(output), output});
+    return operands;
+  }
+  void run(const Attributes& attributes, const std::vector<Operand>& given, const std::string& what) {
+    session.expect(op, attributes, given, bound_of(op, dtype), what + ", seed " + std::to_string(seed_));
+  }
+  void run_into(const Attributes& attributes, const std::vector<Operand>& given, Layout layout) {
+    session.expect_into(op, attributes, given, bound_of(op, dtype), "seed " + std::to_string(seed_), layout);
+  }
+
+  const Session& session;
+  const std::string op;
+  const Dtype dtype;
+
+ private:
+  uint64_t seed_;
+
+ public:
+  Inputs inputs;
+};
+
+std::vector<Layout> layouts_of(const Case& c) {
+  if (!c.full()) return {Layout::CONTIGUOUS};
+  return {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED};
+}
+
+Attributes along(int64_t axis) { return {{"axis", axis}}; }
+
+// ---- Losses ---------------------------------------------------------------------------------------------------------
+
+void test_softmax_grad(Case& c) {
+  const std::string forward = c.op.substr(0, c.op.size() - 5);
+  for (Layout layout : layouts_of(c)) {
+    const Operand y = c.results(forward, along(-1), {c.numbers({7, 33})}, 1)[0];
+    c.run({}, {c.numbers({7, 33}, layout), y}, name(layout));
+  }
+  if (!c.full()) return;
+  for (const int64_t axis : {0, 1}) {
+    const Operand y = c.results(forward, along(axis), {c.numbers({40, 5, 3})}, 1)[0];
+    c.run(along(axis), {c.numbers({40, 5, 3}), y}, "axis " + std::to_string(axis));
+    c.run_into(along(axis), {c.numbers({40, 5, 3}), y}, Layout::NEGATIVE);
+  }
+  c.run({}, {c.numbers({0, 3}), c.numbers({0, 3})}, "empty");
+}
+
+void test_cross_entropy(Case& c) {
+  for (Layout layout : layouts_of(c)) c.run({}, {c.numbers({9, 12}, layout), c.integers({9}, 12)}, name(layout));
+  if (!c.full()) return;
+  c.run(along(1), {c.numbers({4, 10, 5, 3}), c.integers({4, 5, 3}, 10, dtype::INT32)}, "images");
+  c.run(along(0), {c.numbers({1000}, Layout::CONTIGUOUS, -30, 30), c.integers({}, 1000)}, "one sample");
+  c.run({}, {c.numbers({3, 5}), c.session.upload(c.inputs.uniform(dtype::INT32, {3}, -3, 9))}, "labels outside");
+  c.run({}, {c.numbers({0, 5}), c.integers({0}, 5)}, "no sample");
+}
+
+void test_cross_entropy_grad(Case& c) {
+  const auto check = [&](const Shape& shape, int64_t axis, Layout layout) {
+    Shape labels = shape;
+    labels.erase(labels.begin() + axis);
+    const Operand x = c.numbers(shape, layout), y = c.integers(labels, shape[static_cast<size_t>(axis)]);
+    const Operand logsumexp = c.results("cross_entropy", along(axis), {x, y}, 2)[1];
+    c.run(along(axis), {c.statistics(labels, -1, 1), x, y, logsumexp}, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) check({9, 12}, 1, layout);
+  if (c.full()) check({3, 7, 5}, 1, Layout::CONTIGUOUS);
+}
+
+// ---- Norms ----------------------------------------------------------------------------------------------------------
+
+void test_norm(Case& c) {
+  const bool is_batch = c.op == "batch_norm", is_rms = c.op == "rms_norm";
+  const Shape parameter = is_batch ? Shape{5} : Shape{33};
+  const auto operands = [&](const Operand& x, const Shape& extents) {
+    std::vector<Operand> list = {x, c.numbers(extents)};
+    if (!is_rms) list.push_back(c.numbers(extents));
+    return list;
+  };
+  for (Layout layout : layouts_of(c)) c.run({}, operands(c.numbers({6, 5, 33}, layout), parameter), name(layout));
+  c.run({}, {c.numbers({4, 5, 33})}, "without parameters");
+  if (!c.full()) return;
+  const Attributes second = {{"axis", int64_t{is_batch ? 2 : 1}}, {"epsilon", Numbers(0.125)}};
+  c.run(second, operands(c.numbers({4, 5, 33}), is_batch ? Shape{33} : Shape{5, 33}), "another axis");
+  if (!is_rms) c.run({}, {c.numbers({4, 5, 33}), Operand{}, c.numbers(parameter)}, "without scale");
+  c.run({}, operands(c.numbers({2, 5, 4099}), is_batch ? Shape{5} : Shape{4099}), "long rows");
+  c.run({}, {c.numbers({0, 5, 3})}, "no sample");
+  if (!is_batch) c.run({}, {c.numbers({3, 0})}, "nothing to normalise");
+  c.run_into({}, operands(c.numbers({6, 5, 33}), parameter), Layout::NEGATIVE);
+}
+
+void test_norm_grad(Case& c) {
+  const bool is_batch = c.op == "batch_norm_grad", is_rms = c.op == "rms_norm_grad";
+  const std::string forward = c.op.substr(0, c.op.size() - 5);
+  const auto check = [&](const Shape& shape, int64_t axis, const Shape& parameter, Layout layout, bool scaled) {
+    Attributes attributes = along(axis);
+    const Operand x = c.numbers(shape, layout);
+    const std::vector<Operand> kept = c.results(forward, attributes, {x}, is_rms ? 2 : 3);
+    std::vector<Operand> list = {c.numbers(shape, layout), x};
+    list.insert(list.end(), kept.begin() + 1, kept.end());
+    if (scaled) list.push_back(c.numbers(parameter));
+    c.run(attributes, list, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) {
+    check({6, 5, 33}, is_batch ? 1 : 2, is_batch ? Shape{5} : Shape{33}, layout, true);
+    check({6, 5, 33}, is_batch ? 1 : 2, is_batch ? Shape{5} : Shape{33}, layout, false);
+  }
+  if (!c.full()) return;
+  check({6, 5, 33}, is_batch ? 2 : 1, is_batch ? Shape{33} : Shape{5, 33}, Layout::CONTIGUOUS, true);
+  check({40, 1000}, is_batch ? 1 : 1, Shape{1000}, Layout::CONTIGUOUS, true);
+}
+
+void test_batch_norm_inference(Case& c) {
+  for (Layout layout : layouts_of(c)) {
+    const Operand x = c.numbers({3, 5, 7}, layout), mean = c.statistics({5}, -1, 1),
+                  variance = c.statistics({5}, 0.5, 2);
+    c.run({}, {x, mean, variance, c.numbers({5}), c.numbers({5})}, name(layout));
+    c.run({}, {x, mean, variance}, name(layout));
+    c.run({}, {x, mean, variance, Operand{}, c.numbers({5})}, name(layout));
+  }
+}
+
+// ---- Pooling --------------------------------------------------------------------------------------------------------
+
+struct Pool {
+  Shape spatial;
+  Attributes attributes;
+};
+
+std::vector<Pool> pools(const Case& c, bool dilations) {
+  std::vector<Pool> list = {{{8, 8}, {{"window", Shape{2, 2}}}}};
+  if (!c.full()) return list;
+  list.push_back({{9}, {{"window", Shape{3}}, {"strides", Shape{2}}}});
+  list.push_back(
+      {{7, 9},
+       {{"window", Shape{3, 2}}, {"strides", Shape{1, 3}}, {"pads_begin", Shape{1, 0}}, {"pads_end", Shape{2, 1}}}});
+  list.push_back({{7, 9}, {{"window", Shape{3, 3}}, {"strides", Shape{2, 2}}, {"padding", std::string("same")}}});
+  list.push_back(
+      {{5, 6, 4}, {{"window", Shape{2, 3, 1}}, {"strides", Shape{1, 2, 1}}, {"padding", std::string("valid")}}});
+  list.push_back({{50}, {{"window", Shape{50}}}});
+  if (dilations)
+    list.push_back({{9, 9}, {{"window", Shape{2, 3}}, {"strides", Shape{1, 2}}, {"dilations", Shape{3, 2}}}});
+  return list;
+}
+
+Shape image(const Shape& spatial) {
+  Shape shape = {2, 3};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  return shape;
+}
+
+void test_pool(Case& c) {
+  const bool is_max = c.op == "max_pool";
+  for (const Pool& pool : pools(c, is_max)) {
+    for (Layout layout : layouts_of(c)) c.run(pool.attributes, {c.numbers(image(pool.spatial), layout)}, name(layout));
+    if (!is_max) {
+      Attributes all = pool.attributes;
+      all["count_include_pad"] = int64_t{1};
+      c.run(all, {c.numbers(image(pool.spatial))}, "with padding counted");
+    }
+  }
+  if (!c.full() || !is_max || !oracle::is_float(c.dtype)) return;
+  c.run({{"window", Shape{3}}, {"pads_begin", Shape{2}}, {"pads_end", Shape{2}}},
+        {c.session.upload(c.inputs.with_specials(c.dtype, {2, 3, 40}, -2, 2))}, "special values");
+}
+
+void test_pool_grad(Case& c) {
+  const bool is_max = c.op == "max_pool_grad";
+  for (const Pool& pool : pools(c, is_max)) {
+    for (Layout layout : layouts_of(c)) {
+      const Operand x = c.numbers(image(pool.spatial), layout);
+      const Operand y = c.results(is_max ? "max_pool" : "average_pool", pool.attributes, {x}, 1)[0];
+      const Operand dy = c.numbers(y.array.shape());
+      if (is_max) {
+        c.run(pool.attributes, {dy, x, y}, name(layout));
+      } else {
+        Attributes attributes = pool.attributes;
+        attributes["shape"] = pool.spatial;
+        c.run(attributes, {dy}, name(layout));
+      }
+    }
+  }
+}
+
+// ---- Attention ------------------------------------------------------------------------------------------------------
+
+struct Lengths {
+  int64_t b, h, h_kv, n, m, d, e;
+};
+
+std::vector<Lengths> lengths(const Case& c) {
+  std::vector<Lengths> list = {{2, 4, 2, 7, 7, 8, 8}};
+  if (!c.full()) return list;
+  list.push_back({1, 2, 2, 33, 20, 16, 5});
+  list.push_back({2, 3, 1, 5, 65, 64, 64});
+  list.push_back({1, 1, 1, 1, 130, 4, 4});
+  return list;
+}
+
+std::vector<Attributes> attention_attributes() { return {{}, {{"causal", int64_t{1}}}, {{"scale", Numbers(0.3)}}}; }
+
+// q, k, v with heads behind the positions in memory, as projections leave them.
+Operand heads(Case& c, int64_t b, int64_t h, int64_t n, int64_t d) {
+  return permuted(c.numbers({b, n, h, d}), {0, 2, 1, 3});
+}
+
+void test_attention(Case& c) {
+  for (const Lengths& s : lengths(c)) {
+    const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
+                                        heads(c, s.b, s.h_kv, s.m, s.e)};
+    for (const Attributes& attributes : attention_attributes()) c.run(attributes, given, "heads behind positions");
+    std::vector<Operand> masked = given;
+    masked.push_back(c.numbers({s.n, s.m}));
+    c.run({}, masked, "added mask");
+    masked.back() = c.session.upload(c.inputs.uniform(dtype::BOOL, {s.b, 1, s.n, s.m}, 0, 1));
+    c.run({{"causal", int64_t{1}}}, masked, "bool mask");
+  }
+}
+
+void test_attention_grad(Case& c) {
+  for (const Lengths& s : lengths(c)) {
+    std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
+                                  heads(c, s.b, s.h_kv, s.m, s.e)};
+    const auto check = [&](const Attributes& attributes, const Operand& mask) {
+      std::vector<Operand> forward = given, list = {c.numbers({s.b, s.h, s.n, s.e})};
+      if (mask.tensor) forward.push_back(mask);
+      const std::vector<Operand> results = c.results("attention", attributes, forward, 2);
+      list.insert(list.end(), given.begin(), given.end());
+      list.insert(list.end(), results.begin(), results.end());
+      if (mask.tensor) list.push_back(mask);
+      c.run(attributes, list, "");
+    };
+    for (const Attributes& attributes : attention_attributes()) check(attributes, {});
+    check({}, c.numbers({s.n, s.m}));
+    check({{"causal", int64_t{1}}}, c.session.upload(c.inputs.uniform(dtype::BOOL, {s.b, 1, s.n, s.m}, 0, 1)));
+  }
+}
+
+void test_rotary(Case& c) {
+  for (Layout layout : layouts_of(c)) {
+    for (const Attributes& attributes : std::vector<Attributes>{
+             {}, {{"interleaved", int64_t{1}}}, {{"inverse", int64_t{1}}}, {{"base", Numbers(500)}}}) {
+      c.run(attributes, {c.numbers({2, 3, 9, 8}, layout), c.integers({9}, 100)}, name(layout));
+    }
+  }
+}
+
+// ---- Optimisers -----------------------------------------------------------------------------------------------------
+
+void test_optimizer(Case& c) {
+  const bool is_adam = c.op == "adam" || c.op == "adamw";
+  const size_t count = is_adam ? 4 : c.op == "sgd" ? 2 : 3;
+  for (Layout layout : layouts_of(c)) {
+    std::vector<Operand> given;
+    for (size_t i = 0; i < count; ++i) given.push_back(c.numbers({13, 29}, layout, i == 3 ? 0.01L : -2));
+    c.run({}, given, name(layout));
+    Attributes attributes = {{"rate", Numbers(0.25)}, {"decay", Numbers(0.125)}};
+    if (is_adam) attributes["step"] = Numbers(10);
+    if (c.op == "sgd_momentum") attributes["nesterov"] = int64_t{1};
+    c.run(attributes, given, name(layout));
+  }
+  // In place: every output is the identical view of its input.
+  std::vector<Operand> given;
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < count; ++i) given.push_back(c.numbers({13, 29}, Layout::CONTIGUOUS, i == 3 ? 0.01L : -2));
+  const oracle::Result expected = c.session.reference(c.op, {}, given);
+  outputs.push_back(given[0].tensor);
+  for (size_t i = 2; i < count; ++i) outputs.push_back(given[i].tensor);
+  c.session.run_all(c.op, {}, given, nullptr, outputs);
+  c.session.judge(outputs[0], expected, bound_of(c.op, c.dtype), c.op + " in place");
+  for (size_t i = 1; i < outputs.size(); ++i)
+    c.session.judge(outputs[i], expected.more[i - 1], bound_of(c.op, c.dtype), c.op + " in place");
+}
+
+// ---- Indices --------------------------------------------------------------------------------------------------------
+
+void test_take_grad(Case& c) {
+  const auto check = [&](const Shape& dy, const Shape& indices, int64_t axis, int64_t size, Dtype type, Layout layout) {
+    c.run({{"size", size}, {"axis", axis}},
+          {c.numbers(dy, layout), c.session.upload(c.inputs.indices(type, indices, size, true))}, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) check({40, 6}, {40}, 0, 7, dtype::INT64, layout);
+  if (!c.full()) return;
+  check({3, 5, 4, 6}, {5, 4}, 1, 9, dtype::INT32, Layout::CONTIGUOUS);
+  check({3, 50}, {50}, -1, 4, dtype::INT64, Layout::NEGATIVE);
+  check({6}, {}, 0, 3, dtype::INT64, Layout::CONTIGUOUS);
+  check({0, 6}, {0}, 0, 3, dtype::INT64, Layout::CONTIGUOUS);
+  c.run_into({{"size", int64_t{7}}}, {c.numbers({40, 6}), c.integers({40}, 7)}, Layout::NEGATIVE);
+}
+
+struct Row {
+  const char* op;
+  void (*body)(Case&);
+  bool any_dtype = false;
+};
+
+constexpr Row kRows[] = {
+    {"adam", test_optimizer},
+    {"adamw", test_optimizer},
+    {"attention", test_attention},
+    {"attention_grad", test_attention_grad},
+    {"average_pool", test_pool},
+    {"average_pool_grad", test_pool_grad},
+    {"batch_norm", test_norm},
+    {"batch_norm_grad", test_norm_grad},
+    {"batch_norm_inference", test_batch_norm_inference},
+    {"cross_entropy", test_cross_entropy},
+    {"cross_entropy_grad", test_cross_entropy_grad},
+    {"layer_norm", test_norm},
+    {"layer_norm_grad", test_norm_grad},
+    {"log_softmax_grad", test_softmax_grad},
+    {"max_pool", test_pool, true},
+    {"max_pool_grad", test_pool_grad},
+    {"rms_norm", test_norm},
+    {"rms_norm_grad", test_norm_grad},
+    {"rotary_embedding", test_rotary},
+    {"sgd", test_optimizer},
+    {"sgd_momentum", test_optimizer},
+    {"softmax_grad", test_softmax_grad},
+    {"take_grad", test_take_grad, true},
+};
+
+}  // namespace
+
+void add_network_tests(Registry& registry) {
+  for (const Row& row : kRows) {
+    for (Dtype dtype : tested_dtypes(registry.level())) {
+      const bool is_ordered = std::string_view(row.op) == "max_pool";
+      if (!oracle::is_float(dtype) && (!row.any_dtype || oracle::is_bool(dtype))) continue;
+      if (is_ordered && oracle::is_complex(dtype)) continue;
+      Test test{"network", std::string(row.op) + "_" + oracle::info(dtype).name,
+                nullptr,   dtype == dtype::FLOAT32 ? Level::SMOKE : Level::QUICK,
+                row.op,    {dtype}};
+      // Where the op is taken apart, positions in the windows are int64.
+      if (std::string_view(row.op) == "max_pool_grad") test.dtypes.push_back(dtype::INT64);
+      test.body = [row, dtype](const Session& session) {
+        Case c(session, row.op, dtype);
+        row.body(c);
+      };
+      registry.add(std::move(test));
+    }
+  }
+}
+
+}  // namespace compute::conformance

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers: the same bits from the same seed on every device, in every layout; and movement ops of whole arrays.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+using Numbers = std::complex<double>;
+
+class Case {
+ public:
+  Case(const Session& session, const std::string& op, Dtype dtype)
+      : session(session), op(op), dtype(dtype), inputs(seed_of(op + oracle::info(dtype).name)) {}
+
+  bool full() const { return session.level() == Level::FULL; }
+  Attributes attributes(const Shape& shape) const {
+    Attributes list = {{"shape", shape}, {"dtype", int64_t{dtype}}, {"seed", int64_t{42}}};
+    if (op == "random_integers") list["maximum"] = int64_t{100};
+    return list;
+  }
+  void run(const Attributes& given, const std::vector<Operand>& operands, const std::string& what) {
+    const Stream stream = session.stream();
+    session.expect(op, given, operands, bound_of(op, dtype), what, stream);
+  }
+  void run_into(const Attributes& given, const std::vector<Operand>& operands, Layout layout) {
+    session.expect_into(op, given, operands, bound_of(op, dtype), "", layout);
+  }
+
+  const Session& session;
+  const std::string op;
+  const Dtype dtype;
+  oracle::Inputs inputs;
+};
+
+void test_draw(Case& c) {
+  for (const int64_t n : {1, 2, 3, 4, 5, 7, 64, 1001}) c.run(c.attributes({n}), {}, std::to_string(n) + " elements");
+  Attributes other = c.attributes({6, 7});
+  other["seed"] = int64_t{0x123456789abcdef};
+  other["offset"] = int64_t{0xfffffffe};  // the counter carries into its second word
+  if (c.op == "random_integers") {
+    other["minimum"] = int64_t{-5};
+    other["maximum"] = int64_t{120};
+  }
+  if (c.op == "random_uniform") {
+    other["minimum"] = Numbers(-3);
+    other["maximum"] = Numbers(5);
+  }
+  if (c.op == "random_normal") {
+    other["mean"] = Numbers(2);
+    other["deviation"] = Numbers(0.5);
+  }
+  if (c.op == "random_bernoulli") other["p"] = Numbers(0.125);
+  c.run(other, {}, "other parameters");
+  for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE}) c.run_into(other, {}, layout);
+  if (!c.full()) return;
+  c.run(c.attributes({0, 3}), {}, "empty");
+  c.run(c.attributes({}), {}, "one");
+  for (Layout layout : {Layout::STEPPED, Layout::OFFSET, Layout::PERMUTED}) c.run_into(other, {}, layout);
+  c.run(c.attributes({1 << 20}), {}, "a million elements");
+}
+
+void test_dropout(Case& c) {
+  for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE, Layout::TRANSPOSED}) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, -2, 2), layout);
+    c.run({{"seed", int64_t{7}}}, {x}, name(layout));
+    c.run({{"p", Numbers(0)}}, {x}, "p 0");
+    c.run({{"p", Numbers(0.2)}, {"offset", int64_t{1000}}}, {x}, name(layout));
+  }
+}
+
+// ---- Movement -------------------------------------------------------------------------------------------------------
+
+std::vector<Layout> layouts_of(const Case& c) {
+  if (!c.full()) return {Layout::CONTIGUOUS};
+  return {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED};
+}
+
+void test_pad(Case& c) {
+  for (Layout layout : layouts_of(c)) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {3, 4, 5}, 0, 3), layout);
+    Attributes given = {{"pads_begin", Shape{1, 0, 2}}, {"pads_end", Shape{0, 3, 1}}};
+    c.run(given, {x}, name(layout));
+    if (oracle::is_bool(c.dtype)) continue;
+    given["value"] = Numbers(3);
+    c.run(given, {x}, name(layout));
+  }
+  c.run({{"pads_begin", Shape{2}}, {"pads_end", Shape{1}}}, {c.session.upload(Array(c.dtype, {0}))}, "empty");
+}
+
+void test_one_hot(Case& c) {
+  for (const int64_t axis : {-1, 0, 1}) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {4, 5}, 0, 8));
+    for (Dtype to : {Dtype{dtype::FLOAT32}, Dtype{dtype::INT32}, Dtype{dtype::BOOL}}) {
+      if (c.session.supports(to, COMPUTE_DTYPE_ARITHMETIC))
+        c.run({{"depth", int64_t{6}}, {"axis", axis}, {"dtype", int64_t{to}}}, {x}, "axis " + std::to_string(axis));
+    }
+  }
+}
+
+void test_triangle(Case& c) {
+  for (Layout layout : layouts_of(c)) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {2, 6, 5}, 1, 3), layout);
+    for (const int64_t k : {0, 2, -3}) c.run({{"k", k}}, {x}, name(layout));
+  }
+}
+
+void test_cumulative(Case& c) {
+  const bool product = c.op == "cumulative_prod";
+  const Real low = !product ? -2 : oracle::is_complex(c.dtype) ? 0.55L : 0.5L;
+  const Real high = !product ? 2 : oracle::is_complex(c.dtype) ? 0.85L : 1.5L;
+  for (Layout layout : layouts_of(c)) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {5, 33}, low, high), layout);
+    c.run({}, {x}, name(layout));
+    c.run({{"axis", int64_t{0}}, {"include_initial", int64_t{1}}}, {x}, name(layout));
+  }
+  if (!c.full()) return;
+  for (const int64_t n : {0, 1, 2, 3, 1000}) {
+    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {n}, low, high));
+    c.run({}, {x}, std::to_string(n) + " elements");
+    c.run({{"include_initial", int64_t{1}}}, {x}, std::to_string(n) + " elements and one");
+  }
+  c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 33}, low, high))}, Layout::NEGATIVE);
+}
+
+// Moments of numbers that do not depend on the device.
+void has_moments(const Session& session) {
+  const int64_t n = session.level() == Level::FULL ? 1 << 20 : 1 << 14;
+  const Stream stream = session.stream();
+  for (const char* op : {"random_uniform", "random_normal"}) {
+    const Array x = session.download(
+        session.run(op, {{"shape", Shape{n}}, {"dtype", int64_t{dtype::FLOAT32}}, {"seed", int64_t{3}}}, {}, stream));
+    Real mean = 0, square = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      mean += x.at(i).re;
+      square += x.at(i).re * x.at(i).re;
+    }
+    mean /= static_cast<Real>(n);
+    const bool normal = std::string_view(op) == "random_normal";
+    const Real variance = square / static_cast<Real>(n) - mean * mean, error = 5 / std::sqrt(static_cast<Real>(n));
+    EXPECT_NEAR(static_cast<double>(mean), normal ? 0 : 0.5, static_cast<double>(error)) << op;
+    EXPECT_NEAR(static_cast<double>(variance), normal ? 1 : 1 / 12.0, static_cast<double>(2 * error)) << op;
+  }
+}
+
+struct Row {
+  const char* op;
+  void (*body)(Case&);
+  bool (*takes)(Dtype);
+};
+
+constexpr Row kRows[] = {
+    {"cumulative_prod", test_cumulative, [](Dtype dtype) { return !oracle::is_bool(dtype); }},
+    {"cumulative_sum", test_cumulative, [](Dtype dtype) { return !oracle::is_bool(dtype); }},
+    {"dropout", test_dropout, oracle::is_float},
+    {"one_hot", test_one_hot, oracle::is_integer},
+    {"pad", test_pad, [](Dtype) { return true; }},
+    {"random_bernoulli", test_draw, [](Dtype) { return true; }},
+    {"random_bits", test_draw, [](Dtype dtype) { return dtype == dtype::UINT32 || dtype == dtype::UINT64; }},
+    {"random_integers", test_draw, oracle::is_integer},
+    {"random_normal", test_draw, oracle::is_float},
+    {"random_uniform", test_draw, oracle::is_float},
+    {"tril", test_triangle, [](Dtype) { return true; }},
+    {"triu", test_triangle, [](Dtype) { return true; }},
+};
+
+}  // namespace
+
+void add_random_tests(Registry& registry) {
+  for (const Row& row : kRows) {
+    for (const oracle::DtypeInfo& info : oracle::kDtypes) {
+      const std::vector<Dtype> tested = tested_dtypes(registry.level());
+      const bool is_tested = std::find(tested.begin(), tested.end(), info.id) != tested.end() ||
+                             (std::string_view(row.op) == "random_bits" && info.id == dtype::UINT32);
+      if (!is_tested || !row.takes(info.id)) continue;
+      const bool smoke = info.id == dtype::FLOAT32 || info.id == dtype::UINT32 ||
+                         (info.id == dtype::INT32 && !row.takes(dtype::FLOAT32));
+      Test test{"random", std::string(row.op) + "_" + info.name, nullptr, smoke ? Level::SMOKE : Level::QUICK, row.op,
+                {info.id}};
+      test.body = [row, dtype = info.id](const Session& session) {
+        Case c(session, row.op, dtype);
+        row.body(c);
+      };
+      registry.add(std::move(test));
+    }
+  }
+  registry.add({"random", "has_moments", has_moments, Level::QUICK, "random_normal", {dtype::FLOAT32}});
+}
+
+}  // namespace compute::conformance

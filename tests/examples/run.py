@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a training program on made-up data, on each device, and compares what it prints.
+
+    run.py PROGRAM DEVICE...
+
+The losses must fall, and those of all devices must agree to 1e-4. A device that is missing is an error: the caller skips.
+"""
+
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+
+def write_idx(path, shape, values):
+    path.write_bytes(struct.pack(">BBBB", 0, 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values))
+
+
+def make_digits(folder):
+    """Ten patterns with noise, in the format of MNIST."""
+    draw = random.Random(1)
+    patterns = [[draw.random() < 0.3 for _ in range(784)] for _ in range(10)]
+    for name, count in (("train", 256), ("t10k", 64)):
+        labels = [draw.randrange(10) for _ in range(count)]
+        pixels = [255 if patterns[label][i] != (draw.random() < 0.1) else 0 for label in labels for i in range(784)]
+        write_idx(folder / f"{name}-images-idx3-ubyte", (count, 28, 28), pixels)
+        write_idx(folder / f"{name}-labels-idx1-ubyte", (count,), labels)
+    return [f"--data={folder}", "--steps=8", "--batch=16", "--losses=8"]
+
+
+def make_reviews(folder):
+    draw = random.Random(2)
+    words = {1: ["good", "great", "fine", "love"], 0: ["bad", "poor", "dull", "hate"]}
+    lines = []
+    for _ in range(96):
+        label = draw.randrange(2)
+        text = " ".join(draw.choice(words[label] + ["the", "film", "is", "a"]) for _ in range(30))
+        lines.append(f"{label}\t{text}\n")
+    (folder / "reviews.tsv").write_text("".join(lines))
+    return [f"--data={folder}/reviews.tsv", "--train=64", "--batch=16", "--length=40", "--words=60", "--epochs=3", "--losses=12"]
+
+
+def make_text(folder):
+    (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
+    return [f"--data={folder}/text.txt", "--steps=12", "--batch=4", "--context=16", "--layers=2", "--heads=2", "--width=32",
+            "--rate=0.003", "--losses=12", "--generate=20"]
+
+
+MAKERS = {"mnist_cnn": make_digits, "imdb_cnn": make_reviews, "transformer": make_text}
+
+
+def main():
+    program, devices = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    with tempfile.TemporaryDirectory() as name:
+        arguments = MAKERS[program.name](pathlib.Path(name))
+        first = None
+        for device in devices:
+            result = subprocess.run([program, f"--compute-device={device}", *arguments], capture_output=True, text=True,
+                                    env=dict(os.environ))
+            print(result.stdout, result.stderr)
+            if result.returncode != 0:
+                sys.exit(f"{program.name} on {device} ended with {result.returncode}")
+            losses = [float(text) for text in re.findall(r"^loss \d+: (\S+)$", result.stdout, re.M)]
+            if len(losses) < 8 or not sum(losses[-3:]) < sum(losses[:3]):
+                sys.exit(f"the losses on {device} do not fall: {losses}")
+            first = first or losses
+            for i, (a, b) in enumerate(zip(first, losses)):
+                if abs(a - b) > 1e-4 * abs(a):
+                    sys.exit(f"loss {i + 1} is {a} on {devices[0]}, but {b} on {device}")
+
+
+if __name__ == "__main__":
+    main()

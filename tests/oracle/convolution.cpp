@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions as one walk over every pair of an output element and a kernel element.
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "ops.hpp"
+
+namespace compute::oracle {
+
+namespace {
+
+struct Geometry {
+  int64_t n = 0, c_in = 0, c_out = 0, groups = 1;
+  Shape input, kernel, output, strides, dilations, begin;
+
+  int64_t each_in() const { return c_in / groups; }
+  int64_t each_out() const { return c_out / groups; }
+};
+
+Shape spatial(const Array& x) { return {x.shape().begin() + 2, x.shape().end()}; }
+
+Shape with(Shape first, const Shape& rest) {
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+Shape list_or(const Attributes& attributes, std::string_view name, size_t count, int64_t fallback) {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? Shape(count, fallback) : found->second.integers;
+}
+
+std::string padding_of(const Attributes& attributes) {
+  const auto found = attributes.find("padding");
+  return found == attributes.end() ? "explicit" : found->second.text;
+}
+
+void read_common(Geometry& g, const Attributes& attributes) {
+  g.groups = integer_or(attributes, "groups", 1);
+  g.strides = list_or(attributes, "strides", g.kernel.size(), 1);
+  g.dilations = list_or(attributes, "dilations", g.kernel.size(), 1);
+  g.begin = list_or(attributes, "pads_begin", g.kernel.size(), 0);
+}
+
+int64_t span_of(const Geometry& g, size_t axis) { return (g.kernel[axis] - 1) * g.dilations[axis] + 1; }
+
+// From the input and the kernel.
+void find_output(Geometry& g, const Attributes& attributes) {
+  const Shape end = list_or(attributes, "pads_end", g.kernel.size(), 0);
+  for (size_t i = 0; i < g.kernel.size(); ++i) {
+    if (padding_of(attributes) == "same") {
+      g.output.push_back(g.input[i] / g.strides[i] + (g.input[i] % g.strides[i] != 0));
+      const int64_t needed = (g.output[i] - 1) * g.strides[i] + span_of(g, i);
+      g.begin[i] = needed > g.input[i] ? (needed - g.input[i]) / 2 : 0;
+    } else {
+      int64_t windows = 0;
+      while (windows * g.strides[i] + span_of(g, i) <= g.input[i] + g.begin[i] + end[i]) ++windows;
+      g.output.push_back(windows);
+    }
+  }
+}
+
+// From the output and the kernel of the convolution that is transposed.
+void find_input(Geometry& g, const Attributes& attributes) {
+  const Shape end = list_or(attributes, "pads_end", g.kernel.size(), 0);
+  const Shape more = list_or(attributes, "output_padding", g.kernel.size(), 0);
+  for (size_t i = 0; i < g.kernel.size(); ++i) {
+    const int64_t whole = (g.output[i] - 1) * g.strides[i] + span_of(g, i) + more[i];
+    if (padding_of(attributes) == "same") {
+      g.input.push_back(g.output[i] * g.strides[i]);
+      g.begin[i] = whole > g.input[i] ? (whole - g.input[i]) / 2 : 0;
+    } else {
+      g.input.push_back(whole - g.begin[i] - end[i]);
+    }
+  }
+}
+
+// The row-major positions in a shape, as coordinates.
+void for_each(const Shape& shape, const std::function<void(int64_t position, const Shape& at)>& f) {
+  const int64_t count = element_count(shape);
+  Shape at(shape.size(), 0);
+  for (int64_t position = 0; position < count; ++position) {
+    f(position, at);
+    for (size_t i = shape.size(); i-- > 0;) {
+      if (++at[i] < shape[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+// f(output position, kernel position, input position or -1 for padding), spatial parts only.
+void for_each_pair(const Geometry& g, const std::function<void(int64_t, int64_t, int64_t)>& f) {
+  for_each(g.output, [&](int64_t out, const Shape& out_at) {
+    for_each(g.kernel, [&](int64_t tap, const Shape& tap_at) {
+      int64_t in = 0;
+      for (size_t i = 0; i < g.kernel.size(); ++i) {
+        const int64_t at = out_at[i] * g.strides[i] + tap_at[i] * g.dilations[i] - g.begin[i];
+        const bool inside = at >= 0 && at < g.input[i];
+        in = in < 0 || !inside ? -1 : in * g.input[i] + at;
+      }
+      f(out, tap, in);
+    });
+  });
+}
+
+class Sums {
+ public:
+  Sums(Dtype dtype, const Shape& shape, int64_t terms) : integers_(static_cast<size_t>(element_count(shape))) {
+    result_.dtype = dtype;
+    result_.shape = shape;
+    result_.accumulator = computed_in(dtype);
+    result_.terms = terms;
+    if (is_complex(dtype)) result_.roundings = 4;  // the bound of the intrinsic mul
+    result_.elements.resize(integers_.size());
+    totals_.resize(integers_.size());
+    finite_.resize(integers_.size());
+  }
+
+  void add(int64_t to, const Value& x, const Value& y) {
+    const auto i = static_cast<size_t>(to);
+    integers_[i] += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
+    if (is_complex(result_.dtype)) {
+      totals_[i] += Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+      weigh(i, std::hypot(x.re, x.im) * std::hypot(y.re, y.im));
+    } else {
+      totals_[i] += x.re * y.re;
+      weigh(i, std::fabs(x.re * y.re));
+    }
+  }
+  void add(int64_t to, const Value& x) {
+    const auto i = static_cast<size_t>(to);
+    integers_[i] += static_cast<Bits>(x.integer);
+    totals_[i] += is_complex(result_.dtype) ? Complex(x.re, x.im) : Complex(x.re);
+    weigh(i, is_complex(result_.dtype) ? std::hypot(x.re, x.im) : std::fabs(x.re));
+  }
+  // A zero of padding meets x: times an infinity or NaN it may be a NaN or nothing.
+  void add_padding(int64_t to, const Value& x) {
+    if (!std::isfinite(x.re) || !std::isfinite(x.im)) result_.elements[static_cast<size_t>(to)].open |= kAny;
+  }
+
+  Result take() {
+    for (size_t i = 0; i < integers_.size(); ++i) {
+      Element& e = result_.elements[i];
+      if (!is_inexact(result_.dtype)) {
+        e.value = Value::of(wrap(result_.dtype, integers_[i]));
+        continue;
+      }
+      e.value = Value::of(totals_[i]);
+      const bool leaves_range = finite_[i] > largest(format(result_.accumulator)) / 2;
+      const bool complex_special = is_complex(result_.dtype) && !std::isfinite(e.scale);
+      e.open = static_cast<uint8_t>(e.open | kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void weigh(size_t i, Real term) {
+    result_.elements[i].scale += term;
+    if (std::isfinite(term)) finite_[i] += term;
+  }
+
+  Result result_;
+  std::vector<Real> finite_;  // the sum of the moduli of terms that are neither infinite nor NaN
+  std::vector<Bits> integers_;
+  std::vector<Complex> totals_;
+};
+
+Dtype common_dtype(std::span<const Array> inputs, bool has_bias) {
+  Dtype dtype = promote(inputs[0].dtype(), inputs[1].dtype());
+  if (dtype != 0 && has_bias) dtype = promote(dtype, inputs[2].dtype());
+  if (dtype == 0) throw std::invalid_argument("convolution: dtypes of two kinds");
+  return dtype;
+}
+
+bool has_third(std::span<const Array> inputs) { return inputs.size() > 2 && inputs[2].rank() == 1; }
+
+// f(image and channel: n, c_in, c_out, channel of the weight), for every pair of channels of one group.
+void for_each_channel(const Geometry& g, const std::function<void(int64_t, int64_t, int64_t, int64_t)>& f) {
+  for (int64_t n = 0; n < g.n; ++n) {
+    for (int64_t out = 0; out < g.c_out; ++out) {
+      for (int64_t in = 0; in < g.each_in(); ++in) f(n, out / g.each_out() * g.each_in() + in, out, in);
+    }
+  }
+}
+
+// The gradient with respect to the input, whose shape is known.
+Result grad_input(const Geometry& g, std::span<const Array> inputs, bool has_bias) {
+  const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
+  Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_in}, g.input), g.each_out() * taps + has_bias);
+  const std::vector<Value> dy = inputs[0].values(), weight = inputs[1].values();
+  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
+    if (in < 0) return;
+    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+      sums.add((n * g.c_in + c_in) * in_size + in, dy[static_cast<size_t>((n * g.c_out + c_out) * out_size + out)],
+               weight[static_cast<size_t>((c_out * g.each_in() + each) * taps + tap)]);
+    });
+  });
+  if (has_bias) {
+    const std::vector<Value> bias = inputs[2].values();
+    for (int64_t i = 0; i < g.n * g.c_in * in_size; ++i) sums.add(i, bias[static_cast<size_t>(i / in_size % g.c_in)]);
+  }
+  return sums.take();
+}
+
+}  // namespace
+
+Result reference_convolution(std::span<const Array> inputs, const Attributes& attributes) {
+  Geometry g;
+  g.n = inputs[0].shape()[0];
+  g.c_in = inputs[0].shape()[1];
+  g.c_out = inputs[1].shape()[0];
+  g.input = spatial(inputs[0]);
+  g.kernel = spatial(inputs[1]);
+  read_common(g, attributes);
+  find_output(g, attributes);
+  const bool has_bias = has_third(inputs);
+  const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
+  Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_out}, g.output), g.each_in() * taps + has_bias);
+  const std::vector<Value> x = inputs[0].values(), weight = inputs[1].values();
+  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
+    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+      const int64_t to = (n * g.c_out + c_out) * out_size + out;
+      const Value& factor = weight[static_cast<size_t>((c_out * g.each_in() + each) * taps + tap)];
+      if (in < 0) return sums.add_padding(to, factor);
+      sums.add(to, x[static_cast<size_t>((n * g.c_in + c_in) * in_size + in)], factor);
+    });
+  });
+  if (has_bias) {
+    const std::vector<Value> bias = inputs[2].values();
+    for (int64_t i = 0; i < g.n * g.c_out * out_size; ++i)
+      sums.add(i, bias[static_cast<size_t>(i / out_size % g.c_out)]);
+  }
+  return sums.take();
+}
+
+Result reference_convolution_grad_input(std::span<const Array> inputs, const Attributes& attributes) {
+  Geometry g;
+  g.n = inputs[0].shape()[0];
+  g.c_out = inputs[0].shape()[1];
+  g.kernel = spatial(inputs[1]);
+  g.input = attributes.at("shape").integers;
+  read_common(g, attributes);
+  g.c_in = inputs[1].shape()[1] * g.groups;
+  find_output(g, attributes);
+  return grad_input(g, inputs, false);
+}
+
+Result reference_convolution_transpose(std::span<const Array> inputs, const Attributes& attributes) {
+  Geometry g;
+  g.n = inputs[0].shape()[0];
+  g.c_out = inputs[0].shape()[1];
+  g.output = spatial(inputs[0]);
+  g.kernel = spatial(inputs[1]);
+  read_common(g, attributes);
+  g.c_in = inputs[1].shape()[1] * g.groups;
+  find_input(g, attributes);
+  return grad_input(g, inputs, has_third(inputs));
+}
+
+Result reference_convolution_grad_weight(std::span<const Array> inputs, const Attributes& attributes) {
+  Geometry g;
+  g.n = inputs[1].shape()[0];
+  g.c_in = inputs[1].shape()[1];
+  g.c_out = inputs[0].shape()[1];
+  g.input = spatial(inputs[1]);
+  g.kernel = attributes.at("kernel").integers;
+  read_common(g, attributes);
+  find_output(g, attributes);
+  const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
+  Sums sums(common_dtype(inputs, false), with({g.c_out, g.each_in()}, g.kernel), g.n * out_size);
+  const std::vector<Value> dy = inputs[0].values(), x = inputs[1].values();
+  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
+    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+      const int64_t to = (c_out * g.each_in() + each) * taps + tap;
+      const Value& factor = dy[static_cast<size_t>((n * g.c_out + c_out) * out_size + out)];
+      if (in < 0) return sums.add_padding(to, factor);
+      sums.add(to, x[static_cast<size_t>((n * g.c_in + c_in) * in_size + in)], factor);
+    });
+  });
+  return sums.take();
+}
+
+}  // namespace compute::oracle

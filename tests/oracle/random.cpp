@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// References of random numbers: Philox 4x32-10 by itself, and the distributions in long double.
+#include <array>
+#include <cmath>
+
+#include "tracked.hpp"
+
+namespace compute::oracle {
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * counter[0], b = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+namespace {
+
+int64_t integer(const Attributes& attributes, const char* name, int64_t fallback) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return fallback;
+  return found->second.integers.empty() ? static_cast<int64_t>(found->second.numbers.at(0).real())
+                                        : found->second.integers.at(0);
+}
+
+Real real(const Attributes& attributes, const char* name, Real fallback) {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return fallback;
+  return found->second.numbers.empty() ? static_cast<Real>(found->second.integers.at(0))
+                                       : static_cast<Real>(found->second.numbers.at(0).real());
+}
+
+// Word w of a call.
+class Words {
+ public:
+  explicit Words(const Attributes& attributes)
+      : seed_(static_cast<uint64_t>(integer(attributes, "seed", 0))),
+        offset_(static_cast<uint64_t>(integer(attributes, "offset", 0))) {}
+  uint32_t operator()(int64_t word) {
+    const uint64_t block = offset_ + static_cast<uint64_t>(word / 4);
+    if (!has_block_ || block != block_) {
+      words_ = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0},
+                      {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
+      block_ = block;
+      has_block_ = true;
+    }
+    return words_[static_cast<size_t>(word % 4)];
+  }
+  uint64_t pair(int64_t element) {
+    const uint64_t low = (*this)(2 * element);
+    return low | static_cast<uint64_t>((*this)(2 * element + 1)) << 32;
+  }
+
+ private:
+  uint64_t seed_, offset_, block_ = 0;
+  bool has_block_ = false;
+  std::array<uint32_t, 4> words_{};
+};
+
+// k * 2^-bits in [0, 1) for element p.
+Real fraction(Words& words, Dtype dtype, int64_t p) {
+  switch (dtype) {
+    case dtype::FLOAT16:
+      return std::ldexp(static_cast<Real>(words(p) >> 21), -11);
+    case dtype::BFLOAT16:
+      return std::ldexp(static_cast<Real>(words(p) >> 24), -8);
+    case dtype::FLOAT64: {
+      const uint64_t high = words(2 * p), low = words(2 * p + 1);
+      return std::ldexp(static_cast<Real>(high << 21 | low >> 11), -53);
+    }
+    default:
+      return std::ldexp(static_cast<Real>(words(p) >> 8), -24);
+  }
+}
+
+Result empty_result(const Attributes& attributes) {
+  Result result;
+  result.dtype = static_cast<Dtype>(integer_or(attributes, "dtype", dtype::FLOAT32));
+  result.shape = attributes.find("shape")->second.integers;
+  result.accumulator = computed_in(result.dtype);
+  return result;
+}
+
+int64_t count_of(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+}  // namespace
+
+Result reference_random_bits(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    const uint64_t bits = result.dtype == dtype::UINT32 ? words(p) : words.pair(p);
+    result.elements.push_back({Value::of(Integer{bits})});
+  }
+  return result;
+}
+
+Result reference_random_integers(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  const int64_t minimum = integer(attributes, "minimum", 0), maximum = integer(attributes, "maximum", 0);
+  const uint64_t range = static_cast<uint64_t>(maximum) - static_cast<uint64_t>(minimum);
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    const auto high = static_cast<uint64_t>((Bits{words.pair(p)} * range) >> 64);
+    const uint64_t value = static_cast<uint64_t>(minimum) + high;
+    result.elements.push_back({Value::of(wrap(result.dtype, Bits{value}))});
+  }
+  return result;
+}
+
+Result reference_random_uniform(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  const Real minimum = real(attributes, "minimum", 0), maximum = real(attributes, "maximum", 1);
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    Element& e = result.elements.emplace_back();
+    e.value = Value::of(minimum + fraction(words, result.dtype, p) * (maximum - minimum));
+    e.scale = std::max(std::fabs(minimum), std::fabs(maximum));
+    if (minimum == 0 && maximum == 1) e.scale = 0;
+  }
+  return result;
+}
+
+Result reference_random_normal(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  const Real mean = real(attributes, "mean", 0), deviation = real(attributes, "deviation", 1);
+  const bool is_double = result.dtype == dtype::FLOAT64;
+  const Dtype drawn = is_double ? Dtype{dtype::FLOAT64} : Dtype{dtype::FLOAT32};
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    const int64_t first = p / 2 * 2;
+    const Real u = fraction(words, drawn, first) + std::ldexp(1.0L, is_double ? -53 : -24);
+    const Real turn = 4 * fraction(words, drawn, first + 1), whole = std::nearbyint(turn);
+    const Real angle = (turn - whole) * 1.57079632679489661923132169163975144L;
+    const Real c = std::cos(angle), s = std::sin(angle);
+    const Real cosines[] = {c, -s, -c, s}, sines[] = {s, c, -s, -c};
+    const auto quarter = static_cast<size_t>(static_cast<int>(whole) & 3);
+    const Real z = std::sqrt(-2 * std::log(u)) * (p % 2 == 0 ? cosines[quarter] : sines[quarter]);
+    Element& e = result.elements.emplace_back();
+    e.value = Value::of(mean + deviation * z);
+    if (mean != 0) e.scale = std::fabs(mean) + std::fabs(deviation * z);
+    e.open = kSigns;
+  }
+  return result;
+}
+
+Result reference_random_bernoulli(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  const auto p = static_cast<float>(real(attributes, "p", 0.5L));
+  for (int64_t i = 0; i < count_of(result.shape); ++i) {
+    const bool one = fraction(words, dtype::FLOAT32, i) < p;
+    result.elements.push_back({is_inexact(result.dtype) ? Value::of(one ? 1.0L : 0.0L) : Value::of(Integer{one})});
+  }
+  return result;
+}
+
+Result reference_dropout(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  Words words(attributes);
+  const Real given = real(attributes, "p", 0.5L);
+  const auto p = static_cast<float>(given);
+  const Real kept = computed_in(x.dtype()) == dtype::FLOAT64 ? 1 - given : 1 - static_cast<Real>(p);
+  Result result;
+  result.dtype = x.dtype();
+  result.shape = x.shape();
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const bool dropped = fraction(words, dtype::FLOAT32, i) < p;
+    Element& e = result.elements.emplace_back();
+    e.value = Value::of(dropped ? 0 : x.at(i).re / kept);
+    if (!dropped) e.open = kFlushed;
+  }
+  return result;
+}
+
+// ---- Movement -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Result like(const Array& x, Shape shape) {
+  Result result;
+  result.dtype = x.dtype();
+  result.shape = std::move(shape);
+  return result;
+}
+
+Result triangle(const Array& x, const Attributes& attributes, bool lower) {
+  const int64_t k = integer(attributes, "k", 0);
+  Result result = like(x, x.shape());
+  int64_t position = 0;
+  for_each_index(x.shape(), [&](const Shape& i) {
+    const int64_t diagonal = i.back() - i[i.size() - 2];
+    const bool kept = lower ? diagonal <= k : diagonal >= k;
+    result.elements.push_back({kept ? x.at(position) : Value{}});
+    ++position;
+  });
+  return result;
+}
+
+Result cumulative(const Array& x, const Attributes& attributes, bool product) {
+  const size_t axis = axis_of(attributes, "axis", -1, x.shape().size());
+  const bool initial = integer_or(attributes, "include_initial", 0) != 0;
+  Dtype dtype = is_integer(x.dtype())
+                    ? (category(x.dtype()) == Category::SIGNED ? Dtype{dtype::INT64} : Dtype{dtype::UINT64})
+                    : x.dtype();
+  dtype = static_cast<Dtype>(integer_or(attributes, "dtype", dtype));
+  Shape shape = x.shape();
+  shape[axis] += initial ? 1 : 0;
+  const Field places(x.shape());
+  Field to(shape);
+  Result result;
+  result.dtype = dtype;
+  result.shape = shape;
+  result.accumulator = computed_in(dtype);
+  result.terms = shape[axis];
+  result.roundings = is_complex(dtype) && product ? 4 : 1;
+  result.elements.resize(to.values.size());
+  for_each_index(shape, [&](const Shape& i) {
+    Complex value = product ? 1 : 0;
+    Bits integer = product ? 1 : 0;
+    Real moduli = 0;
+    for (int64_t j = 0; j < i[axis] + (initial ? 0 : 1); ++j) {
+      Shape from = i;
+      from[axis] = j;
+      const Value term = convert(x.dtype(), dtype, x.at(static_cast<int64_t>(places.place(from))));
+      const Complex number = term.complex();
+      integer = product ? integer * static_cast<Bits>(term.integer) : integer + static_cast<Bits>(term.integer);
+      value = product ? value * number : value + number;
+      moduli += std::abs(number);
+    }
+    Element& e = result.elements[to.place(i)];
+    e.value = is_inexact(dtype) ? Value::of(value) : Value::of(wrap(dtype, integer));
+    if (is_float(dtype)) e.value = Value::of(value.real());
+    e.scale = product ? std::abs(value) : moduli;
+    e.open = kSigns;
+  });
+  return result;
+}
+
+}  // namespace
+
+Result reference_pad(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  const Shape begin = attributes.find("pads_begin")->second.integers,
+              end = attributes.find("pads_end")->second.integers;
+  Shape shape = x.shape();
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] += begin[i] + end[i];
+  Result result = like(x, shape);
+  const Field places(x.shape());
+  const std::complex<double> value = number_or(attributes, "value", 0);
+  const auto whole = attributes.find("value");
+  Value padding = is_inexact(x.dtype()) ? Value::of(Complex(value.real(), value.imag()))
+                                        : Value::of(static_cast<Integer>(value.real()));
+  if (whole != attributes.end() && !whole->second.integers.empty()) {
+    padding = is_inexact(x.dtype()) ? Value::of(static_cast<Real>(whole->second.integers[0]))
+                                    : Value::of(Integer{whole->second.integers[0]});
+  }
+  for_each_index(shape, [&](Shape i) {
+    bool inside = true;
+    for (size_t axis = 0; axis < i.size(); ++axis) {
+      i[axis] -= begin[axis];
+      inside = inside && i[axis] >= 0 && i[axis] < x.shape()[axis];
+    }
+    result.elements.push_back({inside ? x.at(static_cast<int64_t>(places.place(i))) : padding});
+  });
+  return result;
+}
+
+Result reference_one_hot(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  const size_t axis = axis_of(attributes, "axis", -1, x.shape().size() + 1);
+  Result result;
+  result.dtype = static_cast<Dtype>(integer_or(attributes, "dtype", dtype::FLOAT32));
+  result.shape = x.shape();
+  result.shape.insert(result.shape.begin() + static_cast<std::ptrdiff_t>(axis), integer_or(attributes, "depth", 0));
+  const Field places(x.shape());
+  for_each_index(result.shape, [&](Shape i) {
+    const int64_t at = i[axis];
+    i.erase(i.begin() + static_cast<std::ptrdiff_t>(axis));
+    const bool one = x.at(static_cast<int64_t>(places.place(i))).integer == at;
+    result.elements.push_back({is_inexact(result.dtype) ? Value::of(one ? 1.0L : 0.0L) : Value::of(Integer{one})});
+  });
+  return result;
+}
+
+Result reference_tril(std::span<const Array> inputs, const Attributes& attributes) {
+  return triangle(inputs[0], attributes, true);
+}
+Result reference_triu(std::span<const Array> inputs, const Attributes& attributes) {
+  return triangle(inputs[0], attributes, false);
+}
+Result reference_cumulative_sum(std::span<const Array> inputs, const Attributes& attributes) {
+  return cumulative(inputs[0], attributes, false);
+}
+Result reference_cumulative_prod(std::span<const Array> inputs, const Attributes& attributes) {
+  return cumulative(inputs[0], attributes, true);
+}
+
+}  // namespace compute::oracle
