@@ -225,30 +225,32 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   builder.declare(2, storage, false);
   if (with_text) {
     builder.globals += kReportIndex;
-    // An operand's offset at the point.
-    const auto at = [&](int operand) {
-      const std::string along = cat(" + t * ", builder.index_word(line_words[operand]));
-      return space.offset(operand, "c") + (by_lines ? along : "");
-    };
     const bool in_order = by_lines && combine != Combine::set, atomically = !by_lines && combine != Combine::set;
+    const std::string position = cat(builder.index_word(position_word), " + ", space.offset(3, "c"));
     const std::string point = fill(
-        kScatterPoint, {{"index_at", at(0)},
-                        {"limit", builder.word_text(limit_word)},
-                        {"position", builder.index_word(position_word), " + ", at(3)},
+        kScatterPoint, {{"index", by_lines ? "index_at + t * index_step" : "index_at"},
+                        {"position", position, by_lines ? " + t * position_step" : ""},
+                        {"by_lines", by_lines},
                         {"sets", combine == Combine::set},
                         {"in_order", in_order},
                         {"atomically", atomically},
-                        {"to", space.offset(2, "c")},
-                        {"axis_stride", builder.index_word(axis_word)},
-                        {"update", "x1[", at(1), "]"},
+                        {"update", by_lines ? "x1[update_at + t * update_step]" : "x1[update_at]"},
                         {"storage", storage},
                         {"combined", in_order ? combine_text(combine, dtype, "x", "y", builder.functions()) : ""}});
     if (atomically) builder.globals += atomic_text(combine, dtype, builder);
     builder.body = fill(kScatter, {{"group", dialect.group_size},
                                    {"points", builder.index_word(points_word)},
                                    {"coordinates", space.coordinates(builder, "c", "i")},
+                                   {"index_at", space.offset(0, "c")},
+                                   {"update_at", space.offset(1, "c")},
+                                   {"to", space.offset(2, "c")},
+                                   {"axis_stride", builder.index_word(axis_word)},
+                                   {"limit", builder.word_text(limit_word)},
                                    {"by_lines", by_lines},
                                    {"line", builder.index_word(line_word)},
+                                   {"index_step", builder.index_word(line_words[0])},
+                                   {"update_step", builder.index_word(line_words[1])},
+                                   {"position_step", builder.index_word(line_words[3])},
                                    {"point", point}});
   }
   recipe.add(builder, divide_up(nest.points(), dialect.group_size));
