@@ -616,6 +616,20 @@ COMPUTE_API compute_error* compute_argmin(compute_stream* stream, compute_tensor
 COMPUTE_API compute_error* compute_argmin_into(compute_stream* stream, compute_tensor* x,
                                                const compute_argmin_options* options, compute_tensor* y);
 
+/* argsort: the indices that sort x along axis, stable; NaN comes last in both directions. Dtype: int64; the inputs
+ * are not complex. Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_argsort_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+  int64_t descending;  /* 0 */
+} compute_argsort_options;
+COMPUTE_API compute_error* compute_argsort(compute_stream* stream, compute_tensor* x,
+                                           const compute_argsort_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_argsort_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_argsort_options* options, compute_tensor* y);
+
 /* attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
  * divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i +
  * m - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which
@@ -931,6 +945,22 @@ COMPUTE_API compute_error* compute_copy(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_copy_into(compute_stream* stream, compute_tensor* x,
                                              const compute_copy_options* options, compute_tensor* y);
 
+/* count_nonzero: number of elements that are not zero; NaN is not zero. Dtype: int64; the inputs may have any dtype.
+ * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
+typedef struct compute_count_nonzero_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
+} compute_count_nonzero_options;
+COMPUTE_API compute_error* compute_count_nonzero(compute_stream* stream, compute_tensor* x,
+                                                 const compute_count_nonzero_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_count_nonzero_into(compute_stream* stream, compute_tensor* x,
+                                                      const compute_count_nonzero_options* options, compute_tensor* y);
+
 /* cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
  * logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of
  * logits without axis. Error bound: log2. */
@@ -968,16 +998,56 @@ COMPUTE_API compute_error* compute_cross_entropy_grad_into(compute_stream* strea
                                                            const compute_cross_entropy_grad_options* options,
                                                            compute_tensor* result);
 
-/* cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
- * Dtype: the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers,
- * and the dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound:
- * n. */
+/* cumulative_max: greatest of the elements up to each position along axis; NaN from the first NaN on; with
+ * include_initial after the least value of the dtype. Dtype: the dtype of x, which is not complex. Shape: the shape
+ * of x; with include_initial one more along axis. Exact or correctly rounded. */
+typedef struct compute_cumulative_max_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;     /* NULL: -1 */
+  int64_t include_initial; /* 0 */
+  int64_t exclusive;       /* 0 */
+  int64_t reverse;         /* 0 */
+} compute_cumulative_max_options;
+COMPUTE_API compute_error* compute_cumulative_max(compute_stream* stream, compute_tensor* x,
+                                                  const compute_cumulative_max_options* options,
+                                                  compute_tensor** out_y);
+COMPUTE_API compute_error* compute_cumulative_max_into(compute_stream* stream, compute_tensor* x,
+                                                       const compute_cumulative_max_options* options,
+                                                       compute_tensor* y);
+
+/* cumulative_min: least of the elements up to each position along axis; NaN from the first NaN on; with
+ * include_initial after the greatest value of the dtype. Dtype: the dtype of x, which is not complex. Shape: the
+ * shape of x; with include_initial one more along axis. Exact or correctly rounded. */
+typedef struct compute_cumulative_min_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;     /* NULL: -1 */
+  int64_t include_initial; /* 0 */
+  int64_t exclusive;       /* 0 */
+  int64_t reverse;         /* 0 */
+} compute_cumulative_min_options;
+COMPUTE_API compute_error* compute_cumulative_min(compute_stream* stream, compute_tensor* x,
+                                                  const compute_cumulative_min_options* options,
+                                                  compute_tensor** out_y);
+COMPUTE_API compute_error* compute_cumulative_min_into(compute_stream* stream, compute_tensor* x,
+                                                       const compute_cumulative_min_options* options,
+                                                       compute_tensor* y);
+
+/* cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1;
+ * exclusive leaves out the position's own element; reverse begins at the end. Dtype: the attribute dtype if it is
+ * given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
+ * Shape: the shape of x; with include_initial one more along axis. Error bound: n. */
 typedef struct compute_cumulative_prod_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   const int64_t* axis;     /* NULL: -1 */
   int64_t include_initial; /* 0 */
+  int64_t exclusive;       /* 0 */
+  int64_t reverse;         /* 0 */
   compute_dtype dtype;     /* 0: by the rule */
   int32_t reserved;
 } compute_cumulative_prod_options;
@@ -988,8 +1058,9 @@ COMPUTE_API compute_error* compute_cumulative_prod_into(compute_stream* stream, 
                                                         const compute_cumulative_prod_options* options,
                                                         compute_tensor* y);
 
-/* cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0. Dtype:
- * the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the
+/* cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0;
+ * exclusive leaves out the position's own element; reverse begins at the end, which makes the gradient. Dtype: the
+ * attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the
  * dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound: log2. */
 typedef struct compute_cumulative_sum_options {
   uint32_t struct_size;
@@ -997,6 +1068,8 @@ typedef struct compute_cumulative_sum_options {
   const void* next;
   const int64_t* axis;     /* NULL: -1 */
   int64_t include_initial; /* 0 */
+  int64_t exclusive;       /* 0 */
+  int64_t reverse;         /* 0 */
   compute_dtype dtype;     /* 0: by the rule */
   int32_t reserved;
 } compute_cumulative_sum_options;
@@ -1006,6 +1079,20 @@ COMPUTE_API compute_error* compute_cumulative_sum(compute_stream* stream, comput
 COMPUTE_API compute_error* compute_cumulative_sum_into(compute_stream* stream, compute_tensor* x,
                                                        const compute_cumulative_sum_options* options,
                                                        compute_tensor* y);
+
+/* diff: differences of neighbours along axis, n times. Dtype: the dtype of x. Shape: the shape of x with n fewer
+ * elements along axis, at least 0. Exact or correctly rounded. */
+typedef struct compute_diff_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* n;    /* NULL: 1 */
+  const int64_t* axis; /* NULL: -1 */
+} compute_diff_options;
+COMPUTE_API compute_error* compute_diff(compute_stream* stream, compute_tensor* x, const compute_diff_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_diff_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_diff_options* options, compute_tensor* y);
 
 /* dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same
  * op of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics
@@ -1022,6 +1109,21 @@ COMPUTE_API compute_error* compute_dropout(compute_stream* stream, compute_tenso
                                            const compute_dropout_options* options, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_dropout_into(compute_stream* stream, compute_tensor* x,
                                                 const compute_dropout_options* options, compute_tensor* y);
+
+/* einsum: sums of products as an equation like ij,jk->ik says; a label that occurs twice in an operand takes its
+ * diagonal; ... stands for axes that broadcast; float16 and bfloat16 accumulate in float32. Dtype: the common dtype
+ * of the inputs. Shape: given by the labels of the output. Error bound: n. */
+typedef struct compute_einsum_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_einsum_options;
+COMPUTE_API compute_error* compute_einsum(compute_stream* stream, compute_tensor* const* xs, int64_t xs_count,
+                                          const char* equation, int64_t equation_size,
+                                          const compute_einsum_options* options, compute_tensor** out_result);
+COMPUTE_API compute_error* compute_einsum_into(compute_stream* stream, compute_tensor* const* xs, int64_t xs_count,
+                                               const char* equation, int64_t equation_size,
+                                               const compute_einsum_options* options, compute_tensor* result);
 
 /* eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
  * attributes. Exact or correctly rounded. */
@@ -1050,6 +1152,47 @@ COMPUTE_API compute_error* compute_fill(compute_stream* stream, const int64_t* s
 COMPUTE_API compute_error* compute_fill_into(compute_stream* stream, const int64_t* shape, int64_t shape_count,
                                              compute_dtype dtype, const compute_fill_options* options,
                                              compute_tensor* result);
+
+/* gather_nd: x[i0, i1, ...] for the k indices along the last axis of indices, like ONNX GatherND; negative ones
+ * count from the end, others outside of x are an error. Dtype: the dtype of x; indices are integers. Shape: the
+ * shape of indices [..., k] without its last axis, then the axes of x from axis k on. Exact or correctly rounded. */
+typedef struct compute_gather_nd_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_gather_nd_options;
+COMPUTE_API compute_error* compute_gather_nd(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
+                                             const compute_gather_nd_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_gather_nd_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
+                                                  const compute_gather_nd_options* options, compute_tensor* y);
+
+/* histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
+ * floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
+ * complex. Shape: [bins]. Exact or correctly rounded. */
+typedef struct compute_histogram_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_histogram_options;
+COMPUTE_API compute_error* compute_histogram(compute_stream* stream, compute_tensor* x, int64_t bins,
+                                             const compute_number* minimum, const compute_number* maximum,
+                                             const compute_histogram_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_histogram_into(compute_stream* stream, compute_tensor* x, int64_t bins,
+                                                  const compute_number* minimum, const compute_number* maximum,
+                                                  const compute_histogram_options* options, compute_tensor* y);
+
+/* isin: whether each element of x is among values; NaN is not. Dtype: bool; the inputs are not complex and have a
+ * common dtype. Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_isin_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t invert; /* 0 */
+} compute_isin_options;
+COMPUTE_API compute_error* compute_isin(compute_stream* stream, compute_tensor* x, compute_tensor* values,
+                                        const compute_isin_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_isin_into(compute_stream* stream, compute_tensor* x, compute_tensor* values,
+                                             const compute_isin_options* options, compute_tensor* y);
 
 /* layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance +
  * epsilon). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp)
@@ -1268,6 +1411,21 @@ COMPUTE_API compute_error* compute_min(compute_stream* stream, compute_tensor* x
                                        compute_tensor** out_y);
 COMPUTE_API compute_error* compute_min_into(compute_stream* stream, compute_tensor* x,
                                             const compute_min_options* options, compute_tensor* y);
+
+/* nonzero: the indices of the elements that are not zero, in row-major order: row i has those along axis i, and its
+ * first count columns are used, the others are 0. Dtype: int64; the inputs may have any dtype. Shape: indices: [rank
+ * of x, number of elements of x]; count: []. Exact or correctly rounded. */
+typedef struct compute_nonzero_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_nonzero_options;
+COMPUTE_API compute_error* compute_nonzero(compute_stream* stream, compute_tensor* x,
+                                           const compute_nonzero_options* options, compute_tensor** out_indices,
+                                           compute_tensor** out_count);
+COMPUTE_API compute_error* compute_nonzero_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_nonzero_options* options, compute_tensor* indices,
+                                                compute_tensor* count);
 
 /* one_hot: 1 where the position along the new axis is x, else 0; all 0 where x is outside of [0, depth). Dtype: the
  * value of the attribute dtype. Shape: the shape of x with a new axis of extent depth at position axis. Exact or
@@ -1513,6 +1671,61 @@ COMPUTE_API compute_error* compute_scatter_into(compute_stream* stream, compute_
                                                 compute_tensor* updates, const compute_scatter_options* options,
                                                 compute_tensor* y);
 
+/* scatter_nd: x with updates written or combined (set, add, mul, min, max) at the indices that gather_nd would read,
+ * like ONNX ScatterND. Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have
+ * the shape that gather_nd returns. Error bound: n. */
+typedef struct compute_scatter_nd_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* reduction; /* NULL: set */
+  int64_t reduction_size;
+  int64_t deterministic; /* 0 */
+} compute_scatter_nd_options;
+COMPUTE_API compute_error* compute_scatter_nd(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
+                                              compute_tensor* updates, const compute_scatter_nd_options* options,
+                                              compute_tensor** out_y);
+COMPUTE_API compute_error* compute_scatter_nd_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
+                                                   compute_tensor* updates, const compute_scatter_nd_options* options,
+                                                   compute_tensor* y);
+
+/* searchsorted: for each value the position in sorted [n] before which it would be inserted: left of equal elements,
+ * or right; sorter has the indices that sort it; NaN is behind all numbers. Dtype: int64; the inputs are not
+ * complex. Shape: the shape of values. Exact or correctly rounded. */
+typedef struct compute_searchsorted_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* side; /* NULL: left */
+  int64_t side_size;
+} compute_searchsorted_options;
+COMPUTE_API compute_error* compute_searchsorted(compute_stream* stream, compute_tensor* sorted, compute_tensor* values,
+                                                compute_tensor* sorter, const compute_searchsorted_options* options,
+                                                compute_tensor** out_result);
+COMPUTE_API compute_error* compute_searchsorted_into(compute_stream* stream, compute_tensor* sorted,
+                                                     compute_tensor* values, compute_tensor* sorter,
+                                                     const compute_searchsorted_options* options,
+                                                     compute_tensor* result);
+
+/* segment_reduce: sum, prod, min or max of x along axis 0 within segments, which begin and end at neighbouring
+ * offsets; offsets ascend; a segment without elements gives 0, 1, or the greatest or least value of the dtype.
+ * Dtype: the dtype of x; offsets are integers. Shape: the shape of x with one element for each segment along axis 0.
+ * Error bound: n. */
+typedef struct compute_segment_reduce_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* kind; /* NULL: sum */
+  int64_t kind_size;
+} compute_segment_reduce_options;
+COMPUTE_API compute_error* compute_segment_reduce(compute_stream* stream, compute_tensor* x, compute_tensor* offsets,
+                                                  const compute_segment_reduce_options* options,
+                                                  compute_tensor** out_y);
+COMPUTE_API compute_error* compute_segment_reduce_into(compute_stream* stream, compute_tensor* x,
+                                                       compute_tensor* offsets,
+                                                       const compute_segment_reduce_options* options,
+                                                       compute_tensor* y);
+
 /* sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
  * Shape: the shape of x. Error bound: log2. */
 typedef struct compute_sgd_options {
@@ -1576,6 +1789,20 @@ COMPUTE_API compute_error* compute_softmax_grad(compute_stream* stream, compute_
 COMPUTE_API compute_error* compute_softmax_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
                                                      const compute_softmax_grad_options* options,
                                                      compute_tensor* result);
+
+/* sort: x sorted along axis, stable; NaN comes last in both directions. Dtype: the dtype of x, which is not complex;
+ * indices are int64. Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_sort_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+  int64_t descending;  /* 0 */
+} compute_sort_options;
+COMPUTE_API compute_error* compute_sort(compute_stream* stream, compute_tensor* x, const compute_sort_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_sort_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_sort_options* options, compute_tensor* y);
 
 /* stack: joins tensors of one shape along a new axis. Dtype: the common dtype of the inputs. Shape: the shape of the
  * inputs, which all have the same shape, with a new axis at position axis. Exact or correctly rounded. */
@@ -1675,6 +1902,23 @@ COMPUTE_API compute_error* compute_take_grad_into(compute_stream* stream, comput
                                                   int64_t size, const compute_take_grad_options* options,
                                                   compute_tensor* result);
 
+/* tensordot: sums of products over pairs of axes of a and b; float16 and bfloat16 accumulate in float32. Dtype: the
+ * common dtype of the inputs. Shape: the axes of a that are not in axes_a, then those of b that are not in axes_b.
+ * Error bound: n. */
+typedef struct compute_tensordot_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_tensordot_options;
+COMPUTE_API compute_error* compute_tensordot(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                             const int64_t* axes_a, int64_t axes_a_count, const int64_t* axes_b,
+                                             int64_t axes_b_count, const compute_tensordot_options* options,
+                                             compute_tensor** out_result);
+COMPUTE_API compute_error* compute_tensordot_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                                  const int64_t* axes_a, int64_t axes_a_count, const int64_t* axes_b,
+                                                  int64_t axes_b_count, const compute_tensordot_options* options,
+                                                  compute_tensor* result);
+
 /* tile: copies of x side by side, repetitions of them along each of the last axes; missing axes count as 1. Dtype:
  * the dtype of x. Shape: the shape of x with the extents along the repeated axes multiplied. Exact or correctly
  * rounded. */
@@ -1689,6 +1933,23 @@ COMPUTE_API compute_error* compute_tile(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_tile_into(compute_stream* stream, compute_tensor* x, const int64_t* repetitions,
                                              int64_t repetitions_count, const compute_tile_options* options,
                                              compute_tensor* y);
+
+/* top_k: the k largest or smallest elements along axis, sorted, and their indices, equal ones in the order of x; NaN
+ * comes last. Dtype: the dtype of x, which is not complex; indices are int64. Shape: the shape of x with k elements
+ * along axis. Exact or correctly rounded. */
+typedef struct compute_top_k_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis;    /* NULL: -1 */
+  const int64_t* largest; /* NULL: 1 */
+} compute_top_k_options;
+COMPUTE_API compute_error* compute_top_k(compute_stream* stream, compute_tensor* x, int64_t k,
+                                         const compute_top_k_options* options, compute_tensor** out_values,
+                                         compute_tensor** out_indices);
+COMPUTE_API compute_error* compute_top_k_into(compute_stream* stream, compute_tensor* x, int64_t k,
+                                              const compute_top_k_options* options, compute_tensor* values,
+                                              compute_tensor* indices);
 
 /* tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape
  * of x. Exact or correctly rounded. */
@@ -1716,6 +1977,25 @@ COMPUTE_API compute_error* compute_triu(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_triu_into(compute_stream* stream, compute_tensor* x,
                                              const compute_triu_options* options, compute_tensor* y);
 
+/* unique: the different values of x, ascending, the index of the first of each, the position of each element's
+ * value, and how often each occurs; the first count elements are used, the others are 0; each NaN is different, and
+ * complex values are ordered by real and then imaginary part. Dtype: values: the dtype of x; other outputs: int64.
+ * Shape: values, indices and counts: [number of elements of x]; inverse: the shape of x; count: []. Exact or
+ * correctly rounded. */
+typedef struct compute_unique_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_unique_options;
+COMPUTE_API compute_error* compute_unique(compute_stream* stream, compute_tensor* x,
+                                          const compute_unique_options* options, compute_tensor** out_values,
+                                          compute_tensor** out_indices, compute_tensor** out_inverse,
+                                          compute_tensor** out_counts, compute_tensor** out_count);
+COMPUTE_API compute_error* compute_unique_into(compute_stream* stream, compute_tensor* x,
+                                               const compute_unique_options* options, compute_tensor* values,
+                                               compute_tensor* indices, compute_tensor* inverse, compute_tensor* counts,
+                                               compute_tensor* count);
+
 /* var: variance: sum(|x - mean|^2) / (n - correction), in two passes. Dtype: the dtype of x, which is floating-point
  * or complex; var and std of complex numbers are real. Shape: the shape of x without axes; if keepdims is 1, these
  * axes stay with extent 1. Error bound: log2. */
@@ -1733,6 +2013,19 @@ COMPUTE_API compute_error* compute_var(compute_stream* stream, compute_tensor* x
                                        compute_tensor** out_y);
 COMPUTE_API compute_error* compute_var_into(compute_stream* stream, compute_tensor* x,
                                             const compute_var_options* options, compute_tensor* y);
+
+/* vecdot: sum(conj(a) b) along axis. Dtype: the common dtype of the inputs. Shape: the shapes of a and b without
+ * axis, broadcast. Error bound: log2. */
+typedef struct compute_vecdot_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_vecdot_options;
+COMPUTE_API compute_error* compute_vecdot(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                          const compute_vecdot_options* options, compute_tensor** out_result);
+COMPUTE_API compute_error* compute_vecdot_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                               const compute_vecdot_options* options, compute_tensor* result);
 
 #ifdef __cplusplus
 }

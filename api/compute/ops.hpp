@@ -1143,6 +1143,29 @@ inline void argmin_into(const Tensor& x, const Tensor& y, std::optional<Integer>
   check(compute_argmin_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// argsort: the indices that sort x along axis, stable; NaN comes last in both directions. Dtype: int64; the inputs are
+/// not complex. Shape: the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor argsort(const Tensor& x, Integer axis = -1, Flag descending = false,
+                                    const Stream& stream = {}) {
+  compute_argsort_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.descending = descending.value();
+  compute_tensor* out = nullptr;
+  check(compute_argsort(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void argsort_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag descending = false,
+                         const Stream& stream = {}) {
+  compute_argsort_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.descending = descending.value();
+  check(compute_argsort_into(stream.get(), x.get(), &options, y.get()));
+}
+
 /// attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
 /// divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i + m
 /// - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which is
@@ -1622,6 +1645,29 @@ inline void copy_into(const Tensor& x, const Tensor& y, const Stream& stream = {
   check(compute_copy_into(stream.get(), x.get(), nullptr, y.get()));
 }
 
+/// count_nonzero: number of elements that are not zero; NaN is not zero. Dtype: int64; the inputs may have any dtype.
+/// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
+[[nodiscard]] inline Tensor count_nonzero(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
+                                          const Stream& stream = {}) {
+  compute_count_nonzero_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_count_nonzero(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void count_nonzero_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag keepdims = false,
+                               const Stream& stream = {}) {
+  compute_count_nonzero_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  check(compute_count_nonzero_into(stream.get(), x.get(), &options, y.get()));
+}
+
 /// cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
 /// logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of logits
 /// without axis. Error bound: log2.
@@ -1672,57 +1718,149 @@ inline void cross_entropy_grad_into(const Tensor& dloss, const Tensor& logits, c
                                         &options, result.get()));
 }
 
-/// cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
-/// Dtype: the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers,
-/// and the dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound:
-/// n.
+/// cumulative_max: greatest of the elements up to each position along axis; NaN from the first NaN on; with
+/// include_initial after the least value of the dtype. Dtype: the dtype of x, which is not complex. Shape: the shape of
+/// x; with include_initial one more along axis. Exact or correctly rounded.
+[[nodiscard]] inline Tensor cumulative_max(const Tensor& x, Integer axis = -1, Flag include_initial = false,
+                                           Flag exclusive = false, Flag reverse = false, const Stream& stream = {}) {
+  compute_cumulative_max_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
+  compute_tensor* out = nullptr;
+  check(compute_cumulative_max(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void cumulative_max_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
+                                Flag exclusive = false, Flag reverse = false, const Stream& stream = {}) {
+  compute_cumulative_max_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
+  check(compute_cumulative_max_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// cumulative_min: least of the elements up to each position along axis; NaN from the first NaN on; with
+/// include_initial after the greatest value of the dtype. Dtype: the dtype of x, which is not complex. Shape: the shape
+/// of x; with include_initial one more along axis. Exact or correctly rounded.
+[[nodiscard]] inline Tensor cumulative_min(const Tensor& x, Integer axis = -1, Flag include_initial = false,
+                                           Flag exclusive = false, Flag reverse = false, const Stream& stream = {}) {
+  compute_cumulative_min_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
+  compute_tensor* out = nullptr;
+  check(compute_cumulative_min(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void cumulative_min_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
+                                Flag exclusive = false, Flag reverse = false, const Stream& stream = {}) {
+  compute_cumulative_min_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
+  check(compute_cumulative_min_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1;
+/// exclusive leaves out the position's own element; reverse begins at the end. Dtype: the attribute dtype if it is
+/// given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
+/// Shape: the shape of x; with include_initial one more along axis. Error bound: n.
 [[nodiscard]] inline Tensor cumulative_prod(const Tensor& x, Integer axis = -1, Flag include_initial = false,
-                                            DType dtype = none, const Stream& stream = {}) {
+                                            Flag exclusive = false, Flag reverse = false, DType dtype = none,
+                                            const Stream& stream = {}) {
   compute_cumulative_prod_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
   options.dtype = dtype.id();
   compute_tensor* out = nullptr;
   check(compute_cumulative_prod(stream.get(), x.get(), &options, &out));
   return Tensor(out);
 }
 inline void cumulative_prod_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
-                                 DType dtype = none, const Stream& stream = {}) {
+                                 Flag exclusive = false, Flag reverse = false, DType dtype = none,
+                                 const Stream& stream = {}) {
   compute_cumulative_prod_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
   options.dtype = dtype.id();
   check(compute_cumulative_prod_into(stream.get(), x.get(), &options, y.get()));
 }
 
-/// cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0. Dtype:
-/// the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the
-/// dtype of x for other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound: log2.
+/// cumulative_sum: sums of the elements up to each position along axis; with include_initial after a first 0; exclusive
+/// leaves out the position's own element; reverse begins at the end, which makes the gradient. Dtype: the attribute
+/// dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for
+/// other dtypes. Shape: the shape of x; with include_initial one more along axis. Error bound: log2.
 [[nodiscard]] inline Tensor cumulative_sum(const Tensor& x, Integer axis = -1, Flag include_initial = false,
-                                           DType dtype = none, const Stream& stream = {}) {
+                                           Flag exclusive = false, Flag reverse = false, DType dtype = none,
+                                           const Stream& stream = {}) {
   compute_cumulative_sum_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
   options.dtype = dtype.id();
   compute_tensor* out = nullptr;
   check(compute_cumulative_sum(stream.get(), x.get(), &options, &out));
   return Tensor(out);
 }
 inline void cumulative_sum_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag include_initial = false,
-                                DType dtype = none, const Stream& stream = {}) {
+                                Flag exclusive = false, Flag reverse = false, DType dtype = none,
+                                const Stream& stream = {}) {
   compute_cumulative_sum_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   options.include_initial = include_initial.value();
+  options.exclusive = exclusive.value();
+  options.reverse = reverse.value();
   options.dtype = dtype.id();
   check(compute_cumulative_sum_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// diff: differences of neighbours along axis, n times. Dtype: the dtype of x. Shape: the shape of x with n fewer
+/// elements along axis, at least 0. Exact or correctly rounded.
+[[nodiscard]] inline Tensor diff(const Tensor& x, Integer n = 1, Integer axis = -1, const Stream& stream = {}) {
+  compute_diff_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_n = n.value();
+  options.n = &given_n;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_diff(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void diff_into(const Tensor& x, const Tensor& y, Integer n = 1, Integer axis = -1, const Stream& stream = {}) {
+  compute_diff_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_n = n.value();
+  options.n = &given_n;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_diff_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same op
@@ -1747,6 +1885,22 @@ inline void dropout_into(const Tensor& x, const Tensor& y, const Number& p = 0.5
   options.seed = seed.get();
   options.offset = offset.get();
   check(compute_dropout_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// einsum: sums of products as an equation like ij,jk->ik says; a label that occurs twice in an operand takes its
+/// diagonal; ... stands for axes that broadcast; float16 and bfloat16 accumulate in float32. Dtype: the common dtype of
+/// the inputs. Shape: given by the labels of the output. Error bound: n.
+[[nodiscard]] inline Tensor einsum(List<Tensor> xs, std::string_view equation, const Stream& stream = {}) {
+  detail::Handles handles(xs);
+  compute_tensor* out = nullptr;
+  check(compute_einsum(stream.get(), handles.data(), handles.size(), equation.data(),
+                       static_cast<int64_t>(equation.size()), nullptr, &out));
+  return Tensor(out);
+}
+inline void einsum_into(List<Tensor> xs, const Tensor& result, std::string_view equation, const Stream& stream = {}) {
+  detail::Handles handles(xs);
+  check(compute_einsum_into(stream.get(), handles.data(), handles.size(), equation.data(),
+                            static_cast<int64_t>(equation.size()), nullptr, result.get()));
 }
 
 /// eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
@@ -1796,6 +1950,51 @@ inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, co
   compute_tensor* out = nullptr;
   check(compute_fill(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options, &out));
   return Tensor(out);
+}
+
+/// gather_nd: x[i0, i1, ...] for the k indices along the last axis of indices, like ONNX GatherND; negative ones count
+/// from the end, others outside of x are an error. Dtype: the dtype of x; indices are integers. Shape: the shape of
+/// indices [..., k] without its last axis, then the axes of x from axis k on. Exact or correctly rounded.
+[[nodiscard]] inline Tensor gather_nd(const Tensor& x, const Tensor& indices, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_gather_nd(stream.get(), x.get(), indices.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void gather_nd_into(const Tensor& x, const Tensor& indices, const Tensor& y, const Stream& stream = {}) {
+  check(compute_gather_nd_into(stream.get(), x.get(), indices.get(), nullptr, y.get()));
+}
+
+/// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
+/// floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
+/// complex. Shape: [bins]. Exact or correctly rounded.
+[[nodiscard]] inline Tensor histogram(const Tensor& x, Integer bins, const Number& minimum, const Number& maximum,
+                                      const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_histogram(stream.get(), x.get(), bins.value(), &minimum.get(), &maximum.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void histogram_into(const Tensor& x, const Tensor& y, Integer bins, const Number& minimum, const Number& maximum,
+                           const Stream& stream = {}) {
+  check(compute_histogram_into(stream.get(), x.get(), bins.value(), &minimum.get(), &maximum.get(), nullptr, y.get()));
+}
+
+/// isin: whether each element of x is among values; NaN is not. Dtype: bool; the inputs are not complex and have a
+/// common dtype. Shape: the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor isin(const Tensor& x, const Tensor& values, Flag invert = false,
+                                 const Stream& stream = {}) {
+  compute_isin_options options{};
+  options.struct_size = sizeof options;
+  options.invert = invert.value();
+  compute_tensor* out = nullptr;
+  check(compute_isin(stream.get(), x.get(), values.get(), &options, &out));
+  return Tensor(out);
+}
+inline void isin_into(const Tensor& x, const Tensor& values, const Tensor& y, Flag invert = false,
+                      const Stream& stream = {}) {
+  compute_isin_options options{};
+  options.struct_size = sizeof options;
+  options.invert = invert.value();
+  check(compute_isin_into(stream.get(), x.get(), values.get(), &options, y.get()));
 }
 
 /// layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance + epsilon).
@@ -2120,6 +2319,21 @@ inline void min_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   options.axes_count = axes.count();
   options.keepdims = keepdims.value();
   check(compute_min_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// nonzero: the indices of the elements that are not zero, in row-major order: row i has those along axis i, and its
+/// first count columns are used, the others are 0. Dtype: int64; the inputs may have any dtype. Shape: indices: [rank
+/// of x, number of elements of x]; count: []. Exact or correctly rounded.
+struct NonzeroResult {
+  Tensor indices, count;
+};
+[[nodiscard]] inline NonzeroResult nonzero(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out[2] = {};
+  check(compute_nonzero(stream.get(), x.get(), nullptr, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void nonzero_into(const Tensor& x, const Tensor& indices, const Tensor& count, const Stream& stream = {}) {
+  check(compute_nonzero_into(stream.get(), x.get(), nullptr, indices.get(), count.get()));
 }
 
 /// one_hot: 1 where the position along the new axis is x, else 0; all 0 where x is outside of [0, depth). Dtype: the
@@ -2506,6 +2720,76 @@ inline void scatter_into(const Tensor& x, const Tensor& indices, const Tensor& u
   check(compute_scatter_into(stream.get(), x.get(), indices.get(), updates.get(), &options, y.get()));
 }
 
+/// scatter_nd: x with updates written or combined (set, add, mul, min, max) at the indices that gather_nd would read,
+/// like ONNX ScatterND. Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have
+/// the shape that gather_nd returns. Error bound: n.
+[[nodiscard]] inline Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
+                                       std::string_view reduction = "set", Flag deterministic = false,
+                                       const Stream& stream = {}) {
+  compute_scatter_nd_options options{};
+  options.struct_size = sizeof options;
+  options.reduction = reduction.data();
+  options.reduction_size = static_cast<int64_t>(reduction.size());
+  options.deterministic = deterministic.value();
+  compute_tensor* out = nullptr;
+  check(compute_scatter_nd(stream.get(), x.get(), indices.get(), updates.get(), &options, &out));
+  return Tensor(out);
+}
+inline void scatter_nd_into(const Tensor& x, const Tensor& indices, const Tensor& updates, const Tensor& y,
+                            std::string_view reduction = "set", Flag deterministic = false, const Stream& stream = {}) {
+  compute_scatter_nd_options options{};
+  options.struct_size = sizeof options;
+  options.reduction = reduction.data();
+  options.reduction_size = static_cast<int64_t>(reduction.size());
+  options.deterministic = deterministic.value();
+  check(compute_scatter_nd_into(stream.get(), x.get(), indices.get(), updates.get(), &options, y.get()));
+}
+
+/// searchsorted: for each value the position in sorted [n] before which it would be inserted: left of equal elements,
+/// or right; sorter has the indices that sort it; NaN is behind all numbers. Dtype: int64; the inputs are not complex.
+/// Shape: the shape of values. Exact or correctly rounded.
+[[nodiscard]] inline Tensor searchsorted(const Tensor& sorted, const Tensor& values, const Tensor& sorter = {},
+                                         std::string_view side = "left", const Stream& stream = {}) {
+  compute_searchsorted_options options{};
+  options.struct_size = sizeof options;
+  options.side = side.data();
+  options.side_size = static_cast<int64_t>(side.size());
+  compute_tensor* out = nullptr;
+  check(compute_searchsorted(stream.get(), sorted.get(), values.get(), sorter.get(), &options, &out));
+  return Tensor(out);
+}
+inline void searchsorted_into(const Tensor& sorted, const Tensor& values, const Tensor& sorter, const Tensor& result,
+                              std::string_view side = "left", const Stream& stream = {}) {
+  compute_searchsorted_options options{};
+  options.struct_size = sizeof options;
+  options.side = side.data();
+  options.side_size = static_cast<int64_t>(side.size());
+  check(compute_searchsorted_into(stream.get(), sorted.get(), values.get(), sorter.get(), &options, result.get()));
+}
+
+/// segment_reduce: sum, prod, min or max of x along axis 0 within segments, which begin and end at neighbouring
+/// offsets; offsets ascend; a segment without elements gives 0, 1, or the greatest or least value of the dtype. Dtype:
+/// the dtype of x; offsets are integers. Shape: the shape of x with one element for each segment along axis 0. Error
+/// bound: n.
+[[nodiscard]] inline Tensor segment_reduce(const Tensor& x, const Tensor& offsets, std::string_view kind = "sum",
+                                           const Stream& stream = {}) {
+  compute_segment_reduce_options options{};
+  options.struct_size = sizeof options;
+  options.kind = kind.data();
+  options.kind_size = static_cast<int64_t>(kind.size());
+  compute_tensor* out = nullptr;
+  check(compute_segment_reduce(stream.get(), x.get(), offsets.get(), &options, &out));
+  return Tensor(out);
+}
+inline void segment_reduce_into(const Tensor& x, const Tensor& offsets, const Tensor& y, std::string_view kind = "sum",
+                                const Stream& stream = {}) {
+  compute_segment_reduce_options options{};
+  options.struct_size = sizeof options;
+  options.kind = kind.data();
+  options.kind_size = static_cast<int64_t>(kind.size());
+  check(compute_segment_reduce_into(stream.get(), x.get(), offsets.get(), &options, y.get()));
+}
+
 /// sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
 /// Shape: the shape of x. Error bound: log2.
 [[nodiscard]] inline Tensor sgd(const Tensor& param, const Tensor& grad, const Number& rate = 0.01,
@@ -2600,6 +2884,29 @@ inline void softmax_grad_into(const Tensor& dy, const Tensor& y, const Tensor& r
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   check(compute_softmax_grad_into(stream.get(), dy.get(), y.get(), &options, result.get()));
+}
+
+/// sort: x sorted along axis, stable; NaN comes last in both directions. Dtype: the dtype of x, which is not complex;
+/// indices are int64. Shape: the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor sort(const Tensor& x, Integer axis = -1, Flag descending = false,
+                                 const Stream& stream = {}) {
+  compute_sort_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.descending = descending.value();
+  compute_tensor* out = nullptr;
+  check(compute_sort(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void sort_into(const Tensor& x, const Tensor& y, Integer axis = -1, Flag descending = false,
+                      const Stream& stream = {}) {
+  compute_sort_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  options.descending = descending.value();
+  check(compute_sort_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// stack: joins tensors of one shape along a new axis. Dtype: the common dtype of the inputs. Shape: the shape of the
@@ -2736,6 +3043,22 @@ inline void take_grad_into(const Tensor& dy, const Tensor& indices, const Tensor
   check(compute_take_grad_into(stream.get(), dy.get(), indices.get(), size.value(), &options, result.get()));
 }
 
+/// tensordot: sums of products over pairs of axes of a and b; float16 and bfloat16 accumulate in float32. Dtype: the
+/// common dtype of the inputs. Shape: the axes of a that are not in axes_a, then those of b that are not in axes_b.
+/// Error bound: n.
+[[nodiscard]] inline Tensor tensordot(const Tensor& a, const Tensor& b, List<int64_t> axes_a, List<int64_t> axes_b,
+                                      const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_tensordot(stream.get(), a.get(), b.get(), axes_a.data(), static_cast<int64_t>(axes_a.size()),
+                          axes_b.data(), static_cast<int64_t>(axes_b.size()), nullptr, &out));
+  return Tensor(out);
+}
+inline void tensordot_into(const Tensor& a, const Tensor& b, const Tensor& result, List<int64_t> axes_a,
+                           List<int64_t> axes_b, const Stream& stream = {}) {
+  check(compute_tensordot_into(stream.get(), a.get(), b.get(), axes_a.data(), static_cast<int64_t>(axes_a.size()),
+                               axes_b.data(), static_cast<int64_t>(axes_b.size()), nullptr, result.get()));
+}
+
 /// tile: copies of x side by side, repetitions of them along each of the last axes; missing axes count as 1. Dtype: the
 /// dtype of x. Shape: the shape of x with the extents along the repeated axes multiplied. Exact or correctly rounded.
 [[nodiscard]] inline Tensor tile(const Tensor& x, List<int64_t> repetitions, const Stream& stream = {}) {
@@ -2747,6 +3070,35 @@ inline void take_grad_into(const Tensor& dy, const Tensor& indices, const Tensor
 inline void tile_into(const Tensor& x, const Tensor& y, List<int64_t> repetitions, const Stream& stream = {}) {
   check(compute_tile_into(stream.get(), x.get(), repetitions.data(), static_cast<int64_t>(repetitions.size()), nullptr,
                           y.get()));
+}
+
+/// top_k: the k largest or smallest elements along axis, sorted, and their indices, equal ones in the order of x; NaN
+/// comes last. Dtype: the dtype of x, which is not complex; indices are int64. Shape: the shape of x with k elements
+/// along axis. Exact or correctly rounded.
+struct TopKResult {
+  Tensor values, indices;
+};
+[[nodiscard]] inline TopKResult top_k(const Tensor& x, Integer k, Integer axis = -1, Flag largest = true,
+                                      const Stream& stream = {}) {
+  compute_top_k_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  const int64_t given_largest = largest.value();
+  options.largest = &given_largest;
+  compute_tensor* out[2] = {};
+  check(compute_top_k(stream.get(), x.get(), k.value(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void top_k_into(const Tensor& x, const Tensor& values, const Tensor& indices, Integer k, Integer axis = -1,
+                       Flag largest = true, const Stream& stream = {}) {
+  compute_top_k_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  const int64_t given_largest = largest.value();
+  options.largest = &given_largest;
+  check(compute_top_k_into(stream.get(), x.get(), k.value(), &options, values.get(), indices.get()));
 }
 
 /// tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape of
@@ -2783,6 +3135,25 @@ inline void triu_into(const Tensor& x, const Tensor& y, Integer k = 0, const Str
   check(compute_triu_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// unique: the different values of x, ascending, the index of the first of each, the position of each element's value,
+/// and how often each occurs; the first count elements are used, the others are 0; each NaN is different, and complex
+/// values are ordered by real and then imaginary part. Dtype: values: the dtype of x; other outputs: int64. Shape:
+/// values, indices and counts: [number of elements of x]; inverse: the shape of x; count: []. Exact or correctly
+/// rounded.
+struct UniqueResult {
+  Tensor values, indices, inverse, counts, count;
+};
+[[nodiscard]] inline UniqueResult unique(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out[5] = {};
+  check(compute_unique(stream.get(), x.get(), nullptr, &out[0], &out[1], &out[2], &out[3], &out[4]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2]), Tensor(out[3]), Tensor(out[4])};
+}
+inline void unique_into(const Tensor& x, const Tensor& values, const Tensor& indices, const Tensor& inverse,
+                        const Tensor& counts, const Tensor& count, const Stream& stream = {}) {
+  check(compute_unique_into(stream.get(), x.get(), nullptr, values.get(), indices.get(), inverse.get(), counts.get(),
+                            count.get()));
+}
+
 /// var: variance: sum(|x - mean|^2) / (n - correction), in two passes. Dtype: the dtype of x, which is floating-point
 /// or complex; var and std of complex numbers are real. Shape: the shape of x without axes; if keepdims is 1, these
 /// axes stay with extent 1. Error bound: log2.
@@ -2807,6 +3178,26 @@ inline void var_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   options.correction = correction.value();
   options.keepdims = keepdims.value();
   check(compute_var_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// vecdot: sum(conj(a) b) along axis. Dtype: the common dtype of the inputs. Shape: the shapes of a and b without axis,
+/// broadcast. Error bound: log2.
+[[nodiscard]] inline Tensor vecdot(const Tensor& a, const Tensor& b, Integer axis = -1, const Stream& stream = {}) {
+  compute_vecdot_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_vecdot(stream.get(), a.get(), b.get(), &options, &out));
+  return Tensor(out);
+}
+inline void vecdot_into(const Tensor& a, const Tensor& b, const Tensor& result, Integer axis = -1,
+                        const Stream& stream = {}) {
+  compute_vecdot_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_vecdot_into(stream.get(), a.get(), b.get(), &options, result.get()));
 }
 
 }  // namespace compute

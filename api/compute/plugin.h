@@ -810,6 +810,20 @@ typedef struct compute_plugin_op {
  * convolution_grad_weight   Output 0 has the shape of the weight. The inputs are the output gradient and the input of
  *           the convolution. Complex numbers are not conjugated.
  *
+ * scan      A running combination (prefix sum) along attribute `axis`. The other attributes are kind (sum, prod, min,
+ *           max), `exclusive`, `reverse` (INT64) and `accumulator` (DTYPE), which is never float16 or bfloat16. Input 0
+ *           is converted to the accumulator, and the results to the dtype of the output, which has the shape of the
+ *           input. A NaN makes all later values NaN. An exclusive scan begins with the identity of kind. Sums have the
+ *           error bound of reduce, with n the number of terms of each result.
+ * sort      Sorts along `axis`. The sort is stable, also if `descending` (INT64) is 1. NaN comes last in both
+ *           directions. -0 and +0 are equal, and false is less than true. Attribute `outputs` (STRING) is `values`
+ *           (output 0), `indices` (output 0, int64) or `both` (output 0: values, output 1: int64 indices). Inputs have a
+ *           real dtype or bool.
+ * segmented_reduce  Combines input 0 along axis 0 within segments. Input 1 holds the offsets of the segments: int64,
+ *           ascending, one more than there are segments, from 0 to the extent. Core does not check them; invalid
+ *           offsets are a fault. kind (sum, prod, min or max) and accumulator are as in reduce. An empty segment gives
+ *           the identity of kind (min: the greatest value of the dtype, max: the least).
+ *
  * This version of core does not ask for the following primitives. They are specified now, so that plugins can implement
  * them early.
  *
@@ -821,16 +835,6 @@ typedef struct compute_plugin_op {
  * reduce_window_grad  The gradient with respect to input 0 of reduce_window. The inputs are (output gradient, input 0,
  *           output 0). The attributes are those of reduce_window. For max, the gradient of a window goes to the first
  *           element, in row-major order, that equals the output or is NaN.
- * scan      A running combination (prefix sum) along attribute `axis`. The other attributes are kind (sum, prod, min,
- *           max), `exclusive`, `reverse` (INT64) and `accumulator` (DTYPE). The output has the shape of the input. A
- *           NaN makes all later values NaN. An exclusive scan begins with the identity of kind.
- * sort      Sorts along `axis`. The sort is stable, also if `descending` (INT64) is 1. NaN comes last in both
- *           directions. false is less than true. Attribute `outputs` (STRING) is `values` (output 0), `indices` (output
- *           0, int64) or `both` (output 0: values, output 1: int64 indices). Inputs have a real dtype or bool.
- * segmented_reduce  Combines input 0 along axis 0 within segments. Input 1 holds the offsets of the segments: int64,
- *           ascending, one more than there are segments, from 0 to the extent. Core does not check them; invalid
- *           offsets are a fault. kind and accumulator are as in reduce. An empty segment gives the identity of kind
- *           (min: the greatest value of the dtype, max: the least).
  * segmented_scan    A scan along axis 0 that restarts at each of the offsets in input 1. kind is sum, prod, min or max.
  * random_bits   Fills a uint32 output with random bits. Element p, in row-major order, is word p % 4 of Philox 4x32-10
  *           with the counter offset + p / 4, whose upper 64 bits are 0. The scalars are key (uint64, low word first)

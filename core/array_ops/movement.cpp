@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pad, one_hot, tril, triu, and cumulative sums and products.
+// pad, one_hot, tril, triu and diff.
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
 
@@ -88,73 +88,39 @@ std::optional<Lowering> lower_triu(const OpCall& call, const LoweringTarget& tar
   return lower_triangle(call, target, alternative, " >= ");
 }
 
-// ---- Cumulative -----------------------------------------------------------------------------------------------------
+// ---- Differences ----------------------------------------------------------------------------------------------------
 
-std::vector<OutputDesc> infer_cumulative(const OpCall& call) {
+std::vector<OutputDesc> infer_diff(const OpCall& call) {
   require_class(call, 0, DtypeClass::kNumeric);
   const std::span<const int64_t> x = call.inputs[0].extents();
-  const int32_t axis = axis_attribute(call, static_cast<int32_t>(x.size()));
+  if (x.empty()) refuse(call, "x has rank 0", 0);
   std::vector<int64_t> shape(x.begin(), x.end());
-  if (flag_attribute(call, "include_initial"))
-    shape[static_cast<size_t>(axis)] = sum_of_extents(call, shape[static_cast<size_t>(axis)], 1);
-  compute_dtype dtype = call.inputs[0].dtype;
-  const int32_t given = attribute_index(call, "dtype");
-  if (call.attributes.has(given)) {
-    dtype = call.attributes.dtype(given);
-    if (!in_class(dtype, DtypeClass::kNumeric) || (is_complex(call.inputs[0].dtype) && !is_complex(dtype)))
-      refuse_attribute(
-          call, "dtype",
-          "dtype is " + dtype_name(dtype) + ", to which " + dtype_name(call.inputs[0].dtype) + " does not widen");
-  } else if (is_integer(dtype)) {
-    dtype = is_signed_integer(dtype) ? COMPUTE_DTYPE_INT64 : COMPUTE_DTYPE_UINT64;
-  }
-  return {{dtype, std::move(shape)}};
+  int64_t& extent = shape[static_cast<size_t>(axis_attribute(call, static_cast<int32_t>(x.size())))];
+  extent = std::max<int64_t>(extent - extent_attribute(call, "n"), 0);
+  return {{call.inputs[0].dtype, std::move(shape)}};
 }
 
-// Doubling: after step s each element is combined from 2^s of x. The two halves of a step write an array that it does
-// not read.
-std::optional<Lowering> lower_cumulative(const OpCall& call, const LoweringTarget& target, int32_t alternative,
-                                         const char* combined, int64_t identity) {
+std::optional<Lowering> lower_diff(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
-  StepOperand y = steps.output();
+  const StepOperand y = steps.output();
   const int32_t axis = axis_attribute(call, static_cast<int32_t>(y.shape.size()));
-  if (flag_attribute(call, "include_initial")) {
-    steps.fill(narrowed(y, axis, 0, 1),
-               convert_scalar(scalar_from_int64(identity, COMPUTE_DTYPE_INT64), COMPUTE_DTYPE_INT64, y.dtype));
-    const int64_t rest = y.shape[static_cast<size_t>(axis)] - 1;
-    if (rest == 0) return steps.take();
-    y = narrowed(std::move(y), axis, 1, rest);
-  }
-  const int64_t n = y.shape[static_cast<size_t>(axis)];
-  const compute_dtype accumulator = computed_in(y.dtype);
-  StepOperand from = steps.as_dtype(steps.input(0, accumulator), accumulator);
-  StepOperand other[2];
-  for (int64_t distance = 1, turn = 0; distance < n; distance *= 2, turn = 1 - turn) {
-    const bool is_last = distance * 2 >= n && accumulator == y.dtype;
-    if (!is_last && other[turn].is_absent()) other[turn] = steps.temporary(accumulator, y.shape);
-    const StepOperand to = is_last ? y : other[turn];
-    steps.copy(narrowed(from, axis, 0, distance), narrowed(to, axis, 0, distance));
-    steps.map({combined}, {narrowed(from, axis, 0, n - distance), narrowed(from, axis, distance, n - distance)},
-              narrowed(to, axis, distance, n - distance));
+  const int64_t times = extent_attribute(call, "n");
+  StepOperand from = steps.input(0);
+  if (times == 0) steps.copy(from, y);
+  for (int64_t i = 1; i <= times; ++i) {
+    std::vector<int64_t> shape = from.shape;
+    const int64_t extent = --shape[static_cast<size_t>(axis)];
+    const StepOperand to = i == times ? y : steps.temporary(y.dtype, shape);
+    steps.map({"y - x"}, {narrowed(from, axis, 0, extent), narrowed(from, axis, 1, extent)}, to);
     from = to;
   }
-  if (n == 1 || accumulator != y.dtype) steps.copy(from, y);
   return steps.take();
-}
-
-std::optional<Lowering> lower_cumulative_sum(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return lower_cumulative(call, target, alternative, "x + y", 0);
-}
-
-std::optional<Lowering> lower_cumulative_prod(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return lower_cumulative(call, target, alternative, "x * y", 1);
 }
 
 }  // namespace
 
-const OpRules cumulative_prod_1_rules{infer_cumulative, lower_cumulative_prod, true};
-const OpRules cumulative_sum_1_rules{infer_cumulative, lower_cumulative_sum, true};
+const OpRules diff_1_rules{infer_diff, lower_diff};
 const OpRules one_hot_1_rules{infer_one_hot, lower_one_hot};
 const OpRules pad_1_rules{infer_pad, lower_pad};
 const OpRules tril_1_rules{infer_triangle, lower_tril};

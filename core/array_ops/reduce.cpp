@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum, prod, min, max, all and any: one reduce step.
+// sum, prod, min, max, all, any and count_nonzero: one reduce step.
 #include "core/array_ops/reduction.hpp"
 
 namespace compute {
@@ -58,10 +58,30 @@ std::optional<Lowering> lower_as(const OpCall& call, const LoweringTarget& targe
   return lower_reduce(call, target, call.schema.name.c_str(), scalar_from_int64(Empty, target.outputs[0].dtype));
 }
 
+// ---- count_nonzero --------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_count(const OpCall& call) { return {{COMPUTE_DTYPE_INT64, read_reduction(call).shape}}; }
+
+std::optional<Lowering> lower_count(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const Reduction reduction = read_reduction(call);
+  const StepOperand output = reduced_output(steps, reduction);
+  if (reduction.count == 0) {
+    steps.fill(output, {});
+    return steps.take();
+  }
+  const StepOperand x = steps.input(0);
+  const std::string is_set = is_bool(x.dtype) ? "x" : "x != 0";
+  steps.reduce("sum", COMPUTE_DTYPE_INT64, reduction.axes, {"convert(" + is_set + ", int64)"}, {x}, {"x"}, output);
+  return steps.take();
+}
+
 }  // namespace
 
 const OpRules all_1_rules{infer_truth, lower_as<1>};
 const OpRules any_1_rules{infer_truth, lower_as<0>};
+const OpRules count_nonzero_1_rules{infer_count, lower_count};
 const OpRules max_1_rules{infer_max, lower_as<0>};
 const OpRules min_1_rules{infer_min, lower_as<0>};
 const OpRules prod_1_rules{infer_widened, lower_as<1>};

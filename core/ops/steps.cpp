@@ -65,6 +65,12 @@ StepOperand with_axis(StepOperand operand, int32_t axis, int64_t extent) {
   return operand;
 }
 
+StepOperand without_axis(StepOperand operand, int32_t axis) {
+  operand.shape.erase(operand.shape.begin() + axis);
+  operand.strides.erase(operand.strides.begin() + axis);
+  return operand;
+}
+
 StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape) {
   OperandDesc view{operand.dtype, static_cast<int32_t>(operand.shape.size()), operand.shape.data(),
                    operand.strides.data()};

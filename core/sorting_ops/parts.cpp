@@ -126,9 +126,9 @@ class Exchanges {
       : steps_(steps), keys_(std::move(keys)), positions_(std::move(positions)), axis_(axis), count_(count) {
     const std::string less = descending ? "(y > x)" : "(y < x)", greater = descending ? "(x > y)" : "(x < y)";
     text_ = "p = z >= a; q = x3 >= a; ";
-    text_ += is_float(keys_.dtype) ? "n = isnan(x); m = isnan(y); before = (n & ~m) | " + less +
-                                         "; after = (m & ~n) | " + greater + "; "
-                                   : "before = " + less + "; after = " + greater + "; ";
+    text_ += is_float(keys_.dtype)
+                 ? "n = isnan(x); m = isnan(y); before = (n & ~m) | " + less + "; after = (m & ~n) | " + greater + "; "
+                 : "before = " + less + "; after = " + greater + "; ";
     text_ += "s = where(p == q, before | (~after & (x3 < z)), p); ";
     text_ += "where(s, y, x); where(s, x, y); where(s, x3, z); where(s, z, x3)";
   }

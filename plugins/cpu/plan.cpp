@@ -12,6 +12,9 @@
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
 #include "plugins/cpu/move/scatter.hpp"
+#include "plugins/cpu/order/scan.hpp"
+#include "plugins/cpu/order/segments.hpp"
+#include "plugins/cpu/order/sort.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/reduce/row.hpp"
@@ -57,6 +60,9 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_weight", refuse_convolution, prepare_convolution},
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
     {"row", refuse_row, prepare_row},
+    {"scan", refuse_scan, prepare_scan},
+    {"segmented_reduce", refuse_segments, prepare_segments},
+    {"sort", refuse_sort, prepare_sort},
 };
 
 // NULL if there is none of this name and version.

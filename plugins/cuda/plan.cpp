@@ -18,9 +18,6 @@ using common::Refusal;
 
 // Why generated kernels cannot run `op`.
 std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
-  // The layout of row's kernels for GPUs has not been tried on one yet: core takes rows apart.
-  if (op.name() == "row")
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "row has no kernel on GPUs yet", ""};
   if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
   if (nvrtc() != nullptr) return std::nullopt;
   const LibraryReport report = nvrtc_report();

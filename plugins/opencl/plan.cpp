@@ -106,10 +106,6 @@ class GeneratedPlan final : public Plan {
 }  // namespace
 
 std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) {
-  // The layout of row's kernels for GPUs has not been tried on one yet: core takes rows apart.
-  if (op.name() == "row" && !device.dialect().is_host) {
-    return common::Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "row has no kernel on GPUs yet", ""};
-  }
   return common::refuse_op(op, device.dialect());
 }
 

@@ -164,6 +164,7 @@ void every_op_is_tested(const Session&) {
   add_convolution_tests(registry);
   add_network_tests(registry);
   add_random_tests(registry);
+  add_sorting_tests(registry);
   add_softmax_tests(registry);
   add_matmul_tests(registry);
   add_movement_tests(registry);

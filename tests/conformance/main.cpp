@@ -271,6 +271,7 @@ int run(int argc, char** argv) {
   add_reduce_tests(registry);
   add_network_tests(registry);
   add_random_tests(registry);
+  add_sorting_tests(registry);
   add_softmax_tests(registry);
   add_matmul_tests(registry);
   add_convolution_tests(registry);

@@ -109,24 +109,6 @@ void test_triangle(Case& c) {
   }
 }
 
-void test_cumulative(Case& c) {
-  const bool product = c.op == "cumulative_prod";
-  const Real low = !product ? -2 : oracle::is_complex(c.dtype) ? 0.55L : 0.5L;
-  const Real high = !product ? 2 : oracle::is_complex(c.dtype) ? 0.85L : 1.5L;
-  for (Layout layout : layouts_of(c)) {
-    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {5, 33}, low, high), layout);
-    c.run({}, {x}, name(layout));
-    c.run({{"axis", int64_t{0}}, {"include_initial", int64_t{1}}}, {x}, name(layout));
-  }
-  if (!c.full()) return;
-  for (const int64_t n : {0, 1, 2, 3, 1000}) {
-    const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {n}, low, high));
-    c.run({}, {x}, std::to_string(n) + " elements");
-    c.run({{"include_initial", int64_t{1}}}, {x}, std::to_string(n) + " elements and one");
-  }
-  c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 33}, low, high))}, Layout::NEGATIVE);
-}
-
 // Moments of numbers that do not depend on the device.
 void has_moments(const Session& session) {
   const int64_t n = session.level() == Level::FULL ? 1 << 20 : 1 << 14;
@@ -154,8 +136,6 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"cumulative_prod", test_cumulative, [](Dtype dtype) { return !oracle::is_bool(dtype); }},
-    {"cumulative_sum", test_cumulative, [](Dtype dtype) { return !oracle::is_bool(dtype); }},
     {"dropout", test_dropout, oracle::is_float},
     {"one_hot", test_one_hot, oracle::is_integer},
     {"pad", test_pad, [](Dtype) { return true; }},

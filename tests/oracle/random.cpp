@@ -205,46 +205,6 @@ Result triangle(const Array& x, const Attributes& attributes, bool lower) {
   return result;
 }
 
-Result cumulative(const Array& x, const Attributes& attributes, bool product) {
-  const size_t axis = axis_of(attributes, "axis", -1, x.shape().size());
-  const bool initial = integer_or(attributes, "include_initial", 0) != 0;
-  Dtype dtype = is_integer(x.dtype())
-                    ? (category(x.dtype()) == Category::SIGNED ? Dtype{dtype::INT64} : Dtype{dtype::UINT64})
-                    : x.dtype();
-  dtype = static_cast<Dtype>(integer_or(attributes, "dtype", dtype));
-  Shape shape = x.shape();
-  shape[axis] += initial ? 1 : 0;
-  const Field places(x.shape());
-  Field to(shape);
-  Result result;
-  result.dtype = dtype;
-  result.shape = shape;
-  result.accumulator = computed_in(dtype);
-  result.terms = shape[axis];
-  result.roundings = is_complex(dtype) && product ? 4 : 1;
-  result.elements.resize(to.values.size());
-  for_each_index(shape, [&](const Shape& i) {
-    Complex value = product ? 1 : 0;
-    Bits integer = product ? 1 : 0;
-    Real moduli = 0;
-    for (int64_t j = 0; j < i[axis] + (initial ? 0 : 1); ++j) {
-      Shape from = i;
-      from[axis] = j;
-      const Value term = convert(x.dtype(), dtype, x.at(static_cast<int64_t>(places.place(from))));
-      const Complex number = term.complex();
-      integer = product ? integer * static_cast<Bits>(term.integer) : integer + static_cast<Bits>(term.integer);
-      value = product ? value * number : value + number;
-      moduli += std::abs(number);
-    }
-    Element& e = result.elements[to.place(i)];
-    e.value = is_inexact(dtype) ? Value::of(value) : Value::of(wrap(dtype, integer));
-    if (is_float(dtype)) e.value = Value::of(value.real());
-    e.scale = product ? std::abs(value) : moduli;
-    e.open = kSigns;
-  });
-  return result;
-}
-
 }  // namespace
 
 Result reference_pad(std::span<const Array> inputs, const Attributes& attributes) {
@@ -296,12 +256,6 @@ Result reference_tril(std::span<const Array> inputs, const Attributes& attribute
 }
 Result reference_triu(std::span<const Array> inputs, const Attributes& attributes) {
   return triangle(inputs[0], attributes, false);
-}
-Result reference_cumulative_sum(std::span<const Array> inputs, const Attributes& attributes) {
-  return cumulative(inputs[0], attributes, false);
-}
-Result reference_cumulative_prod(std::span<const Array> inputs, const Attributes& attributes) {
-  return cumulative(inputs[0], attributes, true);
 }
 
 }  // namespace compute::oracle

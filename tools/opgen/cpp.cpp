@@ -190,6 +190,9 @@ std::vector<std::string> arguments(const OpSchema& op, const std::vector<std::st
     if (a.is_list) {
       list.push_back(a.name + ".data()");
       list.push_back("static_cast<int64_t>(" + a.name + ".size())");
+    } else if (a.kind == AttributeKind::kString) {
+      list.push_back(a.name + ".data()");
+      list.push_back("static_cast<int64_t>(" + a.name + ".size())");
     } else if (a.kind == AttributeKind::kInt64) {
       list.push_back(a.name + ".value()");
     } else if (a.kind == AttributeKind::kDtype) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// gather_nd and scatter_nd: indices of several axes at once. Axes that are indexed are seen as one, along which the
+// primitives gather and scatter work.
+#include <algorithm>
+
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+// The number of axes of x that an index names.
+int32_t indexed_axes(const OpCall& call) {
+  const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
+  if (!is_integer(indices.dtype))
+    refuse(call,
+           "indices is " + dtype_name(indices.dtype) + "; expected an integer dtype; cast it (cast(indices, int64))",
+           1);
+  if (indices.rank == 0) refuse(call, "indices has rank 0; expected [..., k]", 1);
+  const int64_t count = indices.shape[indices.rank - 1];
+  if (count < 1 || count > x.rank) {
+    refuse(call,
+           "indices of shape " + shape_text(indices.extents()) + " index " + std::to_string(count) +
+               " axes of x of shape " + shape_text(x.extents()) + "; expected 1 to " + std::to_string(x.rank),
+           1);
+  }
+  return static_cast<int32_t>(count);
+}
+
+// The shape that is gathered: of the indices without their last axis, then of the axes that are not indexed.
+std::vector<int64_t> selected_shape(const OpCall& call) {
+  const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
+  const int32_t axes = indexed_axes(call);
+  std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank - 1);
+  shape.insert(shape.end(), x.shape + axes, x.shape + x.rank);
+  return shape;
+}
+
+// The indices as positions [m] among the indexed axes as one. An index out of range gives a position out of range.
+StepOperand positions_of(Steps& steps, const OpCall& call) {
+  const int32_t axes = indexed_axes(call);
+  const StepOperand indices = steps.as_indices(steps.input(1));
+  const auto last = static_cast<int32_t>(indices.shape.size()) - 1;
+  StepExpression linear;
+  std::string wrong, position;
+  std::vector<StepOperand> inputs;
+  int64_t total = 1;
+  constexpr std::string_view kNames[] = {"x", "y", "z", "x3", "x4", "x5", "x6", "x7"};
+  for (int32_t i = 0; i < axes; ++i) {
+    inputs.push_back(without_axis(narrowed(indices, last, i, 1), last));
+    const int64_t extent = call.inputs[0].shape[i];
+    total *= extent;
+    const std::string e = scalar_name(static_cast<size_t>(i)), p = "p" + std::to_string(i);
+    linear.scalars.push_back(extent_term(extent));
+    std::string value(kNames[i]);
+    if (indices.dtype != COMPUTE_DTYPE_INT64) value = "convert(" + value + ", int64)";
+    linear.text += "i" + std::to_string(i) + " = " + value + "; " + p + " = where(i" + std::to_string(i) + " < 0, i" +
+                   std::to_string(i) + " + " + e + ", i" + std::to_string(i) + "); ";
+    wrong += (i > 0 ? " | (" : "(") + p + " < 0) | (" + p + " >= " + e + ")";
+    position = i == 0 ? p : "(" + position + ") * " + e + " + " + p;
+  }
+  linear.text += "where(" + wrong + ", " + scalar_name(linear.scalars.size()) + ", " + position + ")";
+  linear.scalars.push_back(extent_term(total));
+  const StepOperand result = steps.temporary(COMPUTE_DTYPE_INT64, inputs[0].shape);
+  steps.map(linear, std::move(inputs), result);
+  return *flattened(result);
+}
+
+// Positions [m] repeated over the axes that are not indexed, which x has behind its first.
+StepOperand repeated(StepOperand positions, const StepOperand& selected) {
+  for (size_t i = 1; i < selected.shape.size(); ++i)
+    positions = with_axis(std::move(positions), static_cast<int32_t>(i));
+  return broadcast_to(positions, selected.shape);
+}
+
+// `operand` with its first `axes` axes as one; for none a new one.
+StepOperand with_first_as_one(Steps& steps, const StepOperand& operand, int32_t axes) {
+  return axes == 0 ? with_axis(operand, 0) : steps.as_collapsed(operand, 0, axes);
+}
+
+std::vector<OutputDesc> infer_gather_nd(const OpCall& call) { return {{call.inputs[0].dtype, selected_shape(call)}}; }
+
+std::optional<Lowering> lower_gather_nd(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand y = steps.output();
+  if (!has_elements(call.inputs[0].extents())) refuse(call, "x has no elements to gather", 0);
+  const StepOperand positions = positions_of(steps, call);
+  const StepOperand x = steps.as_collapsed(steps.input(0), 0, indexed_axes(call));
+  const int32_t batch = call.inputs[1].rank - 1;
+  const auto direct = batch == 0 ? std::optional(with_axis(y, 0)) : collapsed(y, 0, batch);
+  const StepOperand to = direct ? *direct : with_first_as_one(steps, steps.temporary(y.dtype, y.shape), batch);
+  steps.gather(x, repeated(positions, to), to, 0);
+  if (!direct) {
+    StepOperand from = to;
+    from.shape = y.shape;
+    from.strides = row_major_strides(y.shape);
+    steps.copy(from, y);
+  }
+  return steps.take();
+}
+
+std::vector<OutputDesc> infer_scatter_nd(const OpCall& call) {
+  const OperandDesc &x = call.inputs[0], &updates = call.inputs[2];
+  const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
+  const bool ordered = reduction == "min" || reduction == "max";
+  if (reduction != "set" && reduction != "add" && reduction != "mul" && !ordered)
+    refuse_attribute(call, "reduction",
+                     "reduction is \"" + std::string(reduction) + "\", not one of set, add, mul, min, max");
+  if ((is_bool(x.dtype) && reduction != "set") || (is_complex(x.dtype) && ordered))
+    refuse(call, "reduction \"" + std::string(reduction) + "\" does not support " + dtype_name(x.dtype), 0);
+  flag_attribute(call, "deterministic");
+  require_tensor(call, 2, x.dtype, selected_shape(call));
+  (void)updates;
+  return {{x.dtype, {x.shape, x.shape + x.rank}}};
+}
+
+std::optional<Lowering> lower_scatter_nd(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand y = steps.output();
+  const bool has_updates = has_elements(call.inputs[2].extents());
+  const std::string_view reduction = call.attributes.string(attribute_index(call, "reduction"));
+  const compute_dtype accumulator = reduction == "add" || reduction == "mul" ? computed_in(y.dtype) : y.dtype;
+  const int32_t axes = indexed_axes(call);
+  const auto direct = accumulator == y.dtype ? collapsed(y, 0, axes) : std::nullopt;
+  const StepOperand made = direct ? y : steps.temporary(accumulator, y.shape);
+  if (!direct || !target.in_place) steps.copy(steps.input(0), made);
+  if (has_updates) {
+    const StepOperand positions = positions_of(steps, call);
+    const StepOperand updates =
+        with_first_as_one(steps, steps.as_dtype(steps.input(2), accumulator), call.inputs[1].rank - 1);
+    steps.scatter(repeated(positions, updates), updates, *collapsed(made, 0, axes), 0, reduction,
+                  flag_attribute(call, "deterministic"));
+  }
+  if (!direct) steps.copy(made, y);
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules gather_nd_1_rules{infer_gather_nd, lower_gather_nd};
+const OpRules scatter_nd_1_rules{infer_scatter_nd, lower_scatter_nd};
+
+}  // namespace compute

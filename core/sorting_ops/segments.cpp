@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// segment_reduce and histogram: sums and others over parts that the data names.
+#include "core/base/nearest_name.hpp"
+#include "core/base/printable.hpp"
+#include "core/ops/rules.hpp"
+#include "core/sorting_ops/parts.hpp"
+
+namespace compute {
+
+namespace {
+
+// ---- segment_reduce -------------------------------------------------------------------------------------------------
+
+const char* checked_kind(const OpCall& call) {
+  static constexpr const char* kKinds[] = {"sum", "prod", "min", "max"};
+  const std::string_view kind = call.attributes.string(attribute_index(call, "kind"));
+  for (const char* known : kKinds) {
+    if (kind == known) return known;
+  }
+  refuse_attribute(call, "kind", "kind is " + in_quotes(kind) + ", not one of sum, prod, min, max");
+}
+
+std::vector<OutputDesc> infer_segment_reduce(const OpCall& call) {
+  const std::string_view kind = checked_kind(call);
+  require_class(call, 0, kind == "min" || kind == "max" ? DtypeClass::kReal : DtypeClass::kNumeric);
+  const OperandDesc &x = call.inputs[0], &offsets = call.inputs[1];
+  if (!is_integer(offsets.dtype))
+    refuse(call, "offsets is " + dtype_name(offsets.dtype) + "; expected an integer dtype", 1);
+  if (offsets.rank != 1 || offsets.shape[0] < 1)
+    refuse(call, "offsets has shape " + shape_text(offsets.extents()) + "; expected one axis with elements", 1);
+  if (x.rank == 0) refuse(call, "x has rank 0", 0);
+  std::vector<int64_t> shape(x.shape, x.shape + x.rank);
+  shape[0] = offsets.shape[0] - 1;
+  return {{x.dtype, std::move(shape)}};
+}
+
+std::optional<Lowering> lower_segment_reduce(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  Steps steps(call, target);
+  const char* kind = checked_kind(call);
+  const StepOperand y = steps.output();
+  if (!has_elements(call.inputs[0].extents())) {
+    if (alternative > 0) return std::nullopt;
+    steps.fill(y, identity_of(kind, y.dtype));
+    return steps.take();
+  }
+  if (alternative > 1) return std::nullopt;
+  const StepOperand x = steps.input(0);
+  const compute_dtype accumulator = computed_in(x.dtype);
+  const StepOperand offsets = steps.as_dtype(steps.as_indices(steps.input(1)), COMPUTE_DTYPE_INT64);
+  if (alternative == 0) {
+    Step& step = steps.add("segmented_reduce", {x, offsets}, y);
+    step.attributes.resize(2);
+    step.attributes[0].name = "kind";
+    step.attributes[0].kind = COMPUTE_KIND_STRING;
+    step.attributes[0].texts = {kind};
+    step.attributes[1].name = "accumulator";
+    step.attributes[1].kind = COMPUTE_KIND_DTYPE;
+    step.attributes[1].integers = {accumulator};
+    return steps.take();
+  }
+  // The segment of each row is the number of offsets up to it, less one: marks at the offsets are added up. The first
+  // row is marked less by one. Elements outside of all segments have a segment that does not exist.
+  const int64_t rows = x.shape[0], segments = y.shape[0], marked[] = {rows + 1};
+  const StepOperand marks = steps.temporary(COMPUTE_DTYPE_INT64, marked),
+                    ids = steps.temporary(COMPUTE_DTYPE_INT64, marked);
+  const StepOperand ones = steps.temporary(COMPUTE_DTYPE_INT64, offsets.shape);
+  steps.fill(marks, {});
+  steps.fill(narrowed(marks, 0, 0, 1), scalar_from_int64(-1, COMPUTE_DTYPE_INT64));
+  steps.fill(ones, scalar_from_int64(1, COMPUTE_DTYPE_INT64));
+  steps.scatter(offsets, ones, marks, 0, "add", false);
+  scan(steps, {"sum", COMPUTE_DTYPE_INT64}, marks, ids, false);
+  StepOperand segment = steps.temporary(COMPUTE_DTYPE_INT64, {&rows, 1});
+  steps.map({"where(x < 0, a, x)", {extent_term(segments)}}, {narrowed(ids, 0, 0, rows)}, segment);
+  const StepOperand sums = accumulator == y.dtype ? y : steps.temporary(accumulator, y.shape);
+  steps.fill(sums, identity_of(kind, accumulator));
+  for (size_t i = 1; i < x.shape.size(); ++i) segment = with_axis(std::move(segment), static_cast<int32_t>(i));
+  const std::string_view name = kind;
+  steps.scatter(broadcast_to(segment, x.shape), steps.as_dtype(x, accumulator), sums, 0,
+                name == "sum"    ? "add"
+                : name == "prod" ? "mul"
+                                 : name,
+                false);
+  if (accumulator != y.dtype) steps.copy(sums, y);
+  return steps.take();
+}
+
+// ---- histogram ------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_histogram(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kReal);
+  const int64_t bins = extent_attribute(call, "bins");
+  if (bins < 1) refuse_attribute(call, "bins", "bins is " + std::to_string(bins) + "; expected at least 1");
+  return {{COMPUTE_DTYPE_INT64, {bins}}};
+}
+
+// Slot `bins` takes the elements that are in no bin.
+std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand y = steps.output();
+  const int64_t bins = y.shape[0], room[] = {bins + 1};
+  const StepOperand counts = steps.temporary(COMPUTE_DTYPE_INT64, room);
+  steps.fill(counts, {});
+  if (has_elements(call.inputs[0].extents())) {
+    StepOperand x = steps.input(0);
+    x = steps.as_collapsed(x, 0, static_cast<int32_t>(x.shape.size()));
+    const compute_dtype computed = is_float(x.dtype)    ? computed_in(x.dtype)
+                                   : target.has_float64 ? COMPUTE_DTYPE_FLOAT64
+                                                        : COMPUTE_DTYPE_FLOAT32;
+    const StepOperand bin = steps.temporary(COMPUTE_DTYPE_INT64, x.shape);
+    const std::string value = convert_text("x", computed_in(x.dtype), computed);
+    StepExpression expression{"v = " + value +
+                              "; i = convert(floor((v - a) * c / (b - a)), int64); "
+                              "where((v >= a) & (v <= b), min(i, d), e)"};
+    const ScalarTerm count{{ScalarSource::kValue, 0, computed, scalar_from_double(static_cast<double>(bins), computed)},
+                           {computed, false, true}};
+    expression.scalars = {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed), count,
+                          extent_term(bins - 1), extent_term(bins)};
+    steps.map(expression, {x}, bin);
+    const StepOperand one = steps.temporary(COMPUTE_DTYPE_INT64, std::vector<int64_t>{1});
+    steps.fill(one, scalar_from_int64(1, COMPUTE_DTYPE_INT64));
+    steps.scatter(bin, broadcast_to(one, x.shape), counts, 0, "add", false);
+  }
+  steps.copy(narrowed(counts, 0, 0, bins), y);
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules histogram_1_rules{infer_histogram, lower_histogram};
+const OpRules segment_reduce_1_rules{infer_segment_reduce, lower_segment_reduce};
+
+}  // namespace compute

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// nonzero and unique. The number of results depends on the data: outputs have room for all elements, and `count` says
+// how many are used. What is behind them is 0.
+#include "core/ops/rules.hpp"
+#include "core/sorting_ops/parts.hpp"
+
+namespace compute {
+
+namespace {
+
+std::vector<int64_t> shape_of(const OpCall& call) {
+  const std::span<const int64_t> shape = call.inputs[0].extents();
+  return {shape.begin(), shape.end()};
+}
+
+// Positions and counts of `n` elements.
+compute_dtype position_dtype(int64_t n) { return n < INT32_MAX ? COMPUTE_DTYPE_INT32 : COMPUTE_DTYPE_INT64; }
+
+std::string as_position(const std::string& value, compute_dtype dtype) {
+  return "convert(" + value + ", " + dtype_name(dtype) + ")";
+}
+
+// The last element of counts [n], as the tensor `count` of rank 0.
+void store_count(Steps& steps, const StepOperand& counts, const StepOperand& count) {
+  steps.copy(without_axis(narrowed(counts, 0, counts.shape[0] - 1, 1), 0), count);
+}
+
+StepOperand flat_input(Steps& steps) {
+  const StepOperand x = steps.input(0);
+  return steps.as_collapsed(x, 0, static_cast<int32_t>(x.shape.size()));
+}
+
+// flags [n] of value 0 or 1, and how many are 1 up to each position.
+struct Flags {
+  StepOperand flags, counts;
+};
+
+Flags counted(Steps& steps, const StepExpression& expression, const std::vector<StepOperand>& inputs, int64_t n,
+              bool is_native) {
+  const int64_t shape[] = {n};
+  const compute_dtype dtype = position_dtype(n);
+  Flags result{steps.temporary(dtype, shape), steps.temporary(dtype, shape)};
+  steps.map(expression, inputs, result.flags);
+  scan(steps, {"sum", dtype}, result.flags, result.counts, is_native);
+  return result;
+}
+
+// Where the elements with a flag go: one behind the other; the others to `rest`.
+StepOperand targets(Steps& steps, const Flags& flags, int64_t rest) {
+  const StepOperand result = steps.temporary(flags.flags.dtype, flags.flags.shape);
+  steps.map({"where(x == 1, y - 1, a)", {extent_term(rest)}}, {flags.flags, flags.counts}, result);
+  return result;
+}
+
+// ---- nonzero --------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_nonzero(const OpCall& call) {
+  const std::span<const int64_t> shape = call.inputs[0].extents();
+  if (shape.empty()) refuse(call, "x has rank 0", 0);
+  return {{COMPUTE_DTYPE_INT64, {call.inputs[0].rank, element_count(call.schema.name, shape)}},
+          {COMPUTE_DTYPE_INT64, {}}};
+}
+
+std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative > 1) return std::nullopt;
+  Steps steps(call, target);
+  const StepOperand indices = steps.output(0), count = steps.output(1);
+  const int64_t n = element_count(call.inputs[0].extents());
+  if (n == 0) {
+    if (alternative > 0) return std::nullopt;
+    steps.fill(count, {});
+    return steps.take();
+  }
+  const StepOperand x = flat_input(steps);
+  const std::string is_set = is_bool(x.dtype) ? "x" : "x != 0";
+  const Flags flags = counted(steps, {as_position(is_set, position_dtype(n))}, {x}, n, alternative == 0);
+  const int64_t room[] = {n + 1};
+  const StepOperand positions = steps.temporary(flags.flags.dtype, flags.flags.shape),
+                    places = steps.temporary(flags.flags.dtype, room);
+  fill_with_positions(steps, positions, 0);
+  steps.fill(places, {});
+  steps.scatter(targets(steps, flags, n), positions, places, 0, "set", false);
+  // The coordinates of a row-major position.
+  StepExpression coordinates;
+  std::vector<StepOperand> outputs;
+  const std::vector<int64_t> shape = shape_of(call);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t stride = 1;
+    for (size_t j = i + 1; j < shape.size(); ++j) stride *= shape[j];
+    const std::string divisor = scalar_name(coordinates.scalars.size());
+    coordinates.scalars.push_back(extent_term(stride));
+    std::string value = "x // " + divisor;
+    if (i > 0) {
+      value = "(" + value + ") % " + scalar_name(coordinates.scalars.size());
+      coordinates.scalars.push_back(extent_term(shape[i]));
+    }
+    coordinates.text += (i > 0 ? "; " : "") + convert_text(value, places.dtype, COMPUTE_DTYPE_INT64);
+    outputs.push_back(without_axis(narrowed(indices, 0, static_cast<int64_t>(i), 1), 0));
+  }
+  steps.map(coordinates, {narrowed(places, 0, 0, n)}, std::move(outputs));
+  store_count(steps, flags.counts, count);
+  return steps.take();
+}
+
+// ---- unique ---------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_unique(const OpCall& call) {
+  const std::vector<int64_t> shape = shape_of(call);
+  const std::vector<int64_t> all = {element_count(call.schema.name, shape)};
+  return {{call.inputs[0].dtype, all},
+          {COMPUTE_DTYPE_INT64, all},
+          {COMPUTE_DTYPE_INT64, shape},
+          {COMPUTE_DTYPE_INT64, all},
+          {COMPUTE_DTYPE_INT64, {}}};
+}
+
+struct Sorted {
+  StepOperand values, order;
+};
+
+// Complex numbers are sorted by their imaginary parts, then by their real ones. Those that are NaN in a part are last.
+Sorted sorted_values(Steps& steps, const StepOperand& x, bool is_native) {
+  Sorted result{steps.temporary(x.dtype, x.shape), steps.temporary(COMPUTE_DTYPE_INT64, x.shape)};
+  if (!is_complex(x.dtype)) {
+    sort(steps, x, 0, false, result.values, result.order, is_native);
+    return result;
+  }
+  const compute_dtype part = real_part_dtype(x.dtype);
+  const StepOperand parts = steps.temporary(part, x.shape), moved = steps.temporary(part, x.shape);
+  const StepOperand first = steps.temporary(COMPUTE_DTYPE_INT64, x.shape),
+                    second = steps.temporary(COMPUTE_DTYPE_INT64, x.shape);
+  steps.map({"where(isnan(x), nan, imag(x))"}, {x}, parts);
+  sort(steps, parts, 0, false, {}, first, is_native);
+  steps.map({"where(isnan(x), nan, real(x))"}, {x}, parts);
+  steps.gather(parts, first, moved, 0);
+  sort(steps, moved, 0, false, {}, second, is_native);
+  steps.gather(first, second, result.order, 0);
+  steps.gather(x, result.order, result.values, 0);
+  return result;
+}
+
+std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  if (alternative >= kPartAlternatives) return std::nullopt;
+  const NativeParts native = native_parts(alternative);
+  Steps steps(call, target);
+  const StepOperand inverse = steps.output(2), count = steps.output(4);
+  const int64_t n = element_count(call.inputs[0].extents());
+  if (n == 0) {
+    if (alternative > 0) return std::nullopt;
+    steps.fill(count, {});
+    return steps.take();
+  }
+  const Sorted sorted = sorted_values(steps, flat_input(steps), native.sort);
+  // A flag where a value differs from the one before it. NaN differs from NaN.
+  const compute_dtype dtype = position_dtype(n);
+  const int64_t shape[] = {n}, room[] = {n + 2};
+  Flags flags{steps.temporary(dtype, shape), steps.temporary(dtype, shape)};
+  steps.fill(narrowed(flags.flags, 0, 0, 1), scalar_from_int64(1, dtype));
+  if (n > 1) {
+    steps.map({as_position("x != y", dtype)},
+              {narrowed(sorted.values, 0, 0, n - 1), narrowed(sorted.values, 0, 1, n - 1)},
+              narrowed(flags.flags, 0, 1, n - 1));
+  }
+  scan(steps, {"sum", dtype}, flags.flags, flags.counts, native.scan);
+  // Slot n stays as it is, and slot n + 1 takes what belongs nowhere.
+  const StepOperand to = targets(steps, flags, n + 1);
+  const auto selected = [&](const StepOperand& from, const StepOperand& y) {
+    const StepOperand slots = steps.temporary(from.dtype, room);
+    steps.fill(slots, {});
+    steps.scatter(to, from, slots, 0, "set", false);
+    steps.copy(narrowed(slots, 0, 0, n), y);
+  };
+  selected(sorted.values, steps.output(0));
+  selected(sorted.order, steps.output(1));
+  const StepOperand positions = steps.temporary(COMPUTE_DTYPE_INT64, shape),
+                    starts = steps.temporary(COMPUTE_DTYPE_INT64, room);
+  fill_with_positions(steps, positions, 0);
+  steps.fill(starts, scalar_from_int64(n, COMPUTE_DTYPE_INT64));
+  steps.scatter(to, positions, starts, 0, "set", false);
+  steps.map({"y - x"}, {narrowed(starts, 0, 0, n), narrowed(starts, 0, 1, n)}, steps.output(3));
+  // The rank of each value goes back to where the value came from.
+  const StepOperand ranks = steps.temporary(COMPUTE_DTYPE_INT64, shape),
+                    back = steps.temporary(COMPUTE_DTYPE_INT64, shape);
+  steps.map({convert_text("x - 1", dtype, COMPUTE_DTYPE_INT64)}, {flags.counts}, ranks);
+  steps.scatter(sorted.order, ranks, back, 0, "set", false);
+  StepOperand shaped = back;
+  shaped.shape = inverse.shape;
+  shaped.strides = row_major_strides(inverse.shape);
+  steps.copy(shaped, inverse);
+  store_count(steps, flags.counts, count);
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules nonzero_1_rules{infer_nonzero, lower_nonzero};
+const OpRules unique_1_rules{infer_unique, lower_unique};
+
+}  // namespace compute

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitive `segmented_reduce`.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+std::optional<Refusal> refuse_segments(const Op& op);
+std::unique_ptr<Plan> prepare_segments(const Op& op);
+
+}  // namespace compute::cpu

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stable sorts: each element becomes a key, whose order as an unsigned number is the wanted one, with its position.
+// Long lines are sorted digit by digit, by all threads if there are few lines; short ones by comparison.
+#include "plugins/cpu/order/sort.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int kDigitBits = 8;
+constexpr int64_t kBuckets = int64_t{1} << kDigitBits;
+constexpr int64_t kShort = 192;              // sorted by comparison
+constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
+constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
+
+// A key and the position of its element. Keys of up to 32 bits have the position beside them in one word.
+struct Narrow {
+  uint64_t word;
+  static Narrow of(uint64_t key, uint32_t position) { return {key << 32 | position}; }
+  uint64_t key() const { return word >> 32; }
+  uint32_t position() const { return static_cast<uint32_t>(word); }
+  bool operator<(const Narrow& other) const { return word < other.word; }
+};
+struct Wide {
+  uint64_t value;
+  uint64_t at;
+  static Wide of(uint64_t key, uint32_t position) { return {key, position}; }
+  uint64_t key() const { return value; }
+  uint32_t position() const { return static_cast<uint32_t>(at); }
+  bool operator<(const Wide& other) const { return value != other.value ? value < other.value : at < other.at; }
+};
+
+// ---- Keys -----------------------------------------------------------------------------------------------------------
+
+// Of floats as bits: a NaN is last in both directions, and the zeros are equal.
+template <class Bits, int ExponentBits>
+uint64_t float_key(Bits bits, bool descending) {
+  constexpr int kWidth = sizeof(Bits) * 8, kFraction = kWidth - 1 - ExponentBits;
+  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (kWidth - 1));
+  constexpr Bits kInfinity = static_cast<Bits>(((Bits{1} << ExponentBits) - 1) << kFraction);
+  const Bits magnitude = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
+  if (magnitude > kInfinity) return static_cast<Bits>(~Bits{0});
+  if (magnitude == 0) bits = 0;
+  const Bits key = static_cast<Bits>((bits & kSign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | kSign));
+  return descending ? static_cast<Bits>(~key) : key;
+}
+
+template <class Bits>
+uint64_t integer_key(Bits bits, bool is_signed, bool descending) {
+  Bits key = is_signed ? static_cast<Bits>(bits ^ static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1))) : bits;
+  if (descending) key = static_cast<Bits>(~key);
+  return key;
+}
+
+// Keys of n elements, `stride` bytes apart, with positions from `first` on.
+template <class Bits, class Pair, class Key>
+void make_pairs(const char* src, int64_t stride, int64_t first, int64_t n, Pair* pairs, const Key& key) {
+  for (int64_t i = 0; i < n; ++i) {
+    Bits bits;
+    std::memcpy(&bits, src + i * stride, sizeof bits);
+    pairs[i] = Pair::of(key(bits), static_cast<uint32_t>(first + i));
+  }
+}
+
+template <class Pair>
+void load_pairs(compute_dtype dtype, bool descending, const char* src, int64_t stride, int64_t first, int64_t n,
+                Pair* pairs) {
+  const auto integers = [&]<class Bits>(Bits, bool is_signed) {
+    make_pairs<Bits>(src, stride, first, n, pairs, [=](Bits bits) { return integer_key(bits, is_signed, descending); });
+  };
+  const bool is_signed = dtype == COMPUTE_DTYPE_INT8 || dtype == COMPUTE_DTYPE_INT16 || dtype == COMPUTE_DTYPE_INT32 ||
+                         dtype == COMPUTE_DTYPE_INT64;
+  switch (dtype) {
+    case COMPUTE_DTYPE_FLOAT16:
+      return make_pairs<uint16_t>(src, stride, first, n, pairs,
+                                  [=](uint16_t b) { return float_key<uint16_t, 5>(b, descending); });
+    case COMPUTE_DTYPE_BFLOAT16:
+      return make_pairs<uint16_t>(src, stride, first, n, pairs,
+                                  [=](uint16_t b) { return float_key<uint16_t, 8>(b, descending); });
+    case COMPUTE_DTYPE_FLOAT32:
+      return make_pairs<uint32_t>(src, stride, first, n, pairs,
+                                  [=](uint32_t b) { return float_key<uint32_t, 8>(b, descending); });
+    case COMPUTE_DTYPE_FLOAT64:
+      return make_pairs<uint64_t>(src, stride, first, n, pairs,
+                                  [=](uint64_t b) { return float_key<uint64_t, 11>(b, descending); });
+    default:
+      break;
+  }
+  switch (common::dtype_size(dtype)) {
+    case 1:
+      return integers(uint8_t{}, is_signed);
+    case 2:
+      return integers(uint16_t{}, is_signed);
+    case 4:
+      return integers(uint32_t{}, is_signed);
+    default:
+      return integers(uint64_t{}, is_signed);
+  }
+}
+
+// ---- Sorting by digits ----------------------------------------------------------------------------------------------
+
+template <class Pair>
+int64_t digit(const Pair& pair, int shift) {
+  return static_cast<int64_t>(pair.key() >> shift) & (kBuckets - 1);
+}
+
+template <class Pair>
+void count_digits(const Pair* pairs, int64_t n, int shift, int64_t* counts) {
+  std::fill(counts, counts + kBuckets, 0);
+  for (int64_t i = 0; i < n; ++i) ++counts[digit(pairs[i], shift)];
+}
+
+template <class Pair>
+void move_by_digit(const Pair* from, int64_t n, int shift, int64_t* places, Pair* to) {
+  for (int64_t i = 0; i < n; ++i) to[places[digit(from[i], shift)]++] = from[i];
+}
+
+// Sorts by one thread. The result is in `pairs` or in `other`, which is returned.
+template <class Pair>
+Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
+  if (n < kShort) {
+    std::sort(pairs, pairs + n);
+    return pairs;
+  }
+  for (int shift = 0; shift < key_bits; shift += kDigitBits) {
+    int64_t counts[kBuckets];
+    count_digits(pairs, n, shift, counts);
+    if (std::find(counts, counts + kBuckets, n) != counts + kBuckets) continue;
+    int64_t place = 0;
+    for (int64_t& count : counts) place += std::exchange(count, place);
+    move_by_digit(pairs, n, shift, counts, other);
+    std::swap(pairs, other);
+  }
+  return pairs;
+}
+
+// The same by all threads. counts: kBuckets for each piece.
+template <class Pair>
+Pair* sort_pairs_together(Pair* pairs, Pair* other, int64_t n, int key_bits, int64_t* counts) {
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  const auto for_pieces = [&](const auto& body) {
+    parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) body(i * kPiece, std::min(kPiece, n - i * kPiece), counts + i * kBuckets);
+    });
+  };
+  for (int shift = 0; shift < key_bits; shift += kDigitBits) {
+    for_pieces([&](int64_t first, int64_t count, int64_t* own) { count_digits(pairs + first, count, shift, own); });
+    int64_t place = 0;
+    bool is_sorted = false;
+    for (int64_t bucket = 0; bucket < kBuckets; ++bucket) {
+      const int64_t before = place;
+      for (int64_t i = 0; i < pieces; ++i) place += std::exchange(counts[i * kBuckets + bucket], place);
+      is_sorted = is_sorted || place - before == n;
+    }
+    if (is_sorted) continue;
+    for_pieces(
+        [&](int64_t first, int64_t count, int64_t* own) { move_by_digit(pairs + first, count, shift, own, other); });
+    std::swap(pairs, other);
+  }
+  return pairs;
+}
+
+// ---- The plan -------------------------------------------------------------------------------------------------------
+
+struct Output {
+  bool exists = false;
+  int32_t tensor = 0;  // of the run
+  int operand = 0;     // of the nest
+  int64_t stride = 0;  // bytes
+};
+
+template <class Pair>
+class SortPlan final : public Plan {
+ public:
+  explicit SortPlan(const Op& op) {
+    const compute_plugin_tensor& src = op.input(0);
+    const auto axis = static_cast<size_t>(op.integer("axis", 0));
+    const std::string_view wanted = op.text("outputs");
+    dtype_ = src.dtype;
+    size_ = common::dtype_size(dtype_);
+    descending_ = op.integer("descending", 0) != 0;
+    extent_ = src.shape[axis];
+    src_stride_ = src.strides[axis] * size_;
+    std::vector<std::vector<int64_t>> strides(1);
+    std::vector<int64_t> shape;
+    const auto other_axes = [&](const compute_plugin_tensor& tensor, int64_t size) {
+      std::vector<int64_t> list;
+      for (size_t i = 0; i < static_cast<size_t>(tensor.rank); ++i) {
+        if (i != axis) list.push_back(tensor.strides[i] * size);
+      }
+      return list;
+    };
+    for (size_t i = 0; i < static_cast<size_t>(src.rank); ++i) {
+      if (i != axis) shape.push_back(src.shape[i]);
+    }
+    strides[0] = other_axes(src, size_);
+    const auto add = [&](Output& output, int64_t size) {
+      const int32_t number = static_cast<int32_t>(strides.size()) - 1;
+      const compute_plugin_tensor& tensor = op.output(number);
+      output = {true, 1 + number, static_cast<int>(strides.size()), tensor.strides[axis] * size};
+      strides.push_back(other_axes(tensor, size));
+    };
+    if (wanted != "indices") add(values_, size_);
+    if (wanted != "values") add(indices_, sizeof(int64_t));
+    std::vector<const int64_t*> pointers;
+    for (const auto& list : strides) pointers.push_back(list.data());
+    nest_ = common::collapse(shape, pointers, 0);
+    const int64_t threads = thread_count();
+    together_ = nest_.points() < threads && extent_ >= 2 * kPiece && threads > 1;
+    slots_ = together_
+                 ? 1
+                 : std::clamp<int64_t>(nest_.points() * extent_ / kPieceElements, 1, std::min(nest_.points(), threads));
+    counts_bytes_ = together_ ? (extent_ + kPiece - 1) / kPiece * kBuckets * int64_t{sizeof(int64_t)} : 0;
+    workspace_bytes = counts_bytes_ + slots_ * 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    char* workspace = address(run.workspace);
+    auto* counts = reinterpret_cast<int64_t*>(workspace);
+    auto* pairs = reinterpret_cast<Pair*>(workspace + counts_bytes_);
+    if (together_) {
+      for (int64_t line = 0; line < nest_.points(); ++line) sort_together(run, line, pairs, counts);
+      return;
+    }
+    parallel_for(slots_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) {
+        Pair* own = pairs + slot * 2 * extent_;
+        const int64_t last = nest_.points() * (slot + 1) / slots_;
+        for (int64_t line = nest_.points() * slot / slots_; line < last; ++line) {
+          const Place place(*this, run, line);
+          load_pairs(dtype_, descending_, place.src, src_stride_, 0, extent_, own);
+          const Pair* sorted = sort_pairs(own, own + extent_, extent_, static_cast<int>(size_ * 8));
+          write(place, sorted, 0, extent_);
+        }
+      }
+    });
+  }
+
+ private:
+  // Where the tensors of a line are.
+  struct Place {
+    Place(const SortPlan& plan, const compute_plugin_run& run, int64_t line) {
+      int64_t offsets[3] = {};
+      Walk(plan.nest_, plan.nest_.rank, line, offsets);
+      const auto at = [&](int32_t tensor, int operand) {
+        return address(run.tensors[tensor]) + plan.nest_.offsets[static_cast<size_t>(operand)] + offsets[operand];
+      };
+      src = at(0, 0);
+      if (plan.values_.exists) values = at(plan.values_.tensor, plan.values_.operand);
+      if (plan.indices_.exists) indices = at(plan.indices_.tensor, plan.indices_.operand);
+    }
+    const char* src;
+    char* values = nullptr;
+    char* indices = nullptr;
+  };
+
+  void sort_together(const compute_plugin_run& run, int64_t line, Pair* pairs, int64_t* counts) const {
+    const Place place(*this, run, line);
+    parallel_for(extent_, kPiece, [&](int64_t begin, int64_t end) {
+      load_pairs(dtype_, descending_, place.src + begin * src_stride_, src_stride_, begin, end - begin, pairs + begin);
+    });
+    const Pair* sorted = sort_pairs_together(pairs, pairs + extent_, extent_, static_cast<int>(size_ * 8), counts);
+    parallel_for(extent_, kPiece, [&](int64_t begin, int64_t end) { write(place, sorted, begin, end); });
+  }
+
+  void write(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
+    if (values_.exists) {
+      switch (size_) {
+        case 1:
+          write_values<uint8_t>(place, sorted, begin, end);
+          break;
+        case 2:
+          write_values<uint16_t>(place, sorted, begin, end);
+          break;
+        case 4:
+          write_values<uint32_t>(place, sorted, begin, end);
+          break;
+        default:
+          write_values<uint64_t>(place, sorted, begin, end);
+      }
+    }
+    if (!indices_.exists) return;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t position = sorted[i].position();
+      std::memcpy(place.indices + i * indices_.stride, &position, sizeof position);
+    }
+  }
+
+  template <class Bits>
+  void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(place.values + i * values_.stride, place.src + int64_t{sorted[i].position()} * src_stride_,
+                  sizeof(Bits));
+    }
+  }
+
+  common::LoopNest nest_;  // the other axes; operands: input, outputs
+  compute_dtype dtype_ = 0;
+  int64_t size_ = 0, extent_ = 1, src_stride_ = 0;
+  bool descending_ = false;
+  Output values_, indices_;
+  bool together_ = false;  // threads share each line
+  int64_t slots_ = 1;      // lines that are sorted at a time
+  int64_t counts_bytes_ = 0;
+};
+
+}  // namespace
+
+std::optional<Refusal> refuse_sort(const Op& op) {
+  const compute_plugin_tensor& src = op.input(0);
+  if (is_complex(src.dtype))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "sort: complex numbers are not ordered", ""};
+  if (src.shape[op.integer("axis", 0)] > int64_t{UINT32_MAX})
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "sort: a line has more than 2^32 elements", ""};
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_sort(const Op& op) {
+  if (common::dtype_size(op.input(0).dtype) == 8) return std::make_unique<SortPlan<Wide>>(op);
+  return std::make_unique<SortPlan<Narrow>>(op);
+}
+
+}  // namespace compute::cpu

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitive `sort`.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+std::optional<Refusal> refuse_sort(const Op& op);
+std::unique_ptr<Plan> prepare_sort(const Op& op);
+
+}  // namespace compute::cpu
