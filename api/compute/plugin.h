@@ -817,8 +817,8 @@ typedef struct compute_plugin_op {
  *           error bound of reduce, with n the number of terms of each result.
  * sort      Sorts along `axis`. The sort is stable, also if `descending` (INT64) is 1. NaN comes last in both
  *           directions. -0 and +0 are equal, and false is less than true. Attribute `outputs` (STRING) is `values`
- *           (output 0), `indices` (output 0, int64) or `both` (output 0: values, output 1: int64 indices). Inputs have a
- *           real dtype or bool.
+ *           (output 0), `indices` (output 0, int64) or `both` (output 0: values, output 1: int64 indices). The input
+ *           has a real dtype or bool.
  * segmented_reduce  Combines input 0 along axis 0 within segments. Input 1 holds the offsets of the segments: int64,
  *           ascending, one more than there are segments, from 0 to the extent. Core does not check them; invalid
  *           offsets are a fault. kind (sum, prod, min or max) and accumulator are as in reduce. An empty segment gives

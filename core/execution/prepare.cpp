@@ -56,6 +56,12 @@ uint32_t math_flags() {
   return flags;
 }
 
+// COMPUTE_DETERMINISTIC, for every op alike.
+bool is_deterministic() {
+  static const bool flag = setting(SettingId::kDeterministic).flag;
+  return flag;
+}
+
 PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   PluginOp result;
   const auto add_tensor = [&](const StepOperand& operand) {
@@ -117,7 +123,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags = math_flags() | (step.deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0) |
+  op.flags = math_flags() | (step.deterministic || is_deterministic() ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0) |
              (request.ahead ? uint32_t{COMPUTE_PLUGIN_OP_AHEAD} : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of [n, c, spatial…]: a reduction over an overlapping view of the padded tensor.
+#include <algorithm>
 #include <limits>
 
 #include "core/ops/rules.hpp"
@@ -158,6 +159,35 @@ std::vector<OutputDesc> infer_max_pool_grad(const OpCall& call) {
   return {{call.inputs[1].dtype, {shape.begin(), shape.end()}}};
 }
 
+// The position of each window's winner among the window's elements, and what it gets.
+struct Winners {
+  StepOperand first, dy;
+  std::string linear;  // the position of a window's element, over the scalars
+  std::vector<ScalarTerm> scalars;
+};
+
+// For windows that share no element: each element of a window gets dy or 0, and those of no window get 0.
+void give_to_first(Steps& steps, std::span<const Window> windows, const Winners& winners, const StepOperand& dx) {
+  const bool is_direct =
+      std::all_of(windows.begin(), windows.end(), [](const Window& w) { return w.padded() == w.extent; });
+  std::vector<int64_t> shape(dx.shape.begin(), dx.shape.begin() + kLead);
+  bool is_covered = true;
+  for (const Window& w : windows) {
+    shape.push_back(w.padded());
+    is_covered = is_covered && w.count * w.size == w.padded();
+  }
+  const StepOperand padded_dx = is_direct ? dx : steps.temporary(dx.dtype, shape);
+  if (!is_covered) steps.fill(padded_dx, {});
+  const StepOperand view = window_view(padded_dx, windows);
+  steps.map({"where(" + winners.linear + " == x, y, 0)", winners.scalars},
+            {with_window_axes(winners.first, windows, true), with_window_axes(winners.dy, windows, true)}, view);
+  if (is_direct) return;
+  StepOperand inner = padded_dx;
+  for (size_t i = 0; i < windows.size(); ++i)
+    inner = narrowed(std::move(inner), static_cast<int32_t>(kLead + i), windows[i].before, windows[i].extent);
+  steps.copy(inner, dx);
+}
+
 // The first position in each window that holds the maximum, or a NaN; there dy is added.
 std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
@@ -187,6 +217,10 @@ std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTa
   const StepOperand greatest = with_window_axes(y, windows, true);
   steps.reduce("min", COMPUTE_DTYPE_INT64, window_axes(spatial), position, {view, greatest}, {"x"},
                with_window_axes(first, windows, false));
+  if (std::all_of(windows.begin(), windows.end(), [](const Window& w) { return w.stride >= w.reach(); })) {
+    give_to_first(steps, windows, {first, dy, linear, std::move(position.scalars)}, dx);
+    return steps.take();
+  }
   // Its place in the padded tensor, whose spatial axes are one.
   StepExpression place{"p0 = x; "};
   std::string offset;
@@ -213,7 +247,7 @@ std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTa
   steps.fill(sums, {});
   const auto merged = static_cast<int32_t>(spatial);
   const StepOperand updates = steps.as_collapsed(steps.as_dtype(dy, computed), kLead, merged);
-  steps.scatter(*collapsed(places, kLead, merged), updates, *collapsed(sums, kLead, merged), kLead, "add", true);
+  steps.scatter(*collapsed(places, kLead, merged), updates, *collapsed(sums, kLead, merged), kLead, "add", false);
   StepOperand inner = sums;
   for (size_t i = 0; i < spatial; ++i)
     inner = narrowed(std::move(inner), static_cast<int32_t>(kLead + i), windows[i].before, windows[i].extent);

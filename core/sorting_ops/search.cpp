@@ -146,6 +146,6 @@ std::optional<Lowering> lower_isin(const OpCall& call, const LoweringTarget& tar
 }  // namespace
 
 const OpRules isin_1_rules{infer_isin, lower_isin};
-const OpRules searchsorted_1_rules{infer_searchsorted, lower_searchsorted};
+const OpRules searchsorted_1_rules{infer_searchsorted, lower_searchsorted, true};
 
 }  // namespace compute

@@ -13,6 +13,7 @@
 #include "plugins/cpu/move/gather.hpp"
 #include "plugins/cpu/move/scatter.hpp"
 #include "plugins/cpu/order/scan.hpp"
+#include "plugins/cpu/order/search.hpp"
 #include "plugins/cpu/order/segments.hpp"
 #include "plugins/cpu/order/sort.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
@@ -61,6 +62,7 @@ constexpr Primitive kPrimitives[] = {
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},
+    {"searchsorted", refuse_search, prepare_search},
     {"segmented_reduce", refuse_segments, prepare_segments},
     {"sort", refuse_sort, prepare_sort},
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plugins/common/core.hpp"
+#include "plugins/common/source/combination.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
 #include "plugins/common/source/types.hpp"
@@ -70,6 +71,16 @@ std::optional<Refusal> refuse_row(const Op& op, const Dialect& dialect) {
   return refuse_row_shape(op, dialect);
 }
 
+std::optional<Refusal> refuse_scan(const Op& op, const Dialect& dialect) {
+  const Combination kind = combination_of(op.text("kind"));
+  const compute_dtype accumulator = op.dtype("accumulator");
+  if (kind > Combination::max)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, cat("scan: unknown kind \"", op.text("kind"), "\""), ""};
+  if (is_half(accumulator) || accumulator == COMPUTE_DTYPE_BOOL || (!dialect.has_fp64 && needs_fp64(accumulator)))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, cat("scan: no accumulator of ", dtype_name(accumulator)), ""};
+  return std::nullopt;
+}
+
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -90,6 +101,9 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_weight", refuse_convolution, build_convolution},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
     {"row", refuse_row, build_row},
+    {"scan", refuse_scan, build_scan},
+    {"searchsorted", [](const Op& op, const Dialect&) { return refuse_search(op); }, build_search},
+    {"sort", refuse_sort_shape, build_sort},
 };
 
 const Primitive* find_primitive(const Op& op) {

@@ -97,7 +97,7 @@ struct KernelSource {
 };
 
 /// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
-/// convolution and its gradients, arg_reduce, row.
+/// convolution and its gradients, arg_reduce, row, scan, searchsorted, sort.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which must not be refused.

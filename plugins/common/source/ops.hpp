@@ -13,10 +13,19 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_scan(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);
+
+/// Why the kernel of searchsorted is not for this op.
+std::optional<Refusal> refuse_search(const Op& op);
+
+/// Why the kernels of sort are not for this op.
+std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect);
 
 }  // namespace compute::common

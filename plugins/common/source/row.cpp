@@ -369,7 +369,7 @@ std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect) {
   const RowNests nests(op);
   const RowShape shape = choose_row_shape(op, nests, dialect);
   const int64_t groups = divide_up(nests.kept.points(), shape.across);
-  const bool has_few = (dialect.is_host ? groups : 4 * groups) < dialect.compute_units;
+  const bool has_few = groups < dialect.compute_units;
   if (has_few && divide_up(nests.combined.points(), shape.along) >= kManySteps)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "row: few long rows are faster as reductions", ""};
   return std::nullopt;

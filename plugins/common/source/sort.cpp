@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort: a line that fits in local memory is sorted there by one group. Longer ones are sorted by their keys' digits of
+// 8 bits, from the last on: tiles count their digits, the counts become the places where digits begin, and each tile,
+// sorted by the digit, moves its elements there. All passes are stable. See N. Satish, M. Harris and M. Garland,
+// "Designing efficient sorting algorithms for manycore GPUs" (2009).
+#include <algorithm>
+#include <bit>
+
+#include "plugins/common/source/ops.hpp"
+
+namespace compute::common {
+namespace {
+
+#include "plugins/common/source/sort.inc"
+
+constexpr int kCountsPerItem = 16;
+
+// How a dtype's elements become keys.
+struct KeyTexts {
+  explicit KeyTexts(compute_dtype dtype) {
+    const int bits = dtype_size(dtype) * 8;
+    is_wide = bits == 64;
+    bits_type = bits == 8 ? "u8" : bits == 16 ? "u16" : bits == 32 ? "u32" : "u64";
+    key_type = is_wide ? "u64" : "u32";
+    passes = bits / 8;
+    const auto number = [&](uint64_t value) { return is_wide ? cat("COMPUTE_U64(", value, ")") : cat(value, "u"); };
+    const uint64_t all = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1, top = uint64_t{1} << (bits - 1);
+    greatest = number(is_wide ? all : uint64_t{UINT32_MAX});
+    sign = number(top);
+    magnitude = number(top - 1);
+    const int fraction = dtype == COMPUTE_DTYPE_FLOAT16    ? 10
+                         : dtype == COMPUTE_DTYPE_BFLOAT16 ? 7
+                         : dtype == COMPUTE_DTYPE_FLOAT32  ? 23
+                                                           : 52;
+    infinity = number(top - (uint64_t{1} << fraction));
+    if (is_signed(dtype)) flipped = cat(" ^ ", sign);
+  }
+
+  bool is_wide = false;
+  int passes = 1;
+  const char *bits_type, *key_type;
+  std::string greatest, sign, magnitude, infinity, flipped;
+};
+
+class SortBuilder {
+ public:
+  SortBuilder(const Op& op, const Dialect& dialect, bool with_text)
+      : dialect_(dialect), with_text_(with_text), dtype_(op.input(0).dtype), texts_(dtype_) {
+    const auto axis = static_cast<size_t>(op.integer("axis", 0));
+    const compute_plugin_tensor& src = op.input(0);
+    descending_ = op.integer("descending", 0) != 0;
+    terms_ = src.shape[axis];
+    std::vector<int64_t> shape(src.shape, src.shape + src.rank);
+    shape[axis] = 1;
+    std::vector<std::vector<int64_t>> strides = {strides_of(src)};
+    steps_.push_back(src.strides[axis]);
+    sizes_.push_back(dtype_size(dtype_));
+    const std::string_view wanted = op.text("outputs");
+    has_values_ = wanted != "indices";
+    has_indices_ = wanted != "values";
+    for (int32_t i = 0; i < op.output_count(); ++i) {
+      strides.push_back(strides_of(op.output(i)));
+      steps_.push_back(op.output(i).strides[axis]);
+      sizes_.push_back(dtype_size(op.output(i).dtype));
+    }
+    nest_ = collapse_operands(shape, strides, 0);
+  }
+
+  BuiltRecipe build() {
+    BuiltRecipe recipe;
+    if (terms_ <= line_limit()) {
+      add_line(recipe);
+      return recipe;
+    }
+    tile_ = int64_t{items()} * dialect_.group_size;
+    tiles_ = divide_up(terms_, tile_);
+    const int64_t elements = lines() * terms_, counts = lines() * 256 * tiles_;
+    const int64_t blocks = divide_up(counts, int64_t{kCountsPerItem} * dialect_.group_size);
+    // Two arrays of keys and positions, between which the passes go, and the counts.
+    const auto aligned = [](int64_t bytes) { return divide_up(bytes, 256) * 256; };
+    const int64_t key_bytes = aligned(elements * (texts_.is_wide ? 8 : 4)), position_bytes = aligned(elements * 4);
+    int64_t offset = 0;
+    for (int i = 0; i < 2; ++i) {
+      keys_at_[i] = offset;
+      positions_at_[i] = offset + key_bytes;
+      offset += texts_.passes > 1 ? key_bytes + position_bytes : 0;
+    }
+    counts_at_ = offset;
+    sums_at_ = counts_at_ + aligned(counts * 4);
+    recipe.workspace_bytes = sums_at_ + aligned(blocks * 4);
+    for (int pass = 0; pass < texts_.passes; ++pass) {
+      add_tiles(recipe, pass, true);
+      add_offsets(recipe, counts, blocks, true);
+      add_offsets(recipe, counts, blocks, false);
+      add_tiles(recipe, pass, false);
+    }
+    return recipe;
+  }
+
+  /// Elements that a group sorts in local memory.
+  static int64_t line_limit(const Dialect& dialect, bool is_wide) {
+    return dialect.local_memory_bytes >= 40 << 10 ? (is_wide ? 2048 : 4096) : 1024;
+  }
+
+ private:
+  int64_t lines() const { return nest_.points(); }
+  int64_t line_limit() const { return line_limit(dialect_, texts_.is_wide); }
+  // Elements of a tile for each work item.
+  int items() const { return texts_.is_wide ? 8 : dialect_.local_memory_bytes >= 46 << 10 ? 16 : 8; }
+
+  KernelBuilder begin(const char* what) const {
+    KernelBuilder builder(dialect_, what, with_text_);
+    builder.is_wide = needs_wide(nest_, sizes_, std::max(lines() * terms_, lines() * 256 * tiles_) * 2);
+    for (size_t i = 0; i < steps_.size(); ++i)
+      builder.is_wide = builder.is_wide || (std::abs(steps_[i]) + 1) * terms_ * sizes_[i] > INT32_MAX / 4;
+    builder.sign(dtype_);
+    builder.sign(descending_);
+    builder.sign(nest_.rank);
+    builder.sign(has_values_);
+    builder.sign(has_indices_);
+    return builder;
+  }
+
+  void define_key(KernelBuilder& builder) const {
+    builder.globals += fill(kSortKey, {{"key_type", texts_.key_type},
+                                       {"bits_type", texts_.bits_type},
+                                       {"is_float", is_float(dtype_)},
+                                       {"magnitude", texts_.magnitude},
+                                       {"infinity", texts_.infinity},
+                                       {"greatest", texts_.greatest},
+                                       {"sign", texts_.sign},
+                                       {"flipped", texts_.flipped},
+                                       {"descending", descending_}});
+  }
+
+  // The input as bits, and the outputs: pointers 0 to 2.
+  void take_tensors(KernelBuilder& builder) const {
+    builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * sizes_[0]);
+    builder.declare(0, texts_.bits_type, true);
+    int32_t operand = 1;
+    for (int32_t number = 1; number <= 2; ++number) {
+      const bool exists = number == 1 ? has_values_ : has_indices_;
+      if (!exists) {  // a place holder
+        builder.pointer(Pointer::kTensor, 0, 0);
+        continue;
+      }
+      const auto at = static_cast<size_t>(operand);
+      builder.pointer(Pointer::kTensor, operand, nest_.offsets[at] * sizes_[at]);
+      builder.declare(number, number == 1 ? texts_.bits_type : "i64", false);
+      ++operand;
+    }
+  }
+
+  // Statements that write element `e` of the line, which was at `position`.
+  std::string outputs_text(const Space& space, const std::vector<int32_t>& step_words, const char* e) const {
+    std::string text;
+    int operand = 1;
+    const auto at = [&] {
+      return cat(space.offset(operand, "k"), " + ", e, " * ",
+                 KernelBuilder::index_word(step_words[static_cast<size_t>(operand)]));
+    };
+    if (has_values_) {
+      text += cat("x1[", at(), "] = x0[from + (ix)position * source_step];\n");
+      ++operand;
+    }
+    if (has_indices_) text += cat("x2[", at(), "] = (i64)position;\n");
+    return text;
+  }
+
+  std::vector<int32_t> add_step_words(KernelBuilder& builder) const {
+    std::vector<int32_t> words;
+    for (const int64_t step : steps_) words.push_back(builder.word(step));
+    return words;
+  }
+
+  void add_line(BuiltRecipe& recipe) const {
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
+    KernelBuilder builder = begin("sort_line");
+    builder.sign(size);
+    take_tensors(builder);
+    const int32_t terms_word = builder.word(terms_);
+    const std::vector<int32_t> steps = add_step_words(builder);
+    Space space(nest_);
+    space.add_words(builder, 1);
+    if (with_text_) {
+      define_key(builder);
+      builder.body = fill(kSortLine, {{"key_type", texts_.key_type},
+                                      {"size", size},
+                                      {"half", size / 2},
+                                      {"group", dialect_.group_size},
+                                      {"terms", KernelBuilder::index_word(terms_word)},
+                                      {"coordinates", space.coordinates(builder, "k", "line")},
+                                      {"from", space.offset(0, "k")},
+                                      {"source_step", KernelBuilder::index_word(steps[0])},
+                                      {"greatest", texts_.greatest},
+                                      {"outputs", outputs_text(space, steps, "e")}});
+    }
+    recipe.add(builder, lines());
+  }
+
+  // Counts a pass's digits, or moves the elements.
+  void add_tiles(BuiltRecipe& recipe, int pass, bool counts) const {
+    const bool is_first = pass == 0, is_last = pass + 1 == texts_.passes;
+    KernelBuilder builder = begin(counts ? "sort_count" : "sort_move");
+    builder.sign(is_first);
+    builder.sign(is_last);
+    take_tensors(builder);
+    const int from = (pass + 1) % 2, to = pass % 2;
+    builder.pointer(Pointer::kWorkspace, 0, counts_at_);
+    builder.declare(3, "u32", !counts);
+    builder.pointer(Pointer::kWorkspace, 0, keys_at_[from]);
+    builder.declare(4, texts_.key_type, true);
+    builder.pointer(Pointer::kWorkspace, 0, positions_at_[from]);
+    builder.declare(5, "u32", true);
+    builder.pointer(Pointer::kWorkspace, 0, keys_at_[to]);
+    builder.declare(6, texts_.key_type, false);
+    builder.pointer(Pointer::kWorkspace, 0, positions_at_[to]);
+    builder.declare(7, "u32", false);
+    const int32_t terms_word = builder.word(terms_), tiles_word = builder.word(tiles_),
+                  shift_word = builder.word(pass * 8);
+    const std::vector<int32_t> steps = add_step_words(builder);
+    Space space(nest_);
+    space.add_words(builder, 1);
+    if (with_text_) {
+      define_key(builder);
+      const std::string prologue = fill(kSortTile, {{"tiles", KernelBuilder::index_word(tiles_word)},
+                                                    {"terms", KernelBuilder::index_word(terms_word)},
+                                                    {"tile", tile_},
+                                                    {"from_input", is_first || is_last},
+                                                    {"coordinates", space.coordinates(builder, "k", "line")},
+                                                    {"from", space.offset(0, "k")},
+                                                    {"source_step", KernelBuilder::index_word(steps[0])}});
+      const std::string key =
+          is_first ? "compute_sort_key(x0[from + (begin + e) * source_step])" : "x4[line * terms + begin + e]";
+      const std::string shift = cat("(int)", KernelBuilder::index_word(shift_word));
+      if (counts) {
+        builder.body = fill(kSortCount, {{"prologue", prologue},
+                                         {"group", dialect_.group_size},
+                                         {"key_type", texts_.key_type},
+                                         {"key", key},
+                                         {"shift", shift}});
+      } else {
+        builder.globals += kSortPlaces;
+        const std::string moved = is_last
+                                      ? cat("const ix e_to = to - line * terms;\n", outputs_text(space, steps, "e_to"))
+                                      : std::string("x6[to] = key;\nx7[to] = position;");
+        builder.body = fill(kSortMove, {{"prologue", prologue},
+                                        {"group", dialect_.group_size},
+                                        {"tile", tile_},
+                                        {"items", items()},
+                                        {"key_type", texts_.key_type},
+                                        {"greatest", texts_.greatest},
+                                        {"key", key},
+                                        {"position", is_first ? "(u32)(begin + e)" : "x5[line * terms + begin + e]"},
+                                        {"shift", shift},
+                                        {"moved", moved}});
+      }
+    }
+    recipe.add(builder, lines() * tiles_);
+  }
+
+  void add_offsets(BuiltRecipe& recipe, int64_t counts, int64_t blocks, bool sums) const {
+    KernelBuilder builder(dialect_, sums ? "sort_sums" : "sort_starts", with_text_);
+    builder.is_wide = counts > INT32_MAX / 4;
+    for (int32_t i = 0; i < 3; ++i) builder.pointer(Pointer::kTensor, 0, 0);  // numbers as in the other kernels
+    builder.pointer(Pointer::kWorkspace, 0, counts_at_);
+    builder.declare(3, "u32", sums);
+    builder.pointer(Pointer::kWorkspace, 0, sums_at_);
+    builder.declare(4, "u32", !sums);
+    const int32_t count_word = builder.word(counts);
+    const int64_t block = int64_t{kCountsPerItem} * dialect_.group_size;
+    if (with_text_) {
+      std::vector<Value> values = {{"group", dialect_.group_size},
+                                   {"half", dialect_.group_size / 2},
+                                   {"count", KernelBuilder::index_word(count_word)},
+                                   {"block", block}};
+      if (!sums) values.emplace_back("padded", block + block / 32);
+      builder.body = fill(sums ? kSortSums : kSortStarts, values);
+    }
+    recipe.add(builder, blocks);
+  }
+
+  const Dialect& dialect_;
+  const bool with_text_;
+  const compute_dtype dtype_;
+  const KeyTexts texts_;
+  bool descending_ = false, has_values_ = false, has_indices_ = false;
+  int64_t terms_ = 1;
+  LoopNest nest_;               // the other axes; operands: input, outputs
+  std::vector<int64_t> steps_;  // along the axis, of the same operands
+  std::vector<int32_t> sizes_;
+  int64_t tile_ = 1, tiles_ = 1;
+  int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, sums_at_ = 0;
+};
+
+}  // namespace
+
+BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text) {
+  return SortBuilder(op, dialect, with_text).build();
+}
+
+std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& src = op.input(0);
+  if (is_complex(src.dtype))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "sort: complex numbers are not ordered", ""};
+  int64_t elements = 1;
+  for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
+  // Places are counted in 32 bits.
+  if (elements > int64_t{UINT32_MAX} / 2)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "sort: more than 2^31 elements", ""};
+  const int64_t least = SortBuilder::line_limit(dialect, true) * 12 + (16 << 10);
+  if (dialect.group_size < 16 || dialect.group_size > 256 || dialect.local_memory_bytes < least)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "sort: work groups or local memory are too small", ""};
+  return std::nullopt;
+}
+
+}  // namespace compute::common
