@@ -540,6 +540,26 @@ COMPUTE_API compute_error* compute_adamw_into(compute_stream* stream, compute_te
                                               const compute_adamw_options* options, compute_tensor* new_param,
                                               compute_tensor* new_m, compute_tensor* new_v);
 
+/* affine: activation(x weight + bias) along the last axis of x; activation is none, relu, gelu, gelu_tanh, silu,
+ * sigmoid or tanh; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the tensors, which is
+ * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+ * of x with n in place of the last extent; weight is [k, n], or [n, k] with transpose_weight, and bias is [n]. Error
+ * bound: n. */
+typedef struct compute_affine_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t transpose_weight; /* 0 */
+  const char* activation;   /* NULL: none */
+  int64_t activation_size;
+} compute_affine_options;
+COMPUTE_API compute_error* compute_affine(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                          compute_tensor* bias, const compute_affine_options* options,
+                                          compute_tensor** out_y);
+COMPUTE_API compute_error* compute_affine_into(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                               compute_tensor* bias, const compute_affine_options* options,
+                                               compute_tensor* y);
+
 /* all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
  * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
 typedef struct compute_all_options {

@@ -1022,6 +1022,33 @@ inline void adamw_into(const Tensor& param, const Tensor& grad, const Tensor& m,
                            new_m.get(), new_v.get()));
 }
 
+/// affine: activation(x weight + bias) along the last axis of x; activation is none, relu, gelu, gelu_tanh, silu,
+/// sigmoid or tanh; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+/// of x with n in place of the last extent; weight is [k, n], or [n, k] with transpose_weight, and bias is [n]. Error
+/// bound: n.
+[[nodiscard]] inline Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                   Integer transpose_weight = 0, std::string_view activation = "none",
+                                   const Stream& stream = {}) {
+  compute_affine_options options{};
+  options.struct_size = sizeof options;
+  options.transpose_weight = transpose_weight.value();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  compute_tensor* out = nullptr;
+  check(compute_affine(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
+  return Tensor(out);
+}
+inline void affine_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                        Integer transpose_weight = 0, std::string_view activation = "none", const Stream& stream = {}) {
+  compute_affine_options options{};
+  options.struct_size = sizeof options;
+  options.transpose_weight = transpose_weight.value();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  check(compute_affine_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
+}
+
 /// all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
 /// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
 [[nodiscard]] inline Tensor all(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,

@@ -63,6 +63,39 @@ std::vector<Layout> layouts_of(const Case& c) {
 
 Attributes along(int64_t axis) { return {{"axis", axis}}; }
 
+// ---- Affine maps ----------------------------------------------------------------------------------------------------
+
+Attributes affine(const std::string& activation, bool transposed = false) {
+  return {{"activation", activation}, {"transpose_weight", int64_t{transposed}}};
+}
+
+void test_affine(Case& c) {
+  const auto numbers = [&](const Shape& shape, Layout layout = Layout::CONTIGUOUS) {
+    return c.numbers(shape, layout, -1, 1);
+  };
+  for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
+    const Attributes plain = affine(activation), transposed = affine(activation, true);
+    c.run(plain, {numbers({5, 3, 17}), numbers({17, 9}), numbers({9})}, activation);
+    c.run(plain, {c.numbers({7, 40}, Layout::CONTIGUOUS, -8, 8), numbers({40, 5})}, "wide range");
+    if (!c.full()) continue;
+    for (Layout layout : layouts_of(c)) {
+      c.run(plain, {numbers({5, 3, 17}, layout), numbers({17, 9}), numbers({9})}, name(layout));
+      c.run(transposed, {numbers({11, 17}), numbers({9, 17}, layout), numbers({9}, layout)}, name(layout));
+    }
+    for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET})
+      c.run_into(plain, {numbers({5, 3, 17}), numbers({17, 9}), numbers({9})}, layout);
+    c.run(plain, {numbers({17}), numbers({17, 9}), numbers({9})}, "a vector");
+    c.run(plain, {permuted(numbers({3, 4, 5, 17}), {1, 2, 0, 3}), numbers({17, 9}), numbers({9})}, "not one matrix");
+    c.run(plain, {numbers({4, 0}), numbers({0, 9}), numbers({9})}, "no terms");
+    c.run(plain, {numbers({4, 0}), numbers({0, 9})}, "nothing at all");
+    c.run(plain, {numbers({0, 17}), numbers({17, 9}), numbers({9})}, "no row");
+    c.run(plain, {numbers({4, 17}), numbers({17, 0}), numbers({0})}, "no column");
+  }
+  if (!c.full()) return;
+  c.run(affine("gelu"), {numbers({2, 150, 60}), numbers({60, 270}), numbers({270})}, "several tiles");
+  c.run(affine("silu", true), {numbers({300, 60}), numbers({270, 60})}, "several tiles");
+}
+
 // ---- Losses ---------------------------------------------------------------------------------------------------------
 
 void test_softmax_grad(Case& c) {
@@ -228,6 +261,7 @@ std::vector<Lengths> lengths(const Case& c) {
   list.push_back({1, 2, 2, 33, 20, 16, 5});
   list.push_back({2, 3, 1, 5, 65, 64, 64});
   list.push_back({1, 1, 1, 1, 130, 4, 4});
+  list.push_back({2, 2, 1, 5, 6, 0, 3});  // all scores are 0
   return list;
 }
 
@@ -331,6 +365,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"adam", test_optimizer},
     {"adamw", test_optimizer},
+    {"affine", test_affine},
     {"attention", test_attention},
     {"attention_grad", test_attention_grad},
     {"average_pool", test_pool},

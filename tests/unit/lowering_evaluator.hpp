@@ -540,7 +540,13 @@ class LoweringEvaluator {
         i[rank - 1] = j[rank - 2] = k;
         sum += number(load(a, i), a.dtype) * number(load(b, j), b.dtype);
       }
-      store(out, index, pack(sum, out.dtype));
+      if (step.inputs.size() > 3) sum += number(load(step.inputs[3], index), out.dtype);
+      if (step.expressions.empty()) {
+        store(out, index, pack(sum, out.dtype));
+      } else {
+        const ScalarBits result[] = {pack(sum, computed_in(out.dtype))};
+        store(out, index, evaluate(step.expressions[0], result, scalars(step), index)[0]);
+      }
     });
   }
 
