@@ -238,7 +238,7 @@ Scores scores_of(std::span<const Array> inputs, size_t first, size_t mask_index,
   const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], d = q.shape[3], m = k.shape[2];
   const bool causal = integer_or(attributes, "causal", 0) != 0;
   scale = number(attributes, "scale", 0);
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<Real>(d));
+  if (scale == 0 && d > 0) scale = 1 / std::sqrt(static_cast<Real>(d));
   Array mask;
   if (is_given(inputs, mask_index)) mask = inputs[mask_index].broadcast_to({b, h, n, m});
   Scores result{Field({b, h, n, m}), Field({b, h, n})};
