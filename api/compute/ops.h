@@ -952,13 +952,16 @@ COMPUTE_API compute_error* compute_copy_into(compute_stream* stream, compute_ten
                                              const compute_copy_options* options, compute_tensor* y);
 
 /* cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
- * logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of
- * logits without axis. Error bound: log2. */
+ * logsumexp(logits); with label_smoothing s the logit is (1 - s) logits[label] + s mean(logits); where the label is
+ * ignore_index the loss is 0. Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the
+ * shape of logits without axis. Error bound: log2. */
 typedef struct compute_cross_entropy_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axis; /* NULL: -1 */
+  const int64_t* axis;         /* NULL: -1 */
+  double label_smoothing;      /* 0 */
+  const int64_t* ignore_index; /* NULL: none */
 } compute_cross_entropy_options;
 COMPUTE_API compute_error* compute_cross_entropy(compute_stream* stream, compute_tensor* logits, compute_tensor* labels,
                                                  const compute_cross_entropy_options* options,
@@ -968,14 +971,17 @@ COMPUTE_API compute_error* compute_cross_entropy_into(compute_stream* stream, co
                                                       const compute_cross_entropy_options* options,
                                                       compute_tensor* loss, compute_tensor* logsumexp);
 
-/* cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
- * that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
- * rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2. */
+/* cross_entropy_grad: the gradient of cross_entropy, from the logsumexp that cross_entropy returns: dloss
+ * (softmax(logits) - one_hot(labels)), with one_hot smoothed; 0 where the label is ignore_index. Dtype: the dtype of
+ * the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of logits. Error bound: log2. */
 typedef struct compute_cross_entropy_grad_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axis; /* NULL: -1 */
+  const int64_t* axis;         /* NULL: -1 */
+  double label_smoothing;      /* 0 */
+  const int64_t* ignore_index; /* NULL: none */
 } compute_cross_entropy_grad_options;
 COMPUTE_API compute_error* compute_cross_entropy_grad(compute_stream* stream, compute_tensor* dloss,
                                                       compute_tensor* logits, compute_tensor* labels,
@@ -987,6 +993,44 @@ COMPUTE_API compute_error* compute_cross_entropy_grad_into(compute_stream* strea
                                                            compute_tensor* logsumexp,
                                                            const compute_cross_entropy_grad_options* options,
                                                            compute_tensor* result);
+
+/* cross_entropy_soft: sum(targets (logsumexp(logits) - logits)) along axis, for targets that are probabilities of
+ * the classes; where a target is 0 its logit does not count. Dtype: the dtype of logits, or float32 if that is
+ * float16 or bfloat16. Shape: the shape of logits without axis. Error bound: log2. */
+typedef struct compute_cross_entropy_soft_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_soft_options;
+COMPUTE_API compute_error* compute_cross_entropy_soft(compute_stream* stream, compute_tensor* logits,
+                                                      compute_tensor* targets,
+                                                      const compute_cross_entropy_soft_options* options,
+                                                      compute_tensor** out_loss, compute_tensor** out_logsumexp);
+COMPUTE_API compute_error* compute_cross_entropy_soft_into(compute_stream* stream, compute_tensor* logits,
+                                                           compute_tensor* targets,
+                                                           const compute_cross_entropy_soft_options* options,
+                                                           compute_tensor* loss, compute_tensor* logsumexp);
+
+/* cross_entropy_soft_grad: the gradient of cross_entropy_soft with respect to logits: dloss (softmax(logits)
+ * sum(targets) - targets). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+ * rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2. */
+typedef struct compute_cross_entropy_soft_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_soft_grad_options;
+COMPUTE_API compute_error* compute_cross_entropy_soft_grad(compute_stream* stream, compute_tensor* dloss,
+                                                           compute_tensor* logits, compute_tensor* targets,
+                                                           compute_tensor* logsumexp,
+                                                           const compute_cross_entropy_soft_grad_options* options,
+                                                           compute_tensor** out_result);
+COMPUTE_API compute_error* compute_cross_entropy_soft_grad_into(compute_stream* stream, compute_tensor* dloss,
+                                                                compute_tensor* logits, compute_tensor* targets,
+                                                                compute_tensor* logsumexp,
+                                                                const compute_cross_entropy_soft_grad_options* options,
+                                                                compute_tensor* result);
 
 /* cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
  * Dtype: the attribute dtype if it is given; else int64 for bool and signed integers, uint64 for unsigned integers,
@@ -1070,6 +1114,45 @@ COMPUTE_API compute_error* compute_fill(compute_stream* stream, const int64_t* s
 COMPUTE_API compute_error* compute_fill_into(compute_stream* stream, const int64_t* shape, int64_t shape_count,
                                              compute_dtype dtype, const compute_fill_options* options,
                                              compute_tensor* result);
+
+/* group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
+ * epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
+ * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
+ * shape of x; statistics: [n, groups]; scale and bias: [c]. Error bound: log2. */
+typedef struct compute_group_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number epsilon; /* 1e-5 */
+} compute_group_norm_options;
+COMPUTE_API compute_error* compute_group_norm(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                              compute_tensor* bias, int64_t groups,
+                                              const compute_group_norm_options* options, compute_tensor** out_y,
+                                              compute_tensor** out_mean, compute_tensor** out_rstd);
+COMPUTE_API compute_error* compute_group_norm_into(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                                   compute_tensor* bias, int64_t groups,
+                                                   const compute_group_norm_options* options, compute_tensor* y,
+                                                   compute_tensor* mean, compute_tensor* rstd);
+
+/* group_norm_grad: the gradients of group_norm, from dy and the statistics that group_norm returns. Dtype: the dtype
+ * of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of x, scale and bias. Error bound: log2. */
+typedef struct compute_group_norm_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_group_norm_grad_options;
+COMPUTE_API compute_error* compute_group_norm_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                   compute_tensor* mean, compute_tensor* rstd, compute_tensor* scale,
+                                                   int64_t groups, const compute_group_norm_grad_options* options,
+                                                   compute_tensor** out_dx, compute_tensor** out_dscale,
+                                                   compute_tensor** out_dbias);
+COMPUTE_API compute_error* compute_group_norm_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                        compute_tensor* mean, compute_tensor* rstd,
+                                                        compute_tensor* scale, int64_t groups,
+                                                        const compute_group_norm_grad_options* options,
+                                                        compute_tensor* dx, compute_tensor* dscale,
+                                                        compute_tensor* dbias);
 
 /* layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance +
  * epsilon). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp)

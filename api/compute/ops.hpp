@@ -1650,39 +1650,54 @@ inline void copy_into(const Tensor& x, const Tensor& y, const Stream& stream = {
 }
 
 /// cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
-/// logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of logits
-/// without axis. Error bound: log2.
+/// logsumexp(logits); with label_smoothing s the logit is (1 - s) logits[label] + s mean(logits); where the label is
+/// ignore_index the loss is 0. Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape
+/// of logits without axis. Error bound: log2.
 struct CrossEntropyResult {
   Tensor loss, logsumexp;
 };
 [[nodiscard]] inline CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& labels, Integer axis = -1,
+                                                      Real label_smoothing = 0,
+                                                      std::optional<Integer> ignore_index = none,
                                                       const Stream& stream = {}) {
   compute_cross_entropy_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   compute_tensor* out[2] = {};
   check(compute_cross_entropy(stream.get(), logits.get(), labels.get(), &options, &out[0], &out[1]));
   return {Tensor(out[0]), Tensor(out[1])};
 }
 inline void cross_entropy_into(const Tensor& logits, const Tensor& labels, const Tensor& loss, const Tensor& logsumexp,
-                               Integer axis = -1, const Stream& stream = {}) {
+                               Integer axis = -1, Real label_smoothing = 0, std::optional<Integer> ignore_index = none,
+                               const Stream& stream = {}) {
   compute_cross_entropy_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   check(compute_cross_entropy_into(stream.get(), logits.get(), labels.get(), &options, loss.get(), logsumexp.get()));
 }
 
-/// cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
-/// that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
-/// rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2.
+/// cross_entropy_grad: the gradient of cross_entropy, from the logsumexp that cross_entropy returns: dloss
+/// (softmax(logits) - one_hot(labels)), with one_hot smoothed; 0 where the label is ignore_index. Dtype: the dtype of
+/// the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shape of logits. Error bound: log2.
 [[nodiscard]] inline Tensor cross_entropy_grad(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
-                                               const Tensor& logsumexp, Integer axis = -1, const Stream& stream = {}) {
+                                               const Tensor& logsumexp, Integer axis = -1, Real label_smoothing = 0,
+                                               std::optional<Integer> ignore_index = none, const Stream& stream = {}) {
   compute_cross_entropy_grad_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   compute_tensor* out = nullptr;
   check(compute_cross_entropy_grad(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(), &options,
                                    &out));
@@ -1690,13 +1705,69 @@ inline void cross_entropy_into(const Tensor& logits, const Tensor& labels, const
 }
 inline void cross_entropy_grad_into(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
                                     const Tensor& logsumexp, const Tensor& result, Integer axis = -1,
+                                    Real label_smoothing = 0, std::optional<Integer> ignore_index = none,
                                     const Stream& stream = {}) {
   compute_cross_entropy_grad_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   check(compute_cross_entropy_grad_into(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(),
                                         &options, result.get()));
+}
+
+/// cross_entropy_soft: sum(targets (logsumexp(logits) - logits)) along axis, for targets that are probabilities of the
+/// classes; where a target is 0 its logit does not count. Dtype: the dtype of logits, or float32 if that is float16 or
+/// bfloat16. Shape: the shape of logits without axis. Error bound: log2.
+struct CrossEntropySoftResult {
+  Tensor loss, logsumexp;
+};
+[[nodiscard]] inline CrossEntropySoftResult cross_entropy_soft(const Tensor& logits, const Tensor& targets,
+                                                               Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_soft_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out[2] = {};
+  check(compute_cross_entropy_soft(stream.get(), logits.get(), targets.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void cross_entropy_soft_into(const Tensor& logits, const Tensor& targets, const Tensor& loss,
+                                    const Tensor& logsumexp, Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_soft_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_soft_into(stream.get(), logits.get(), targets.get(), &options, loss.get(),
+                                        logsumexp.get()));
+}
+
+/// cross_entropy_soft_grad: the gradient of cross_entropy_soft with respect to logits: dloss (softmax(logits)
+/// sum(targets) - targets). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd,
+/// logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2.
+[[nodiscard]] inline Tensor cross_entropy_soft_grad(const Tensor& dloss, const Tensor& logits, const Tensor& targets,
+                                                    const Tensor& logsumexp, Integer axis = -1,
+                                                    const Stream& stream = {}) {
+  compute_cross_entropy_soft_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_cross_entropy_soft_grad(stream.get(), dloss.get(), logits.get(), targets.get(), logsumexp.get(),
+                                        &options, &out));
+  return Tensor(out);
+}
+inline void cross_entropy_soft_grad_into(const Tensor& dloss, const Tensor& logits, const Tensor& targets,
+                                         const Tensor& logsumexp, const Tensor& result, Integer axis = -1,
+                                         const Stream& stream = {}) {
+  compute_cross_entropy_soft_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_soft_grad_into(stream.get(), dloss.get(), logits.get(), targets.get(), logsumexp.get(),
+                                             &options, result.get()));
 }
 
 /// cumulative_prod: products of the elements up to each position along axis; with include_initial after a first 1.
@@ -1823,6 +1894,55 @@ inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, co
   compute_tensor* out = nullptr;
   check(compute_fill(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options, &out));
   return Tensor(out);
+}
+
+/// group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
+/// epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
+/// is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
+/// shape of x; statistics: [n, groups]; scale and bias: [c]. Error bound: log2.
+struct GroupNormResult {
+  Tensor y, mean, rstd;
+};
+[[nodiscard]] inline GroupNormResult group_norm(const Tensor& x, const Tensor& scale, const Tensor& bias,
+                                                Integer groups, const Number& epsilon = 1e-5,
+                                                const Stream& stream = {}) {
+  compute_group_norm_options options{};
+  options.struct_size = sizeof options;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[3] = {};
+  check(compute_group_norm(stream.get(), x.get(), scale.get(), bias.get(), groups.value(), &options, &out[0], &out[1],
+                           &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void group_norm_into(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& y,
+                            const Tensor& mean, const Tensor& rstd, Integer groups, const Number& epsilon = 1e-5,
+                            const Stream& stream = {}) {
+  compute_group_norm_options options{};
+  options.struct_size = sizeof options;
+  options.epsilon = epsilon.get();
+  check(compute_group_norm_into(stream.get(), x.get(), scale.get(), bias.get(), groups.value(), &options, y.get(),
+                                mean.get(), rstd.get()));
+}
+
+/// group_norm_grad: the gradients of group_norm, from dy and the statistics that group_norm returns. Dtype: the dtype
+/// of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shapes of x, scale and bias. Error bound: log2.
+struct GroupNormGradResult {
+  Tensor dx, dscale, dbias;
+};
+[[nodiscard]] inline GroupNormGradResult group_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                                         const Tensor& rstd, const Tensor& scale, Integer groups,
+                                                         const Stream& stream = {}) {
+  compute_tensor* out[3] = {};
+  check(compute_group_norm_grad(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(), groups.value(),
+                                nullptr, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& scale, const Tensor& dx, const Tensor& dscale, const Tensor& dbias,
+                                 Integer groups, const Stream& stream = {}) {
+  check(compute_group_norm_grad_into(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(),
+                                     groups.value(), nullptr, dx.get(), dscale.get(), dbias.get()));
 }
 
 /// layer_norm: (x - mean) * rstd * scale + bias over the axes from axis on, where rstd is 1 / sqrt(variance + epsilon).
