@@ -104,7 +104,8 @@ void add_sums(Steps& steps, const StepOperand& x, const StepOperand& weight, con
                with_axis(y, rank));
 }
 
-// Alternative 0: one step; then, with a bias or an activation, the product and a map; last, sums of products.
+// Alternative 0: one step; then, with a bias or an activation, the product and a map: of halves first with a float32
+// result alone, then with float32 operands too; last, sums of products.
 std::optional<Lowering> lower_affine(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const OpSchema* const activation = read_activation(call);
@@ -127,11 +128,14 @@ std::optional<Lowering> lower_affine(const OpCall& call, const LoweringTarget& t
     if (activation != nullptr) steps.epilogue({activation->expression_text}, computed);
     return steps.take();
   }
-  const bool by_reduce = alternative == (is_plain ? 1 : 2);
-  if (alternative > (is_plain ? 1 : 2)) return std::nullopt;
-  const StepOperand sum = is_plain || y.dtype == computed ? y : steps.temporary(computed, y.shape);
-  if (by_reduce) {
+  const bool is_half = y.dtype != computed;
+  const int32_t last = is_plain ? 1 : is_half ? 3 : 2;
+  if (alternative > last) return std::nullopt;
+  const StepOperand sum = is_plain || !is_half ? y : steps.temporary(computed, y.shape);
+  if (alternative == last) {
     add_sums(steps, x, product.weight, sum);
+  } else if (alternative == 1) {
+    add_contraction(steps, x, product.weight, {}, sum);
   } else {
     add_contraction(steps, steps.as_dtype(x, computed), steps.as_dtype(product.weight, computed), {}, sum);
   }

@@ -527,8 +527,8 @@ class LoweringEvaluator {
 
   void contraction(const Step& step) {
     const StepOperand &a = step.inputs[0], &b = step.inputs[1], &out = step.outputs[0];
-    ASSERT_EQ(a.dtype, out.dtype);
-    ASSERT_EQ(b.dtype, out.dtype);
+    ASSERT_TRUE(a.dtype == out.dtype || computed_in(a.dtype) == out.dtype);
+    ASSERT_EQ(b.dtype, a.dtype);
     const size_t rank = out.shape.size();
     ASSERT_EQ(a.shape.size(), rank);
     ASSERT_EQ(b.shape.size(), rank);
