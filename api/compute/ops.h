@@ -540,6 +540,26 @@ COMPUTE_API compute_error* compute_adamw_into(compute_stream* stream, compute_te
                                               const compute_adamw_options* options, compute_tensor* new_param,
                                               compute_tensor* new_m, compute_tensor* new_v);
 
+/* affine: activation(x weight + bias) along the last axis of x; activation is none, relu, gelu, gelu_tanh, silu,
+ * sigmoid or tanh; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the tensors, which is
+ * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+ * of x with n in place of the last extent; weight is [k, n], or [n, k] with transpose_weight, and bias is [n]. Error
+ * bound: n. */
+typedef struct compute_affine_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t transpose_weight; /* 0 */
+  const char* activation;   /* NULL: none */
+  int64_t activation_size;
+} compute_affine_options;
+COMPUTE_API compute_error* compute_affine(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                          compute_tensor* bias, const compute_affine_options* options,
+                                          compute_tensor** out_y);
+COMPUTE_API compute_error* compute_affine_into(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                               compute_tensor* bias, const compute_affine_options* options,
+                                               compute_tensor* y);
+
 /* all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
  * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
 typedef struct compute_all_options {
@@ -632,9 +652,10 @@ COMPUTE_API compute_error* compute_argsort_into(compute_stream* stream, compute_
 
 /* attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
  * divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i +
- * m - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which
- * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b,
- * h, n, e]; logsumexp: [b, h, n]. Error bound: log2. */
+ * m - n; a query that sees no key gives 0; logsumexp is that of the scores; float16 and bfloat16 weights may be
+ * rounded to their dtype before v is added up. Dtype: the dtype of the tensors, which is floating-point; statistics
+ * (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b, h, n, e]; logsumexp: [b, h,
+ * n]. Error bound: log2. */
 typedef struct compute_attention_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -962,13 +983,16 @@ COMPUTE_API compute_error* compute_count_nonzero_into(compute_stream* stream, co
                                                       const compute_count_nonzero_options* options, compute_tensor* y);
 
 /* cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
- * logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of
- * logits without axis. Error bound: log2. */
+ * logsumexp(logits); with label_smoothing s the logit is (1 - s) logits[label] + s mean(logits); where the label is
+ * ignore_index the loss is 0. Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the
+ * shape of logits without axis. Error bound: log2. */
 typedef struct compute_cross_entropy_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axis; /* NULL: -1 */
+  const int64_t* axis;         /* NULL: -1 */
+  double label_smoothing;      /* 0 */
+  const int64_t* ignore_index; /* NULL: none */
 } compute_cross_entropy_options;
 COMPUTE_API compute_error* compute_cross_entropy(compute_stream* stream, compute_tensor* logits, compute_tensor* labels,
                                                  const compute_cross_entropy_options* options,
@@ -978,14 +1002,17 @@ COMPUTE_API compute_error* compute_cross_entropy_into(compute_stream* stream, co
                                                       const compute_cross_entropy_options* options,
                                                       compute_tensor* loss, compute_tensor* logsumexp);
 
-/* cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
- * that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
- * rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2. */
+/* cross_entropy_grad: the gradient of cross_entropy, from the logsumexp that cross_entropy returns: dloss
+ * (softmax(logits) - one_hot(labels)), with one_hot smoothed; 0 where the label is ignore_index. Dtype: the dtype of
+ * the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of logits. Error bound: log2. */
 typedef struct compute_cross_entropy_grad_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  const int64_t* axis; /* NULL: -1 */
+  const int64_t* axis;         /* NULL: -1 */
+  double label_smoothing;      /* 0 */
+  const int64_t* ignore_index; /* NULL: none */
 } compute_cross_entropy_grad_options;
 COMPUTE_API compute_error* compute_cross_entropy_grad(compute_stream* stream, compute_tensor* dloss,
                                                       compute_tensor* logits, compute_tensor* labels,
@@ -997,6 +1024,44 @@ COMPUTE_API compute_error* compute_cross_entropy_grad_into(compute_stream* strea
                                                            compute_tensor* logsumexp,
                                                            const compute_cross_entropy_grad_options* options,
                                                            compute_tensor* result);
+
+/* cross_entropy_soft: sum(targets (logsumexp(logits) - logits)) along axis, for targets that are probabilities of
+ * the classes; where a target is 0 its logit does not count. Dtype: the dtype of logits, or float32 if that is
+ * float16 or bfloat16. Shape: the shape of logits without axis. Error bound: log2. */
+typedef struct compute_cross_entropy_soft_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_soft_options;
+COMPUTE_API compute_error* compute_cross_entropy_soft(compute_stream* stream, compute_tensor* logits,
+                                                      compute_tensor* targets,
+                                                      const compute_cross_entropy_soft_options* options,
+                                                      compute_tensor** out_loss, compute_tensor** out_logsumexp);
+COMPUTE_API compute_error* compute_cross_entropy_soft_into(compute_stream* stream, compute_tensor* logits,
+                                                           compute_tensor* targets,
+                                                           const compute_cross_entropy_soft_options* options,
+                                                           compute_tensor* loss, compute_tensor* logsumexp);
+
+/* cross_entropy_soft_grad: the gradient of cross_entropy_soft with respect to logits: dloss (softmax(logits)
+ * sum(targets) - targets). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+ * rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2. */
+typedef struct compute_cross_entropy_soft_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axis; /* NULL: -1 */
+} compute_cross_entropy_soft_grad_options;
+COMPUTE_API compute_error* compute_cross_entropy_soft_grad(compute_stream* stream, compute_tensor* dloss,
+                                                           compute_tensor* logits, compute_tensor* targets,
+                                                           compute_tensor* logsumexp,
+                                                           const compute_cross_entropy_soft_grad_options* options,
+                                                           compute_tensor** out_result);
+COMPUTE_API compute_error* compute_cross_entropy_soft_grad_into(compute_stream* stream, compute_tensor* dloss,
+                                                                compute_tensor* logits, compute_tensor* targets,
+                                                                compute_tensor* logsumexp,
+                                                                const compute_cross_entropy_soft_grad_options* options,
+                                                                compute_tensor* result);
 
 /* cumulative_max: greatest of the elements up to each position along axis; NaN from the first NaN on; with
  * include_initial after the least value of the dtype. Dtype: the dtype of x, which is not complex. Shape: the shape
@@ -1165,6 +1230,45 @@ COMPUTE_API compute_error* compute_gather_nd(compute_stream* stream, compute_ten
                                              const compute_gather_nd_options* options, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_gather_nd_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
                                                   const compute_gather_nd_options* options, compute_tensor* y);
+
+/* group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
+ * epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
+ * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
+ * shape of x; statistics: [n, groups]; scale and bias: [c]. Error bound: log2. */
+typedef struct compute_group_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number epsilon; /* 1e-5 */
+} compute_group_norm_options;
+COMPUTE_API compute_error* compute_group_norm(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                              compute_tensor* bias, int64_t groups,
+                                              const compute_group_norm_options* options, compute_tensor** out_y,
+                                              compute_tensor** out_mean, compute_tensor** out_rstd);
+COMPUTE_API compute_error* compute_group_norm_into(compute_stream* stream, compute_tensor* x, compute_tensor* scale,
+                                                   compute_tensor* bias, int64_t groups,
+                                                   const compute_group_norm_options* options, compute_tensor* y,
+                                                   compute_tensor* mean, compute_tensor* rstd);
+
+/* group_norm_grad: the gradients of group_norm, from dy and the statistics that group_norm returns. Dtype: the dtype
+ * of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shapes of x, scale and bias. Error bound: log2. */
+typedef struct compute_group_norm_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_group_norm_grad_options;
+COMPUTE_API compute_error* compute_group_norm_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                   compute_tensor* mean, compute_tensor* rstd, compute_tensor* scale,
+                                                   int64_t groups, const compute_group_norm_grad_options* options,
+                                                   compute_tensor** out_dx, compute_tensor** out_dscale,
+                                                   compute_tensor** out_dbias);
+COMPUTE_API compute_error* compute_group_norm_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* x,
+                                                        compute_tensor* mean, compute_tensor* rstd,
+                                                        compute_tensor* scale, int64_t groups,
+                                                        const compute_group_norm_grad_options* options,
+                                                        compute_tensor* dx, compute_tensor* dscale,
+                                                        compute_tensor* dbias);
 
 /* histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
  * floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not

@@ -1022,6 +1022,33 @@ inline void adamw_into(const Tensor& param, const Tensor& grad, const Tensor& m,
                            new_m.get(), new_v.get()));
 }
 
+/// affine: activation(x weight + bias) along the last axis of x; activation is none, relu, gelu, gelu_tanh, silu,
+/// sigmoid or tanh; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+/// of x with n in place of the last extent; weight is [k, n], or [n, k] with transpose_weight, and bias is [n]. Error
+/// bound: n.
+[[nodiscard]] inline Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                   Integer transpose_weight = 0, std::string_view activation = "none",
+                                   const Stream& stream = {}) {
+  compute_affine_options options{};
+  options.struct_size = sizeof options;
+  options.transpose_weight = transpose_weight.value();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  compute_tensor* out = nullptr;
+  check(compute_affine(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
+  return Tensor(out);
+}
+inline void affine_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                        Integer transpose_weight = 0, std::string_view activation = "none", const Stream& stream = {}) {
+  compute_affine_options options{};
+  options.struct_size = sizeof options;
+  options.transpose_weight = transpose_weight.value();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  check(compute_affine_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
+}
+
 /// all: whether every element is non-zero; true if there are no elements. Dtype: bool; the inputs may have any dtype.
 /// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
 [[nodiscard]] inline Tensor all(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
@@ -1168,9 +1195,10 @@ inline void argsort_into(const Tensor& x, const Tensor& y, Integer axis = -1, Fl
 
 /// attention: softmax(scale q k^T + mask) v for q [b, h, n, d], k [b, h_kv, m, d], v [b, h_kv, m, e], where h_kv
 /// divides h; scale 0 means 1 / sqrt(d); a mask is bool (true: seen) or is added; causal: query i sees keys up to i + m
-/// - n; a query that sees no key gives 0; logsumexp is that of the scores. Dtype: the dtype of the tensors, which is
-/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b, h,
-/// n, e]; logsumexp: [b, h, n]. Error bound: log2.
+/// - n; a query that sees no key gives 0; logsumexp is that of the scores; float16 and bfloat16 weights may be rounded
+/// to their dtype before v is added up. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
+/// variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: [b, h, n, e]; logsumexp: [b, h, n]. Error
+/// bound: log2.
 struct AttentionResult {
   Tensor y, logsumexp;
 };
@@ -1669,39 +1697,54 @@ inline void count_nonzero_into(const Tensor& x, const Tensor& y, const Axes& axe
 }
 
 /// cross_entropy: logsumexp(logits) - logits[label] along axis, for integer labels; a label that is no class gives
-/// logsumexp(logits). Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape of logits
-/// without axis. Error bound: log2.
+/// logsumexp(logits); with label_smoothing s the logit is (1 - s) logits[label] + s mean(logits); where the label is
+/// ignore_index the loss is 0. Dtype: the dtype of logits, or float32 if that is float16 or bfloat16. Shape: the shape
+/// of logits without axis. Error bound: log2.
 struct CrossEntropyResult {
   Tensor loss, logsumexp;
 };
 [[nodiscard]] inline CrossEntropyResult cross_entropy(const Tensor& logits, const Tensor& labels, Integer axis = -1,
+                                                      Real label_smoothing = 0,
+                                                      std::optional<Integer> ignore_index = none,
                                                       const Stream& stream = {}) {
   compute_cross_entropy_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   compute_tensor* out[2] = {};
   check(compute_cross_entropy(stream.get(), logits.get(), labels.get(), &options, &out[0], &out[1]));
   return {Tensor(out[0]), Tensor(out[1])};
 }
 inline void cross_entropy_into(const Tensor& logits, const Tensor& labels, const Tensor& loss, const Tensor& logsumexp,
-                               Integer axis = -1, const Stream& stream = {}) {
+                               Integer axis = -1, Real label_smoothing = 0, std::optional<Integer> ignore_index = none,
+                               const Stream& stream = {}) {
   compute_cross_entropy_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   check(compute_cross_entropy_into(stream.get(), logits.get(), labels.get(), &options, loss.get(), logsumexp.get()));
 }
 
-/// cross_entropy_grad: the gradient of cross_entropy: dloss (softmax(logits) - one_hot(labels)), from the logsumexp
-/// that cross_entropy returns. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
-/// rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2.
+/// cross_entropy_grad: the gradient of cross_entropy, from the logsumexp that cross_entropy returns: dloss
+/// (softmax(logits) - one_hot(labels)), with one_hot smoothed; 0 where the label is ignore_index. Dtype: the dtype of
+/// the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shape of logits. Error bound: log2.
 [[nodiscard]] inline Tensor cross_entropy_grad(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
-                                               const Tensor& logsumexp, Integer axis = -1, const Stream& stream = {}) {
+                                               const Tensor& logsumexp, Integer axis = -1, Real label_smoothing = 0,
+                                               std::optional<Integer> ignore_index = none, const Stream& stream = {}) {
   compute_cross_entropy_grad_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   compute_tensor* out = nullptr;
   check(compute_cross_entropy_grad(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(), &options,
                                    &out));
@@ -1709,13 +1752,69 @@ inline void cross_entropy_into(const Tensor& logits, const Tensor& labels, const
 }
 inline void cross_entropy_grad_into(const Tensor& dloss, const Tensor& logits, const Tensor& labels,
                                     const Tensor& logsumexp, const Tensor& result, Integer axis = -1,
+                                    Real label_smoothing = 0, std::optional<Integer> ignore_index = none,
                                     const Stream& stream = {}) {
   compute_cross_entropy_grad_options options{};
   options.struct_size = sizeof options;
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
+  options.label_smoothing = label_smoothing.value();
+  const int64_t given_ignore_index = ignore_index ? ignore_index->value() : 0;
+  options.ignore_index = ignore_index ? &given_ignore_index : nullptr;
   check(compute_cross_entropy_grad_into(stream.get(), dloss.get(), logits.get(), labels.get(), logsumexp.get(),
                                         &options, result.get()));
+}
+
+/// cross_entropy_soft: sum(targets (logsumexp(logits) - logits)) along axis, for targets that are probabilities of the
+/// classes; where a target is 0 its logit does not count. Dtype: the dtype of logits, or float32 if that is float16 or
+/// bfloat16. Shape: the shape of logits without axis. Error bound: log2.
+struct CrossEntropySoftResult {
+  Tensor loss, logsumexp;
+};
+[[nodiscard]] inline CrossEntropySoftResult cross_entropy_soft(const Tensor& logits, const Tensor& targets,
+                                                               Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_soft_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out[2] = {};
+  check(compute_cross_entropy_soft(stream.get(), logits.get(), targets.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void cross_entropy_soft_into(const Tensor& logits, const Tensor& targets, const Tensor& loss,
+                                    const Tensor& logsumexp, Integer axis = -1, const Stream& stream = {}) {
+  compute_cross_entropy_soft_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_soft_into(stream.get(), logits.get(), targets.get(), &options, loss.get(),
+                                        logsumexp.get()));
+}
+
+/// cross_entropy_soft_grad: the gradient of cross_entropy_soft with respect to logits: dloss (softmax(logits)
+/// sum(targets) - targets). Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd,
+/// logsumexp) of float16 and bfloat16 are float32. Shape: the shape of logits. Error bound: log2.
+[[nodiscard]] inline Tensor cross_entropy_soft_grad(const Tensor& dloss, const Tensor& logits, const Tensor& targets,
+                                                    const Tensor& logsumexp, Integer axis = -1,
+                                                    const Stream& stream = {}) {
+  compute_cross_entropy_soft_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  compute_tensor* out = nullptr;
+  check(compute_cross_entropy_soft_grad(stream.get(), dloss.get(), logits.get(), targets.get(), logsumexp.get(),
+                                        &options, &out));
+  return Tensor(out);
+}
+inline void cross_entropy_soft_grad_into(const Tensor& dloss, const Tensor& logits, const Tensor& targets,
+                                         const Tensor& logsumexp, const Tensor& result, Integer axis = -1,
+                                         const Stream& stream = {}) {
+  compute_cross_entropy_soft_grad_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_axis = axis.value();
+  options.axis = &given_axis;
+  check(compute_cross_entropy_soft_grad_into(stream.get(), dloss.get(), logits.get(), targets.get(), logsumexp.get(),
+                                             &options, result.get()));
 }
 
 /// cumulative_max: greatest of the elements up to each position along axis; NaN from the first NaN on; with
@@ -1962,6 +2061,55 @@ inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, co
 }
 inline void gather_nd_into(const Tensor& x, const Tensor& indices, const Tensor& y, const Stream& stream = {}) {
   check(compute_gather_nd_into(stream.get(), x.get(), indices.get(), nullptr, y.get()));
+}
+
+/// group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
+/// epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
+/// is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
+/// shape of x; statistics: [n, groups]; scale and bias: [c]. Error bound: log2.
+struct GroupNormResult {
+  Tensor y, mean, rstd;
+};
+[[nodiscard]] inline GroupNormResult group_norm(const Tensor& x, const Tensor& scale, const Tensor& bias,
+                                                Integer groups, const Number& epsilon = 1e-5,
+                                                const Stream& stream = {}) {
+  compute_group_norm_options options{};
+  options.struct_size = sizeof options;
+  options.epsilon = epsilon.get();
+  compute_tensor* out[3] = {};
+  check(compute_group_norm(stream.get(), x.get(), scale.get(), bias.get(), groups.value(), &options, &out[0], &out[1],
+                           &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void group_norm_into(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& y,
+                            const Tensor& mean, const Tensor& rstd, Integer groups, const Number& epsilon = 1e-5,
+                            const Stream& stream = {}) {
+  compute_group_norm_options options{};
+  options.struct_size = sizeof options;
+  options.epsilon = epsilon.get();
+  check(compute_group_norm_into(stream.get(), x.get(), scale.get(), bias.get(), groups.value(), &options, y.get(),
+                                mean.get(), rstd.get()));
+}
+
+/// group_norm_grad: the gradients of group_norm, from dy and the statistics that group_norm returns. Dtype: the dtype
+/// of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+/// float32. Shape: the shapes of x, scale and bias. Error bound: log2.
+struct GroupNormGradResult {
+  Tensor dx, dscale, dbias;
+};
+[[nodiscard]] inline GroupNormGradResult group_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                                         const Tensor& rstd, const Tensor& scale, Integer groups,
+                                                         const Stream& stream = {}) {
+  compute_tensor* out[3] = {};
+  check(compute_group_norm_grad(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(), groups.value(),
+                                nullptr, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& scale, const Tensor& dx, const Tensor& dscale, const Tensor& dbias,
+                                 Integer groups, const Stream& stream = {}) {
+  check(compute_group_norm_grad_into(stream.get(), dy.get(), x.get(), mean.get(), rstd.get(), scale.get(),
+                                     groups.value(), nullptr, dx.get(), dscale.get(), dbias.get()));
 }
 
 /// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;

@@ -774,7 +774,10 @@ typedef struct compute_plugin_op {
  *           Inputs 2 and 3 are optional. input_count is 2, 3 or 4, and an absent input has rank -1. If attribute
  *           `scaled` (INT64) is 1, alpha and beta are scalars of the dtype of the accumulator. If it is 0, alpha is 1
  *           and beta is 0. If beta is 0, the values of input 2 have no effect, even if they are NaN. float16 and
- *           bfloat16 are accumulated in float32 and rounded once.
+ *           bfloat16 are accumulated in float32 and rounded once. Core may ask for a float32 output of float16 or
+ *           bfloat16 inputs, which a plugin may refuse. An epilogue has one input: the result before it is
+ *           rounded, in the dtype of the accumulator. It has one output, of the dtype of output 0. Its scalars follow
+ *           alpha and beta.
  *
  * arg_reduce    The position (int64) of the first maximum or minimum along an axis. Attribute `kind` is max or min.
  *           Attribute `axis` is the axis; its extent is 1 in the output. If there are NaN values, the result is the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention with its gradient, and the rotary position embedding. Plugins are asked for attention by
 // its name; here it is products and rows over the matrix of scores.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -140,10 +141,10 @@ class Builder {
   }
 
  private:
-  // The static attribute scale; 0 means 1 / sqrt(d).
+  // The static attribute scale; 0 means 1 / sqrt(d), or anything if all scores are 0 because d is.
   ScalarTerm attribute_is_zero_term() const {
     const double given = call_.attributes.float64(attribute_index(call_, "scale"));
-    const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(a_.d));
+    const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(a_.d, 1)));
     const ScalarBits bits = scalar_from_double(scale, computed_);
     return {{ScalarSource::kValue, 0, computed_, bits}, {computed_, false, true}};
   }
@@ -219,7 +220,7 @@ std::optional<Lowering> lower_attention_grad(const OpCall& call, const LoweringT
   Builder builder(steps, call, a, 1, 6);
   const compute_dtype computed = builder.computed();
   StepOperand results[3] = {steps.output(0), steps.output(1), steps.output(2)};
-  if (a.m == 0 || a.h == 0 || a.n == 0 || a.b == 0 || a.d == 0 || a.e == 0) {
+  if (a.m == 0 || a.h == 0 || a.n == 0 || a.b == 0 || a.e == 0) {
     if (alternative > 0) return std::nullopt;
     for (const StepOperand& each : results)
       if (has_elements(each.shape)) steps.fill(each, {});
@@ -227,11 +228,14 @@ std::optional<Lowering> lower_attention_grad(const OpCall& call, const LoweringT
   }
   const bool by_reduce = alternative == 1;
   const std::vector<int64_t> space = a.grouped(a.n, a.m);
-  const auto as = [&](int32_t index) { return steps.as_dtype(steps.input(index), computed); };
+  const auto as = [&](int32_t index) {
+    const StepOperand x = steps.input(index);
+    return has_elements(x.shape) ? steps.as_dtype(x, computed) : x;
+  };
   const StepOperand dy = builder.heads(as(0)), q = builder.heads(as(1)), k = builder.shared(as(2)),
                     v = builder.shared(as(3)), y = builder.heads(as(4));
   const StepOperand scores = steps.temporary(computed, space), dweights = steps.temporary(computed, space);
-  builder.product(q, Builder::transposed(k), scores, by_reduce);
+  a.d > 0 ? builder.product(q, Builder::transposed(k), scores, by_reduce) : steps.fill(scores, {});
   builder.product(dy, Builder::transposed(v), dweights, by_reduce);
   // delta = sum(dy * y); weight = exp(score - logsumexp); dscore = weight * (dweight - delta) * scale.
   std::vector<int64_t> kept = a.grouped(a.n, 1);
@@ -241,24 +245,27 @@ std::optional<Lowering> lower_attention_grad(const OpCall& call, const LoweringT
   const StepOperand logsumexp = broadcast_to(with_axis(builder.heads(steps.input(5)), 4), space);
   std::vector<StepOperand> inputs = {scores, logsumexp, dweights, broadcast_to(delta, space)};
   if (const auto mask = builder.mask(space)) inputs.push_back(*mask);
-  const StepOperand weights = steps.temporary(computed, space), dscores = steps.temporary(computed, space);
+  // The weights take the place of the scores, and the scores' gradients that of the weights'.
+  const StepOperand &weights = scores, &dscores = dweights;
   const std::string weight = "where(y == -inf, 0, exp(" + builder.masked("x", "x4") + " - y))";
   steps.map({"w = " + weight + "; w; w * (z - x3) * a", builder.scalars()}, std::move(inputs),
             std::vector<StepOperand>{weights, dscores});
 
-  const StepOperand dq = results[0].dtype == computed ? results[0] : steps.temporary(computed, results[0].shape);
-  builder.product(dscores, k, builder.heads(dq), by_reduce);
-  if (results[0].dtype != computed) steps.copy(dq, results[0]);
   // Heads that share keys and values add up.
   const auto shared_sum = [&](const StepOperand& left, const StepOperand& right, int64_t columns,
                               const StepOperand& to) {
-    const StepOperand parts = steps.temporary(computed, a.grouped(a.m, columns));
+    const bool is_sum = a.h != a.h_kv || to.dtype != computed;
+    const StepOperand parts = is_sum ? steps.temporary(computed, a.grouped(a.m, columns)) : with_axis(to, 2);
     builder.product(Builder::transposed(left), right, parts, by_reduce);
     const int64_t axis = 2;
-    steps.reduce("sum", computed, {&axis, 1}, {"x"}, {parts}, {"x"}, with_axis(to, 2));
+    if (is_sum) steps.reduce("sum", computed, {&axis, 1}, {"x"}, {parts}, {"x"}, with_axis(to, 2));
   };
-  shared_sum(dscores, q, a.d, results[1]);
   shared_sum(weights, dy, a.e, results[2]);
+  if (a.d == 0) return steps.take();
+  shared_sum(dscores, q, a.d, results[1]);
+  const StepOperand dq = results[0].dtype == computed ? results[0] : steps.temporary(computed, results[0].shape);
+  builder.product(dscores, k, builder.heads(dq), by_reduce);
+  if (results[0].dtype != computed) steps.copy(dq, results[0]);
   return steps.take();
 }
 

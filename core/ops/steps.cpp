@@ -291,6 +291,12 @@ void Steps::map(const StepExpression& expression, const Names& names, std::vecto
   step.expressions.push_back(type(expression, names, dtypes, wanted, step.scalars));
 }
 
+void Steps::epilogue(const StepExpression& expression, compute_dtype from) {
+  Step& step = lowering_.steps.back();
+  const compute_dtype wanted = step.outputs.front().dtype;
+  step.expressions.push_back(type(expression, {"x"}, {&from, 1}, {&wanted, 1}, step.scalars));
+}
+
 void Steps::copy(StepOperand src, StepOperand dst) { add("copy", {std::move(src)}, std::move(dst)); }
 
 void Steps::fill(StepOperand dst, const ScalarBits& value) {

@@ -115,6 +115,8 @@ class Steps {
   void map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output);
   // Several outputs of one shape; their expressions are separated by ";".
   void map(const StepExpression& expression, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs);
+  // Adds an epilogue to the step that was added last: over x, which is its result as `from`, before it is rounded.
+  void epilogue(const StepExpression& expression, compute_dtype from);
   void copy(StepOperand src, StepOperand dst);
   void fill(StepOperand dst, const ScalarBits& value);  // of dst's dtype
   // `axes` ascending; the output has extent 1 there. `before` gives the accumulator's dtype, and `after` is over x.

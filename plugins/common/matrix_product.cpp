@@ -73,6 +73,17 @@ void fold_batch(MatrixProduct& p) {
 
 }  // namespace
 
+std::optional<Refusal> refuse_epilogue(const Op& op) {
+  if (op.expression_count() == 0) return std::nullopt;
+  const compute_plugin_expression& expression = op.expression(0);
+  const bool has_index = std::any_of(expression.nodes, expression.nodes + expression.node_count,
+                                     [](const auto& node) { return node.kind == COMPUTE_PLUGIN_NODE_INDEX; });
+  if (op.expression_count() == 1 && expression.input_count == 1 && expression.output_count == 1 && !has_index)
+    return std::nullopt;
+  return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                 std::string(op.name()) + ": such expressions on the result are not supported", ""};
+}
+
 int64_t MatrixProduct::batches() const { return batch.points(); }
 
 bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }

@@ -34,6 +34,9 @@ struct MatrixProduct {
 /// Whether the contraction `op` has its optional input: 2 is the addend, 3 the bias.
 bool is_given(const Op& op, int32_t input);
 
+/// Why the expressions of `op` are not one epilogue over its result alone; nothing if they are, or if there are none.
+std::optional<Refusal> refuse_epilogue(const Op& op);
+
 /// For a contraction whose operands have at least two axes.
 MatrixProduct read_product(const Op& op);
 

@@ -65,6 +65,11 @@ int64_t Op::integer(std::string_view name, int64_t otherwise) const {
   return values.empty() ? otherwise : values[0];
 }
 
+double Op::real(std::string_view name, double otherwise) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_FLOAT64);
+  return a == nullptr || a->count < 1 ? otherwise : *static_cast<const double*>(a->values);
+}
+
 std::string_view Op::text(std::string_view name) const {
   const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
   return a == nullptr || a->count < 1 ? std::string_view() : view(*static_cast<const compute_string*>(a->values));

@@ -40,6 +40,7 @@ class Op {
   // Attributes; absent ones have these defaults.
   std::span<const int64_t> integers(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
+  double real(std::string_view name, double otherwise) const;
   std::string_view text(std::string_view name) const;
   std::vector<std::string_view> texts(std::string_view name) const;
   compute_dtype dtype(std::string_view name) const;

@@ -76,6 +76,7 @@ Device::Device(DeviceInfo info, uint64_t core_device)
     caps_.priority_greatest = -greatest;
   }
   dialect_.language = common::Language::kCudaC;
+  dialect_.has_matrix_units = info_.compute_capability >= 80;
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
   dialect_.local_memory_bytes = info_.shared_bytes_per_block;

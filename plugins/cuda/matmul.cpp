@@ -26,9 +26,10 @@ using common::Refusal;
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
+constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a map of its own after the product
 
 struct Types {
-  int32_t data;
+  int32_t data;  // of a and b
   int32_t compute;
   int32_t scale;
 };
@@ -91,7 +92,8 @@ class MatmulPlan final : public Plan {
   int64_t alignment(const Op& op, int operand) const;
 
   const MatrixProduct problem_;
-  const int64_t element_bytes_;
+  const bool is_widened_;  // c is float32, and a and b are halves
+  const int64_t element_bytes_[kOperands];
   const bool is_scaled_;
   const int32_t tensor_count_, scalar_count_;
   int32_t tensor_[kOperands];  // of the run
@@ -103,7 +105,9 @@ class MatmulPlan final : public Plan {
 
 MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types)
     : problem_(problem),
-      element_bytes_(common::dtype_size(op.output(0).dtype)),
+      is_widened_(op.input(0).dtype != op.output(0).dtype),
+      element_bytes_{common::dtype_size(op.input(0).dtype), common::dtype_size(op.input(1).dtype),
+                     common::dtype_size(op.output(0).dtype), common::dtype_size(op.output(0).dtype)},
       is_scaled_(op.integer("scaled", 0) == 1),
       tensor_count_(op.tensor_count()),
       scalar_count_(op.scalar_count()) {
@@ -130,7 +134,8 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
   for (int i = 0; i < kOperands; ++i) {
     auto [rows, columns] = extents[i];
     if (problem_.placed[i].transposed) std::swap(rows, columns);
-    require(api.matrix_layout_create(&layouts_[i].value, types.data, static_cast<uint64_t>(rows),
+    const int32_t data = is_widened_ && i >= kC ? CUDA_R_32F : types.data;
+    require(api.matrix_layout_create(&layouts_[i].value, data, static_cast<uint64_t>(rows),
                                      static_cast<uint64_t>(columns), problem_.placed[i].leading),
             "describing a matrix");
     if (problem_.batch.rank == 0) continue;
@@ -149,9 +154,9 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
 int64_t MatmulPlan::alignment(const Op& op, int operand) const {
   uint64_t bits = static_cast<uint64_t>(op.tensor(tensor_[operand]).alignment);
   const auto at = static_cast<size_t>(operand);
-  bits |= static_cast<uint64_t>(problem_.batch.offsets[at] * element_bytes_);
+  bits |= static_cast<uint64_t>(problem_.batch.offsets[at] * element_bytes_[operand]);
   for (int loop = 0; loop < problem_.batch.rank; ++loop) {
-    bits |= static_cast<uint64_t>(problem_.batch.strides[at][static_cast<size_t>(loop)] * element_bytes_);
+    bits |= static_cast<uint64_t>(problem_.batch.strides[at][static_cast<size_t>(loop)] * element_bytes_[operand]);
   }
   return bits == 0 ? 64 : int64_t{1} << std::countr_zero(bits);
 }
@@ -200,8 +205,9 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
   uint64_t base[kOperands];
   for (int i = 0; i < kOperands; ++i) {
     const compute_plugin_operand& operand = run.tensors[tensor_[i]];
-    base[i] = operand.buffer + static_cast<uint64_t>(operand.offset_bytes +
-                                                     problem_.batch.offsets[static_cast<size_t>(i)] * element_bytes_);
+    base[i] =
+        operand.buffer + static_cast<uint64_t>(operand.offset_bytes +
+                                               problem_.batch.offsets[static_cast<size_t>(i)] * element_bytes_[i]);
   }
   const auto pointer = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
   const uint64_t workspace = run.workspace.buffer + static_cast<uint64_t>(run.workspace.offset_bytes);
@@ -215,7 +221,7 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
         elements += index[static_cast<size_t>(loop)] *
                     problem_.batch.strides[static_cast<size_t>(i)][static_cast<size_t>(loop)];
       }
-      at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_);
+      at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_[i]);
     }
     stream.note_launch("cublasLtMatmul");
     const cublasStatus status = library.api.matmul(
@@ -261,19 +267,17 @@ void report_missing_library() {
 
 MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatmulVerdict verdict;
-  const compute_dtype dtype = op.output(0).dtype;
+  const compute_dtype dtype = op.input(0).dtype, result = op.output(0).dtype;
   if (!types_of(dtype, device.math())) {
     verdict.reason = std::string("cuBLASLt does not support ") + common::dtype_name(dtype);
     return verdict;
   }
+  const bool is_half = dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16;
+  const bool is_widened = is_half && result == COMPUTE_DTYPE_FLOAT32 && op.input_count() == 2;
   for (int32_t i = 0; i < op.input_count(); ++i) {
     if (i >= 2 && !common::is_given(op, i)) continue;
-    if (op.input(i).rank >= 2 && op.input(i).dtype == dtype) continue;
+    if (op.input(i).rank >= 2 && op.input(i).dtype == dtype && (result == dtype || is_widened)) continue;
     verdict.reason = "the operands differ in dtype, or have fewer than two axes";
-    return verdict;
-  }
-  if (op.expression_count() != 0 || common::is_given(op, 3)) {
-    verdict.reason = "the op has an epilogue";
     return verdict;
   }
   if (cublas_lt() == nullptr) {
@@ -282,14 +286,21 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     return verdict;
   }
   MatrixProduct problem = common::read_product(op);
+  const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                          static_cast<double>(problem.k) * static_cast<double>(problem.batches());
+  if (op.expression_count() != 0 || common::is_given(op, 3)) {
+    // The generated kernel does it all in one launch; a large product is faster here, and core adds a map.
+    verdict.reason = "the op has an epilogue";
+    if (products >= kMapPaysFrom)
+      verdict.refusal = Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: " + verdict.reason, ""};
+    return verdict;
+  }
   const int misplaced = common::place_operands(problem);
   if (misplaced >= 0) {
     verdict.reason = "an operand's strides cannot be expressed as a leading dimension";
     const int32_t argument = problem.argument[misplaced];
-    const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                            static_cast<double>(problem.k) * static_cast<double>(problem.batches());
     if (argument >= 0 && products >= kPackingPaysFrom) {
-      verdict.packing = Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
+      verdict.refusal = Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, argument, "contraction: " + verdict.reason, ""};
     }
     return verdict;
   }
@@ -305,7 +316,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   common::place_operands(problem);
-  const Types types = *types_of(op.output(0).dtype, op.fast_math() ? Math::kFast : device.math());
+  const Types types = *types_of(op.input(0).dtype, op.fast_math() ? Math::kFast : device.math());
   auto plan = std::make_unique<MatmulPlan>(op, problem, types);
   return plan->find_algorithm(op, types) ? std::move(plan) : nullptr;
 }

@@ -13,8 +13,10 @@ namespace compute::cuda {
 
 struct MatmulVerdict {
   bool is_taken = false;
-  std::string reason;                      // why it is refused
-  std::optional<common::Refusal> packing;  // set if a packed copy of an operand would be accepted and is worthwhile
+  std::string reason;  // why it is refused
+  // Set if core should ask for something else rather than take a generated kernel: with a packed copy of an operand, or
+  // without the bias and the epilogue.
+  std::optional<common::Refusal> refusal;
 };
 
 /// Whether cuBLASLt supports a contraction.

@@ -32,7 +32,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
   if (op.name() == "contraction") {
     const MatmulVerdict verdict = judge_matmul(device, op);
     if (verdict.is_taken) return std::nullopt;
-    if (verdict.packing) return verdict.packing;
+    if (verdict.refusal) return verdict.refusal;
   }
   return refuse_kernels(device, op);
 }
@@ -41,7 +41,7 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return *std::move(refusal);
   if (op.name() == "contraction") {
     MatmulVerdict verdict = judge_matmul(device, op);
-    if (verdict.packing) return *std::move(verdict.packing);
+    if (verdict.refusal) return *std::move(verdict.refusal);
     if (verdict.is_taken) {
       if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "registry.hpp"
 
@@ -63,6 +64,39 @@ std::vector<Layout> layouts_of(const Case& c) {
 
 Attributes along(int64_t axis) { return {{"axis", axis}}; }
 
+// ---- Affine maps ----------------------------------------------------------------------------------------------------
+
+Attributes affine(const std::string& activation, bool transposed = false) {
+  return {{"activation", activation}, {"transpose_weight", int64_t{transposed}}};
+}
+
+void test_affine(Case& c) {
+  const auto numbers = [&](const Shape& shape, Layout layout = Layout::CONTIGUOUS) {
+    return c.numbers(shape, layout, -1, 1);
+  };
+  for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
+    const Attributes plain = affine(activation), transposed = affine(activation, true);
+    c.run(plain, {numbers({5, 3, 17}), numbers({17, 9}), numbers({9})}, activation);
+    c.run(plain, {c.numbers({7, 40}, Layout::CONTIGUOUS, -8, 8), numbers({40, 5})}, "wide range");
+    if (!c.full()) continue;
+    for (Layout layout : layouts_of(c)) {
+      c.run(plain, {numbers({5, 3, 17}, layout), numbers({17, 9}), numbers({9})}, name(layout));
+      c.run(transposed, {numbers({11, 17}), numbers({9, 17}, layout), numbers({9}, layout)}, name(layout));
+    }
+    for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET})
+      c.run_into(plain, {numbers({5, 3, 17}), numbers({17, 9}), numbers({9})}, layout);
+    c.run(plain, {numbers({17}), numbers({17, 9}), numbers({9})}, "a vector");
+    c.run(plain, {permuted(numbers({3, 4, 5, 17}), {1, 2, 0, 3}), numbers({17, 9}), numbers({9})}, "not one matrix");
+    c.run(plain, {numbers({4, 0}), numbers({0, 9}), numbers({9})}, "no terms");
+    c.run(plain, {numbers({4, 0}), numbers({0, 9})}, "nothing at all");
+    c.run(plain, {numbers({0, 17}), numbers({17, 9}), numbers({9})}, "no row");
+    c.run(plain, {numbers({4, 17}), numbers({17, 0}), numbers({0})}, "no column");
+  }
+  if (!c.full()) return;
+  c.run(affine("gelu"), {numbers({2, 150, 60}), numbers({60, 270}), numbers({270})}, "several tiles");
+  c.run(affine("silu", true), {numbers({300, 60}), numbers({270, 60})}, "several tiles");
+}
+
 // ---- Losses ---------------------------------------------------------------------------------------------------------
 
 void test_softmax_grad(Case& c) {
@@ -80,22 +114,81 @@ void test_softmax_grad(Case& c) {
   c.run({}, {c.numbers({0, 3}), c.numbers({0, 3})}, "empty");
 }
 
+// Every combination of the attributes, along an axis.
+std::vector<Attributes> label_attributes(int64_t axis) {
+  std::vector<Attributes> list(4, along(axis));
+  for (size_t i = 0; i < 4; ++i) {
+    if (i % 2 == 1) list[i]["label_smoothing"] = Numbers(0.125);
+    if (i / 2 == 1) list[i]["ignore_index"] = int64_t{3};
+  }
+  return list;
+}
+
 void test_cross_entropy(Case& c) {
-  for (Layout layout : layouts_of(c)) c.run({}, {c.numbers({9, 12}, layout), c.integers({9}, 12)}, name(layout));
+  for (const Attributes& attributes : label_attributes(-1)) {
+    for (Layout layout : layouts_of(c))
+      c.run(attributes, {c.numbers({9, 12}, layout), c.integers({9}, 5)}, name(layout));
+  }
   if (!c.full()) return;
-  c.run(along(1), {c.numbers({4, 10, 5, 3}), c.integers({4, 5, 3}, 10, dtype::INT32)}, "images");
+  for (const Attributes& attributes : label_attributes(1))
+    c.run(attributes, {c.numbers({4, 10, 5, 3}), c.integers({4, 5, 3}, 10, dtype::INT32)}, "images");
   c.run(along(0), {c.numbers({1000}, Layout::CONTIGUOUS, -30, 30), c.integers({}, 1000)}, "one sample");
-  c.run({}, {c.numbers({3, 5}), c.session.upload(c.inputs.uniform(dtype::INT32, {3}, -3, 9))}, "labels outside");
+  const Operand outside = c.session.upload(c.inputs.uniform(dtype::INT32, {40}, -3, 9));
+  for (Attributes attributes : label_attributes(-1)) {
+    c.run(attributes, {c.numbers({40, 5}), outside}, "labels outside");
+    attributes["ignore_index"] = int64_t{-2};
+    c.run(attributes, {c.numbers({40, 5}), outside}, "a label outside is ignored");
+  }
   c.run({}, {c.numbers({0, 5}), c.integers({0}, 5)}, "no sample");
+  // Classes that cannot be.
+  Array logits = c.inputs.uniform(c.dtype, {6, 4}, -2, 2);
+  for (int64_t i = 0; i < 6; ++i) logits.set(4 * i + 3, oracle::Value::of(-std::numeric_limits<Real>::infinity()));
+  for (const Attributes& attributes : std::vector<Attributes>{{}, {{"ignore_index", int64_t{1}}}})
+    c.run(attributes, {c.session.upload(logits), c.integers({6}, 3)}, "an impossible class");
 }
 
 void test_cross_entropy_grad(Case& c) {
   const auto check = [&](const Shape& shape, int64_t axis, Layout layout) {
     Shape labels = shape;
     labels.erase(labels.begin() + axis);
-    const Operand x = c.numbers(shape, layout), y = c.integers(labels, shape[static_cast<size_t>(axis)]);
+    const Operand x = c.numbers(shape, layout), y = c.integers(labels, 5);
     const Operand logsumexp = c.results("cross_entropy", along(axis), {x, y}, 2)[1];
-    c.run(along(axis), {c.statistics(labels, -1, 1), x, y, logsumexp}, name(layout));
+    for (const Attributes& attributes : label_attributes(axis))
+      c.run(attributes, {c.statistics(labels, -1, 1), x, y, logsumexp}, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) check({9, 12}, 1, layout);
+  if (c.full()) check({3, 7, 5}, 1, Layout::CONTIGUOUS);
+}
+
+// Rows of probabilities, every fourth of which is 0.
+Operand probabilities(Case& c, const Shape& shape, Layout layout) {
+  Array targets = c.inputs.uniform(c.dtype, shape, 0, 0.25L);
+  for (int64_t i = 0; i < targets.size(); i += 4) targets.set(i, oracle::Value::of(Real{0}));
+  return c.session.upload(targets, layout);
+}
+
+void test_cross_entropy_soft(Case& c) {
+  const auto check = [&](const Shape& shape, int64_t axis, Layout layout) {
+    c.run(along(axis), {c.numbers(shape, layout), probabilities(c, shape, layout)}, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) check({9, 12}, 1, layout);
+  if (!c.full()) return;
+  check({4, 10, 5, 3}, 1, Layout::CONTIGUOUS);
+  check({5000}, 0, Layout::CONTIGUOUS);
+  check({0, 5}, 1, Layout::CONTIGUOUS);
+  check({5, 0}, 1, Layout::CONTIGUOUS);
+  Array logits = c.inputs.uniform(c.dtype, {4, 4}, -2, 2);
+  for (int64_t i = 0; i < 16; i += 4) logits.set(i, oracle::Value::of(-std::numeric_limits<Real>::infinity()));
+  c.run({}, {c.session.upload(logits), probabilities(c, {4, 4}, Layout::CONTIGUOUS)}, "an impossible class");
+}
+
+void test_cross_entropy_soft_grad(Case& c) {
+  const auto check = [&](const Shape& shape, int64_t axis, Layout layout) {
+    Shape outer = shape;
+    outer.erase(outer.begin() + axis);
+    const Operand x = c.numbers(shape, layout), targets = probabilities(c, shape, layout);
+    const Operand logsumexp = c.results("cross_entropy_soft", along(axis), {x, targets}, 2)[1];
+    c.run(along(axis), {c.statistics(outer, -1, 1), x, targets, logsumexp}, name(layout));
   };
   for (Layout layout : layouts_of(c)) check({9, 12}, 1, layout);
   if (c.full()) check({3, 7, 5}, 1, Layout::CONTIGUOUS);
@@ -142,6 +235,48 @@ void test_norm_grad(Case& c) {
   if (!c.full()) return;
   check({6, 5, 33}, is_batch ? 2 : 1, is_batch ? Shape{33} : Shape{5, 33}, Layout::CONTIGUOUS, true);
   check({40, 1000}, is_batch ? 1 : 1, Shape{1000}, Layout::CONTIGUOUS, true);
+}
+
+void test_group_norm(Case& c) {
+  const auto in_groups = [](int64_t groups) { return Attributes{{"groups", groups}}; };
+  const auto operands = [&](const Operand& x) {
+    const Shape channels = {x.array.shape()[1]};
+    return std::vector<Operand>{x, c.numbers(channels), c.numbers(channels)};
+  };
+  for (Layout layout : layouts_of(c)) {
+    for (const int64_t groups : {1, 2, 6})
+      c.run(in_groups(groups), operands(c.numbers({3, 6, 5, 4}, layout)), name(layout));
+  }
+  c.run(in_groups(3), {c.numbers({3, 6, 5, 4})}, "without parameters");
+  if (!c.full()) return;
+  c.run({{"groups", int64_t{3}}, {"epsilon", Numbers(0.125)}}, operands(c.numbers({3, 6, 7})), "another epsilon");
+  c.run(in_groups(2), {c.numbers({3, 6, 7}), Operand{}, c.numbers({6})}, "without scale");
+  c.run(in_groups(4), operands(c.numbers({5, 8})), "channels alone");
+  c.run(in_groups(2), operands(c.numbers({2, 4, 2049})), "long rows");
+  c.run(in_groups(2), {c.numbers({0, 4, 3})}, "no sample");
+  c.run(in_groups(2), {c.numbers({3, 4, 0})}, "nothing to normalise");
+  c.run_into(in_groups(2), operands(c.numbers({3, 6, 7})), Layout::NEGATIVE);
+}
+
+void test_group_norm_grad(Case& c) {
+  const auto check = [&](const Shape& shape, int64_t groups, Layout layout, bool scaled) {
+    const Attributes attributes = {{"groups", groups}};
+    const Operand x = c.numbers(shape, layout);
+    const std::vector<Operand> kept = c.results("group_norm", attributes, {x}, 3);
+    std::vector<Operand> list = {c.numbers(shape, layout), x, kept[1], kept[2]};
+    if (scaled) list.push_back(c.numbers({shape[1]}));
+    c.run(attributes, list, name(layout));
+  };
+  for (Layout layout : layouts_of(c)) {
+    check({3, 6, 5, 4}, 2, layout, true);
+    check({3, 6, 5, 4}, 6, layout, false);
+  }
+  if (!c.full()) return;
+  check({5, 8}, 2, Layout::CONTIGUOUS, true);
+  check({2, 4, 2049}, 1, Layout::CONTIGUOUS, true);
+  c.run({{"groups", int64_t{2}}},
+        {c.numbers({0, 4, 3}), c.numbers({0, 4, 3}), c.statistics({0, 2}, -1, 1), c.statistics({0, 2}, 1, 2)},
+        "no sample");
 }
 
 void test_batch_norm_inference(Case& c) {
@@ -228,6 +363,7 @@ std::vector<Lengths> lengths(const Case& c) {
   list.push_back({1, 2, 2, 33, 20, 16, 5});
   list.push_back({2, 3, 1, 5, 65, 64, 64});
   list.push_back({1, 1, 1, 1, 130, 4, 4});
+  list.push_back({2, 2, 1, 5, 6, 0, 3});  // all scores are 0
   return list;
 }
 
@@ -331,6 +467,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"adam", test_optimizer},
     {"adamw", test_optimizer},
+    {"affine", test_affine},
     {"attention", test_attention},
     {"attention_grad", test_attention_grad},
     {"average_pool", test_pool},
@@ -340,6 +477,10 @@ constexpr Row kRows[] = {
     {"batch_norm_inference", test_batch_norm_inference},
     {"cross_entropy", test_cross_entropy},
     {"cross_entropy_grad", test_cross_entropy_grad},
+    {"cross_entropy_soft", test_cross_entropy_soft},
+    {"cross_entropy_soft_grad", test_cross_entropy_soft_grad},
+    {"group_norm", test_group_norm},
+    {"group_norm_grad", test_group_norm_grad},
     {"layer_norm", test_norm},
     {"layer_norm_grad", test_norm_grad},
     {"log_softmax_grad", test_softmax_grad},

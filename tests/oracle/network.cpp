@@ -51,30 +51,43 @@ Result softmax_gradient(std::span<const Array> inputs, const Attributes& attribu
 
 // ---- Norms ----------------------------------------------------------------------------------------------------------
 
+// The same elements in another shape.
+Field reshaped(Field x, const Shape& shape) {
+  x.shape = shape;
+  return x;
+}
+
 // The groups that are normalised together, with the index of their statistics, and the index of a parameter.
 struct Groups {
   Shape statistics, parameters;
   std::vector<std::vector<Shape>> members;
   std::vector<Shape> names;  // of the groups: indices of the statistics
-  bool is_batch;
+  bool is_batch, is_group;
   size_t axis;
+  Shape whole;  // x's shape; of group norms with the channels as two axes
 
-  Groups(const Shape& shape, size_t at, bool batch) : is_batch(batch), axis(at) {
-    for (size_t i = 0; i < shape.size(); ++i) (is_outer(i) ? statistics : rest_).push_back(shape[i]);
-    parameters = batch ? statistics : rest_;
+  Groups(const Shape& shape, size_t at, bool batch, int64_t groups = 0)
+      : is_batch(batch), is_group(groups > 0), axis(at), whole(shape) {
+    if (is_group) {
+      whole[1] /= groups;
+      whole.insert(whole.begin() + 1, groups);
+    }
+    for (size_t i = 0; i < whole.size(); ++i) (is_outer(i) ? statistics : rest_).push_back(whole[i]);
+    parameters = is_group ? Shape{whole[1], whole[2]} : batch ? statistics : rest_;
     for_each_index(statistics, [&](const Shape& outer) {
       std::vector<Shape>& group = members.emplace_back();
       names.push_back(outer);
       for_each_index(rest_, [&](const Shape& inner) {
         Shape index;
         size_t o = 0, n = 0;
-        for (size_t i = 0; i < shape.size(); ++i) index.push_back(is_outer(i) ? outer[o++] : inner[n++]);
+        for (size_t i = 0; i < whole.size(); ++i) index.push_back(is_outer(i) ? outer[o++] : inner[n++]);
         group.push_back(index);
       });
     });
   }
   bool is_outer(size_t i) const { return is_batch ? i == axis : i < axis; }
   Shape parameter(const Shape& index) const {
+    if (is_group) return {index[1], index[2]};
     Shape result;
     for (size_t i = 0; i < index.size(); ++i)
       if (is_outer(i) == is_batch) result.push_back(index[i]);
@@ -85,9 +98,10 @@ struct Groups {
   Shape rest_;
 };
 
-enum class Norm { kLayer, kBatch, kRms };
+enum class Norm { kLayer, kBatch, kRms, kGroup };
 
 Groups groups_of(const Array& x, const Attributes& attributes, Norm norm) {
+  if (norm == Norm::kGroup) return Groups(x.shape(), 2, false, integer_or(attributes, "groups", 1));
   return Groups(x.shape(), axis_of(attributes, "axis", norm == Norm::kBatch ? 1 : -1, x.shape().size()),
                 norm == Norm::kBatch);
 }
@@ -95,12 +109,12 @@ Groups groups_of(const Array& x, const Attributes& attributes, Norm norm) {
 Tracked mean_of(const std::vector<Tracked>& terms) { return sum(terms) / static_cast<Real>(terms.size()); }
 
 Result norm(std::span<const Array> inputs, const Attributes& attributes, Norm kind) {
-  const Field x(inputs[0]);
   const Groups groups = groups_of(inputs[0], attributes, kind);
+  const Field x = reshaped(Field(inputs[0]), groups.whole);
   Field y(x.shape), mean(groups.statistics), spread(groups.statistics);
   const Real epsilon = number(attributes, "epsilon", 1e-5L);
-  const Field scale = is_given(inputs, 1) ? Field(inputs[1]) : Field(),
-              bias = is_given(inputs, 2) ? Field(inputs[2]) : Field();
+  const Field scale = is_given(inputs, 1) ? reshaped(Field(inputs[1]), groups.parameters) : Field(),
+              bias = is_given(inputs, 2) ? reshaped(Field(inputs[2]), groups.parameters) : Field();
   for (size_t g = 0; g < groups.names.size(); ++g) {
     std::vector<Tracked> terms, squares;
     for (const Shape& i : groups.members[g]) terms.push_back(x[i]);
@@ -116,18 +130,18 @@ Result norm(std::span<const Array> inputs, const Attributes& attributes, Norm ki
     }
   }
   const Dtype dtype = inputs[0].dtype(), computed = computed_in(dtype);
-  Result result = tracked_result(dtype, y, computed);
+  Result result = tracked_result(dtype, reshaped(y, inputs[0].shape()), computed);
   if (kind != Norm::kRms) result.more.push_back(tracked_result(computed, mean, computed));
   result.more.push_back(tracked_result(computed, spread, computed));
   return result;
 }
 
 Result norm_gradient(std::span<const Array> inputs, const Attributes& attributes, Norm kind) {
-  const Field dy(inputs[0]), x(inputs[1]);
   const Groups groups = groups_of(inputs[1], attributes, kind);
+  const Field dy = reshaped(Field(inputs[0]), groups.whole), x = reshaped(Field(inputs[1]), groups.whole);
   const size_t first = kind == Norm::kRms ? 2 : 3;  // the spread
   const Field mean = kind == Norm::kRms ? Field(groups.statistics) : Field(inputs[2]), spread(inputs[first]);
-  const Field scale = is_given(inputs, first + 1) ? Field(inputs[first + 1]) : Field();
+  const Field scale = is_given(inputs, first + 1) ? reshaped(Field(inputs[first + 1]), groups.parameters) : Field();
   const Real epsilon = number(attributes, "epsilon", 1e-5L);
   Field dx(x.shape), dscale(groups.parameters), dbias(groups.parameters);
   std::vector<std::vector<Tracked>> scale_terms(dscale.values.size()), bias_terms(dscale.values.size());
@@ -155,9 +169,10 @@ Result norm_gradient(std::span<const Array> inputs, const Attributes& attributes
     dbias.values[p] = sum(bias_terms[p]);
   }
   const Dtype dtype = inputs[1].dtype(), computed = computed_in(dtype);
-  Result result = tracked_result(dtype, dx, computed);
-  result.more.push_back(tracked_result(dtype, dscale, computed));
-  if (kind != Norm::kRms) result.more.push_back(tracked_result(dtype, dbias, computed));
+  const Shape parameter = kind == Norm::kGroup ? Shape{inputs[1].shape()[1]} : groups.parameters;
+  Result result = tracked_result(dtype, reshaped(dx, inputs[1].shape()), computed);
+  result.more.push_back(tracked_result(dtype, reshaped(dscale, parameter), computed));
+  if (kind != Norm::kRms) result.more.push_back(tracked_result(dtype, reshaped(dbias, parameter), computed));
   return result;
 }
 
@@ -238,7 +253,7 @@ Scores scores_of(std::span<const Array> inputs, size_t first, size_t mask_index,
   const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], d = q.shape[3], m = k.shape[2];
   const bool causal = integer_or(attributes, "causal", 0) != 0;
   scale = number(attributes, "scale", 0);
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<Real>(d));
+  if (scale == 0 && d > 0) scale = 1 / std::sqrt(static_cast<Real>(d));
   Array mask;
   if (is_given(inputs, mask_index)) mask = inputs[mask_index].broadcast_to({b, h, n, m});
   Scores result{Field({b, h, n, m}), Field({b, h, n})};
@@ -284,25 +299,53 @@ Result reference_log_softmax_grad(std::span<const Array> inputs, const Attribute
   return softmax_gradient(inputs, attributes, true);
 }
 
+namespace {
+
+// The logarithm of the sum of exponentials.
+Tracked log_sum(const Field& x, const std::vector<Shape>& line) {
+  Real greatest = -kInfinity;
+  for (const Shape& i : line) greatest = std::max(greatest, x[i].value);
+  std::vector<Tracked> terms;
+  for (const Shape& i : line)
+    if (x[i].value > -kInfinity) terms.push_back(exp(x[i] - Tracked(greatest)));
+  return terms.empty() ? Tracked(-kInfinity) : log(sum(terms)) + Tracked(greatest);
+}
+
+bool is_ignored(const Attributes& attributes, Real label) {
+  return attributes.contains("ignore_index") && label == static_cast<Real>(integer_or(attributes, "ignore_index", 0));
+}
+
+// The probability of class `i` that the label means, smoothed.
+Tracked smoothed(const Attributes& attributes, Real label, size_t i, size_t classes) {
+  const Tracked smoothing(number(attributes, "label_smoothing", 0), 0);
+  const Tracked part = smoothing / static_cast<Real>(classes);
+  return label == static_cast<Real>(i) ? Tracked(1) - smoothing + part : part;
+}
+
+Result losses(const Array& logits, const Field& loss, const Field& logsumexp) {
+  const Dtype computed = computed_in(logits.dtype());
+  Result result = tracked_result(computed, loss, computed);
+  result.more.push_back(tracked_result(computed, logsumexp, computed));
+  return result;
+}
+
+}  // namespace
+
 Result reference_cross_entropy(std::span<const Array> inputs, const Attributes& attributes) {
   const Field x(inputs[0]), labels(inputs[1]);
   const size_t axis = axis_of(attributes, "axis", -1, x.shape.size());
   Field loss(without(x.shape, axis)), logsumexp(loss.shape);
   for_each_line(x.shape, axis, [&](const auto& line, const Shape& outer) {
-    Real greatest = -kInfinity;
-    for (const Shape& i : line) greatest = std::max(greatest, x[i].value);
-    std::vector<Tracked> terms;
-    for (const Shape& i : line) terms.push_back(exp(x[i] - Tracked(greatest)));
-    const Tracked lse = log(sum(terms)) + Tracked(greatest);
+    const Tracked lse = logsumexp[outer] = log_sum(x, line);
     const Real label = labels[outer].value;
-    const bool is_class = label >= 0 && label < static_cast<Real>(line.size());
-    logsumexp[outer] = lse;
-    loss[outer] = lse - (is_class ? x[line[static_cast<size_t>(label)]] : Tracked());
+    std::vector<Tracked> terms = {lse};
+    for (size_t i = 0; i < line.size(); ++i) {
+      const Tracked weight = smoothed(attributes, label, i, line.size());
+      if (weight.value != 0) terms.push_back(Tracked() - x[line[i]] * weight);
+    }
+    loss[outer] = is_ignored(attributes, label) ? Tracked() : sum(terms);
   });
-  const Dtype computed = computed_in(inputs[0].dtype());
-  Result result = tracked_result(computed, loss, computed);
-  result.more.push_back(tracked_result(computed, logsumexp, computed));
-  return result;
+  return losses(inputs[0], loss, logsumexp);
 }
 
 Result reference_cross_entropy_grad(std::span<const Array> inputs, const Attributes& attributes) {
@@ -310,10 +353,39 @@ Result reference_cross_entropy_grad(std::span<const Array> inputs, const Attribu
   const size_t axis = axis_of(attributes, "axis", -1, x.shape.size());
   Field dx(x.shape);
   for_each_line(x.shape, axis, [&](const auto& line, const Shape& outer) {
+    const Real label = labels[outer].value;
+    if (is_ignored(attributes, label)) return;
     for (size_t i = 0; i < line.size(); ++i) {
-      const Tracked one = labels[outer].value == static_cast<Real>(i) ? 1 : 0;
+      const Tracked one = smoothed(attributes, label, i, line.size());
       dx[line[i]] = dloss[outer] * (exp(x[line[i]] - logsumexp[outer]) - one);
     }
+  });
+  return tracked_result(inputs[1].dtype(), dx, computed_in(inputs[1].dtype()));
+}
+
+Result reference_cross_entropy_soft(std::span<const Array> inputs, const Attributes& attributes) {
+  const Field x(inputs[0]), targets(inputs[1]);
+  const size_t axis = axis_of(attributes, "axis", -1, x.shape.size());
+  Field loss(without(x.shape, axis)), logsumexp(loss.shape);
+  for_each_line(x.shape, axis, [&](const auto& line, const Shape& outer) {
+    const Tracked lse = logsumexp[outer] = log_sum(x, line);
+    std::vector<Tracked> terms;
+    for (const Shape& i : line)
+      if (targets[i].value != 0) terms.push_back(targets[i] * (lse - x[i]));
+    loss[outer] = sum(terms);
+  });
+  return losses(inputs[0], loss, logsumexp);
+}
+
+Result reference_cross_entropy_soft_grad(std::span<const Array> inputs, const Attributes& attributes) {
+  const Field dloss(inputs[0]), x(inputs[1]), targets(inputs[2]), logsumexp(inputs[3]);
+  Field dx(x.shape);
+  const size_t axis = axis_of(attributes, "axis", -1, x.shape.size());
+  for_each_line(x.shape, axis, [&](const auto& line, const Shape& outer) {
+    std::vector<Tracked> terms;
+    for (const Shape& i : line) terms.push_back(targets[i]);
+    const Tracked total = sum(terms);
+    for (const Shape& i : line) dx[i] = dloss[outer] * (exp(x[i] - logsumexp[outer]) * total - targets[i]);
   });
   return tracked_result(inputs[1].dtype(), dx, computed_in(inputs[1].dtype()));
 }
@@ -332,6 +404,12 @@ Result reference_layer_norm_grad(std::span<const Array> inputs, const Attributes
 }
 Result reference_batch_norm_grad(std::span<const Array> inputs, const Attributes& attributes) {
   return norm_gradient(inputs, attributes, Norm::kBatch);
+}
+Result reference_group_norm(std::span<const Array> inputs, const Attributes& attributes) {
+  return norm(inputs, attributes, Norm::kGroup);
+}
+Result reference_group_norm_grad(std::span<const Array> inputs, const Attributes& attributes) {
+  return norm_gradient(inputs, attributes, Norm::kGroup);
 }
 Result reference_rms_norm_grad(std::span<const Array> inputs, const Attributes& attributes) {
   return norm_gradient(inputs, attributes, Norm::kRms);
@@ -425,10 +503,19 @@ Result reference_attention(std::span<const Array> inputs, const Attributes& attr
   const Scores scores = scores_of(inputs, 0, 3, attributes, scale);
   const Shape& s = scores.weights.shape;
   Field y({s[0], s[1], s[2], v.shape[3]});
+  // Weights may be rounded to a half type: by u of its precision, or by half of its least number.
+  const Dtype given = inputs[0].dtype();
+  const Format half = format(given);
+  const bool is_half = given != computed_in(given);
+  const Real ratio = is_half ? std::ldexp(1.0L, 24 - half.precision) : 0;
+  const Real least = is_half ? smallest_subnormal(half) / 2 * std::ldexp(1.0L, 24) : 0;
   for_each_index(y.shape, [&](const Shape& i) {
     std::vector<Tracked> terms;
-    for (int64_t j = 0; j < s[3]; ++j)
-      terms.push_back(scores.weights[{i[0], i[1], i[2], j}] * v[{i[0], i[1] / (s[1] / v.shape[1]), j, i[3]}]);
+    for (int64_t j = 0; j < s[3]; ++j) {
+      Tracked weight = scores.weights[{i[0], i[1], i[2], j}];
+      weight.error += weight.value * ratio + least;
+      terms.push_back(weight * v[{i[0], i[1] / (s[1] / v.shape[1]), j, i[3]}]);
+    }
     y[i] = sum(terms);
   });
   const Dtype dtype = inputs[0].dtype(), computed = computed_in(dtype);

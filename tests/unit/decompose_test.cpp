@@ -581,6 +581,7 @@ std::vector<TestTensor> special_inputs(const std::string& op) {
   };
   const std::vector<int64_t> heads{1, 2, 2, 2}, rows{1, 2, 2}, matrix{2, 2}, vector{2}, image{1, 2, 4}, pooled{1, 2, 2};
   const std::map<std::string, std::vector<TestTensor>> inputs = {
+      {"affine", all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}})},
       {"attention", all({{kFloat, heads}, {kFloat, heads}, {kFloat, heads}, {kBool, matrix}})},
       {"attention_grad", all({{kFloat, heads},
                               {kFloat, heads},
@@ -602,6 +603,10 @@ std::vector<TestTensor> special_inputs(const std::string& op) {
       {"convolution_transpose", all({{kFloat, image}, {kFloat, {2, 2, 2}}, {kFloat, vector}})},
       {"cross_entropy", all({{kFloat, matrix}, {kLong, vector}})},
       {"cross_entropy_grad", all({{kFloat, vector}, {kFloat, matrix}, {kLong, vector}, {kFloat, vector}})},
+      {"cross_entropy_soft_grad", all({{kFloat, vector}, {kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}})},
+      {"group_norm", all({{kFloat, image}, {kFloat, vector}, {kFloat, vector}})},
+      {"group_norm_grad",
+       all({{kFloat, image}, {kFloat, image}, {kFloat, {1, 2}}, {kFloat, {1, 2}}, {kFloat, vector}})},
       {"layer_norm", all({{kFloat, matrix}, {kFloat, vector}, {kFloat, vector}})},
       {"layer_norm_grad",
        all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}, {kFloat, vector}, {kFloat, vector}})},
@@ -662,6 +667,44 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
         EXPECT_NE(after.nodes[i].kind, int32_t{COMPUTE_PLUGIN_NODE_INDEX}) << schema->name;
     }
   }
+}
+
+// ---- Networks -------------------------------------------------------------------------------------------------------
+
+TEST(Decompose, AffineIsOneProductWithAnEpilogue) {
+  const TestTensor x = tensor(kHalf, {2, 1, 2}, {1, 2, 3, -4}), weight = tensor(kHalf, {2, 2}, {1, 0, 2, -1}),
+                   bias = tensor(kHalf, {2}, {0.5, 1});
+  EXPECT_EQ(reals(run_op("affine", {x, weight, bias})), (Reals{5.5, -1, -4.5, 5}));
+  const auto relu = [] { return TestAttributes().string("activation", "relu").int64("transpose_weight", 1); };
+  EXPECT_EQ(reals(run_op("affine", {x, weight, bias}, relu())), (Reals{1.5, 1, 3.5, 11}));
+  EXPECT_EQ(reals(run_op("affine", {relaid(x), relaid(weight)}, relu())), (Reals{1, 0, 3, 10}));
+  EXPECT_EQ(
+      reals(run_op("affine", {tensor(kFloat, {1, 0}, {}), tensor(kFloat, {0, 2}, {}), tensor(kFloat, {2}, {-1, 2})},
+                   TestAttributes().string("activation", "relu"))),
+      (Reals{0, 2}));
+  const TestCall test("affine", {x, weight, bias}, relu());
+  const std::optional<Lowering> lowering = test.lower(1);
+  ASSERT_EQ(lowering->steps.size(), 1u);
+  EXPECT_EQ(lowering->steps[0].inputs.size(), 4u);
+  EXPECT_EQ(lowering->steps[0].outputs[0].shape, (std::vector<int64_t>{2, 2}));
+  ASSERT_EQ(lowering->steps[0].expressions.size(), 1u);
+  EXPECT_TRUE(lowering->temporaries.empty());
+  EXPECT_EQ(error_of([&] {
+              TestCall("affine", {x, weight}, TestAttributes().string("activation", "abs")).infer();
+            }),
+            "affine: activation is \"abs\", not one of none, relu, gelu, gelu_tanh, silu, sigmoid, tanh");
+  EXPECT_EQ(error_of([&] {
+              TestCall("affine", {x, bias}).infer();
+            }),
+            "affine: weight has shape [2]; expected two axes");
+}
+
+TEST(Decompose, GradientsOfAttentionHoldTwoMatricesOfScores) {
+  const TestTensor q = empty_tensor(kFloat, {1, 2, 64, 4}), rows = empty_tensor(kFloat, {1, 2, 64});
+  const std::optional<Lowering> lowering = TestCall("attention_grad", {q, q, q, q, q, rows}).lower(1);
+  const int64_t matrix = 2 * 64 * 64 * 4;
+  EXPECT_GE(lowering->temporary_bytes, 2 * matrix);
+  EXPECT_LT(lowering->temporary_bytes, 3 * matrix);
 }
 
 // ---- User expressions -----------------------------------------------------------------------------------------------

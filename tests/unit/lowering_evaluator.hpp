@@ -527,8 +527,8 @@ class LoweringEvaluator {
 
   void contraction(const Step& step) {
     const StepOperand &a = step.inputs[0], &b = step.inputs[1], &out = step.outputs[0];
-    ASSERT_EQ(a.dtype, out.dtype);
-    ASSERT_EQ(b.dtype, out.dtype);
+    ASSERT_TRUE(a.dtype == out.dtype || computed_in(a.dtype) == out.dtype);
+    ASSERT_EQ(b.dtype, a.dtype);
     const size_t rank = out.shape.size();
     ASSERT_EQ(a.shape.size(), rank);
     ASSERT_EQ(b.shape.size(), rank);
@@ -540,7 +540,13 @@ class LoweringEvaluator {
         i[rank - 1] = j[rank - 2] = k;
         sum += number(load(a, i), a.dtype) * number(load(b, j), b.dtype);
       }
-      store(out, index, pack(sum, out.dtype));
+      if (step.inputs.size() > 3) sum += number(load(step.inputs[3], index), out.dtype);
+      if (step.expressions.empty()) {
+        store(out, index, pack(sum, out.dtype));
+      } else {
+        const ScalarBits result[] = {pack(sum, computed_in(out.dtype))};
+        store(out, index, evaluate(step.expressions[0], result, scalars(step), index)[0]);
+      }
     });
   }
 

@@ -78,11 +78,15 @@ std::vector<Parameter> attribute_parameters(const OpSchema& op) {
   return list;
 }
 
+// Optional inputs have a default unless a required attribute follows.
 std::vector<Parameter> input_parameters(const OpSchema& op) {
   std::vector<Parameter> list;
+  const bool has_required =
+      std::any_of(op.attributes.begin(), op.attributes.end(), [](const AttributeSchema& a) { return a.required; });
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     const bool many = op.is_variadic && i + 1 == op.inputs.size();
-    list.push_back({many ? "List<Tensor>" : "const Tensor&", op.inputs[i], op.optional[i] ? "{}" : ""});
+    list.push_back(
+        {many ? "List<Tensor>" : "const Tensor&", op.inputs[i], op.optional[i] && !has_required ? "{}" : ""});
   }
   return list;
 }

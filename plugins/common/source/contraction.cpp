@@ -43,6 +43,7 @@ class ContractionBuilder {
         is_scaled_(op.integer("scaled", 0) == 1),
         has_addend_(is_scaled_ && is_given(op, 2)),
         has_bias_(is_given(op, 3)),
+        has_epilogue_(op.expression_count() > 0),
         tensors_(operands()),
         strides_(operand_strides()),
         space_(collapse_operands(shape_of(op.output(0)).first(static_cast<size_t>(rank_ - 2)), strides_, 2)),
@@ -112,6 +113,8 @@ class ContractionBuilder {
     builder_.sign(is_scaled_);
     builder_.sign(has_addend_);
     builder_.sign(has_bias_);
+    builder_.sign(has_epilogue_);
+    if (has_epilogue_) builder_.sign(op_.expression(0));
   }
 
   void add_operands() {
@@ -123,6 +126,8 @@ class ContractionBuilder {
       alpha_ = builder_.scalar(0, op_.scalar_dtype(0));
       beta_ = builder_.scalar(1, op_.scalar_dtype(1));
     }
+    for (int32_t i = is_scaled_ ? 2 : 0; i < op_.scalar_count(); ++i)
+      epilogue_scalars_.push_back(builder_.scalar(i, op_.scalar_dtype(i)));
   }
 
   void add_words() {
@@ -293,8 +298,19 @@ class ContractionBuilder {
                                    {"result_with_bias", add("result", "bias")}});
     }
     values.emplace_back("output", element(2, "row", "column"));
-    values.emplace_back("result",
-                        element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())));
+    values.emplace_back("has_epilogue", has_epilogue_);
+    if (!has_epilogue_) {
+      values.emplace_back("result",
+                          element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())));
+      return values;
+    }
+    Leaves leaves;
+    leaves.input = [](int32_t) { return std::string("result"); };
+    leaves.scalar = [&](int32_t i) { return epilogue_scalars_[static_cast<size_t>(i)]; };
+    std::string statements;
+    const std::string value = print_expression(op_.expression(0), leaves, "z", builder_.functions(), statements)[0];
+    values.emplace_back("epilogue", statements);
+    values.emplace_back("result", element_of_value(dtype_, value));
     return values;
   }
 
@@ -303,7 +319,7 @@ class ContractionBuilder {
   KernelBuilder builder_;
   const compute_dtype dtype_, wide_;
   const int32_t size_, rank_;
-  const bool is_scaled_, has_addend_, has_bias_;
+  const bool is_scaled_, has_addend_, has_bias_, has_epilogue_;
   const std::vector<int32_t> tensors_;
   const std::vector<std::vector<int64_t>> strides_;
   Space space_;  // of the batch
@@ -313,6 +329,7 @@ class ContractionBuilder {
   const int rows_, columns_;                // of a tile or block
   const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
   std::string alpha_, beta_;
+  std::vector<std::string> epilogue_scalars_;
   int32_t m_word_ = 0, n_word_ = 0, k_word_ = 0, rows_word_ = 0, columns_word_ = 0, tiles_word_ = 0;
   std::vector<std::array<int32_t, 2>> stride_words_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plugins/common/core.hpp"
+#include "plugins/common/matrix_product.hpp"
 #include "plugins/common/source/combination.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
@@ -43,10 +44,8 @@ std::optional<Refusal> refuse_contraction(const Op& op, const Dialect& dialect) 
                      "cast to one dtype"};
     }
   }
-  if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
-                   "contraction: expressions on the result are not supported", ""};
-  }
+  if (auto refusal = refuse_epilogue(op)) return refusal;
+  if (auto refusal = refuse_expressions(op, dialect)) return refusal;
   const int64_t tiles = 2 * 16 * 36 * static_cast<int64_t>(dtype_size(computed_in(dtype)));
   if (dialect.group_size < 64 || dialect.group_size > 256 || dialect.local_memory_bytes < tiles) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: work groups or local memory are too small",
@@ -90,6 +89,7 @@ struct Primitive {
 };
 
 constexpr Primitive kPrimitives[] = {
+    {"attention", refuse_attention, build_attention},
     {"map", refuse_expressions, build_map},
     {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce},

@@ -30,6 +30,7 @@ struct Dialect {
   bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted with integer code
   bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
   std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
+  bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;    // multiprocessors
@@ -96,7 +97,7 @@ struct KernelSource {
   std::string text;  // with the prelude; complete
 };
 
-/// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
+/// Why `op` is refused; nothing if make_recipe succeeds. Ops: attention, map, copy, reduce, gather, scatter, contraction,
 /// convolution and its gradients, arg_reduce, row, scan, searchsorted, sort.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 

@@ -6,6 +6,7 @@
 
 namespace compute::common {
 
+BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
@@ -21,6 +22,9 @@ BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_te
 
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);
+
+/// Why the kernel of attention is not for this op.
+std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect);
 
 /// Why the kernel of searchsorted is not for this op.
 std::optional<Refusal> refuse_search(const Op& op);

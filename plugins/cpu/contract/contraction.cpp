@@ -2,11 +2,14 @@
 #include "plugins/cpu/contract/contraction.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "plugins/common/matrix_product.hpp"
 #include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/matmul.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/threads.hpp"
 
 namespace compute::cpu {
@@ -20,14 +23,38 @@ MatmulEngine chosen_engine() {
   return MatmulEngine::automatic;
 }
 
-bool is_given(const Op& op, int32_t input) { return input < op.input_count() && op.input(input).rank >= 0; }
+using common::is_given;
 
 MatmulView view_of(const compute_plugin_tensor& tensor) {
   const int64_t* strides = tensor.strides;
   return {strides, strides[tensor.rank - 2], strides[tensor.rank - 1]};
 }
 
-MatmulPlan make_plan(const Op& op) {
+// The op's expression as an epilogue of the product.
+class Epilogue {
+ public:
+  explicit Epilogue(const Op& op)
+      : program_(op.expression(0), *isa().blocks),
+        epilogue_{this, program_.workspace_bytes(MatmulEpilogue::kMostElements), &begin, &apply} {}
+  Epilogue(const Epilogue&) = delete;
+  Epilogue& operator=(const Epilogue&) = delete;
+
+  const MatmulEpilogue* get() const { return &epilogue_; }
+
+ private:
+  static void begin(const void* user, const compute_plugin_scalar* scalars, void* frame) {
+    static_cast<const Epilogue*>(user)->program_.begin(scalars, frame);
+  }
+  static void apply(const void* user, void* frame, const void* results, void* out, int64_t n) {
+    const BlockOperand operand{results, 1};
+    static_cast<const Epilogue*>(user)->program_.evaluate(&operand, &out, n, MatmulEpilogue::kMostElements, frame);
+  }
+
+  BlockProgram program_;
+  MatmulEpilogue epilogue_;
+};
+
+MatmulPlan make_plan(const Op& op, const MatmulEpilogue* epilogue) {
   const compute_plugin_tensor &a = op.input(0), &b = op.input(1), &c = op.output(0);
   MatmulProblem problem{};
   problem.dtype = c.dtype;
@@ -42,6 +69,7 @@ MatmulPlan make_plan(const Op& op) {
   MatmulView addend{}, bias{};
   if (is_given(op, 2)) problem.addend = &(addend = view_of(op.input(2)));
   if (is_given(op, 3)) problem.bias = &(bias = view_of(op.input(3)));
+  problem.epilogue = epilogue;
   MatmulOptions options;
   options.threads = thread_count();
   options.isa = isa().set;
@@ -52,7 +80,8 @@ MatmulPlan make_plan(const Op& op) {
 class ContractionPlan final : public Plan {
  public:
   explicit ContractionPlan(const Op& op)
-      : matmul_(make_plan(op)),
+      : epilogue_(op.expression_count() > 0 ? std::make_unique<Epilogue>(op) : nullptr),
+        matmul_(make_plan(op, epilogue_ != nullptr ? epilogue_->get() : nullptr)),
         inputs_(op.input_count()),
         has_addend_(is_given(op, 2)),
         has_bias_(is_given(op, 3)),
@@ -74,6 +103,7 @@ class ContractionPlan final : public Plan {
     } else {
       matmul.beta = zero.bits;  // input 2 counts only where the op is scaled
     }
+    matmul.epilogue_scalars = run.scalars + (is_scaled_ ? 2 : 0);
     matmul.workspace = address(run.workspace);
     matmul.parallel_for = &parallel_for;
     if (!matmul_.run(matmul))
@@ -81,6 +111,7 @@ class ContractionPlan final : public Plan {
   }
 
  private:
+  std::unique_ptr<Epilogue> epilogue_;
   MatmulPlan matmul_;
   int32_t inputs_;
   bool has_addend_, has_bias_, is_scaled_;
@@ -99,11 +130,11 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
                        dtype_name(op.output(0).dtype),
                    "cast to one dtype"};
   }
-  if (op.expression_count() != 0) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
-                   "contraction: expressions on the result are not supported", ""};
-  }
-  return std::nullopt;
+  if (std::optional<Refusal> refusal = common::refuse_epilogue(op)) return refusal;
+  const int32_t id = op.expression_count() == 0 ? 0 : BlockProgram::unknown_intrinsic(op.expression(0));
+  if (id == 0) return std::nullopt;
+  return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id,
+                 "contraction: the cpu plugin does not support intrinsic " + std::to_string(id), ""};
 }
 
 std::unique_ptr<Plan> prepare_contraction(const Op& op) { return std::make_unique<ContractionPlan>(op); }

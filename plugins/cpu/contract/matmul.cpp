@@ -218,7 +218,8 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
       n_(problem.n),
       k_(problem.k),
       has_addend_(problem.addend != nullptr),
-      has_bias_(problem.bias != nullptr) {
+      has_bias_(problem.bias != nullptr),
+      epilogue_(problem.epilogue) {
   const MatmulView* const views[kOperands] = {&problem.a, &problem.b, &problem.c, problem.addend, problem.bias};
   batch_.resize(static_cast<size_t>(problem.batch_rank));
   for (int operand = 0; operand < kOperands; ++operand) {
@@ -404,7 +405,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   if (engine_ == MatmulEngine::own) {
     // Tiles of our own kernel may be cut anywhere without changing a bit.
     const auto divisible = [&] { return tile_m_ > kernel.rows || tile_n_ > kernel.columns; };
-    while (is_half(dtype_) && product(tile_m_, tile_n_) > kHalfTile) halve_longer(kernel.rows, kernel.columns);
+    while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile)
+      halve_longer(kernel.rows, kernel.columns);
     if (threads > 1) {
       while (tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && divisible()) {
         halve_longer(kernel.rows, kernel.columns);
@@ -442,6 +444,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     slot_bytes_ = kernel_scratch_bytes_;
     if (is_half(dtype_)) slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
   }
+  frame_ = slot_bytes_;
+  if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
 }
 
 // ---- Running ------------------------------------------------------------------------------------------------------
@@ -490,11 +494,12 @@ bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratc
   for (int operand = 0; operand < kOperands; ++operand) {
     start[operand] = (operand != kB ? i * row_[operand] : 0) + (operand != kA ? j * column_[operand] : 0);
   }
+  if (epilogue_ != nullptr) epilogue_->begin(epilogue_->user, run.epilogue_scalars, offset(scratch, frame_));
   bool succeeded = true;
   const int64_t first = task / tiles * batch_chunk_;
   const int64_t end = std::min(first + batch_chunk_, batches_);
   const bool plain = data[kAddend] == nullptr && data[kBias] == nullptr && k_ > 0 && !execution.alpha.zero &&
-                     !is_half(dtype_) && batch_.size() <= 1;
+                     !is_half(dtype_) && batch_.size() <= 1 && epilogue_ == nullptr;
   if (plain) {  // nothing but three addresses changes from entry to entry, which may be very small
     const auto place = [&](int operand) {
       const int64_t stride = batch_.empty() ? 0 : batch_[0].strides[operand];
@@ -562,8 +567,34 @@ bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* sc
                      {static_cast<const T*>(tile.bias), row_[kBias], column_[kBias]});
     });
   }
-  if (!has_product) return true;
-  return run_product(execution, tile, scales_c ? Terms::kBetaC : has_terms ? Terms::kC : Terms::kNone, scratch);
+  const Terms terms = scales_c ? Terms::kBetaC : has_terms ? Terms::kC : Terms::kNone;
+  if (has_product && !run_product(execution, tile, terms, scratch)) return false;
+  if (epilogue_ != nullptr) apply_epilogue(tile, offset(scratch, frame_));
+  return true;
+}
+
+/// For dtypes that are their own accumulators.
+void MatmulPlan::apply_epilogue(const Tile& tile, void* frame) const {
+  const bool along_rows = row_[kC] == 1 && column_[kC] != 1;  // the elements of a column of c are neighbours
+  const int64_t lines = along_rows ? tile.n : tile.m, length = along_rows ? tile.m : tile.n;
+  const int64_t next_line = along_rows ? column_[kC] : row_[kC], step = along_rows ? row_[kC] : column_[kC];
+  with_accumulator(dtype_, [&](auto one) {
+    using T = decltype(one);
+    T packed[MatmulEpilogue::kMostElements];
+    for (int64_t i = 0; i < lines; ++i) {
+      for (int64_t first = 0; first < length; first += MatmulEpilogue::kMostElements) {
+        const int64_t n = std::min(MatmulEpilogue::kMostElements, length - first);
+        T* const c = static_cast<T*>(tile.c) + i * next_line + first * step;
+        if (step == 1) {
+          epilogue_->apply(epilogue_->user, frame, c, c, n);
+          continue;
+        }
+        for (int64_t j = 0; j < n; ++j) packed[j] = c[j * step];
+        epilogue_->apply(epilogue_->user, frame, packed, packed, n);
+        for (int64_t j = 0; j < n; ++j) c[j * step] = packed[j];
+      }
+    }
+  });
 }
 
 /// c = alpha a b plus what `terms` says of c.
@@ -639,9 +670,10 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   float alpha, beta;
   std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
   std::memcpy(&beta, execution.beta.value, sizeof beta);
-  constexpr int64_t kPiece = 256;
+  constexpr int64_t kPiece = MatmulEpilogue::kMostElements;
   float result[kPiece];
   float term[kPiece];
+  uint16_t rounded[kPiece];
   for (int64_t i = 0; i < tile.m; ++i) {
     for (int64_t first = 0; first < tile.n; first += kPiece) {
       const int64_t n = std::min(kPiece, tile.n - first);
@@ -661,7 +693,13 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
         rows.widen(element(tile.bias, kBias), column_[kBias], term, n);
         for (int64_t j = 0; j < n; ++j) result[j] += term[j];
       }
-      rows.narrow(result, const_cast<uint16_t*>(element(tile.c, kC)), column_[kC], n);
+      auto* const c = const_cast<uint16_t*>(element(tile.c, kC));
+      if (epilogue_ == nullptr) {
+        rows.narrow(result, c, column_[kC], n);
+        continue;
+      }
+      epilogue_->apply(epilogue_->user, offset(scratch, frame_), result, rounded, n);
+      for (int64_t j = 0; j < n; ++j) c[j * column_[kC]] = rounded[j];
     }
   }
 }

@@ -21,6 +21,18 @@ struct MatmulView {
   int64_t row_stride, column_stride;
 };
 
+/// What is applied to each result, before it is rounded, while it is in the cache.
+struct MatmulEpilogue {
+  static constexpr int64_t kMostElements = 256;  // of one `apply`
+
+  const void* user;
+  int64_t frame_bytes;  // memory of a thread, 64-byte aligned, that `begin` prepares
+  void (*begin)(const void* user, const compute_plugin_scalar* scalars, void* frame);
+  /// Elements of the dtype from results of the accumulator's dtype. Both are contiguous; `out` may be `results` where
+  /// the dtypes are equal.
+  void (*apply)(const void* user, void* frame, const void* results, void* out, int64_t n);
+};
+
 /// c[batch, m, n] = alpha · sum over k of a[batch, m, k] · b[batch, k, n] + beta · addend[batch, m, n] + bias[batch, m,
 /// n].
 ///
@@ -33,8 +45,9 @@ struct MatmulProblem {
   int32_t batch_rank;
   const int64_t* batch_shape;
   MatmulView a, b, c;
-  const MatmulView* addend;  // NULL: none
-  const MatmulView* bias;    // NULL: none
+  const MatmulView* addend;                  // NULL: none
+  const MatmulView* bias;                    // NULL: none
+  const MatmulEpilogue* epilogue = nullptr;  // NULL: none
 };
 
 /// Values other than `automatic` limit the choice to that engine and, for problems that it does not support, to the
@@ -55,7 +68,8 @@ struct MatmulRun {
   const void* bias = nullptr;
   const void* alpha =
       nullptr;  // of the accumulator's dtype: float32 for float16 and bfloat16, else the dtype; NULL is 1
-  const void* beta = nullptr;          // the same; NULL is 1 with an addend
+  const void* beta = nullptr;  // the same; NULL is 1 with an addend
+  const compute_plugin_scalar* epilogue_scalars = nullptr;
   void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
   ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all work
 };
@@ -63,7 +77,7 @@ struct MatmulRun {
 /// A prepared product. Results do not depend on the number of threads.
 class MatmulPlan {
  public:
-  /// Opens the libraries if they support the problem and have not been opened yet.
+  /// Opens the libraries if they support the problem and have not been opened yet. Keeps the epilogue's address.
   MatmulPlan(const MatmulProblem& problem, const MatmulOptions& options);
 
   /// Threads: any; several runs at once, each with its own workspace. Returns false if an engine ran out of memory; c
@@ -113,6 +127,7 @@ class MatmulPlan {
   bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;
   bool run_library(const Execution& execution, const Tile& tile, const void* beta) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+  void apply_epilogue(const Tile& tile, void* frame) const;
 
   compute_dtype dtype_;
   int64_t element_bytes_;
@@ -122,6 +137,7 @@ class MatmulPlan {
   std::vector<BatchAxis> batch_;
   int64_t batches_ = 1;
   bool has_addend_, has_bias_;
+  const MatmulEpilogue* epilogue_;
   bool addend_like_c_ = false;  // the addend has c's strides
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
@@ -137,6 +153,7 @@ class MatmulPlan {
   int64_t slots_ = 0;  // concurrent tasks, each with its part of the workspace
   int64_t slot_bytes_ = 0;
   int64_t kernel_scratch_bytes_ = 0;
+  int64_t frame_ = 0;  // of the epilogue, in a slot
 };
 
 }  // namespace compute::cpu

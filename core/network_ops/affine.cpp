@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// affine: a matrix product with a bias and an activation, which the product's step applies itself where it can.
+#include <cctype>
+
+#include "core/base/printable.hpp"
+#include "core/ops/rules.hpp"
+#include "core/ops/steps.hpp"
+
+namespace compute {
+
+namespace {
+
+// The elementwise op whose expression is the activation; NULL for none.
+const OpSchema* read_activation(const OpCall& call) {
+  const int32_t index = attribute_index(call, "activation");
+  if (!call.attributes.has(index)) return nullptr;
+  const std::string_view name = call.attributes.string(index);
+  if (name == "none") return nullptr;
+  for (const OpId id :
+       {OpId::k_relu_1, OpId::k_gelu_1, OpId::k_gelu_tanh_1, OpId::k_silu_1, OpId::k_sigmoid_1, OpId::k_tanh_1}) {
+    if (op_schema(id).name == name) return &op_schema(id);
+  }
+  refuse_attribute(
+      call, "activation",
+      "activation is " + in_quotes(name) + ", not one of none, relu, gelu, gelu_tanh, silu, sigmoid, tanh");
+}
+
+std::vector<OutputDesc> infer_affine(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  const OperandDesc &x = call.inputs[0], &weight = call.inputs[1];
+  if (x.rank == 0) refuse(call, "x has rank 0; expected features along the last axis", 0);
+  if (weight.rank != 2) refuse(call, "weight has shape " + shape_text(weight.extents()) + "; expected two axes", 1);
+  const bool transposed = flag_attribute(call, "transpose_weight");
+  const int64_t k = x.shape[x.rank - 1], n = weight.shape[transposed ? 0 : 1];
+  const int64_t expected[] = {transposed ? n : k, transposed ? k : n};
+  require_tensor(call, 1, x.dtype, expected);
+  if (call.inputs.size() > 2 && call.inputs[2].dtype != COMPUTE_DTYPE_NONE) require_tensor(call, 2, x.dtype, {&n, 1});
+  read_activation(call);
+  std::vector<int64_t> shape(x.extents().begin(), x.extents().end());
+  shape.back() = n;
+  return {{x.dtype, std::move(shape)}};
+}
+
+// The operands as matrices, of which there is one if the leading axes of x and of the result can be seen as one.
+struct Product {
+  StepOperand x, weight, bias, y;  // […, m, k], […, k, n], […, m, n] or absent, […, m, n]
+};
+
+Product read_product(const OpCall& call, Steps& steps) {
+  Product product{steps.input(0), steps.input(1), steps.input(2), steps.output()};
+  StepOperand &x = product.x, &weight = product.weight, &y = product.y;
+  const auto leading = static_cast<int32_t>(x.shape.size()) - 1;
+  if (leading == 0) {
+    x = with_axis(std::move(x), 0);
+    y = with_axis(std::move(y), 0);
+  } else if (const auto rows = collapsed(x, 0, leading), results = collapsed(y, 0, leading); rows && results) {
+    x = *rows;
+    y = *results;
+  }
+  if (flag_attribute(call, "transpose_weight")) {
+    std::swap(weight.shape[0], weight.shape[1]);
+    std::swap(weight.strides[0], weight.strides[1]);
+  }
+  std::vector<int64_t> shape(y.shape.begin(), y.shape.end() - 2);
+  shape.insert(shape.end(), weight.shape.begin(), weight.shape.end());
+  weight = broadcast_to(weight, shape);
+  if (!product.bias.is_absent()) product.bias = broadcast_to(product.bias, y.shape);
+  return product;
+}
+
+// The activation of the value `sum`.
+std::string applied(const OpSchema* activation, const std::string& sum) {
+  if (activation == nullptr) return sum;
+  std::string text = "h = " + sum + "; ";
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const std::string& row = activation->expression_text;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const bool is_name = (i == 0 || !is_part(row[i - 1])) && (i + 1 == row.size() || !is_part(row[i + 1]));
+    text += is_name && row[i] == 'x' ? 'h' : row[i];
+  }
+  return text;
+}
+
+void add_contraction(Steps& steps, const StepOperand& x, const StepOperand& weight, const StepOperand& bias,
+                     const StepOperand& y) {
+  std::vector<StepOperand> inputs = {x, weight};
+  if (!bias.is_absent()) inputs.insert(inputs.end(), {StepOperand{}, bias});
+  Step& step = steps.add("contraction", std::move(inputs), y);
+  step.attributes.resize(1);
+  step.attributes[0].name = "scaled";
+  step.attributes[0].integers = {0};
+}
+
+void add_sums(Steps& steps, const StepOperand& x, const StepOperand& weight, const StepOperand& y) {
+  const auto rank = static_cast<int32_t>(y.shape.size());
+  std::vector<int64_t> space = y.shape;
+  space.push_back(x.shape.back());
+  StepOperand columns = weight;
+  std::swap(columns.shape[columns.shape.size() - 2], columns.shape.back());
+  std::swap(columns.strides[columns.strides.size() - 2], columns.strides.back());
+  const int64_t axis = rank;
+  steps.reduce("sum", computed_in(y.dtype), {&axis, 1}, {"x * y"},
+               {broadcast_to(with_axis(x, rank - 1), space), broadcast_to(with_axis(columns, rank - 2), space)}, {"x"},
+               with_axis(y, rank));
+}
+
+// Alternative 0: one step; then, with a bias or an activation, the product and a map: of halves first with a float32
+// result alone, then with float32 operands too; last, sums of products.
+std::optional<Lowering> lower_affine(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  Steps steps(call, target);
+  const OpSchema* const activation = read_activation(call);
+  const Product product = read_product(call, steps);
+  const StepOperand &x = product.x, &bias = product.bias, &y = product.y;
+  const compute_dtype computed = computed_in(y.dtype);
+  const bool is_plain = activation == nullptr && bias.is_absent();
+  if (x.shape.back() == 0) {
+    if (alternative > 0) return std::nullopt;
+    const ScalarTerm zero{{ScalarSource::kValue, 0, computed, {}}, {computed, false, true}};
+    if (bias.is_absent()) {
+      steps.map({applied(activation, "a"), {zero}}, {}, y);
+    } else {
+      steps.map({applied(activation, convert_text("x", y.dtype, computed))}, {bias}, y);
+    }
+    return steps.take();
+  }
+  if (alternative == 0) {
+    add_contraction(steps, x, product.weight, bias, y);
+    if (activation != nullptr) steps.epilogue({activation->expression_text}, computed);
+    return steps.take();
+  }
+  const bool is_half = y.dtype != computed;
+  const int32_t last = is_plain ? 1 : is_half ? 3 : 2;
+  if (alternative > last) return std::nullopt;
+  const StepOperand sum = is_plain || !is_half ? y : steps.temporary(computed, y.shape);
+  if (alternative == last) {
+    add_sums(steps, x, product.weight, sum);
+  } else if (alternative == 1) {
+    add_contraction(steps, x, product.weight, {}, sum);
+  } else {
+    add_contraction(steps, steps.as_dtype(x, computed), steps.as_dtype(product.weight, computed), {}, sum);
+  }
+  if (is_plain) return steps.take();
+  if (bias.is_absent()) {
+    steps.map({applied(activation, "x")}, {sum}, y);
+  } else {
+    steps.map({applied(activation, "x + " + convert_text("y", y.dtype, computed))}, {sum, bias}, y);
+  }
+  return steps.take();
+}
+
+}  // namespace
+
+const OpRules affine_1_rules{infer_affine, lower_affine, true};
+
+}  // namespace compute

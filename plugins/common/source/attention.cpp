@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention, which plugins are offered by its name: one kernel for float16 and bfloat16 on GPUs with matrix units.
+#include <bit>
+#include <cmath>
+
+#include "plugins/common/source/ops.hpp"
+
+namespace compute::common {
+namespace {
+
+#include "plugins/common/source/attention.inc"
+
+constexpr int64_t kQueries = 128;  // of a group
+constexpr int32_t kGroupSize = 256;
+
+enum Operand { kQ, kK, kV, kY, kL, kOperandCount };
+
+// Where the kernel's operands are among the op's tensors, of which the mask may be left out.
+const compute_plugin_tensor& operand(const Op& op, int i) { return i < kY ? op.input(i) : op.output(i - kY); }
+
+constexpr int64_t kKeys = 64;  // of a tile
+
+}  // namespace
+
+std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
+  const auto refusal = [](int32_t reason, int32_t argument, const char* text) {
+    return Refusal{reason, argument, text, ""};
+  };
+  const compute_dtype dtype = op.input(kQ).dtype;
+  if (!dialect.has_matrix_units || dialect.group_size != kGroupSize)
+    return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "attention has no kernel for this device");
+  if (!is_half(dtype))
+    return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "attention: the kernel is for float16 and bfloat16");
+  if (op.input_count() > 3 && op.input(3).rank >= 0)
+    return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 3, "attention: the kernel takes no mask");
+  const int64_t features = op.input(kQ).shape[3];
+  if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128)
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, 0,
+                   "attention: the kernel is for equal multiples of 16 up to 128 as d and e");
+  for (int i = 0; i < kL; ++i) {
+    const compute_plugin_tensor& tensor = operand(op, i);
+    bool fits = tensor.alignment >= 16 && (tensor.strides[3] == 1);
+    for (int axis = 0; axis < 3; ++axis) fits = fits && (tensor.strides[axis] % 8 == 0 || tensor.shape[axis] == 1);
+    if (!fits && i < kY)
+      return refusal(COMPUTE_PLUGIN_REFUSE_LAYOUT, i, "attention: the kernel reads 16 aligned bytes at a time");
+    if (!fits)
+      return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                     "attention: the kernel writes 4 aligned bytes at a time");
+  }
+  return std::nullopt;
+}
+
+BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text) {
+  const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
+  const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], features = q.shape[3], m = k.shape[2];
+  const bool is_causal = op.integer("causal", 0) != 0;
+  const double given = op.real("scale", 0);
+  const auto scale = static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(features)));
+  KernelBuilder builder(dialect, "attention", with_text);
+  builder.is_wide = true;
+  builder.sign(q.dtype);
+  builder.sign(features);
+  builder.sign(is_causal);
+  for (int i = 0; i < kOperandCount; ++i) {
+    builder.pointer(Pointer::kTensor, i < kY ? i : op.input_count() + i - kY, 0);
+    builder.declare(i, i == kL ? "f32" : "u16", i < kY);
+  }
+  const int64_t tiles = divide_up(n, kQueries);
+  std::vector<Value> values;
+  const auto word = [&](std::string_view name, int64_t value) {
+    const int32_t number = builder.word(value);
+    if (with_text) values.emplace_back(name, KernelBuilder::index_word(number));
+  };
+  word("n", n);
+  word("m", m);
+  word("heads", h);
+  word("group_heads", h / k.shape[1]);
+  word("tiles", tiles);
+  word("scale", std::bit_cast<int32_t>(scale));
+  constexpr std::string_view kNames[kOperandCount][3] = {{"q_batch", "q_head", "q_row"},
+                                                         {"k_batch", "k_head", "k_row"},
+                                                         {"v_batch", "v_head", "v_row"},
+                                                         {"y_batch", "y_head", "y_row"},
+                                                         {"l_batch", "l_head", "l_row"}};
+  for (int i = 0; i < kOperandCount; ++i) {
+    for (int axis = 0; axis < 3; ++axis) word(kNames[i][axis], operand(op, i).strides[axis]);
+  }
+  if (with_text) {
+    const int64_t keys = kKeys, row_words = features / 8;
+    builder.globals += fill(kAttentionFunctions, {{"half_type", q.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
+    values.emplace_back("is_causal", is_causal);
+    values.emplace_back("queries", kQueries);
+    values.emplace_back("keys", keys);
+    values.emplace_back("steps", features / 16);
+    values.emplace_back("columns", features / 8);
+    values.emplace_back("row_words", row_words);
+    values.emplace_back("tile_words", keys * (row_words + 1));
+    builder.body = fill(kAttention, values);
+  }
+  BuiltRecipe recipe;
+  recipe.add(builder, b * h * tiles);
+  return recipe;
+}
+
+}  // namespace compute::common
