@@ -97,8 +97,8 @@ struct KernelSource {
   std::string text;  // with the prelude; complete
 };
 
-/// Why `op` is refused; nothing if make_recipe succeeds. Ops: attention, map, copy, reduce, gather, scatter, contraction,
-/// convolution and its gradients, arg_reduce, row, scan, searchsorted, sort.
+/// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
+/// convolution and its gradients, arg_reduce, row, scan, sort; by their own names attention and searchsorted.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which must not be refused.
