@@ -164,6 +164,16 @@ COMPUTE_API compute_error* compute_cos_into(compute_stream* stream, compute_tens
 COMPUTE_API compute_error* compute_cosh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_cosh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* deg2rad: x degrees in radians. x: floating-point dtypes; result: the same. Within 2 ULP. */
+COMPUTE_API compute_error* compute_deg2rad(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_deg2rad_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* digamma: derivative of lgamma; -inf for 0, NaN for integers below 0; in [1, 2], which has the root, the bound is
+ * relative to 1, below 0 to the greater of |digamma(1 - x)| and |pi / tan(pi x)|. x: floating-point dtypes; result:
+ * the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_digamma(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_digamma_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* divide: quotient, correctly rounded for real numbers. Inputs: floating-point and complex dtypes; result: the
  * common dtype. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_divide(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -187,6 +197,15 @@ COMPUTE_API compute_error* compute_equal_into(compute_stream* stream, compute_te
 COMPUTE_API compute_error* compute_erf(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_erf_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* erfc: 1 - erf(x), accurate for large x. x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_erfc(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_erfc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* erfinv: inverse of erf; ±inf for ±1, NaN outside of [-1, 1]. x: floating-point dtypes; result: the same. Within
+ * 4 ULP. */
+COMPUTE_API compute_error* compute_erfinv(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_erfinv_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* exp: e to the x. x: floating-point and complex dtypes; result: the same. Within 1 ULP. */
 COMPUTE_API compute_error* compute_exp(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_exp_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
@@ -206,6 +225,13 @@ COMPUTE_API compute_error* compute_floor_divide(compute_stream* stream, compute_
                                                 compute_tensor** out_result);
 COMPUTE_API compute_error* compute_floor_divide_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                      compute_tensor* result);
+
+/* fmod: remainder with the sign of x, as C's fmod; NaN for y = 0. Inputs: floating-point dtypes; result: the common
+ * dtype. Exact or correctly rounded. */
+COMPUTE_API compute_error* compute_fmod(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                        compute_tensor** out_result);
+COMPUTE_API compute_error* compute_fmod_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                             compute_tensor* result);
 
 /* gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
  * floating-point dtypes; result: the same. Within 12 ULP. */
@@ -238,6 +264,13 @@ COMPUTE_API compute_error* compute_hard_sigmoid_into(compute_stream* stream, com
 /* hard_swish: x hard_sigmoid(x). x: floating-point dtypes; result: the same. Within 4 ULP. */
 COMPUTE_API compute_error* compute_hard_swish(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_hard_swish_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* heaviside: 0 below 0, 1 above, y at 0; NaN stays NaN. Inputs: integer and floating-point dtypes; result: the
+ * common dtype. Exact or correctly rounded. */
+COMPUTE_API compute_error* compute_heaviside(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                             compute_tensor** out_result);
+COMPUTE_API compute_error* compute_heaviside_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                  compute_tensor* result);
 
 /* hypot: sqrt(x^2 + y^2) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP. */
 COMPUTE_API compute_error* compute_hypot(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -282,6 +315,11 @@ COMPUTE_API compute_error* compute_less_equal(compute_stream* stream, compute_te
                                               compute_tensor** out_result);
 COMPUTE_API compute_error* compute_less_equal_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                    compute_tensor* result);
+
+/* lgamma: log(|gamma(x)|); inf for 0 and integers below 0; below 0 the bound is relative to max(1, lgamma(-x)). x:
+ * floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_lgamma(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_lgamma_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* log: natural logarithm. x: floating-point and complex dtypes; result: the same. Within 2 ULP. */
 COMPUTE_API compute_error* compute_log(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
@@ -331,6 +369,11 @@ COMPUTE_API compute_error* compute_logical_xor(compute_stream* stream, compute_t
                                                compute_tensor** out_result);
 COMPUTE_API compute_error* compute_logical_xor_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                     compute_tensor* result);
+
+/* logit: log(x / (1 - x)), inverse of sigmoid; NaN outside of [0, 1]. x: floating-point dtypes; result: the same.
+ * Within 6 ULP. */
+COMPUTE_API compute_error* compute_logit(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_logit_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* maximum: the greater of x and y; NaN if either is NaN. Inputs: integer and floating-point dtypes; result: the
  * common dtype. Exact or correctly rounded. */
@@ -383,6 +426,10 @@ COMPUTE_API compute_error* compute_pow(compute_stream* stream, compute_tensor* x
                                        compute_tensor** out_result);
 COMPUTE_API compute_error* compute_pow_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                             compute_tensor* result);
+
+/* rad2deg: x radians in degrees. x: floating-point dtypes; result: the same. Within 2 ULP. */
+COMPUTE_API compute_error* compute_rad2deg(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_rad2deg_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* real: real part. x: complex dtypes; result: the real dtype of a complex one, else the same. Exact or correctly
  * rounded. */
@@ -440,6 +487,10 @@ COMPUTE_API compute_error* compute_silu_into(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_sin(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sin_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* sinc: sin(pi x) / (pi x), 1 at 0. x: floating-point dtypes; result: the same. Within 6 ULP. */
+COMPUTE_API compute_error* compute_sinc(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_sinc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* sinh: hyperbolic sine. x: floating-point and complex dtypes; result: the same. Within 4 ULP. */
 COMPUTE_API compute_error* compute_sinh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sinh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
@@ -493,6 +544,13 @@ COMPUTE_API compute_error* compute_where(compute_stream* stream, compute_tensor*
                                          compute_tensor* z, compute_tensor** out_result);
 COMPUTE_API compute_error* compute_where_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                               compute_tensor* z, compute_tensor* result);
+
+/* xlogy: x log(y), 0 for x = 0 unless y is NaN. Inputs: floating-point dtypes; result: the common dtype. Within 4
+ * ULP. */
+COMPUTE_API compute_error* compute_xlogy(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                         compute_tensor** out_result);
+COMPUTE_API compute_error* compute_xlogy_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                              compute_tensor* result);
 
 /* ---- Other ops --------------------------------------------------------------------------------------------------- */
 
@@ -1616,6 +1674,44 @@ COMPUTE_API compute_error* compute_random_bits_into(compute_stream* stream, cons
                                                     compute_dtype dtype, const compute_random_bits_options* options,
                                                     compute_tensor* result);
 
+/* random_categorical: classes with probabilities softmax(logits) along the last axis: the greatest of logits -
+ * log(-log(u)), from 23 bits each; the same on one device, while another device can decide close cases otherwise.
+ * Dtype: int64; the inputs are integers or floating-point numbers. Shape: the shape of logits without the last axis;
+ * with samples > 0 an axis of that extent takes its place. Exact or correctly rounded. */
+typedef struct compute_random_categorical_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t samples;       /* 0 */
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_categorical_options;
+COMPUTE_API compute_error* compute_random_categorical(compute_stream* stream, compute_tensor* logits,
+                                                      const compute_random_categorical_options* options,
+                                                      compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_categorical_into(compute_stream* stream, compute_tensor* logits,
+                                                           const compute_random_categorical_options* options,
+                                                           compute_tensor* result);
+
+/* random_gamma: numbers of the gamma distributions with the shapes alpha and the scale 1, by the method of Marsaglia
+ * and Tsang with at most 8 attempts; element p takes 9 blocks from offset + 9 p on; the same on one device, while
+ * another device can decide close cases otherwise; NaN for alpha below 0. Dtype: the dtype of the tensors, which is
+ * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+ * of x. Within 16 ULP. */
+typedef struct compute_random_gamma_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_gamma_options;
+COMPUTE_API compute_error* compute_random_gamma(compute_stream* stream, compute_tensor* alpha,
+                                                const compute_random_gamma_options* options,
+                                                compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_gamma_into(compute_stream* stream, compute_tensor* alpha,
+                                                     const compute_random_gamma_options* options,
+                                                     compute_tensor* result);
+
 /* random_integers: random integers in [minimum, maximum), from 64 bits each. Dtype: the value of the attribute
  * dtype. Shape: given by the attributes. Exact or correctly rounded. */
 typedef struct compute_random_integers_options {
@@ -1653,6 +1749,30 @@ COMPUTE_API compute_error* compute_random_normal(compute_stream* stream, const i
 COMPUTE_API compute_error* compute_random_normal_into(compute_stream* stream, const int64_t* shape, int64_t shape_count,
                                                       compute_dtype dtype, const compute_random_normal_options* options,
                                                       compute_tensor* result);
+
+/* random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation,
+ * by the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean
+ * leave few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape:
+ * given by the attributes. Within 16 ULP. */
+typedef struct compute_random_truncated_normal_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number mean;      /* 0 */
+  compute_number deviation; /* 1 */
+  compute_number lower;     /* -2 */
+  compute_number upper;     /* 2 */
+  compute_number seed;      /* 0 */
+  compute_number offset;    /* 0 */
+} compute_random_truncated_normal_options;
+COMPUTE_API compute_error* compute_random_truncated_normal(compute_stream* stream, const int64_t* shape,
+                                                           int64_t shape_count, compute_dtype dtype,
+                                                           const compute_random_truncated_normal_options* options,
+                                                           compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_truncated_normal_into(compute_stream* stream, const int64_t* shape,
+                                                                int64_t shape_count, compute_dtype dtype,
+                                                                const compute_random_truncated_normal_options* options,
+                                                                compute_tensor* result);
 
 /* random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
  * bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP. */

@@ -280,6 +280,28 @@ inline void cosh_into(const Tensor& x, const Tensor& y, const Stream& stream = {
   check(compute_cosh_into(stream.get(), x.get(), y.get()));
 }
 
+/// deg2rad: x degrees in radians. x: floating-point dtypes; result: the same. Within 2 ULP.
+[[nodiscard]] inline Tensor deg2rad(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_deg2rad(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void deg2rad_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_deg2rad_into(stream.get(), x.get(), y.get()));
+}
+
+/// digamma: derivative of lgamma; -inf for 0, NaN for integers below 0; in [1, 2], which has the root, the bound is
+/// relative to 1, below 0 to the greater of |digamma(1 - x)| and |pi / tan(pi x)|. x: floating-point dtypes; result:
+/// the same. Within 8 ULP.
+[[nodiscard]] inline Tensor digamma(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_digamma(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void digamma_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_digamma_into(stream.get(), x.get(), y.get()));
+}
+
 /// divide: quotient, correctly rounded for real numbers. Inputs: floating-point and complex dtypes; result: the common
 /// dtype. Exact or correctly rounded.
 [[nodiscard]] inline Tensor divide(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
@@ -319,6 +341,27 @@ inline void equal_into(const Tensor& x, const Tensor& y, const Tensor& result, c
 }
 inline void erf_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_erf_into(stream.get(), x.get(), y.get()));
+}
+
+/// erfc: 1 - erf(x), accurate for large x. x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor erfc(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_erfc(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void erfc_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_erfc_into(stream.get(), x.get(), y.get()));
+}
+
+/// erfinv: inverse of erf; ±inf for ±1, NaN outside of [-1, 1]. x: floating-point dtypes; result: the same. Within 4
+/// ULP.
+[[nodiscard]] inline Tensor erfinv(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_erfinv(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void erfinv_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_erfinv_into(stream.get(), x.get(), y.get()));
 }
 
 /// exp: e to the x. x: floating-point and complex dtypes; result: the same. Within 1 ULP.
@@ -361,6 +404,17 @@ inline void floor_into(const Tensor& x, const Tensor& y, const Stream& stream = 
 }
 inline void floor_divide_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_floor_divide_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// fmod: remainder with the sign of x, as C's fmod; NaN for y = 0. Inputs: floating-point dtypes; result: the common
+/// dtype. Exact or correctly rounded.
+[[nodiscard]] inline Tensor fmod(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_fmod(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void fmod_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_fmod_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
@@ -425,6 +479,17 @@ inline void hard_sigmoid_into(const Tensor& x, const Tensor& y, const Stream& st
 }
 inline void hard_swish_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_hard_swish_into(stream.get(), x.get(), y.get()));
+}
+
+/// heaviside: 0 below 0, 1 above, y at 0; NaN stays NaN. Inputs: integer and floating-point dtypes; result: the common
+/// dtype. Exact or correctly rounded.
+[[nodiscard]] inline Tensor heaviside(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_heaviside(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void heaviside_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_heaviside_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// hypot: sqrt(x^2 + y^2) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP.
@@ -509,6 +574,17 @@ inline void less_into(const Tensor& x, const Tensor& y, const Tensor& result, co
 }
 inline void less_equal_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_less_equal_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// lgamma: log(|gamma(x)|); inf for 0 and integers below 0; below 0 the bound is relative to max(1, lgamma(-x)). x:
+/// floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor lgamma(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_lgamma(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void lgamma_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_lgamma_into(stream.get(), x.get(), y.get()));
 }
 
 /// log: natural logarithm. x: floating-point and complex dtypes; result: the same. Within 2 ULP.
@@ -612,6 +688,17 @@ inline void logical_xor_into(const Tensor& x, const Tensor& y, const Tensor& res
   check(compute_logical_xor_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
+/// logit: log(x / (1 - x)), inverse of sigmoid; NaN outside of [0, 1]. x: floating-point dtypes; result: the same.
+/// Within 6 ULP.
+[[nodiscard]] inline Tensor logit(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_logit(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void logit_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_logit_into(stream.get(), x.get(), y.get()));
+}
+
 /// maximum: the greater of x and y; NaN if either is NaN. Inputs: integer and floating-point dtypes; result: the common
 /// dtype. Exact or correctly rounded.
 [[nodiscard]] inline Tensor maximum(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
@@ -704,6 +791,16 @@ inline void positive_into(const Tensor& x, const Tensor& y, const Stream& stream
 }
 inline void pow_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_pow_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// rad2deg: x radians in degrees. x: floating-point dtypes; result: the same. Within 2 ULP.
+[[nodiscard]] inline Tensor rad2deg(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_rad2deg(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void rad2deg_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_rad2deg_into(stream.get(), x.get(), y.get()));
 }
 
 /// real: real part. x: complex dtypes; result: the real dtype of a complex one, else the same. Exact or correctly
@@ -830,6 +927,16 @@ inline void sin_into(const Tensor& x, const Tensor& y, const Stream& stream = {}
   check(compute_sin_into(stream.get(), x.get(), y.get()));
 }
 
+/// sinc: sin(pi x) / (pi x), 1 at 0. x: floating-point dtypes; result: the same. Within 6 ULP.
+[[nodiscard]] inline Tensor sinc(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_sinc(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void sinc_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_sinc_into(stream.get(), x.get(), y.get()));
+}
+
 /// sinh: hyperbolic sine. x: floating-point and complex dtypes; result: the same. Within 4 ULP.
 [[nodiscard]] inline Tensor sinh(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -943,6 +1050,16 @@ inline void trunc_into(const Tensor& x, const Tensor& y, const Stream& stream = 
 inline void where_into(const Tensor& x, const Tensor& y, const Tensor& z, const Tensor& result,
                        const Stream& stream = {}) {
   check(compute_where_into(stream.get(), x.get(), y.get(), z.get(), result.get()));
+}
+
+/// xlogy: x log(y), 0 for x = 0 unless y is NaN. Inputs: floating-point dtypes; result: the common dtype. Within 4 ULP.
+[[nodiscard]] inline Tensor xlogy(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_xlogy(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void xlogy_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_xlogy_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 // ---- Other ops ------------------------------------------------------------------------------------------------------
@@ -2614,6 +2731,55 @@ inline void random_bits_into(const Tensor& result, List<int64_t> shape, DType dt
   return Tensor(out);
 }
 
+/// random_categorical: classes with probabilities softmax(logits) along the last axis: the greatest of logits -
+/// log(-log(u)), from 23 bits each; the same on one device, while another device can decide close cases otherwise.
+/// Dtype: int64; the inputs are integers or floating-point numbers. Shape: the shape of logits without the last axis;
+/// with samples > 0 an axis of that extent takes its place. Exact or correctly rounded.
+[[nodiscard]] inline Tensor random_categorical(const Tensor& logits, Integer samples = 0, const Number& seed = 0,
+                                               const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_categorical_options options{};
+  options.struct_size = sizeof options;
+  options.samples = samples.value();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_categorical(stream.get(), logits.get(), &options, &out));
+  return Tensor(out);
+}
+inline void random_categorical_into(const Tensor& logits, const Tensor& result, Integer samples = 0,
+                                    const Number& seed = 0, const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_categorical_options options{};
+  options.struct_size = sizeof options;
+  options.samples = samples.value();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_categorical_into(stream.get(), logits.get(), &options, result.get()));
+}
+
+/// random_gamma: numbers of the gamma distributions with the shapes alpha and the scale 1, by the method of Marsaglia
+/// and Tsang with at most 8 attempts; element p takes 9 blocks from offset + 9 p on; the same on one device, while
+/// another device can decide close cases otherwise; NaN for alpha below 0. Dtype: the dtype of the tensors, which is
+/// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
+/// of x. Within 16 ULP.
+[[nodiscard]] inline Tensor random_gamma(const Tensor& alpha, const Number& seed = 0, const Number& offset = 0,
+                                         const Stream& stream = {}) {
+  compute_random_gamma_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_gamma(stream.get(), alpha.get(), &options, &out));
+  return Tensor(out);
+}
+inline void random_gamma_into(const Tensor& alpha, const Tensor& result, const Number& seed = 0,
+                              const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_gamma_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_gamma_into(stream.get(), alpha.get(), &options, result.get()));
+}
+
 /// random_integers: random integers in [minimum, maximum), from 64 bits each. Dtype: the value of the attribute dtype.
 /// Shape: given by the attributes. Exact or correctly rounded.
 inline void random_integers_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& maximum,
@@ -2681,6 +2847,51 @@ inline void random_normal_into(const Tensor& result, List<int64_t> shape, DType 
   compute_tensor* out = nullptr;
   check(compute_random_normal(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
                               &out));
+  return Tensor(out);
+}
+
+/// random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
+/// the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean leave
+/// few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape: given
+/// by the attributes. Within 16 ULP.
+inline void random_truncated_normal_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& mean = 0,
+                                         const Number& deviation = 1, const Number& lower = -2, const Number& upper = 2,
+                                         const Number& seed = 0, const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_truncated_normal_options options{};
+  options.struct_size = sizeof options;
+  options.mean = mean.get();
+  options.deviation = deviation.get();
+  options.lower = lower.get();
+  options.upper = upper.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_truncated_normal_into(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                             &options, result.get()));
+}
+[[nodiscard]] inline Tensor random_truncated_normal(const Device& device, List<int64_t> shape, DType dtype,
+                                                    const Number& mean = 0, const Number& deviation = 1,
+                                                    const Number& lower = -2, const Number& upper = 2,
+                                                    const Number& seed = 0, const Number& offset = 0,
+                                                    const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, shape);
+  random_truncated_normal_into(result, shape, dtype, mean, deviation, lower, upper, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_truncated_normal(const Stream& stream, List<int64_t> shape, DType dtype,
+                                                    const Number& mean = 0, const Number& deviation = 1,
+                                                    const Number& lower = -2, const Number& upper = 2,
+                                                    const Number& seed = 0, const Number& offset = 0) {
+  compute_random_truncated_normal_options options{};
+  options.struct_size = sizeof options;
+  options.mean = mean.get();
+  options.deviation = deviation.get();
+  options.lower = lower.get();
+  options.upper = upper.get();
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_truncated_normal(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(),
+                                        &options, &out));
   return Tensor(out);
 }
 

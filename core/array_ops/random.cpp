@@ -5,10 +5,9 @@
 // Block i of a call is Philox with the counter offset + i and the key seed. An element of one word takes word p % 4 of
 // block p / 4, where p is its row-major position; an element of two words takes words 2 p and 2 p + 1 in the same
 // order. Normal numbers come in pairs, by the method of Box and Muller.
-#include <array>
+#include "core/array_ops/random.hpp"
 
-#include "core/ops/rules.hpp"
-#include "core/ops/steps.hpp"
+#include <array>
 
 namespace compute {
 
@@ -16,11 +15,20 @@ namespace {
 
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
-// The definitions of the words w0 to w3 of block c + index(0), from the scalars a (seed), b (offset) and c.
-std::string philox_text() {
-  std::string text =
-      "n = b + c + index(0); k0 = convert(a & 0xffffffff, uint32); k1 = convert(a >> 32, uint32); "
-      "p0 = convert(n, uint32); p1 = convert(n >> 32, uint32); p2 = p0 ^ p0; p3 = p0 ^ p0; ";
+StepOperand every(const StepOperand& flat, int64_t start, int64_t step, int64_t count) {
+  StepOperand part = flat;
+  part.offset += start * flat.strides[0];
+  part.shape[0] = count;
+  part.strides[0] *= step;
+  return part;
+}
+
+}  // namespace
+
+std::string philox_text(std::string_view counter) {
+  std::string text = "n = " + std::string(counter) +
+                     "; k0 = convert(a & 0xffffffff, uint32); k1 = convert(a >> 32, uint32); "
+                     "p0 = convert(n, uint32); p1 = convert(n >> 32, uint32); p2 = p0 ^ p0; p3 = p0 ^ p0; ";
   std::array<std::string, 4> c = {"p0", "p1", "p2", "p3"};
   std::string key0 = "k0", key1 = "k1";
   for (int round = 0; round < 10; ++round) {
@@ -39,26 +47,9 @@ std::string philox_text() {
   return text;
 }
 
-// What makes elements of the words of one block.
-struct Distribution {
-  std::string definitions;               // over w0 to w3
-  std::vector<std::string> values;       // of the elements of a block: 4, 2 or 1
-  std::vector<ScalarTerm> scalars = {};  // d, e
-};
-
-StepOperand every(const StepOperand& flat, int64_t start, int64_t step, int64_t count) {
-  StepOperand part = flat;
-  part.offset += start * flat.strides[0];
-  part.shape[0] = count;
-  part.strides[0] *= step;
-  return part;
-}
-
-// Evaluates `distribution` for each element of `to`. `inputs` have its shape; values mention element j of a block's
-// first input as x, y, z or x3.
 void draw(Steps& steps, const OpCall& call, const Distribution& distribution, const StepOperand& to,
           const StepOperand* input) {
-  static const std::string& kPhilox = *new std::string(philox_text());
+  static const std::string& kPhilox = *new std::string(philox_text("b + c + index(0)"));
   constexpr std::string_view kNames[] = {"x", "y", "z", "x3"};
   const auto flat_to = flattened(to);
   std::optional<StepOperand> flat_input = input != nullptr ? flattened(*input) : std::nullopt;
@@ -101,7 +92,6 @@ void draw(Steps& steps, const OpCall& call, const Distribution& distribution, co
 
 // ---- Distributions --------------------------------------------------------------------------------------------------
 
-// Numbers k * 2^-bits in [0, 1), exact in `dtype`: element j of the block.
 std::string fraction(compute_dtype dtype, size_t j) {
   const std::string w = "w" + std::to_string(dtype == COMPUTE_DTYPE_FLOAT64 ? 2 * j : j);
   switch (dtype) {
@@ -116,6 +106,15 @@ std::string fraction(compute_dtype dtype, size_t j) {
       return "convert(" + w + " >> 8, float32) * 5.9604644775390625e-8";
   }
 }
+
+std::string open_fraction(compute_dtype dtype, size_t j) {
+  if (dtype == COMPUTE_DTYPE_FLOAT32)
+    return "(convert(w" + std::to_string(j) + " >> 9, float32) + 0.5) * 1.1920928955078125e-7";
+  return "(convert((convert(w" + std::to_string(2 * j) + ", uint64) << 20) ^ (convert(w" + std::to_string(2 * j + 1) +
+         ", uint64) >> 12), float64) + 0.5) * 2.220446049250313081e-16";
+}
+
+namespace {
 
 size_t elements_per_block(compute_dtype dtype) { return dtype_size(dtype) == 8 ? 2 : 4; }
 
@@ -155,6 +154,20 @@ Distribution normal(const OpCall& call, compute_dtype dtype) {
     result.values.push_back(turned(cosine, "-" + sine, "-" + cosine, sine));
     result.values.push_back(turned(sine, cosine, "-" + sine, "-" + cosine));
   }
+  return result;
+}
+
+// By the inverse of the distribution function, between its values at the limits. erfinv gives an infinity where these
+// round to 1.
+Distribution truncated_normal(const OpCall& call, compute_dtype dtype) {
+  const compute_dtype computed = computed_in(dtype);
+  Distribution result;
+  for (const char* name : {"mean", "deviation", "lower", "upper"})
+    result.scalars.push_back(attribute_term(call, name, computed));
+  result.definitions = "low = erf(f * 0.70710678118654752440); range = erf(g * 0.70710678118654752440) - low; ";
+  for (size_t j = 0; j < elements_per_block(computed); ++j)
+    result.values.push_back("d + e * min(max(1.4142135623730950488 * erfinv(low + (" + open_fraction(computed, j) +
+                            ") * range), f), g)");
   return result;
 }
 
@@ -247,6 +260,10 @@ std::optional<Lowering> lower_normal(const OpCall& call, const LoweringTarget& t
   return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return normal(call, dtype); });
 }
 
+std::optional<Lowering> lower_truncated_normal(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return truncated_normal(call, dtype); });
+}
+
 std::optional<Lowering> lower_bernoulli(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   return lower_draw(call, target, alternative, [&](compute_dtype dtype) { return bernoulli(call, dtype); });
 }
@@ -274,6 +291,7 @@ const OpRules random_bernoulli_1_rules{infer_bernoulli, lower_bernoulli};
 const OpRules random_bits_1_rules{infer_bits, lower_bits};
 const OpRules random_integers_1_rules{infer_integers, lower_integers};
 const OpRules random_normal_1_rules{infer_floats, lower_normal};
+const OpRules random_truncated_normal_1_rules{infer_floats, lower_truncated_normal};
 const OpRules random_uniform_1_rules{infer_floats, lower_uniform};
 
 }  // namespace compute

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "registry.hpp"
 
@@ -54,6 +55,14 @@ void test_draw(Case& c) {
     other["mean"] = Numbers(2);
     other["deviation"] = Numbers(0.5);
   }
+  if (c.op == "random_truncated_normal") {
+    other["mean"] = Numbers(2);
+    other["deviation"] = Numbers(0.5);
+    other["lower"] = Numbers(-1);
+    other["upper"] = Numbers(2.5);
+    c.run(other, {}, "limits on both sides");
+    other["lower"] = Numbers(0.5);
+  }
   if (c.op == "random_bernoulli") other["p"] = Numbers(0.125);
   c.run(other, {}, "other parameters");
   for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE}) c.run_into(other, {}, layout);
@@ -62,6 +71,43 @@ void test_draw(Case& c) {
   c.run(c.attributes({}), {}, "one");
   for (Layout layout : {Layout::STEPPED, Layout::OFFSET, Layout::PERMUTED}) c.run_into(other, {}, layout);
   c.run(c.attributes({1 << 20}), {}, "a million elements");
+}
+
+void test_categorical(Case& c) {
+  const auto logits = [&](const Shape& shape, Layout layout) {
+    return c.session.upload(c.inputs.uniform(c.dtype, shape, -3, 2), layout);
+  };
+  for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE, Layout::TRANSPOSED}) {
+    c.run({{"seed", int64_t{7}}}, {logits({9, 13}, layout)}, name(layout));
+    c.run({{"samples", int64_t{5}}, {"offset", int64_t{1000}}}, {logits({3, 2, 13}, layout)}, name(layout));
+  }
+  c.run({{"samples", int64_t{70}}}, {logits({4}, Layout::CONTIGUOUS)}, "one row");
+  c.run_into({}, {logits({5, 6, 7}, Layout::CONTIGUOUS)}, Layout::TRANSPOSED);
+  Array impossible = c.inputs.uniform(c.dtype, {20, 3}, -1, 1);
+  for (int64_t i = 0; i < 20; ++i)
+    impossible.set(3 * i + i % 3, oracle::Value::of(-std::numeric_limits<Real>::infinity()));
+  c.run({}, {c.session.upload(impossible)}, "impossible classes");
+  if (!c.full()) return;
+  for (const Shape& shape : {Shape{1, 1}, Shape{0, 3}, Shape{300, 1}, Shape{2, 1000}})
+    c.run({{"seed", int64_t{3}}}, {logits(shape, Layout::CONTIGUOUS)}, "other shapes");
+  c.run_into({{"samples", int64_t{4}}}, {logits({5, 6, 7}, Layout::PERMUTED)}, Layout::NEGATIVE);
+}
+
+void test_gamma(Case& c) {
+  for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE, Layout::TRANSPOSED}) {
+    c.run({{"seed", int64_t{7}}}, {c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, 1, 8), layout)}, name(layout));
+    c.run({{"offset", int64_t{0xfffffff0}}}, {c.session.upload(c.inputs.uniform(c.dtype, {77}, 0.25L, 1.25L), layout)},
+          name(layout));
+  }
+  Array edges(c.dtype, {6});
+  const Real values[] = {0, -1, std::numeric_limits<Real>::quiet_NaN(), 1, 1000, 0.5L};
+  for (int64_t i = 0; i < 6; ++i) edges.set(i, oracle::Value::of(values[i]));
+  c.run({}, {c.session.upload(edges)}, "edges");
+  c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 6, 7}, 0.5L, 3))}, Layout::TRANSPOSED);
+  if (!c.full()) return;
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{20011}})
+    c.run({{"seed", int64_t{5}}}, {c.session.upload(c.inputs.uniform(c.dtype, shape, 0.5L, 20))}, "other shapes");
+  c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 6, 7}, 0.5L, 3), Layout::PERMUTED)}, Layout::NEGATIVE);
 }
 
 void test_dropout(Case& c) {
@@ -129,6 +175,40 @@ void has_moments(const Session& session) {
   }
 }
 
+// Five standard errors around the moments of the gamma distribution and the frequencies of classes.
+void has_frequencies(const Session& session) {
+  const int64_t n = session.level() == Level::FULL ? 1 << 18 : 1 << 14;
+  const auto count = static_cast<Real>(n);
+  const Stream stream = session.stream();
+  for (const Real alpha : {0.5L, 1.0L, 4.5L}) {
+    Array shape(dtype::FLOAT32, {n});
+    for (int64_t i = 0; i < n; ++i) shape.set(i, oracle::Value::of(alpha));
+    const Array x = session.download(
+        session.run("random_gamma", {{"seed", int64_t{11}}}, std::vector<Operand>{session.upload(shape)}, stream));
+    Real mean = 0, square = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      mean += x.at(i).re / count;
+      square += (x.at(i).re - alpha) * (x.at(i).re - alpha) / count;
+    }
+    // The fourth central moment is 3 alpha^2 + 6 alpha.
+    EXPECT_NEAR(static_cast<double>(mean), static_cast<double>(alpha),
+                static_cast<double>(5 * std::sqrt(alpha / count)));
+    EXPECT_NEAR(static_cast<double>(square), static_cast<double>(alpha),
+                static_cast<double>(5 * std::sqrt((2 * alpha * alpha + 6 * alpha) / count)));
+  }
+  const Real weights[] = {0.1L, 0.2L, 0.3L, 0.4L};
+  Array logits(dtype::FLOAT32, {4});
+  for (int64_t k = 0; k < 4; ++k) logits.set(k, oracle::Value::of(std::log(weights[k])));
+  const Array chosen = session.download(session.run("random_categorical", {{"samples", n}, {"seed", int64_t{12}}},
+                                                    std::vector<Operand>{session.upload(logits)}, stream));
+  Real seen[4] = {};
+  for (int64_t i = 0; i < n; ++i) seen[static_cast<size_t>(chosen.at(i).integer)] += 1 / count;
+  for (size_t k = 0; k < 4; ++k) {
+    const Real error = 5 * std::sqrt(weights[k] * (1 - weights[k]) / count);
+    EXPECT_NEAR(static_cast<double>(seen[k]), static_cast<double>(weights[k]), static_cast<double>(error)) << k;
+  }
+}
+
 struct Row {
   const char* op;
   void (*body)(Case&);
@@ -141,8 +221,11 @@ constexpr Row kRows[] = {
     {"pad", test_pad, [](Dtype) { return true; }},
     {"random_bernoulli", test_draw, [](Dtype) { return true; }},
     {"random_bits", test_draw, [](Dtype dtype) { return dtype == dtype::UINT32 || dtype == dtype::UINT64; }},
+    {"random_categorical", test_categorical, oracle::is_float},
+    {"random_gamma", test_gamma, oracle::is_float},
     {"random_integers", test_draw, oracle::is_integer},
     {"random_normal", test_draw, oracle::is_float},
+    {"random_truncated_normal", test_draw, oracle::is_float},
     {"random_uniform", test_draw, oracle::is_float},
     {"tril", test_triangle, [](Dtype) { return true; }},
     {"triu", test_triangle, [](Dtype) { return true; }},
@@ -169,6 +252,10 @@ void add_random_tests(Registry& registry) {
     }
   }
   registry.add({"random", "has_moments", has_moments, Level::QUICK, "random_normal", {dtype::FLOAT32}});
+  Test frequencies{"random",     "has_frequencies", has_frequencies,
+                   Level::QUICK, "random_gamma",    {dtype::FLOAT32, dtype::INT64}};
+  frequencies.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+  registry.add(std::move(frequencies));
 }
 
 }  // namespace compute::conformance

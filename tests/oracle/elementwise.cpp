@@ -210,6 +210,83 @@ Element real_hard_swish(const Operands& o) {
   return real(x < -3 ? 0 : x * hard_sigmoid(x), kReSign);
 }
 
+// ---- Special functions ----
+
+constexpr Real kPi = std::numbers::pi_v<Real>;
+
+// By Halley's method; from 1/2 on with the complement, which is exact there.
+Element real_erfinv(const Operands& o) {
+  const Real x = o.r(0), a = std::fabs(x);
+  if (!(a <= 1)) return real(kNan);
+  if (a == 0) return real(x);
+  if (a == 1) return real(std::copysign(kInfinity, x));
+  Real y = a < 0.5L ? a : std::sqrt(-std::log(1 - a));
+  for (int i = 0; i < 100; ++i) {
+    const Real miss = a < 0.5L ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    const Real newton = miss * std::exp(y * y) * std::sqrt(kPi) / 2, step = newton / (1 + y * newton);
+    y -= step;
+    if (std::fabs(step) <= 1e-19L * y) break;
+  }
+  return real(std::copysign(y, x));
+}
+
+// For x above 0, upwards to where the asymptotic series is exact enough.
+Real digamma_above(Real x) {
+  Real less = 0;
+  for (; x < 40; x += 1) less += 1 / x;
+  const Real u = 1 / (x * x);
+  const Real tail = 1 / 12.0L - u * (1 / 120.0L - u * (1 / 252.0L - u * (1 / 240.0L - u * (1 / 132.0L))));
+  return std::log(x) - 0.5L / x - u * tail - less;
+}
+
+// pi / tan(pi x)
+Real pi_cotangent(Real x) {
+  const Real f = x - std::nearbyint(x), a = std::fabs(f);
+  return std::copysign(a > 0.25L ? kPi * std::tan(kPi * (0.5L - a)) : kPi / std::tan(kPi * a), f);
+}
+
+// Near the root and below 0, terms cancel.
+Element real_digamma(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isnan(x) || (x < 0 && (std::isinf(x) || x == std::nearbyint(x)))) return real(kNan);
+  if (x >= 0) return {Value::of(digamma_above(x)), kReSign, x >= 1 && x <= 2 ? 1.0L : 0.0L};
+  const Real above = digamma_above(1 - x), turned = pi_cotangent(x);
+  return {Value::of(above - turned), kReSign, std::max(std::fabs(above), std::fabs(turned))};
+}
+
+Element real_lgamma(const Operands& o) {
+  const Real x = o.r(0), value = std::lgamma(x);
+  if (!(x < 0) || !std::isfinite(value)) return real(value, kReSign);
+  return {Value::of(value), kReSign, std::max(1.0L, std::lgamma(-x))};
+}
+
+Element real_logit(const Operands& o) {
+  const Real x = o.r(0);
+  if (!(x >= 0 && x <= 1)) return real(kNan);
+  return real(x < 0.25L ? std::log(x) - std::log1p(-x) : std::log1p((2 * x - 1) / (1 - x)), kReSign);
+}
+
+Element real_sinc(const Operands& o) {
+  const Real x = o.r(0);
+  if (std::isnan(x)) return real(kNan);
+  if (x == 0) return real(1);
+  if (std::isinf(x)) return real(0, kReSign);
+  const Real turn = std::remainder(std::fabs(x), 2.0L), a = std::fabs(turn);
+  return real(std::copysign(std::sin(kPi * (a > 0.5L ? 1 - a : a)), turn) / (kPi * std::fabs(x)), kReSign);
+}
+
+Element real_xlogy(const Operands& o) {
+  const Real x = o.r(0), y = o.r(1);
+  if (unordered(o)) return real(kNan);
+  if (x == 0) return real(0, kReSign);
+  return real(x * (y < 0 ? kNan : y == 0 ? -kInfinity : std::log(y)), kReSign);
+}
+
+Element real_heaviside(const Operands& o) {
+  const Real x = o.r(0);
+  return real(std::isnan(x) ? kNan : x < 0 ? 0 : x > 0 ? 1 : o.r(1));
+}
+
 // An infinite logit that is right costs nothing.
 Element real_binary_cross_entropy(const Operands& o) {
   const Real x = o.r(0), y = o.r(1);
@@ -259,20 +336,26 @@ const Elementwise kRows[] = {
     {"copysign", 2, SAME, kNone, R(std::copysign(o.r(0), o.r(1))), kNone},
     {"cos", 1, SAME, kNone, R(std::cos(o.r(0))), complex_cos},
     {"cosh", 1, SAME, kNone, R(std::cosh(o.r(0))), complex_cosh},
+    {"deg2rad", 1, SAME, kNone, R(o.r(0) * (kPi / 180)), kNone},
+    {"digamma", 1, SAME, kNone, real_digamma, kNone},
     {"divide", 2, SAME, kNone, R(o.d(0) / o.d(1)), complex_divide},
     {"elu", 2, SAME, kNone, [](const Operands& o) { return real_elu(o.r(0), o.r(1)); }, kNone},
     {"equal", 2, BOOL, T(o.i(0) == o.i(1)), T(o.r(0) == o.r(1)), T(complex_equal(o))},
     {"erf", 1, SAME, kNone, R(std::erf(o.r(0))), kNone},
+    {"erfc", 1, SAME, kNone, R(std::erfc(o.r(0))), kNone},
+    {"erfinv", 1, SAME, kNone, real_erfinv, kNone},
     {"exp", 1, SAME, kNone, R(std::exp(o.r(0))), complex_exp},
     {"expm1", 1, SAME, kNone, R(std::expm1(o.r(0))), complex_expm1},
     {"floor", 1, SAME, same, ROUND(std::floor), kNone},
     {"floor_divide", 2, SAME, I(integer_floor_divide(o.i(0), o.i(1))), real_floor_divide, kNone},
+    {"fmod", 2, SAME, kNone, R(std::fmod(o.d(0), o.d(1))), kNone},
     {"gelu", 1, SAME, kNone, real_gelu, kNone},
     {"gelu_tanh", 1, SAME, kNone, real_gelu_tanh, kNone},
     {"greater", 2, BOOL, T(o.i(0) > o.i(1)), T(o.r(0) > o.r(1)), kNone},
     {"greater_equal", 2, BOOL, T(o.i(0) >= o.i(1)), T(o.r(0) >= o.r(1)), kNone},
     {"hard_sigmoid", 1, SAME, kNone, R(hard_sigmoid(o.r(0))), kNone},
     {"hard_swish", 1, SAME, kNone, real_hard_swish, kNone},
+    {"heaviside", 2, SAME, I(o.i(0) < 0 ? 0 : o.i(0) > 0 ? 1 : o.i(1)), real_heaviside, kNone},
     {"hypot", 2, SAME, kNone, R(std::hypot(o.r(0), o.r(1))), kNone},
     {"imag", 1, PART, kNone, kNone, [](const Operands& o) { return real(o.x[0].im, kExactParts); }},
     {"isfinite", 1, BOOL, yes, T(std::isfinite(o.r(0))), complex_finite},
@@ -281,6 +364,7 @@ const Elementwise kRows[] = {
     {"leaky_relu", 2, SAME, kNone, R(o.d(0) < 0 ? o.d(0) * o.d(1) : o.d(0)), kNone},
     {"less", 2, BOOL, T(o.i(0) < o.i(1)), T(o.r(0) < o.r(1)), kNone},
     {"less_equal", 2, BOOL, T(o.i(0) <= o.i(1)), T(o.r(0) <= o.r(1)), kNone},
+    {"lgamma", 1, SAME, kNone, real_lgamma, kNone},
     {"log", 1, SAME, kNone, [](const Operands& o) { return real_log(o.r(0), std::log(o.r(0))); }, complex_log},
     {"log10", 1, SAME, kNone, [](const Operands& o) { return real_log(o.r(0), std::log10(o.r(0))); }, complex_log10},
     {"log1p", 1, SAME, kNone, R(std::log1p(o.r(0))), complex_log1p},
@@ -291,6 +375,7 @@ const Elementwise kRows[] = {
     {"logical_not", 1, BOOL, T(!o.i(0)), kNone, kNone},
     {"logical_or", 2, BOOL, T(o.i(0) || o.i(1)), kNone, kNone},
     {"logical_xor", 2, BOOL, T(o.i(0) != o.i(1)), kNone, kNone},
+    {"logit", 1, SAME, kNone, real_logit, kNone},
     {"maximum", 2, SAME, I(std::max(o.i(0), o.i(1))),
      [](const Operands& o) { return real_extreme(o.r(0), o.r(1), true); }, kNone},
     {"minimum", 2, SAME, I(std::min(o.i(0), o.i(1))),
@@ -303,6 +388,7 @@ const Elementwise kRows[] = {
     {"not_equal", 2, BOOL, T(o.i(0) != o.i(1)), T(o.r(0) != o.r(1)), T(!complex_equal(o))},
     {"positive", 1, SAME, same, same, same},
     {"pow", 2, SAME, integer_pow, R(std::pow(o.r(0), o.r(1))), complex_pow},
+    {"rad2deg", 1, SAME, kNone, R(o.r(0) * (180 / kPi)), kNone},
     {"real", 1, PART, kNone, kNone, [](const Operands& o) { return real(o.r(0), kExactParts); }},
     {"reciprocal", 1, SAME, kNone, R(1 / o.d(0)), complex_reciprocal},
     {"relu", 1, SAME, I(std::max<Integer>(o.i(0), 0)), real_relu, kNone},
@@ -321,6 +407,7 @@ const Elementwise kRows[] = {
     {"signbit", 1, BOOL, kNone, T(std::signbit(o.r(0))), kNone},
     {"silu", 1, SAME, kNone, real_silu, kNone},
     {"sin", 1, SAME, kNone, R(std::sin(o.r(0))), complex_sin},
+    {"sinc", 1, SAME, kNone, real_sinc, kNone},
     {"sinh", 1, SAME, kNone, R(std::sinh(o.r(0))), complex_sinh},
     {"softplus", 1, SAME, kNone, real_softplus, kNone},
     {"softsign", 1, SAME, kNone, real_softsign, kNone},
@@ -333,6 +420,7 @@ const Elementwise kRows[] = {
     {"tanh", 1, SAME, kNone, R(std::tanh(o.r(0))), complex_tanh},
     {"trunc", 1, SAME, same, ROUND(std::trunc), kNone},
     {"where", 3, SECOND, kNone, kNone, kNone},
+    {"xlogy", 2, SAME, kNone, real_xlogy, kNone},
 };
 
 #undef I

@@ -37,31 +37,39 @@ constexpr Range kRanges[] = {
     {"clip", {-4, -2}, {4, 3}},
     {"cos", {-20, 0}, {20, 0}},
     {"cosh", {-1, 0}, {1, 0}, Range::EXPONENT_E},
+    {"digamma", {-12, 0}, {24, 0}},
     {"erf", {-6, 0}, {6, 0}},
+    {"erfc", {-6, 0}, {12, 0}},
+    {"erfinv", {-1, 0}, {1, 0}},
     {"exp", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"expm1", {-1, 0}, {1, 0}, Range::EXPONENT_E},
+    {"fmod", {-1000, -20}, {1000, 20}},
     {"floor_divide", {-1000, -20}, {1000, 20}},
     {"gelu", {-14, 0}, {14, 0}},
     {"gelu_tanh", {-11, 0}, {11, 0}},
     {"hypot", {-10, -10}, {10, 10}},
+    {"lgamma", {-12, 0}, {24, 0}},
     {"log", {0, 0}, {10, 0}},
     {"log10", {0, 0}, {1000, 0}},
     {"log1p", {-1, 0}, {4, 0}},
     {"log2", {0, 0}, {40, 0}},
     {"log_sigmoid", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"logaddexp", {-20, -20}, {20, 20}},
+    {"logit", {0, 0}, {1, 0}},
     {"mish", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"pow", {0, -12}, {6, 12}},
     {"remainder", {-1000, -20}, {1000, 20}},
     {"rsqrt", {0, 0}, {100, 0}},
     {"sigmoid", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"silu", {-1, 0}, {1, 0}, Range::EXPONENT_E},
+    {"sinc", {-20, 0}, {20, 0}},
     {"sin", {-20, 0}, {20, 0}},
     {"sinh", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"softplus", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"sqrt", {0, 0}, {100, 0}},
     {"tan", {-20, 0}, {20, 0}},
     {"tanh", {-12, 0}, {12, 0}},
+    {"xlogy", {-5, 0}, {5, 10}},
 };
 
 Range range_of(std::string_view op) {
@@ -85,6 +93,11 @@ std::vector<Real> edges_of(std::string_view op, Format f) {
     centres = {2, 3, -3, 1.0L / 3, 127, 128, -126, -149, 63, 1023, 1024, -1074};
   } else if (op == "tanh" || op == "erf") {
     centres = {4, 6, 9, 20, 0.625L, 0.84375L, 1.25L, 2.857L};
+  } else if (op == "digamma" || op == "lgamma") {
+    centres = {1,  2,     3,  8,     1.4616321449683623413L, -0.5040830082644554092L, -1.5734984731623904588L,
+               -2, -7.5L, -8, -1e-3L};
+  } else if (op == "erfinv") {
+    centres = {0.9888910034617577L, 0.99999958423581L, 0.5L, 0.9999L};
   } else if (op == "acosh" || op == "asinh") {
     centres = {1, 2, 0x1p28L, 0x1p14L};
   } else if (op.starts_with("log")) {

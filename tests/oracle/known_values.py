@@ -48,6 +48,12 @@ UNARY = {
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -90, 90), "sin": (mp.sin, -30, 30), "sinh": (mp.sinh, -60, 60),
     "tan": (mp.tan, -30, 30), "tanh": (mp.tanh, -9, 9),
 }
+# Behind the others, whose arguments stay as they are.
+SPECIAL = {
+    "digamma": (mp.digamma, -9, 20), "erfc": (mp.erfc, -3, 20), "erfinv": (mp.erfinv, -1, 1),
+    "lgamma": (lambda x: mp.log(abs(mp.gamma(x))), -9, 30), "logit": (lambda x: mp.log(x / (1 - x)), 0, 1),
+    "sinc": (lambda x: mp.sin(mp.pi * x) / (mp.pi * x), -20, 20),
+}
 POSITIVE = {"log", "log10", "log2", "rsqrt"}
 BOUNDED = {"acos", "asin", "atanh", "acosh", "log1p"}
 ANYWHERE = {"sin", "cos", "tan"}
@@ -101,3 +107,9 @@ for op, function in {"divide": lambda x, y: x / y, "multiply": lambda x, y: x * 
     for _ in range(16):
         x, y = (complex(rng.uniform(-3, 3), rng.uniform(-3, 3)) for _ in range(2))
         row(op, [x, y], function(mp.mpc(x), mp.mpc(y)))
+for op, (function, low, high) in SPECIAL.items():
+    arguments = [double(rng.uniform(low, high)) for _ in range(20)]
+    if op not in ("erfc", "logit"):
+        arguments += [binade(-60, -2) for _ in range(6)]
+    for x in arguments:
+        row(op, [x], function(mp.mpf(x)))

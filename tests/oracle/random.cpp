@@ -2,6 +2,7 @@
 // References of random numbers: Philox 4x32-10 by itself, and the distributions in long double.
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "tracked.hpp"
 
@@ -77,6 +78,26 @@ Real fraction(Words& words, Dtype dtype, int64_t p) {
   }
 }
 
+// (k + 1/2) * 2^-bits in (0, 1).
+Real open_fraction(Words& words, bool is_double, int64_t p) {
+  if (!is_double) return std::ldexp(static_cast<Real>(words(p) >> 9) + 0.5L, -23);
+  const uint64_t high = words(2 * p), low = words(2 * p + 1);
+  return std::ldexp(static_cast<Real>(high << 20 | low >> 12) + 0.5L, -52);
+}
+
+// By bisection and then Newton's method, from the complement where that is small.
+Real inverse_erf(Real x) {
+  const Real a = std::fabs(x);
+  if (a == 1) return std::copysign(std::numeric_limits<Real>::infinity(), x);
+  Real low = 0, high = 8;
+  for (int i = 0; i < 90; ++i) {
+    const Real middle = (low + high) / 2;
+    const bool below = a < 0.5L ? std::erf(middle) < a : std::erfc(middle) > 1 - a;
+    (below ? low : high) = middle;
+  }
+  return std::copysign((low + high) / 2, x);
+}
+
 Result empty_result(const Attributes& attributes) {
   Result result;
   result.dtype = static_cast<Dtype>(integer_or(attributes, "dtype", dtype::FLOAT32));
@@ -148,6 +169,130 @@ Result reference_random_normal(std::span<const Array>, const Attributes& attribu
     e.value = Value::of(mean + deviation * z);
     if (mean != 0) e.scale = std::fabs(mean) + std::fabs(deviation * z);
     e.open = kSigns;
+  }
+  return result;
+}
+
+Result reference_random_truncated_normal(std::span<const Array>, const Attributes& attributes) {
+  Result result = empty_result(attributes);
+  Words words(attributes);
+  const Real mean = real(attributes, "mean", 0), deviation = real(attributes, "deviation", 1);
+  const Real lower = real(attributes, "lower", -2), upper = real(attributes, "upper", 2);
+  const bool is_double = result.dtype == dtype::FLOAT64;
+  const Real root = std::sqrt(2.0L), low = std::erf(lower / root), high = std::erf(upper / root);
+  const auto deviate = [&](Real v) {
+    return std::min(std::max(root * inverse_erf(std::min(std::max(v, -1.0L), 1.0L)), lower), upper);
+  };
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    const Real v = low + open_fraction(words, is_double, p) * (high - low), z = deviate(v);
+    const Real error = std::ldexp(10.0L, is_double ? -53 : -24);  // of the limits' probabilities and their sum
+    Element& e = result.elements.emplace_back();
+    e.value = Value::of(mean + deviation * z);
+    e.scale = std::fabs(mean) + std::fabs(deviation * z);
+    e.slack = std::fabs(deviation) * std::max(deviate(v + error) - z, z - deviate(v - error));
+    e.open = kSigns;
+  }
+  return result;
+}
+
+// Decisions between numbers that rounding can change are left open.
+Result reference_random_categorical(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  Words words(attributes);
+  const int64_t samples = integer(attributes, "samples", 0), classes = x.shape().back();
+  Result result;
+  result.dtype = dtype::INT64;
+  result.shape.assign(x.shape().begin(), x.shape().end() - 1);
+  if (samples > 0) result.shape.push_back(samples);
+  for (int64_t p = 0; p < count_of(result.shape); ++p) {
+    const int64_t row = samples > 0 ? p / samples : p;
+    int64_t best = 0;
+    Real first = 0, second = 0;
+    for (int64_t k = 0; k < classes; ++k) {
+      const Real u = open_fraction(words, false, p * classes + k);
+      const Real value = x.at(row * classes + k).re - std::log(-std::log(u));
+      if (k == 0 || value > first || (std::isnan(value) && !std::isnan(first))) {
+        second = k == 0 ? value : first;
+        if (k == 0) second = -std::numeric_limits<Real>::infinity();
+        first = value;
+        best = k;
+      } else {
+        second = std::max(second, value);
+      }
+    }
+    Element& e = result.elements.emplace_back();
+    e.value = Value::of(Integer{best});
+    if (first - second < 1e-5L * (1 + std::fabs(first))) e.open = kAny;
+  }
+  return result;
+}
+
+namespace {
+
+struct Attempt {
+  Real value = 0, error = 0;
+  bool accepted = false, close = false;
+};
+
+// Attempt `number` for the element whose blocks begin at word `first`.
+Attempt attempt_gamma(Words& words, bool is_double, Real alpha, int64_t first) {
+  const Real unit = std::ldexp(1.0L, is_double ? -53 : -24);
+  const auto word = [&](int64_t i) { return static_cast<Real>(words(first + i)); };
+  const Real radius =
+      fraction(words, is_double ? Dtype{dtype::FLOAT64} : Dtype{dtype::FLOAT32}, is_double ? first / 2 : first) + unit;
+  const Real turn = is_double ? std::ldexp(word(2), -32) : fraction(words, dtype::FLOAT32, first + 1);
+  const Real chance = is_double ? std::ldexp(word(3) + 0.5L, -32) : open_fraction(words, false, first + 2);
+  const Real normal = std::sqrt(-2 * std::log(radius)) * std::cos(6.28318530717958647692528676655900577L * turn);
+  const Real depth = (alpha < 1 ? alpha + 1 : alpha) - 1 / 3.0L, slope = 1 / std::sqrt(9 * depth);
+  const Real base = 1 + slope * normal, cube = base > 0 ? base * base * base : 1;
+  const Real limit = normal * normal / 2 + depth * (1 - cube + std::log(cube));
+  const Real margin = limit - std::log(chance), error = 64 * unit * (1 + std::fabs(slope * normal));
+  Attempt result;
+  result.value = depth * cube;
+  result.error = depth * 3 * base * base * error;
+  result.accepted = base > 0 && margin > 0;
+  // The gradient of `limit` by cube is depth (1 / cube - 1).
+  const Real spread =
+      depth * (1 + std::fabs(1 / cube - 1) * 3 * base * base) * error + 64 * unit * (2 + normal * normal);
+  result.close =
+      std::fabs(base) < error || (base > 0 && std::fabs(margin) < spread + 64 * unit * std::fabs(margin - limit));
+  return result;
+}
+
+}  // namespace
+
+Result reference_random_gamma(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  Words words(attributes);
+  const bool is_double = x.dtype() == dtype::FLOAT64;
+  const Real unit = std::ldexp(1.0L, is_double ? -53 : -24);
+  Result result;
+  result.dtype = x.dtype();
+  result.shape = x.shape();
+  for (int64_t p = 0; p < x.size(); ++p) {
+    const Real alpha = x.at(p).re;
+    Element& e = result.elements.emplace_back();
+    e.open = kSigns | kFlushed;
+    if (std::isnan(alpha) || alpha < 0) {
+      e.value = Value::of(std::numeric_limits<Real>::quiet_NaN());
+      continue;
+    }
+    Attempt drawn;
+    bool close = false;
+    for (int64_t i = 0; i < 8 && !drawn.accepted; ++i) {
+      drawn = attempt_gamma(words, is_double, alpha, 4 * (9 * p + i));
+      close = close || drawn.close;
+    }
+    Real boost = 1, boost_error = 0;
+    if (alpha < 1) {
+      const Real exponent =
+          std::log(open_fraction(words, is_double, is_double ? 2 * (9 * p + 8) : 4 * (9 * p + 8))) / alpha;
+      boost = std::exp(exponent);
+      boost_error = std::isfinite(exponent) ? boost * std::fabs(exponent) * 4 * unit : 0;
+    }
+    e.value = Value::of(drawn.value * boost);
+    e.slack = drawn.error * boost + drawn.value * boost_error;
+    if (close || std::isinf(alpha)) e.open = kAny;
   }
   return result;
 }

@@ -62,6 +62,10 @@ constexpr Case kReal[] = {
     {"copysign(x, y)", -2, 2, 2},
     {"erf(x)"},
     {"erfc(x)"},
+    {"erfinv(x)", -0.9, 0.9},
+    {"digamma(x)", 0.3, 9},
+    {"digamma(x - 3.5)", -0.4, 0.4},
+    {"lgamma(x)", 0.3, 9},
     {"logaddexp(x, y)", -2, 2, 2},
     {"real(complex(x, y)) * 2 + imag(complex(y, x)) * x", -2, 2, 2},
     {"arg(complex(x, y))", 0.1, 2, 2},
@@ -222,16 +226,19 @@ std::vector<OpRow> differentiable_rows() {
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
   const std::set<std::string> classes = {"FLOAT", "INEXACT", "NUMERIC", "REAL"};
-  const std::set<std::string> within_one = {"acos", "asin", "atanh"};
-  const std::set<std::string> above_one = {"acosh", "atan2", "divide",     "hypot",     "log",   "log10", "log1p",
-                                           "log2",  "pow",   "reciprocal", "remainder", "rsqrt", "sqrt"};
+  const std::set<std::string> within_one = {"acos", "asin", "atanh", "erfinv"};
+  const std::set<std::string> above_one = {"acosh",      "atan2",     "digamma", "divide", "fmod", "hypot",
+                                           "lgamma",     "log",       "log10",   "log1p",  "log2", "pow",
+                                           "reciprocal", "remainder", "rsqrt",   "sqrt",   "xlogy"};
   // The quotient has steps anywhere, and the next number is none of a smooth function.
   std::erase_if(rows, [&](const OpRow& op) {
     return !classes.contains(op.classes) || op.result == "BOOL" || op.name == "floor_divide" || op.name == "nextafter";
   });
   for (OpRow& op : rows) {
     if (within_one.contains(op.name)) op.row.low = -0.9, op.row.high = 0.9;
-    if (above_one.contains(op.name)) op.row.low = 1.1, op.row.high = op.name == "remainder" ? 2 : 4;
+    if (above_one.contains(op.name))
+      op.row.low = 1.1, op.row.high = op.name == "remainder" || op.name == "fmod" ? 2 : 4;
+    if (op.name == "logit") op.row.low = 0.05, op.row.high = 0.95;
   }
   return rows;
 }
@@ -304,7 +311,7 @@ TEST(Gradient, EveryRuleIsTested) {
   look(#name, gradient);
 #include <compute/intrinsics.def>
 #undef COMPUTE_INTRINSIC
-  EXPECT_EQ(rules, 45);
+  EXPECT_EQ(rules, 48);
 }
 
 TEST(Gradient, OfWhatHasSteps) {

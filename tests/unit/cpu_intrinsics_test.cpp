@@ -270,6 +270,52 @@ TEST_P(CpuIntrinsics, Exponentials) {
   check_unary("erfc", COMPUTE_PLUGIN_INTRINSIC_ERFC, 8, [](Real x) { return std::erfc(x); });
 }
 
+Real inverse_erf(Real x) {
+  const Real a = std::fabs(x);
+  if (!(a <= 1)) return std::numeric_limits<Real>::quiet_NaN();
+  if (a == 0 || a == 1) return a == 0 ? x : std::copysign(std::numeric_limits<Real>::infinity(), x);
+  Real y = a < 0.5L ? a : std::sqrt(-std::log(1 - a));
+  for (int i = 0; i < 40; ++i) {
+    const Real miss = a < 0.5L ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    const Real newton = miss * std::exp(y * y) * 0.886226925452758013649L, step = newton / (1 + y * newton);
+    y -= step;
+    if (std::fabs(step) <= 1e-19L * y) break;
+  }
+  return std::copysign(y, x);
+}
+
+Real digamma(Real x) {
+  const Real pi = std::acos(Real{-1});
+  if (x < 0) return digamma(1 - x) - pi / std::tan(pi * (x - std::nearbyint(x)));
+  Real less = 0;
+  for (; x < 40; x += 1) less += 1 / x;
+  const Real u = 1 / (x * x);
+  return std::log(x) - 0.5L / x - u * (1 / 12.0L - u * (1 / 120.0L - u * (1 / 252.0L - u / 240))) - less;
+}
+
+TEST_P(CpuIntrinsics, SpecialFunctions) {
+  check_unary("erfinv", COMPUTE_PLUGIN_INTRINSIC_ERFINV, 4, inverse_erf);
+  std::mt19937_64 random(17);
+  std::vector<double> x;
+  for (int i = 0; i < 60000; ++i) x.push_back(std::ldexp(static_cast<double>(random() >> 11), -53) * 36 - 12);
+  for (int i = -12; i < 24; ++i) {
+    for (int k = 2; k < 40; k += 3) {
+      x.push_back(i + std::ldexp(1.0, -k));
+      x.push_back(i - std::ldexp(1.0, -k));
+    }
+  }
+  const Real unit = std::numeric_limits<double>::epsilon();
+  const auto gammas = call<double>(COMPUTE_PLUGIN_INTRINSIC_LGAMMA, x);
+  const auto digammas = call<double>(COMPUTE_PLUGIN_INTRINSIC_DIGAMMA, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Real a = x[i], gamma = std::lgamma(a), slope = digamma(a);
+    const Real gamma_scale = std::max(std::fabs(gamma), a < 0 ? std::max(1.0L, std::lgamma(-a)) : 0.0L);
+    ASSERT_TRUE(std::fabs(gammas[i] - gamma) <= 8 * unit * gamma_scale) << x[i] << ", got " << gammas[i];
+    const Real scale = std::max(std::fabs(slope), a < 0 ? std::fabs(digamma(1 - a)) : a >= 1 && a <= 2 ? 1.0L : 0.0L);
+    ASSERT_TRUE(std::fabs(digammas[i] - slope) <= 8 * unit * scale) << x[i] << ", got " << digammas[i];
+  }
+}
+
 TEST_P(CpuIntrinsics, Trigonometry) {
   check_unary("sin", COMPUTE_PLUGIN_INTRINSIC_SIN, 2, [](Real x) { return std::sin(x); });
   check_unary("cos", COMPUTE_PLUGIN_INTRINSIC_COS, 2, [](Real x) { return std::cos(x); });

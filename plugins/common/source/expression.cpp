@@ -308,6 +308,12 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
       return make_complex(pair_of(dtype), v[0], v[1]);
     case COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP:
       return call("logaddexp");
+    case COMPUTE_PLUGIN_INTRINSIC_ERFINV:
+      return call("erfinv");
+    case COMPUTE_PLUGIN_INTRINSIC_DIGAMMA:
+      return call("digamma");
+    case COMPUTE_PLUGIN_INTRINSIC_LGAMMA:
+      return call("lgamma");
     default:  // conj
       return v[0];
   }

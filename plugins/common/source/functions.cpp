@@ -4,6 +4,7 @@
 #include <cassert>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "plugins/common/source/template.hpp"
 #include "plugins/common/source/types.hpp"
@@ -24,6 +25,35 @@ constexpr Definition kDefinitions[] = {
 #include "plugins/common/source/real_functions.inc"
 #undef FUNCTION
 };
+
+// The polynomials of special_series.inc, as text.
+struct Series {
+  std::string_view name;
+  std::string single, wide;
+};
+
+// "(c0, c1, c2)": c0 + x (c1 + x c2)
+std::string polynomial(std::string_view variable, std::string_view list) {
+  list = list.substr(1, list.size() - 2);
+  std::string text, closing;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    const std::string_view one = list.substr(0, end);
+    list.remove_prefix(std::min(end + 2, list.size()));
+    text += list.empty() ? std::string(one) : cat("fma(", variable, ", ");
+    closing = list.empty() ? closing : cat(", ", one, ")", closing);
+  }
+  return text + closing;
+}
+
+const std::vector<Series>& all_series() {
+  static const std::vector<Series>& rows = *new std::vector<Series>{
+#define SERIES(name, variable, single, wide) {#name, polynomial(#variable, #single), polynomial(#variable, #wide)},
+#include "plugins/common/source/special_series.inc"
+#undef SERIES
+  };
+  return rows;
+}
 
 char class_of(compute_dtype dtype) {
   switch (dtype_row(dtype).category) {
@@ -98,6 +128,10 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
         "fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, 0.037037037037037035, 0.04),"
         " 0.043478260869565216), 0.047619047619047616), 0.05263157894736842), 0.058823529411764705), 0.06666666666"
         "666667), 0.07692307692307693), 0.09090909090909091), 0.1111111111111111), 0.14285714285714285), 0.2)"}},
+      // The root of digamma, less 1, in two parts.
+      {"DIGAMMA_ROOT", {"0x1.d8b618p-2f", "0x1.d8b618d5af8fep-2"}},
+      {"DIGAMMA_REST", {"0x1.ab5f1fp-27f", "-0x1.1e563779a1f5bp-56"}},
+      {"ERFINV_TAIL_FROM", {"18.0f", "14.0"}},
       {"WHOLE", {"0x1p24f", "0x1p53"}},
       {"TOP", {"254", "2046"}},
       {"MANTISSA", {"23", "52"}},
@@ -123,6 +157,9 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
   if (word == "MAX") return limits().greatest;
   for (const auto& [name, texts] : floats) {
     if (name == word) return wide ? texts.second : texts.first;
+  }
+  for (const Series& series : all_series()) {
+    if (series.name == word) return wide ? series.wide : series.single;
   }
   return std::nullopt;
 }

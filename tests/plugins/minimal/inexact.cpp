@@ -2,6 +2,8 @@
 // The same for real and complex numbers. Sums, products, quotients and square roots of real numbers are those of the
 // type itself and so correctly rounded; everything else is computed in the next wider type and rounded to the result,
 // which keeps every bound with room to spare.
+#include <limits>
+
 #include "listing.hpp"
 
 namespace minimal {
@@ -127,6 +129,33 @@ T floor_divide(T x, T y) {
   return quotient == 0 ? std::copysign(T{0}, x / y) : static_cast<T>(std::nearbyint(quotient));
 }
 
+// By Halley's method.
+template <class W>
+W erfinv(W x) {
+  const W a = std::fabs(x);
+  if (!(a <= 1)) return std::numeric_limits<W>::quiet_NaN();
+  if (a == 0 || a == 1) return a == 0 ? x : std::copysign(std::numeric_limits<W>::infinity(), x);
+  const W half_root_pi = std::sqrt(std::acos(W{-1})) / 2;
+  W y = a < W{0.5} ? a : std::sqrt(-std::log(1 - a));
+  for (int i = 0; i < 40; ++i) {
+    const W miss = a < W{0.5} ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    const W newton = miss * std::exp(y * y) * half_root_pi;
+    y -= newton / (1 + y * newton);
+  }
+  return std::copysign(y, x);
+}
+
+template <class W>
+W digamma(W x) {
+  const W pi = std::acos(W{-1}), f = x - std::nearbyint(x);
+  if (x < 0 && !(f != 0)) return std::numeric_limits<W>::quiet_NaN();
+  if (x < 0) return digamma(1 - x) - pi / std::tan(pi * f);
+  W less = 0;
+  for (; x < 40; x += 1) less += 1 / x;
+  const W u = 1 / (x * x);
+  return std::log(x) - W{0.5} / x - u * (1 / W{12} - u * (1 / W{120} - u * (1 / W{252} - u / W{240}))) - less;
+}
+
 }  // namespace
 
 template <Real T>
@@ -179,6 +208,12 @@ Function find_real(int32_t intrinsic) {
       return wide_unary<T>([](W x) { return std::erf(x); });
     case COMPUTE_PLUGIN_INTRINSIC_ERFC:
       return wide_unary<T>([](W x) { return std::erfc(x); });
+    case COMPUTE_PLUGIN_INTRINSIC_ERFINV:
+      return wide_unary<T>([](W x) { return erfinv(x); });
+    case COMPUTE_PLUGIN_INTRINSIC_DIGAMMA:
+      return wide_unary<T>([](W x) { return digamma(x); });
+    case COMPUTE_PLUGIN_INTRINSIC_LGAMMA:
+      return wide_unary<T>([](W x) { return std::lgamma(x); });
     case COMPUTE_PLUGIN_INTRINSIC_COPYSIGN:
       return binary<T>([](T x, T y) { return std::copysign(x, y); });
     case COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER:
