@@ -272,6 +272,15 @@ class BlockPart final : public WindowPart {
     return std::min(even < kSegment ? points : even, reads_b ? even_b : points);
   }
 
+  // False if the blocks are as small as they become: a block is whole tiles of the kernel.
+  static bool halve(Blocks& blocks, int64_t points, int64_t segment, int64_t tile) {
+    if (blocks.block <= kLeastBlock) return false;
+    const Blocks halves = Blocks::of(points, segment, ceiling(blocks.block, 2), tile);
+    if (halves.block >= blocks.block) return false;
+    blocks = halves;
+    return true;
+  }
+
   void cut(bool depth_is_images, int32_t threads) {
     const int64_t depth_segment = segment_of(depth_, even_a_.points, reads_b_, even_b_depth_.points);
     if (depth_ > 0) depth_blocks_ = Blocks::of(depth_, depth_segment, kDepthBytes / sums_.bytes, 1);
@@ -284,11 +293,9 @@ class BlockPart final : public WindowPart {
              static_cast<double>(depth_) / static_cast<double>(parts_);
     };
     while (threads > 1 && tasks() < kTasksPerThread * threads && work() >= 2 * kSerialWork) {
-      if (column_blocks_.block > kLeastBlock && column_blocks_.block >= row_blocks_.block / 4) {
-        column_blocks_ = Blocks::of(columns_, column_segment, ceiling(column_blocks_.block, 2), kernel_.columns);
-      } else if (row_blocks_.block > kLeastBlock) {
-        row_blocks_ = Blocks::of(p_.rows, p_.rows, ceiling(row_blocks_.block, 2), kernel_.rows);
-      } else {
+      const bool columns_first = column_blocks_.block >= row_blocks_.block / 4;
+      if (!(columns_first && halve(column_blocks_, columns_, column_segment, kernel_.columns)) &&
+          !halve(row_blocks_, p_.rows, p_.rows, kernel_.rows)) {
         break;
       }
     }
