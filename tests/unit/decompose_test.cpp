@@ -604,6 +604,7 @@ std::vector<TestTensor> special_inputs(const std::string& op) {
       {"cross_entropy", all({{kFloat, matrix}, {kLong, vector}})},
       {"cross_entropy_grad", all({{kFloat, vector}, {kFloat, matrix}, {kLong, vector}, {kFloat, vector}})},
       {"cross_entropy_soft_grad", all({{kFloat, vector}, {kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}})},
+      {"einsum", all({{kFloat, matrix}, {kFloat, matrix}})},
       {"group_norm", all({{kFloat, image}, {kFloat, vector}, {kFloat, vector}})},
       {"group_norm_grad",
        all({{kFloat, image}, {kFloat, image}, {kFloat, {1, 2}}, {kFloat, {1, 2}}, {kFloat, vector}})},
@@ -617,6 +618,10 @@ std::vector<TestTensor> special_inputs(const std::string& op) {
       {"rms_norm", all({{kFloat, matrix}, {kFloat, vector}})},
       {"rms_norm_grad", all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}, {kFloat, vector}})},
       {"rotary_embedding", all({{kFloat, matrix}, {kLong, vector}})},
+      {"scatter_nd", all({{kFloat, matrix}, {kLong, matrix}, {kFloat, vector}})},
+      {"searchsorted", all({{kFloat, vector}, {kFloat, matrix}, {kLong, vector}})},
+      {"segment_reduce", all({{kFloat, matrix}, {kLong, vector}})},
+      {"tensordot", all({{kFloat, {2, 2, 2}}, {kFloat, {2, 2, 2}}})},
   };
   const auto found = inputs.find(op);
   return found == inputs.end() ? std::vector<TestTensor>() : found->second;
@@ -645,6 +650,7 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
       if (attribute.kind == AttributeKind::kDtype)
         attributes.dtype(name, is_integer ? compute_dtype{COMPUTE_DTYPE_UINT32} : kFloat);
       if (attribute.kind == AttributeKind::kNumber) attributes.float64(name, 1);
+      if (attribute.kind == AttributeKind::kString) attributes.string(name, "ij,jk->ki");
       if (attribute.kind == AttributeKind::kInt64)
         attribute.is_list ? attributes.ints(name, {2}) : attributes.int64(name, 2);
     }
