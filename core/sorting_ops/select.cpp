@@ -45,10 +45,20 @@ Flags counted(Steps& steps, const StepExpression& expression, const std::vector<
   return result;
 }
 
-// Where the elements with a flag go: one behind the other; the others to `rest`.
-StepOperand targets(Steps& steps, const Flags& flags, int64_t rest) {
-  const StepOperand result = steps.temporary(flags.flags.dtype, flags.flags.shape);
-  steps.map({"where(x == 1, y - 1, a)", {extent_term(rest)}}, {flags.flags, flags.counts}, result);
+// counts [n], the last of which is the number of elements with a flag, as a tensor of shape [n].
+StepOperand total_of(const Flags& flags) {
+  const StepOperand& counts = flags.counts;
+  return broadcast_to(narrowed(counts, 0, counts.shape[0] - 1, 1), counts.shape);
+}
+
+std::string own_position(compute_dtype dtype) { return as_position("index(0)", dtype); }
+
+// Where elements go: those with a flag one behind the other, and behind them the others. No two share a place.
+StepOperand targets(Steps& steps, const Flags& flags) {
+  const compute_dtype dtype = flags.flags.dtype;
+  const StepOperand result = steps.temporary(dtype, flags.flags.shape);
+  steps.map({"where(x == 1, y - 1, z + (" + own_position(dtype) + " - y))"},
+            {flags.flags, flags.counts, total_of(flags)}, result);
   return result;
 }
 
@@ -74,12 +84,10 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
   const StepOperand x = flat_input(steps);
   const std::string is_set = is_bool(x.dtype) ? "x" : "x != 0";
   const Flags flags = counted(steps, {as_position(is_set, position_dtype(n))}, {x}, n, alternative == 0);
-  const int64_t room[] = {n + 1};
   const StepOperand positions = steps.temporary(flags.flags.dtype, flags.flags.shape),
-                    places = steps.temporary(flags.flags.dtype, room);
+                    places = steps.temporary(flags.flags.dtype, flags.flags.shape);
   fill_with_positions(steps, positions, 0);
-  steps.fill(places, {});
-  steps.scatter(targets(steps, flags, n), positions, places, 0, "set", false);
+  steps.scatter(targets(steps, flags), positions, places, 0, "set", false);
   // The coordinates of a row-major position.
   StepExpression coordinates;
   std::vector<StepOperand> outputs;
@@ -94,10 +102,11 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
       value = "(" + value + ") % " + scalar_name(coordinates.scalars.size());
       coordinates.scalars.push_back(extent_term(shape[i]));
     }
+    value = "where(" + own_position(places.dtype) + " < y, " + value + ", 0)";
     coordinates.text += (i > 0 ? "; " : "") + convert_text(value, places.dtype, COMPUTE_DTYPE_INT64);
     outputs.push_back(without_axis(narrowed(indices, 0, static_cast<int64_t>(i), 1), 0));
   }
-  steps.map(coordinates, {narrowed(places, 0, 0, n)}, std::move(outputs));
+  steps.map(coordinates, {places, total_of(flags)}, std::move(outputs));
   store_count(steps, flags.counts, count);
   return steps.take();
 }
@@ -153,7 +162,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
   const Sorted sorted = sorted_values(steps, flat_input(steps), native.sort);
   // A flag where a value differs from the one before it. NaN differs from NaN.
   const compute_dtype dtype = position_dtype(n);
-  const int64_t shape[] = {n}, room[] = {n + 2};
+  const int64_t shape[] = {n}, room[] = {n + 1};
   Flags flags{steps.temporary(dtype, shape), steps.temporary(dtype, shape)};
   steps.fill(narrowed(flags.flags, 0, 0, 1), scalar_from_int64(1, dtype));
   if (n > 1) {
@@ -162,22 +171,24 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
               narrowed(flags.flags, 0, 1, n - 1));
   }
   scan(steps, {"sum", dtype}, flags.flags, flags.counts, native.scan);
-  // Slot n stays as it is, and slot n + 1 takes what belongs nowhere.
-  const StepOperand to = targets(steps, flags, n + 1);
+  const StepOperand to = targets(steps, flags), total = total_of(flags);
+  const std::string is_used = own_position(dtype) + " < y";
   const auto selected = [&](const StepOperand& from, const StepOperand& y) {
-    const StepOperand slots = steps.temporary(from.dtype, room);
-    steps.fill(slots, {});
+    const StepOperand slots = steps.temporary(from.dtype, shape);
     steps.scatter(to, from, slots, 0, "set", false);
-    steps.copy(narrowed(slots, 0, 0, n), y);
+    steps.map({is_bool(from.dtype) ? "x & (" + is_used + ")" : "where(" + is_used + ", x, 0)"}, {slots, total}, y);
   };
   selected(sorted.values, steps.output(0));
   selected(sorted.order, steps.output(1));
-  const StepOperand positions = steps.temporary(COMPUTE_DTYPE_INT64, shape),
-                    starts = steps.temporary(COMPUTE_DTYPE_INT64, room);
+  // A value's equals reach to where the next value begins.
+  const StepOperand positions = steps.temporary(dtype, shape), starts = steps.temporary(dtype, room);
   fill_with_positions(steps, positions, 0);
-  steps.fill(starts, scalar_from_int64(n, COMPUTE_DTYPE_INT64));
-  steps.scatter(to, positions, starts, 0, "set", false);
-  steps.map({"y - x"}, {narrowed(starts, 0, 0, n), narrowed(starts, 0, 1, n)}, steps.output(3));
+  steps.fill(narrowed(starts, 0, n, 1), scalar_from_int64(n, dtype));
+  steps.scatter(to, positions, narrowed(starts, 0, 0, n), 0, "set", false);
+  steps.map({convert_text("where(" + is_used + ", where(" + own_position(dtype) + " < y - 1, z, a) - x, 0)", dtype,
+                          COMPUTE_DTYPE_INT64),
+             {extent_term(n)}},
+            {narrowed(starts, 0, 0, n), total, narrowed(starts, 0, 1, n)}, steps.output(3));
   // The rank of each value goes back to where the value came from.
   const StepOperand ranks = steps.temporary(COMPUTE_DTYPE_INT64, shape),
                     back = steps.temporary(COMPUTE_DTYPE_INT64, shape);
