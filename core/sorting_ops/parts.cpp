@@ -39,6 +39,11 @@ const char* combined_text(std::string_view kind) {
 
 }  // namespace
 
+std::vector<int64_t> shape_of(const OpCall& call) {
+  const std::span<const int64_t> shape = call.inputs[0].extents();
+  return {shape.begin(), shape.end()};
+}
+
 NativeParts native_parts(int32_t alternative) {
   return {alternative == 0 || alternative == 1, alternative == 0 || alternative == 2};
 }

@@ -27,6 +27,9 @@ struct Scan {
 // x and y have one shape.
 void scan(Steps& steps, const Scan& scan, const StepOperand& x, const StepOperand& y, bool is_native);
 
+// The shape of the first input.
+std::vector<int64_t> shape_of(const OpCall& call);
+
 // A stable sort along `axis`, NaN last. `values` (of x's dtype) or `indices` (int64) may be absent, but not both.
 void sort(Steps& steps, const StepOperand& x, int32_t axis, bool descending, const StepOperand& values,
           const StepOperand& indices, bool is_native);

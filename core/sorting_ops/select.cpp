@@ -8,11 +8,6 @@ namespace compute {
 
 namespace {
 
-std::vector<int64_t> shape_of(const OpCall& call) {
-  const std::span<const int64_t> shape = call.inputs[0].extents();
-  return {shape.begin(), shape.end()};
-}
-
 // Positions and counts of `n` elements.
 compute_dtype position_dtype(int64_t n) { return n < INT32_MAX ? COMPUTE_DTYPE_INT32 : COMPUTE_DTYPE_INT64; }
 

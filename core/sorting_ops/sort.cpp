@@ -13,11 +13,6 @@ void check_order(const OpCall& call) {
   axis_attribute(call, call.inputs[0].rank);
 }
 
-std::vector<int64_t> shape_of(const OpCall& call) {
-  const std::span<const int64_t> shape = call.inputs[0].extents();
-  return {shape.begin(), shape.end()};
-}
-
 std::vector<OutputDesc> infer_sort(const OpCall& call) {
   check_order(call);
   flag_attribute(call, "descending");

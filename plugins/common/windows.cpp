@@ -15,7 +15,7 @@ int64_t product(const std::array<int64_t, kWindowAxes>& extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
 }
 
-int64_t divide_up(int64_t x, int64_t y) { return x >= 0 ? (x + y - 1) / y : -(-x / y); }
+int64_t ceiling_divide(int64_t x, int64_t y) { return x >= 0 ? (x + y - 1) / y : -(-x / y); }
 
 /// The tensors of a convolution by role, whichever primitive it is of, and its attributes per spatial axis.
 struct Geometry {
@@ -128,10 +128,10 @@ Phase find_phase(const Geometry& g, size_t axis, int64_t remainder) {
   phase.kernel_first = k;
   const bool any = k < std::min(phase.kernel_step, kernel);
   phase.kernel_count = any ? (kernel - 1 - k) / phase.kernel_step + 1 : 0;
-  const int64_t first = divide_up(g.begin[axis] - remainder, stride);  // of (position + pad) / stride
+  const int64_t first = ceiling_divide(g.begin[axis] - remainder, stride);  // of (position + pad) / stride
   phase.x_first = remainder - g.begin[axis] + first * stride;
   const int64_t left = g.extent(g.x, axis) - phase.x_first;
-  phase.x_count = left > 0 ? divide_up(left, stride) : 0;
+  phase.x_count = left > 0 ? ceiling_divide(left, stride) : 0;
   phase.y_start = any ? first - (k * dilation - remainder) / stride : 0;
   return phase;
 }

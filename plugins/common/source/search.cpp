@@ -51,6 +51,12 @@ BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text) {
       return has_nan ? cat("(", a, " < ", b, " || (", b, " != ", b, " && ", a, " == ", a, "))")
                      : cat("(", a, " < ", b, ")");
     };
+    // Of bools the first true one is looked for: Intel's compiler for CPUs gets an order of two bools wrong here.
+    const bool has_order = dtype != COMPUTE_DTYPE_BOOL;
+    const std::string is_before = !has_order ? "!found"
+                                  : is_right ? cat("!", less("wanted", "found"))
+                                             : less("found", "wanted");
+    const char* const position = has_order ? "low" : is_right ? "wanted ? terms : low" : "wanted ? low : 0";
     builder.body = fill(kSearch, {{"group", dialect.group_size},
                                   {"points", KernelBuilder::index_word(points_word)},
                                   {"coordinates", space.coordinates(builder, "c", "i")},
@@ -59,7 +65,8 @@ BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text) {
                                   {"wanted", value(cat("x1[", space.offset(0, "c"), "]"))},
                                   {"terms", KernelBuilder::index_word(terms_word)},
                                   {"found", value("x0[(low + half_count) * step]")},
-                                  {"is_before", is_right ? cat("!", less("wanted", "found")) : less("found", "wanted")},
+                                  {"is_before", is_before},
+                                  {"position", position},
                                   {"to", space.offset(1, "c")}});
   }
   BuiltRecipe recipe;
