@@ -132,7 +132,7 @@ std::optional<Lowering> lower_scatter_nd(const OpCall& call, const LoweringTarge
     const StepOperand updates =
         with_first_as_one(steps, steps.as_dtype(steps.input(2), accumulator), call.inputs[1].rank - 1);
     steps.scatter(repeated(positions, updates), updates, *collapsed(made, 0, axes), 0, reduction,
-                  flag_attribute(call, "deterministic"));
+                  duplicates_of(flag_attribute(call, "deterministic")));
   }
   if (!direct) steps.copy(made, y);
   return steps.take();

@@ -80,7 +80,7 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   }
   const int32_t axis = axis_attribute(call, call.inputs[0].rank);
   const std::string_view reduction = checked_reduction(call);
-  const bool deterministic = flag_attribute(call, "deterministic");
+  const Duplicates duplicates = duplicates_of(flag_attribute(call, "deterministic"));
   const compute_dtype accumulator = reduction == "add" || reduction == "mul" ? computed_in(output.dtype) : output.dtype;
   const StepOperand indices = steps.as_indices(steps.input(1));
   const StepOperand updates = broadcast_to(
@@ -93,14 +93,14 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   }
   if (accumulator == output.dtype) {
     if (!target.in_place) steps.copy(steps.input(0), output);
-    steps.scatter(indices, updates, std::move(destination), axis, reduction, deterministic);
+    steps.scatter(indices, updates, std::move(destination), axis, reduction, duplicates);
     return steps.take();
   }
   // Memory of the result's dtype would round at each step.
   if (!target.in_place && destination.shape != output.shape) steps.copy(steps.input(0), output);
   const StepOperand sums = steps.temporary(accumulator, source.shape);
   steps.copy(std::move(source), sums);
-  steps.scatter(indices, updates, sums, axis, reduction, deterministic);
+  steps.scatter(indices, updates, sums, axis, reduction, duplicates);
   steps.copy(sums, std::move(destination));
   return steps.take();
 }

@@ -150,7 +150,8 @@ std::optional<Lowering> lower_take_grad(const OpCall& call, const LoweringTarget
     const auto rank = static_cast<int32_t>(dy.shape.size());
     for (int32_t i = axis + 1; i < rank; ++i) indices = with_axis(std::move(indices), i - axis);
     indices = broadcast_to(indices, dy.shape);
-    steps.scatter(std::move(indices), std::move(dy), sums, axis, "add", flag_attribute(call, "deterministic"));
+    steps.scatter(std::move(indices), std::move(dy), sums, axis, "add",
+                  duplicates_of(flag_attribute(call, "deterministic")));
   }
   if (accumulator != output.dtype) steps.copy(sums, output);
   return steps.take();

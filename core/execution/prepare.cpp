@@ -123,8 +123,11 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags = math_flags() | (step.deterministic || is_deterministic() ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0) |
-             (request.ahead ? uint32_t{COMPUTE_PLUGIN_OP_AHEAD} : 0);
+  op.flags =
+      math_flags() |
+      (step.deterministic || (is_deterministic() && !step.has_no_order) ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC}
+                                                                        : 0) |
+      (request.ahead ? uint32_t{COMPUTE_PLUGIN_OP_AHEAD} : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());
   op.tensors = result.tensors.data();
@@ -237,6 +240,9 @@ std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& tak
   LoweringTarget target;
   target.outputs = request.output_layouts;
   target.in_place = request.in_place;
+  target.deterministic = is_deterministic();
+  const int32_t kind = request.device.entry.info.kind;
+  target.is_gpu = kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU || kind == COMPUTE_DEVICE_KIND_INTEGRATED_GPU;
   target.has_float64 = request.device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
   if (request.map != nullptr) {
     Lowering lowering = lower(*request.map, request.inference, target);

@@ -247,7 +247,8 @@ std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTa
   steps.fill(sums, {});
   const auto merged = static_cast<int32_t>(spatial);
   const StepOperand updates = steps.as_collapsed(steps.as_dtype(dy, computed), kLead, merged);
-  steps.scatter(*collapsed(places, kLead, merged), updates, *collapsed(sums, kLead, merged), kLead, "add", false);
+  steps.scatter(*collapsed(places, kLead, merged), updates, *collapsed(sums, kLead, merged), kLead, "add",
+                Duplicates::kAnyOrder);
   StepOperand inner = sums;
   for (size_t i = 0; i < spatial; ++i)
     inner = narrowed(std::move(inner), static_cast<int32_t>(kLead + i), windows[i].before, windows[i].extent);

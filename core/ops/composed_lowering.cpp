@@ -34,6 +34,8 @@ class Joiner {
     const Inference inference = infer({*inner.op, attributes.statics, inputs});
     LoweringTarget target;
     target.has_float64 = target_.has_float64;
+    target.deterministic = target_.deterministic;
+    target.is_gpu = target_.is_gpu;
     std::vector<LoweringTarget::Output> outputs;
     for (size_t i = 0; i < inference.outputs.size(); ++i) {
       const auto value = inner.first_result + static_cast<int32_t>(i);

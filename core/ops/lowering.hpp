@@ -59,6 +59,7 @@ struct Step {
   const char* name = "";  // of a primitive or, in a composite lowering, of the op itself; immortal
   int32_t version = 1;
   bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
+  bool has_no_order = false;   // gives the same bits without the flag too
   int32_t call = 0;            // in a composition: which of its calls the step belongs to
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
@@ -91,6 +92,8 @@ struct LoweringTarget {
   std::span<const Output> outputs;  // as inferred; strides row-major or those of the tensor written into
   bool in_place = false;            // output 0 is the identical view of input 0
   bool has_float64 = true;          // the device computes in float64
+  bool deterministic = false;       // COMPUTE_DETERMINISTIC
+  bool is_gpu = false;
 };
 
 }  // namespace compute

@@ -399,13 +399,14 @@ void Steps::gather(StepOperand src, StepOperand indices, StepOperand dst, int32_
   add("gather", {std::move(src), std::move(indices)}, std::move(dst)).attributes = {integers("axis", {&value, 1})};
 }
 
-void Steps::scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
-                    bool deterministic) {
+void Steps::add_scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis,
+                        std::string_view reduction, bool deterministic) {
   const int64_t value = axis;
   dst.access = COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT;
   Step& step = add("scatter", {std::move(indices), std::move(updates)}, std::move(dst));
   step.attributes = {integers("axis", {&value, 1}), text("reduction", reduction)};
   step.deterministic = deterministic;
+  step.has_no_order = !deterministic;
 }
 
 }  // namespace compute

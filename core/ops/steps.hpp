@@ -91,6 +91,17 @@ inline constexpr size_t kMaxRowStages = 4;
 std::vector<StepAttribute> reduce_attributes(std::span<const int64_t> axes, const char* kind,
                                              compute_dtype accumulator);
 
+// How scatter treats updates of one element.
+enum class Duplicates {
+  kAnyOrder,  // combines them in any order, but in one with COMPUTE_DETERMINISTIC
+  kInOrder,   // gives the same bits each time, and the last one for "set"
+  kNone       // there are none
+};
+
+inline Duplicates duplicates_of(bool deterministic) {
+  return deterministic ? Duplicates::kInOrder : Duplicates::kAnyOrder;
+}
+
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 class Steps {
@@ -124,7 +135,7 @@ class Steps {
               std::vector<StepOperand> inputs, const StepExpression& after, StepOperand output);
   void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
   void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
-               bool deterministic);
+               Duplicates duplicates);
   // As one step, and as one reduction per stage and a map: the first and second alternative of a rule.
   void row(const Row& row);
   void row_in_steps(const Row& row);
@@ -135,6 +146,10 @@ class Steps {
   Lowering take() { return std::move(lowering_); }
 
  private:
+  void add_scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
+                   bool deterministic);
+  void set_last(const StepOperand& indices, const StepOperand& updates, const StepOperand& dst, int32_t axis);
+  void add_without_order(const StepOperand& indices, const StepOperand& updates, const StepOperand& dst, int32_t axis);
   using Names = std::vector<std::string_view>;
   TypedExpression type(const StepExpression& expression, const Names& names, std::span<const compute_dtype> inputs,
                        std::span<const compute_dtype> wanted, std::vector<StepScalar>& out_scalars) const;

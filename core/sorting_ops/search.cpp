@@ -14,9 +14,9 @@ compute_dtype searched_dtype(const OpCall& call) {
   for (int32_t i = 0; i < 2; ++i) {
     if (!is_bool(call.inputs[static_cast<size_t>(i)].dtype)) require_class(call, i, DtypeClass::kReal);
   }
-  const PromotionOperand both[] = {
-      {call.inputs[0].dtype, false, call.schema.input_name(0)},
-      {call.inputs[1].dtype, call.inputs[1].is_scalar && call.inputs[1].weak, call.schema.input_name(1)}};
+  const std::string names[] = {call.schema.input_name(0), call.schema.input_name(1)};
+  const PromotionOperand both[] = {{call.inputs[0].dtype, false, names[0]},
+                                   {call.inputs[1].dtype, call.inputs[1].is_scalar && call.inputs[1].weak, names[1]}};
   const compute_dtype common = result_type(call.schema.name, both);
   return is_bool(common) ? compute_dtype{COMPUTE_DTYPE_UINT8} : common;  // it is compared as numbers
 }

@@ -67,7 +67,7 @@ std::optional<Lowering> lower_segment_reduce(const OpCall& call, const LoweringT
   steps.fill(marks, {});
   steps.fill(narrowed(marks, 0, 0, 1), scalar_from_int64(-1, COMPUTE_DTYPE_INT64));
   steps.fill(ones, scalar_from_int64(1, COMPUTE_DTYPE_INT64));
-  steps.scatter(offsets, ones, marks, 0, "add", false);
+  steps.scatter(offsets, ones, marks, 0, "add", Duplicates::kAnyOrder);
   scan(steps, {"sum", COMPUTE_DTYPE_INT64}, marks, ids, false);
   StepOperand segment = steps.temporary(COMPUTE_DTYPE_INT64, {&rows, 1});
   steps.map({"where(x < 0, a, x)", {extent_term(segments)}}, {narrowed(ids, 0, 0, rows)}, segment);
@@ -79,7 +79,7 @@ std::optional<Lowering> lower_segment_reduce(const OpCall& call, const LoweringT
                 name == "sum"    ? "add"
                 : name == "prod" ? "mul"
                                  : name,
-                false);
+                Duplicates::kAnyOrder);
   if (accumulator != y.dtype) steps.copy(sums, y);
   return steps.take();
 }
@@ -119,7 +119,7 @@ std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget
     steps.map(expression, {x}, bin);
     const StepOperand one = steps.temporary(COMPUTE_DTYPE_INT64, std::vector<int64_t>{1});
     steps.fill(one, scalar_from_int64(1, COMPUTE_DTYPE_INT64));
-    steps.scatter(bin, broadcast_to(one, x.shape), counts, 0, "add", false);
+    steps.scatter(bin, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
   }
   steps.copy(narrowed(counts, 0, 0, bins), y);
   return steps.take();

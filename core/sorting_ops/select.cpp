@@ -82,7 +82,7 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
   const StepOperand positions = steps.temporary(flags.flags.dtype, flags.flags.shape),
                     places = steps.temporary(flags.flags.dtype, flags.flags.shape);
   fill_with_positions(steps, positions, 0);
-  steps.scatter(targets(steps, flags), positions, places, 0, "set", false);
+  steps.scatter(targets(steps, flags), positions, places, 0, "set", Duplicates::kNone);
   // The coordinates of a row-major position.
   StepExpression coordinates;
   std::vector<StepOperand> outputs;
@@ -170,7 +170,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
   const std::string is_used = own_position(dtype) + " < y";
   const auto selected = [&](const StepOperand& from, const StepOperand& y) {
     const StepOperand slots = steps.temporary(from.dtype, shape);
-    steps.scatter(to, from, slots, 0, "set", false);
+    steps.scatter(to, from, slots, 0, "set", Duplicates::kNone);
     steps.map({is_bool(from.dtype) ? "x & (" + is_used + ")" : "where(" + is_used + ", x, 0)"}, {slots, total}, y);
   };
   selected(sorted.values, steps.output(0));
@@ -179,7 +179,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
   const StepOperand positions = steps.temporary(dtype, shape), starts = steps.temporary(dtype, room);
   fill_with_positions(steps, positions, 0);
   steps.fill(narrowed(starts, 0, n, 1), scalar_from_int64(n, dtype));
-  steps.scatter(to, positions, narrowed(starts, 0, 0, n), 0, "set", false);
+  steps.scatter(to, positions, narrowed(starts, 0, 0, n), 0, "set", Duplicates::kNone);
   steps.map({convert_text("where(" + is_used + ", where(" + own_position(dtype) + " < y - 1, z, a) - x, 0)", dtype,
                           COMPUTE_DTYPE_INT64),
              {extent_term(n)}},
@@ -188,7 +188,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
   const StepOperand ranks = steps.temporary(COMPUTE_DTYPE_INT64, shape),
                     back = steps.temporary(COMPUTE_DTYPE_INT64, shape);
   steps.map({convert_text("x - 1", dtype, COMPUTE_DTYPE_INT64)}, {flags.counts}, ranks);
-  steps.scatter(sorted.order, ranks, back, 0, "set", false);
+  steps.scatter(sorted.order, ranks, back, 0, "set", Duplicates::kNone);
   StepOperand shaped = back;
   shaped.shape = inverse.shape;
   shaped.strides = row_major_strides(inverse.shape);

@@ -270,6 +270,7 @@ int run(int argc, char** argv) {
   add_expression_tests(registry);
   add_reduce_tests(registry);
   add_network_tests(registry);
+  add_determinism_tests(registry);
   add_random_tests(registry);
   add_sorting_tests(registry);
   add_softmax_tests(registry);

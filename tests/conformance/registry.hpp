@@ -54,6 +54,7 @@ std::vector<Dtype> tested_dtypes(Level level);
 // One per file.
 void add_convolution_tests(Registry& registry);
 void add_creation_tests(Registry& registry);
+void add_determinism_tests(Registry& registry);
 void add_device_tests(Registry& registry);
 void add_dlpack_tests(Registry& registry);
 void add_elementwise_tests(Registry& registry);

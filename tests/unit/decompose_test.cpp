@@ -484,6 +484,43 @@ TEST(Decompose, Scatter) {
   EXPECT_TRUE(test.schema.in_place());
 }
 
+TEST(Decompose, ScatterOfManyUpdatesWithoutOrder) {
+  // Eleven updates of each of four elements, and two of the last; none of the fifth.
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::complex<double>> places, numbers;
+  for (int i = 0; i < 44; ++i) {
+    places.push_back(i % 4);
+    numbers.push_back(i % 4 == 0 ? i : std::ldexp(i % 3 - 1, i % 4 == 1 ? -149 : 127 - i % 8));
+  }
+  numbers[2] = kInf;   // of element 2
+  numbers[3] = -kInf;  // and 3, where the next is the other one
+  numbers[7] = kInf;
+  places.insert(places.end(), {5, -1});
+  numbers.insert(numbers.end(), {-0.0, kNan});
+  const TestTensor x = tensor(kFloat, {6}, {0.5, 0, 0, 0, -0.0, 1}), indices = tensor(kLong, {46}, places),
+                   updates = tensor(kFloat, {46}, numbers);
+  const auto run = [&](const char* reduction) {
+    return reals(run_op("scatter", {x, indices, updates}, TestAttributes().string("reduction", reduction)));
+  };
+  double first = 0.5, second = 0;
+  for (size_t i = 0; i < 44; i += 4) first += numbers[i].real();
+  for (size_t i = 1; i < 44; i += 4) second += numbers[i].real();
+  const Reals sums = run("add");
+  EXPECT_EQ(Reals(sums.begin(), sums.begin() + 3), (Reals{first, second, kInf}));
+  EXPECT_TRUE(std::isnan(sums[3]));
+  EXPECT_TRUE(std::signbit(sums[4]));
+  EXPECT_TRUE(std::isnan(sums[5]));
+  const Reals set = run("set");
+  EXPECT_EQ(Reals(set.begin(), set.begin() + 5),
+            (Reals{numbers[40].real(), numbers[41].real(), numbers[42].real(), numbers[43].real(), 0}));
+  const TestCall test("scatter", {x, indices, updates});
+  const Inference inference = infer(test.call());
+  const std::vector<int64_t> strides{1};
+  const LoweringTarget::Output output{kFloat, x.shape, strides};
+  const std::optional<Lowering> lowering = lower(test.call(), inference, {{&output, 1}, false, true, true, true}, 0);
+  for (const Step& step : lowering->steps) EXPECT_FALSE(step.deterministic);
+}
+
 TEST(Decompose, Matmul) {
   const TestTensor a = tensor(kFloat, {2, 3}, range(6)), b = tensor(kFloat, {3, 2}, range(6, 1));
   EXPECT_EQ(reals(run_op("matmul", {a, b})), (Reals{13, 16, 40, 52}));

@@ -96,7 +96,7 @@ struct TestCall {
 };
 
 // The result of every lowering but a composite one, which must agree; also of one into an output with strides of its
-// own.
+// own, and there as on a GPU with COMPUTE_DETERMINISTIC.
 inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
   TestCall test(op, std::move(inputs), attributes);
   const Inference inference = infer(test.call());
@@ -117,7 +117,8 @@ inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, co
         output.start = (2 * output.count() - 2) * size;
       }
       const LoweringTarget::Output target{desc.dtype, desc.shape, output.strides};
-      const std::optional<Lowering> lowering = lower(test.call(), inference, {{&target, 1}, false, true}, alternative);
+      const std::optional<Lowering> lowering =
+          lower(test.call(), inference, {{&target, 1}, false, true, strided, strided}, alternative);
       if (!lowering) {
         EXPECT_GT(alternative, 0);
         break;
