@@ -27,9 +27,10 @@ install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
 # Programs and a plugin to copy.
 set(examples_dir "${CMAKE_INSTALL_DATADIR}/compute/examples")
-install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp")
+install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py")
 install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
 install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
+install(DIRECTORY examples/plugin_rust DESTINATION "${examples_dir}")
 install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)
 install(FILES LICENSE DESTINATION "${examples_dir}")
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * y = m x + b in a tight loop, three ways: everything moved by hand at each turn, host tensors whose copies on the
- * device are kept for as long as they do not change, and everything resident on the device.
+ * y = m x + b in a tight loop, four ways: everything moved by hand at each turn (explicit), host tensors whose copies
+ * on the device are kept for as long as they do not change (mirrors), transfers that overlap with ops of other turns
+ * (streamed), and everything on the device (resident).
  *
- *   affine_loop [--rows N] [--columns N] [--iterations N]
+ *   affine_loop [--rows N] [--columns N] [--iterations N] [--mode explicit|mirrors|streamed|resident]
+ *
+ * Without a mode all run, one after the other. With COMPUTE_PROFILE=1 a table shows what each transfer costs.
  *
  * m and b are rows x columns, x is columns x columns.
  */
@@ -77,6 +80,9 @@ static tensors upload(const operands* o, compute_device* device) {
   check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, o->m, &t.m));
   check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, x_shape, o->x, &t.x));
   check(compute_tensor_from_host(device, COMPUTE_DTYPE_FLOAT32, 2, m_shape, o->b, &t.b));
+  check(compute_tensor_set_label(t.m, "m"));
+  check(compute_tensor_set_label(t.x, "x"));
+  check(compute_tensor_set_label(t.b, "b"));
   return t;
 }
 
@@ -87,18 +93,56 @@ static void release(tensors t) {
 }
 
 /* Every operand goes to the device and every result comes back, at each turn. */
-static void loop_explicitly(const operands* o, compute_stream* stream, int iterations, float* y_values) {
+static void loop_explicitly(const operands* o, tensors host, compute_stream* stream, int iterations, float* y_values) {
   compute_device* device = compute_stream_device(stream);
   const compute_device_statistics before = statistics_of(device);
   const double start = seconds_now();
   for (int i = 0; i < iterations; ++i) {
-    const tensors each = upload(o, device);
+    tensors each = {NULL, NULL, NULL};
+    check(compute_tensor_to_device(host.m, device, &each.m));
+    check(compute_tensor_to_device(host.x, device, &each.x));
+    check(compute_tensor_to_device(host.b, device, &each.b));
     compute_tensor* y = affine(stream, each.m, each.x, each.b);
     check(compute_tensor_read(y, y_values, o->rows * o->columns * (int64_t)sizeof(float)));
     compute_tensor_release(y);
     release(each);
   }
   report("explicit", seconds_now() - start, before, statistics_of(device));
+}
+
+/* The same, but the turns alternate between two streams: one transfers while the other one computes. */
+static void loop_streamed(const operands* o, compute_device* device, int iterations, float* y_values) {
+  enum { kStreams = 2 };
+  const int64_t m_bytes = o->rows * o->columns * (int64_t)sizeof(float);
+  const int64_t x_bytes = o->columns * o->columns * (int64_t)sizeof(float);
+  compute_stream* streams[kStreams] = {NULL, NULL};
+  tensors each[kStreams];
+  float* results[kStreams] = {y_values, malloc((size_t)m_bytes)};
+  if (results[1] == NULL) exit(1);
+  for (int i = 0; i < kStreams; ++i) {
+    check(compute_stream_create(device, NULL, &streams[i]));
+    each[i] = upload(o, device);
+  }
+  check(compute_device_synchronize(device));
+  const compute_device_statistics before = statistics_of(device);
+  const double start = seconds_now();
+  for (int i = 0; i < iterations; ++i) {
+    compute_stream* stream = streams[i % kStreams];
+    const tensors t = each[i % kStreams];
+    check(compute_tensor_write_async(t.m, o->m, m_bytes, stream));
+    check(compute_tensor_write_async(t.x, o->x, x_bytes, stream));
+    check(compute_tensor_write_async(t.b, o->b, m_bytes, stream));
+    compute_tensor* y = affine(stream, t.m, t.x, t.b);
+    check(compute_tensor_read_async(y, results[i % kStreams], m_bytes, stream));
+    compute_tensor_release(y);
+  }
+  for (int i = 0; i < kStreams; ++i) check(compute_stream_synchronize(streams[i]));
+  report("streamed", seconds_now() - start, before, statistics_of(device));
+  for (int i = 0; i < kStreams; ++i) {
+    release(each[i]);
+    compute_stream_release(streams[i]);
+  }
+  free(results[1]);
 }
 
 /* Tensors of the host go to the device at their first use and stay there while they do not change; tensors of the
@@ -119,26 +163,40 @@ static void loop_over_tensors(const char* way, tensors t, compute_stream* stream
   compute_tensor_release(y);
 }
 
+static const char* const kModes[] = {"explicit", "mirrors", "streamed", "resident"};
+enum { kExplicit, kMirrors, kStreamed, kResident, kModeCount };
+
+/* The number of a mode, or -1. */
+static int mode_named(const char* name) {
+  for (int i = 0; i < kModeCount; ++i) {
+    if (strcmp(name, kModes[i]) == 0) return i;
+  }
+  return -1;
+}
+
 int main(int argc, char** argv) {
   operands o = {NULL, NULL, NULL, 1000, 1000};
   int iterations = 100;
+  int only = kModeCount; /* all */
   check(compute_config_arguments(&argc, argv));
   for (int i = 1; i + 1 < argc; i += 2) {
     const long value = atol(argv[i + 1]);
     if (strcmp(argv[i], "--rows") == 0) o.rows = value;
     if (strcmp(argv[i], "--columns") == 0) o.columns = value;
     if (strcmp(argv[i], "--iterations") == 0) iterations = (int)value;
+    if (strcmp(argv[i], "--mode") == 0) only = mode_named(argv[i + 1]);
   }
-  if (argc % 2 == 0 || o.rows < 1 || o.columns < 1 || iterations < 1) {
-    fprintf(stderr, "usage: %s [--rows N] [--columns N] [--iterations N]\n", argv[0]);
+  if (argc % 2 == 0 || o.rows < 1 || o.columns < 1 || iterations < 1 || only < 0) {
+    fprintf(stderr, "usage: %s [--rows N] [--columns N] [--iterations N] [--mode explicit|mirrors|streamed|resident]\n",
+            argv[0]);
     return 2;
   }
   const int64_t y_count = o.rows * o.columns, y_bytes = y_count * (int64_t)sizeof(float);
   o.m = numbers(y_count, 1);
   o.x = numbers(o.columns * o.columns, 2);
   o.b = numbers(y_count, 3);
-  float* y_values[3];
-  for (int i = 0; i < 3; ++i) y_values[i] = numbers(y_count, 4);
+  float* y_values[kModeCount];
+  for (int i = 0; i < kModeCount; ++i) y_values[i] = numbers(y_count, 4);
 
   compute_device* device = NULL;
   compute_device* host = NULL;
@@ -151,14 +209,18 @@ int main(int argc, char** argv) {
   compute_tensor_release(
       affine(stream, resident.m, resident.x, resident.b)); /* prepares both ops, outside of the times */
   check(compute_device_synchronize(device));
-  loop_explicitly(&o, stream, iterations, y_values[0]);
-  loop_over_tensors("mirrors", mirrored, stream, iterations, y_values[1], y_bytes);
-  loop_over_tensors("resident", resident, stream, iterations, y_values[2], y_bytes);
+  const int all = only == kModeCount;
+  if (all || only == kExplicit) loop_explicitly(&o, mirrored, stream, iterations, y_values[kExplicit]);
+  if (all || only == kMirrors)
+    loop_over_tensors(kModes[kMirrors], mirrored, stream, iterations, y_values[kMirrors], y_bytes);
+  if (all || only == kStreamed) loop_streamed(&o, device, iterations, y_values[kStreamed]);
+  if (all || only == kResident)
+    loop_over_tensors(kModes[kResident], resident, stream, iterations, y_values[kResident], y_bytes);
 
-  /* The three ways must agree bit for bit: they are the same work. */
+  /* The ways must agree bit for bit: they are the same work. */
   int wrong = 0;
-  for (int64_t i = 0; i < y_count; ++i) {
-    wrong |= !(y_values[0][i] == y_values[1][i] && y_values[1][i] == y_values[2][i]);
+  for (int mode = 1; all && mode < kModeCount; ++mode) {
+    for (int64_t i = 0; i < y_count; ++i) wrong |= !(y_values[0][i] == y_values[mode][i]);
   }
   if (wrong) printf("The results differ.\n");
 
@@ -167,7 +229,7 @@ int main(int argc, char** argv) {
   compute_stream_release(stream);
   compute_device_release(host);
   compute_device_release(device);
-  for (int i = 0; i < 3; ++i) free(y_values[i]);
+  for (int i = 0; i < kModeCount; ++i) free(y_values[i]);
   free(o.m);
   free(o.x);
   free(o.b);

@@ -3,10 +3,11 @@
 // feature, and two dense layers.
 //
 //   imdb_cnn --data=reviews.tsv[.gz] [--compute-device=DEVICE] [--epochs=2] [--train=4000] [--batch=32] [--rate=0.001]
-//            [--words=5000] [--length=400] [--steps=0] [--seed=1] [--losses=0]
+//            [--words=5000] [--length=400] [--steps=0] [--seed=1] [--graph=0] [--losses=0]
 //
 // Each line of the file is 0 or 1, a tab, and the text. The first `train` reviews are learnt; the others test. The
-// vocabulary is that of the learnt reviews alone. --steps ends an epoch early, --losses=N prints the first N losses.
+// vocabulary is that of the learnt reviews alone. --steps ends an epoch early, --graph=1 records the step once and
+// replays it. --losses=N prints the first N losses.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -14,6 +15,7 @@
 
 #include "data.hpp"
 #include "program.hpp"
+#include "replay.hpp"
 #include "tape.hpp"
 
 using compute::Device;
@@ -105,11 +107,11 @@ struct Network {
   }
   std::vector<tape::Value> parameters() const { return {table, wc, bc, w1, b1, w2, b2}; }
 
-  // Logits [n, 1]. Random bits for dropout come from the step; step -1 drops nothing.
-  tape::Value operator()(const Tensor& words, int64_t step) const {
+  // Logits [n, 1]. `offset` chooses the random bits of dropout; without it nothing is dropped.
+  tape::Value operator()(const Tensor& words, const Counter* offset = nullptr) const {
     const int64_t n = words.extent(0), length = words.extent(1);
     const auto dropped = [&](const tape::Value& x, int64_t layer) {
-      return step < 0 ? x : dropout(x, 0.2, 100 * seed + layer, step * 10000000);
+      return offset == nullptr ? x : dropout(x, 0.2, 100 * seed + layer, offset->as("offset"));
     };
     const tape::Value x = permute(dropped(embedding(table, words), 0), {0, 2, 1});  // [n, 50, length]
     const tape::Value features = relu(convolution(x, wc, bc));                      // [n, 250, length - 2]
@@ -122,7 +124,7 @@ double accuracy(const Network& network, const Dataset& set) {
   int64_t right = 0;
   for (int64_t i = 0; i < set.count; i += 250) {
     const auto part = compute::slice(i, std::min(i + 250, set.count));
-    const Tensor positive = compute::cast(network(set.words[part], -1).tensor() > 0, compute::float32);
+    const Tensor positive = compute::cast(network(set.words[part]).tensor() > 0, compute::float32);
     right += compute::sum(compute::cast(positive == set.labels[part], compute::int64)).item<int64_t>();
   }
   return static_cast<double>(right) / static_cast<double>(set.count);
@@ -139,6 +141,7 @@ int run(int argc, char** argv) {
                                   {"length", "400"},
                                   {"steps", "0"},
                                   {"seed", "1"},
+                                  {"graph", "0"},
                                   {"losses", "0"}});
   const Device device = Device::open();
   std::vector<Review> reviews = read_reviews(options.text("data"));
@@ -160,6 +163,18 @@ int run(int argc, char** argv) {
   const int64_t batch = options.integer("batch");
   int64_t steps = (train.count + batch - 1) / batch, step = 0;
   if (options.integer("steps") > 0) steps = std::min(steps, options.integer("steps"));
+  Replay replay(device, options.integer("graph") != 0);
+  const Counter count_of_steps = replay.counter(), offset = replay.counter();
+  const Tensor indices = device.empty(compute::int32, {batch});
+  tape::Value loss;
+  const auto learn = [&](const Tensor& chosen) {
+    loss = tape::binary_cross_entropy(network(compute::take(train.words, chosen, 0, tape::stream), &offset),
+                                      compute::take(train.labels, chosen, 0, tape::stream));
+    tape::backward(loss);
+    adam.step(options.real("rate"), count_of_steps.as("step"));
+  };
+  if (options.integer("graph") != 0 && train.count % batch != 0)
+    throw std::runtime_error("--graph=1 needs reviews that are a multiple of the batch");
   for (int64_t epoch = 1; epoch <= options.integer("epochs"); ++epoch) {
     const double start = program::seconds();
     for (size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
@@ -167,11 +182,11 @@ int run(int argc, char** argv) {
     program::Progress progress("epoch " + std::to_string(epoch), steps);
     for (int64_t i = 0; i < steps; ++i) {
       const auto first = order.begin() + i * batch, last = order.begin() + std::min((i + 1) * batch, train.count);
-      const Tensor indices = device.from_host(std::vector<int32_t>(first, last));
-      const tape::Value loss = tape::binary_cross_entropy(network(compute::take(train.words, indices), step),
-                                                          compute::take(train.labels, indices));
-      tape::backward(loss);
-      adam.step(options.real("rate"), ++step);
+      const Tensor chosen = indices[compute::slice(0, last - first)];
+      chosen.write(std::vector<int32_t>(first, last));
+      replay.set(offset, step * 10000000);
+      replay.set(count_of_steps, ++step);
+      replay.run([&] { learn(chosen); });
       total += loss.tensor();
       if (step <= options.integer("losses"))
         std::printf("loss %lld: %.7g\n", static_cast<long long>(step),
@@ -180,7 +195,7 @@ int run(int argc, char** argv) {
     }
     const double loss = static_cast<double>(total.item<float>()) / static_cast<double>(steps),
                  seconds = program::seconds() - start;
-    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.1f s\n", static_cast<long long>(epoch), loss,
+    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.2f s\n", static_cast<long long>(epoch), loss,
                 test.count > 0 ? accuracy(network, test) : 0, seconds);
   }
   return 0;

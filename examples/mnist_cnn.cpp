@@ -3,16 +3,17 @@
 // 32 and 64 channels, 5 x 5, same padding, with max pooling, and a dense layer.
 //
 //   mnist_cnn --data=FOLDER [--compute-device=DEVICE] [--epochs=1] [--steps=430] [--batch=128] [--rate=0.001]
-//             [--seed=1] [--pool=1] [--losses=0]
+//             [--seed=1] [--pool=1] [--graph=0] [--losses=0]
 //
 // FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. An epoch has
 // `steps` batches; the images repeat if there are fewer. Without pooling (--pool=0) the network has 553,866 parameters.
-// --losses=N prints the first N losses.
+// With --graph=1 the step is recorded once and replayed. --losses=N prints the first N losses.
 #include <numeric>
 #include <random>
 
 #include "data.hpp"
 #include "program.hpp"
+#include "replay.hpp"
 #include "tape.hpp"
 
 using compute::Device;
@@ -58,7 +59,8 @@ struct Network {
   std::vector<tape::Value> parameters() const { return {w1, b1, w2, b2, w3, b3}; }
   tape::Value operator()(const Tensor& pixels) const {
     const int64_t n = pixels.extent(0);
-    const Tensor x = (compute::cast(pixels, compute::float32) * (1.0f / 255)).reshape({n, 1, 28, 28});
+    static const compute::Expression scaled("convert(x, float32) * a", {"x"}, {"a"});
+    const Tensor x = compute::map(scaled, {pixels}, {1.0f / 255}, tape::stream).reshape({n, 1, 28, 28});
     tape::Value h = relu(convolution(x, w1, b1, "same"));
     if (pools) h = max_pool(h, {2, 2});
     h = relu(convolution(h, w2, b2, "same"));
@@ -88,6 +90,7 @@ int run(int argc, char** argv) {
                                   {"rate", "0.001"},
                                   {"seed", "1"},
                                   {"pool", "1"},
+                                  {"graph", "0"},
                                   {"losses", "0"}});
   const Device device = Device::open();
   const Images train = load(device, options.text("data"), "train"), test = load(device, options.text("data"), "t10k");
@@ -103,6 +106,16 @@ int run(int argc, char** argv) {
   std::iota(order.begin(), order.end(), 0);
   size_t next = order.size();
   int64_t step = 0, shown = 0;
+  Replay replay(device, options.integer("graph") != 0);
+  const Counter count_of_steps = replay.counter();
+  const Tensor indices = device.empty(compute::int32, {batch});
+  tape::Value loss;
+  const auto learn = [&] {
+    const Tensor pixels = compute::take(train.pixels, indices, 0, tape::stream);
+    loss = tape::cross_entropy(network(pixels), compute::take(train.labels, indices, 0, tape::stream));
+    tape::backward(loss);
+    adam.step(options.real("rate"), count_of_steps.as("step"));
+  };
   for (int64_t epoch = 1; epoch <= options.integer("epochs"); ++epoch) {
     const double start = program::seconds();
     Tensor total = device.zeros(compute::float32, {});
@@ -116,11 +129,9 @@ int run(int argc, char** argv) {
         }
         chosen.push_back(order[next++]);
       }
-      const Tensor indices = device.from_host(chosen);
-      const tape::Value loss =
-          tape::cross_entropy(network(compute::take(train.pixels, indices)), compute::take(train.labels, indices));
-      tape::backward(loss);
-      adam.step(options.real("rate"), ++step);
+      indices.write(chosen);
+      replay.set(count_of_steps, ++step);
+      replay.run(learn);
       total += loss.tensor();
       if (shown < options.integer("losses")) {
         std::printf("loss %lld: %.7g\n", static_cast<long long>(++shown),
@@ -130,7 +141,7 @@ int run(int argc, char** argv) {
     }
     const double loss = static_cast<double>(total.item<float>()) / static_cast<double>(steps),
                  seconds = program::seconds() - start;
-    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.1f s\n", static_cast<long long>(epoch), loss,
+    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.2f s\n", static_cast<long long>(epoch), loss,
                 accuracy(network, test), seconds);
   }
   return 0;

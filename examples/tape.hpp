@@ -24,8 +24,13 @@
 
 namespace tape {
 
+using compute::none;
 using compute::Shape;
 using compute::Tensor;
+
+/// The stream of this thread's functions; without one, the default stream of each device. A graph of a whole step is
+/// recorded on it.
+inline thread_local compute::Stream stream;
 
 struct Node {
   Tensor value, gradient;  // gradient: empty until backward() reaches the node
@@ -72,7 +77,7 @@ class Value {
     if (i < extra || (shape[i - extra] == 1 && gradient.shape()[i] != 1)) axes.push_back(static_cast<int64_t>(i));
   }
   if (axes.empty()) return gradient;
-  return compute::sum(gradient, axes, true).reshape(std::vector<int64_t>(shape.begin(), shape.end()));
+  return compute::sum(gradient, axes, true, none, stream).reshape(std::vector<int64_t>(shape.begin(), shape.end()));
 }
 
 /// Adds to the gradient of `value`, if that is wanted.
@@ -80,7 +85,7 @@ inline void accumulate(const Value& value, const Tensor& gradient) {
   if (!value.is_wanted()) return;
   Tensor& total = value.node()->gradient;
   const Tensor given = unbroadcast(gradient, value.shape());
-  total = total.get() != nullptr ? total + given : given;
+  total = total.get() != nullptr ? compute::add(total, given, stream) : given;
 }
 
 /// The result of a function of `parents`. `backward` gets its gradient and accumulates theirs.
@@ -111,7 +116,7 @@ inline void backward(const Value& loss, double scale = 1) {
     if (done.insert(node.get()).second) order.push_back(node);  // after everything behind it
   }
   static const compute::Expression constant("0 * x + a", {"x"}, {"a"});
-  loss.node()->gradient = compute::map(constant, {loss.tensor()}, {scale});
+  loss.node()->gradient = compute::map(constant, {loss.tensor()}, {scale}, stream);
   std::for_each(order.rbegin(), order.rend(), [](const std::shared_ptr<Node>& node) {
     if (node->backward && node->gradient.get() != nullptr) node->backward(node->gradient);
     if (!node->backward) return;
@@ -145,11 +150,11 @@ inline void backward(const Value& loss, double scale = 1) {
         compute::Expression(text, std::span(kNames).first(values.size()), std::span(kNumbers).first(numbers.size()));
     if (!wanted.empty()) pair.gradient = pair.forward.gradient(wanted);
   }
-  Tensor result = compute::map(pair.forward, inputs, numbers);
+  Tensor result = compute::map(pair.forward, inputs, numbers, stream);
   return make(std::move(result), values, [=, gradient = pair.gradient](const Tensor& dy) {
     std::vector<Tensor> all = inputs;
     all.push_back(dy);
-    const std::vector<Tensor> gradients = gradient.run(all, numbers);
+    const std::vector<Tensor> gradients = gradient.run(all, numbers, stream);
     for (size_t i = 0; i < wanted.size(); ++i) accumulate(values[static_cast<size_t>(wanted[i])], gradients[i]);
   });
 }
@@ -179,7 +184,7 @@ inline void backward(const Value& loss, double scale = 1) {
     is_row_major = is_row_major && (x.shape()[axis] == 1 || x.strides()[axis] == stride);
     stride *= x.shape()[axis];
   }
-  return (is_row_major ? x : compute::copy(x)).reshape(shape);
+  return (is_row_major ? x : compute::copy(x, stream)).reshape(shape);
 }
 
 [[nodiscard]] inline Value reshape(const Value& x, std::vector<int64_t> shape) {
@@ -197,14 +202,16 @@ inline void backward(const Value& loss, double scale = 1) {
 /// x[position] along the first axis.
 [[nodiscard]] inline Value select(const Value& x, int64_t position) {
   return make(x.tensor()[position], {x}, [x, position](const Tensor& dy) {
-    const Tensor gradient = dy.device().zeros(dy.dtype(), extents(x));
-    gradient[position] = dy;
+    const Tensor gradient = dy.device().empty(dy.dtype(), extents(x));
+    compute::fill_into(gradient, extents(x), dy.dtype(), 0, stream);
+    compute::copy_into(dy, gradient[position], stream);
     accumulate(x, gradient);
   });
 }
 
 [[nodiscard]] inline Value sum(const Value& x) {
-  return make(compute::sum(x.tensor()), {x}, [x](const Tensor& dy) { accumulate(x, dy.broadcast_to(extents(x))); });
+  return make(compute::sum(x.tensor(), compute::all_axes, false, none, stream), {x},
+              [x](const Tensor& dy) { accumulate(x, dy.broadcast_to(extents(x))); });
 }
 
 [[nodiscard]] inline Value mean(const Value& x) { return sum(x) * (1.0 / static_cast<double>(x.tensor().size())); }
@@ -213,15 +220,15 @@ inline void backward(const Value& loss, double scale = 1) {
 
 /// [..., m, k] times [..., k, n]; batch axes broadcast.
 [[nodiscard]] inline Value matmul(const Value& a, const Value& b) {
-  return make(compute::matmul(a.tensor(), b.tensor()), {a, b}, [a, b](const Tensor& dy) {
+  return make(compute::matmul(a.tensor(), b.tensor(), stream), {a, b}, [a, b](const Tensor& dy) {
     const auto transposed = [](const Tensor& x) {
       std::vector<int32_t> axes(static_cast<size_t>(x.rank()));
       for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int32_t>(i);
       std::swap(axes[axes.size() - 2], axes[axes.size() - 1]);
       return x.permute(axes);
     };
-    if (a.is_wanted()) accumulate(a, compute::matmul(dy, transposed(b.tensor())));
-    if (b.is_wanted()) accumulate(b, compute::matmul(transposed(a.tensor()), dy));
+    if (a.is_wanted()) accumulate(a, compute::matmul(dy, transposed(b.tensor()), stream));
+    if (b.is_wanted()) accumulate(b, compute::matmul(transposed(a.tensor()), dy, stream));
   });
 }
 
@@ -239,56 +246,62 @@ inline void backward(const Value& loss, double scale = 1) {
 [[nodiscard]] inline Value convolution(const Value& x, const Value& weight, const Value& bias,
                                        const std::string& padding = "valid") {
   const auto spatial = [](const Value& v) { return std::vector<int64_t>(v.shape().begin() + 2, v.shape().end()); };
-  return make(
-      compute::convolution(x.tensor(), weight.tensor(), bias.tensor(), {}, {}, {}, {}, padding), {x, weight, bias},
-      [=](const Tensor& dy) {
-        if (x.is_wanted()) {
-          accumulate(x, compute::convolution_grad_input(dy, weight.tensor(), spatial(x), {}, {}, {}, {}, padding));
-        }
-        if (weight.is_wanted()) {
-          accumulate(weight,
-                     compute::convolution_grad_weight(dy, x.tensor(), spatial(weight), {}, {}, {}, {}, padding));
-        }
-        std::vector<int64_t> axes{0};
-        for (int32_t i = 2; i < dy.rank(); ++i) axes.push_back(i);
-        if (bias.is_wanted()) accumulate(bias, compute::sum(dy, axes));
-      });
+  return make(compute::convolution(x.tensor(), weight.tensor(), bias.tensor(), {}, {}, {}, {}, padding, 1, stream),
+              {x, weight, bias}, [=](const Tensor& dy) {
+                if (x.is_wanted()) {
+                  accumulate(x, compute::convolution_grad_input(dy, weight.tensor(), spatial(x), {}, {}, {}, {},
+                                                                padding, 1, stream));
+                }
+                if (weight.is_wanted()) {
+                  accumulate(weight, compute::convolution_grad_weight(dy, x.tensor(), spatial(weight), {}, {}, {}, {},
+                                                                      padding, 1, stream));
+                }
+                std::vector<int64_t> axes{0};
+                for (int32_t i = 2; i < dy.rank(); ++i) axes.push_back(i);
+                if (bias.is_wanted()) accumulate(bias, compute::sum(dy, axes, false, none, stream));
+              });
 }
 
 /// Windows of [n, c, spatial...] that do not overlap.
 [[nodiscard]] inline Value max_pool(const Value& x, std::vector<int64_t> window) {
-  const Tensor y = compute::max_pool(x.tensor(), window);
-  return make(y, {x}, [=](const Tensor& dy) { accumulate(x, compute::max_pool_grad(dy, x.tensor(), y, window)); });
+  const Tensor y = compute::max_pool(x.tensor(), window, {}, {}, {}, {}, "explicit", stream);
+  return make(y, {x}, [=](const Tensor& dy) {
+    accumulate(x, compute::max_pool_grad(dy, x.tensor(), y, window, {}, {}, {}, {}, "explicit", stream));
+  });
 }
 
 /// Rows of table [n, d] at integer indices [...]: [..., d].
 [[nodiscard]] inline Value embedding(const Value& table, const Tensor& indices) {
-  return make(compute::take(table.tensor(), indices, 0), {table},
-              [=](const Tensor& dy) { accumulate(table, compute::take_grad(dy, indices, table.shape()[0])); });
+  return make(compute::take(table.tensor(), indices, 0, stream), {table}, [=](const Tensor& dy) {
+    accumulate(table, compute::take_grad(dy, indices, table.shape()[0], 0, false, stream));
+  });
 }
 
 [[nodiscard]] inline Value layer_norm(const Value& x, const Value& scale, const Value& bias) {
-  const compute::LayerNormResult y = compute::layer_norm(x.tensor(), scale.tensor(), bias.tensor());
+  const compute::LayerNormResult y = compute::layer_norm(x.tensor(), scale.tensor(), bias.tensor(), -1, 1e-5, stream);
   return make(y.y, {x, scale, bias}, [=](const Tensor& dy) {
-    const auto gradients = compute::layer_norm_grad(dy, x.tensor(), y.mean, y.rstd, scale.tensor());
+    const auto gradients = compute::layer_norm_grad(dy, x.tensor(), y.mean, y.rstd, scale.tensor(), -1, stream);
     accumulate(x, gradients.dx);
     accumulate(scale, gradients.dscale);
     accumulate(bias, gradients.dbias);
   });
 }
 
-/// Drops with probability p. `seed` and `offset` choose the random bits, which the gradient draws again.
-[[nodiscard]] inline Value dropout(const Value& x, double p, int64_t seed, const compute::Number& offset) {
-  return make(compute::dropout(x.tensor(), p, seed, offset), {x},
-              [=](const Tensor& dy) { accumulate(x, compute::dropout(dy, p, seed, offset)); });
+/// Drops with probability p. `seed` and the attribute `offset` choose the random bits, which the gradient draws again.
+[[nodiscard]] inline Value dropout(const Value& x, double p, int64_t seed, const compute::Attribute& offset) {
+  static const compute::Op op("dropout");
+  const auto dropped = [p, seed, offset](const Tensor& from) {
+    return op.run({from}, {{"p", p}, {"seed", seed}, offset}, stream);
+  };
+  return make(dropped(x.tensor()).front(), {x}, [=](const Tensor& dy) { accumulate(x, dropped(dy).front()); });
 }
 
 /// q [b, h, n, d], k and v [b, h, m, d].
 [[nodiscard]] inline Value attention(const Value& q, const Value& k, const Value& v, bool causal) {
-  const compute::AttentionResult y = compute::attention(q.tensor(), k.tensor(), v.tensor(), {}, causal);
+  const compute::AttentionResult y = compute::attention(q.tensor(), k.tensor(), v.tensor(), {}, causal, 0, stream);
   return make(y.y, {q, k, v}, [=](const Tensor& dy) {
     const auto gradients =
-        compute::attention_grad(dy, q.tensor(), k.tensor(), v.tensor(), y.y, y.logsumexp, {}, causal);
+        compute::attention_grad(dy, q.tensor(), k.tensor(), v.tensor(), y.y, y.logsumexp, {}, causal, 0, stream);
     accumulate(q, gradients.dq);
     accumulate(k, gradients.dk);
     accumulate(v, gradients.dv);
@@ -297,9 +310,9 @@ inline void backward(const Value& loss, double scale = 1) {
 
 /// Mean over the samples of -log softmax(logits)[label]; logits [n, classes], integer labels [n].
 [[nodiscard]] inline Value cross_entropy(const Value& logits, const Tensor& labels) {
-  const compute::CrossEntropyResult y = compute::cross_entropy(logits.tensor(), labels);
+  const compute::CrossEntropyResult y = compute::cross_entropy(logits.tensor(), labels, -1, 0, none, stream);
   return mean(make(y.loss, {logits}, [=](const Tensor& dy) {
-    accumulate(logits, compute::cross_entropy_grad(dy, logits.tensor(), labels, y.logsumexp));
+    accumulate(logits, compute::cross_entropy_grad(dy, logits.tensor(), labels, y.logsumexp, -1, 0, none, stream));
   }));
 }
 
@@ -319,19 +332,26 @@ class Adam {
         moments->push_back(parameter.tensor().device().zeros(parameter.tensor().dtype(), extents(parameter)));
     }
   }
-  /// Takes one step with the gradients of the parameters, and drops these. `step` counts from 1.
-  void step(const compute::Number& rate, const compute::Number& step) {
+  /// Takes one step of all parameters that have gradients in one call, and drops these. The attribute `step` counts
+  /// from 1.
+  void step(double rate, const compute::Attribute& step) {
+    std::vector<Tensor> parameters, gradients, m, v, inputs;
     for (size_t i = 0; i < parameters_.size(); ++i) {
-      const Tensor& p = parameters_[i].tensor();
       Tensor& gradient = parameters_[i].node()->gradient;
       if (gradient.get() == nullptr) continue;
-      if (decay_ < 0) {
-        compute::adam_into(p, gradient, m_[i], v_[i], p, m_[i], v_[i], rate, 0.9, 0.999, 1e-8, 0, step);
-      } else {
-        compute::adamw_into(p, gradient, m_[i], v_[i], p, m_[i], v_[i], rate, 0.9, 0.999, 1e-8, decay_, step);
-      }
-      gradient = Tensor();
+      parameters.push_back(parameters_[i].tensor());
+      gradients.push_back(std::exchange(gradient, Tensor()));
+      m.push_back(m_[i]);
+      v.push_back(v_[i]);
     }
+    if (parameters.empty()) return;
+    for (const auto* list : {&parameters, &gradients, &m, &v}) inputs.insert(inputs.end(), list->begin(), list->end());
+    std::vector<Tensor> outputs = parameters;
+    for (const auto* list : {&m, &v}) outputs.insert(outputs.end(), list->begin(), list->end());
+    static const compute::Op adam("adam"), adamw("adamw");
+    std::vector<compute::Attribute> attributes = {{"rate", rate}, step};
+    if (decay_ >= 0) attributes.emplace_back("decay", decay_);
+    (decay_ < 0 ? adam : adamw).into(inputs, outputs, attributes, stream);
   }
 
  private:

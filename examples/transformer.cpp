@@ -3,16 +3,18 @@
 // blocks of causal attention and dense layers behind layer norms, AdamW.
 //
 //   transformer --data=FILE [--compute-device=DEVICE] [--steps=1000] [--batch=16] [--context=256] [--layers=6]
-//               [--heads=6] [--width=384] [--rate=0.0003] [--seed=1] [--generate=200] [--top=10] [--losses=0]
-//               [--characters=0]
+//               [--heads=6] [--width=384] [--rate=0.0003] [--seed=1] [--generate=200] [--top=10] [--graph=0]
+//               [--losses=0] [--characters=0]
 //
-// Nine tenths of the text are learnt; the rest gives the held-out loss. --characters=N reads only the first N.
+// Nine tenths of the text are learnt; the rest gives the held-out loss. --graph=1 records the step once and replays it.
+// --characters=N reads only the first N.
 #include <algorithm>
 #include <map>
 #include <random>
 
 #include "data.hpp"
 #include "program.hpp"
+#include "replay.hpp"
 #include "tape.hpp"
 
 using compute::Device;
@@ -40,6 +42,7 @@ class Transformer {
     const double small = 0.02 / std::sqrt(2.0 * static_cast<double>(sizes.layers));
     characters_ = normal({sizes.characters, c}, 0.02);
     positions_ = normal({sizes.context, c}, 0.02);
+    places_ = compute::arange(device, sizes.context, compute::int32);
     for (int64_t i = 0; i < sizes.layers; ++i) {
       Block b;
       b.scale1 = full(c, 1), b.bias1 = full(c, 0);
@@ -58,8 +61,7 @@ class Transformer {
   // Logits [b * n, characters] for characters [b, n].
   tape::Value operator()(const Tensor& text) const {
     const int64_t b = text.extent(0), n = text.extent(1), c = sizes_.width;
-    const Tensor places = compute::arange(text.device(), n, compute::int32);
-    tape::Value x = embedding(characters_, text) + embedding(positions_, places);
+    tape::Value x = embedding(characters_, text) + embedding(positions_, places_[compute::slice(0, n)]);
     for (const Block& block : blocks_) {
       const tape::Value a = layer_norm(x, block.scale1, block.bias1);
       x = x + linear(attended(linear(a, block.w_qkv, block.b_qkv), b, n), block.w_out, block.b_out);
@@ -85,6 +87,7 @@ class Transformer {
   Sizes sizes_;
   std::vector<tape::Value> parameters_;
   tape::Value characters_, positions_, scale_, bias_, head_, head_bias_;
+  Tensor places_;  // 0, 1, ...
   std::vector<Block> blocks_;
 };
 
@@ -140,6 +143,7 @@ int run(int argc, char** argv) {
                                   {"seed", "1"},
                                   {"generate", "200"},
                                   {"top", "10"},
+                                  {"graph", "0"},
                                   {"losses", "0"},
                                   {"characters", "0"}});
   const Device device = Device::open();
@@ -167,13 +171,25 @@ int run(int argc, char** argv) {
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   const size_t learnt = text.size() / 10 * 9;
   const auto loss_of = [&](const Batch& b) { return tape::cross_entropy(network(b.text), b.next); };
+  Replay replay(device, options.integer("graph") != 0);
+  const Counter count_of_steps = replay.counter();
+  const Batch learning{device.empty(compute::int32, {batch, sizes.context}),
+                       device.empty(compute::int32, {batch * sizes.context})};
+  tape::Value loss;
+  const auto learn = [&] {
+    loss = loss_of(learning);
+    tape::backward(loss);
+    adam.step(options.real("rate"), count_of_steps.as("step"));
+  };
   const double start = program::seconds();
   {
     program::Progress progress("training", steps);
     for (int64_t step = 1; step <= steps; ++step) {
-      const tape::Value loss = loss_of(sample(device, text, 0, learnt, batch, sizes.context, random));
-      tape::backward(loss);
-      adam.step(options.real("rate"), step);
+      const Batch drawn = sample(device, text, 0, learnt, batch, sizes.context, random);
+      compute::copy_into(drawn.text, learning.text, tape::stream);
+      compute::copy_into(drawn.next, learning.next, tape::stream);
+      replay.set(count_of_steps, step);
+      replay.run(learn);
       if (step <= options.integer("losses"))
         std::printf("loss %lld: %.7g\n", static_cast<long long>(step),
                     static_cast<double>(loss.tensor().item<float>()));
@@ -189,7 +205,7 @@ int run(int argc, char** argv) {
         static_cast<double>(
             loss_of(sample(device, text, learnt, text.size(), batch, sizes.context, other)).tensor().item<float>()) /
         8;
-  std::printf("%lld steps in %.1f s, held-out loss %.4f\n", static_cast<long long>(steps), seconds, held_out);
+  std::printf("%lld steps in %.2f s, held-out loss %.4f\n", static_cast<long long>(steps), seconds, held_out);
   std::vector<int32_t> written{text[0]};
   for (int64_t i = 0; i < options.integer("generate"); ++i) {
     const size_t from =

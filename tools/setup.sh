@@ -35,6 +35,7 @@ packages_to_test=(
   libopenblas0-serial
   oclgrind
   opencl-headers
+  python3-dev
   python3-numpy
   valgrind
   zlib1g-dev

@@ -249,8 +249,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
 /* Results of compute_op_query, compute_map_query and compute_reduce_query. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; *out_reason states why */
-  COMPUTE_SUPPORT_NATIVE = 1,     /* one step: the plugin's own op, or the primitive that the op consists of */
-  COMPUTE_SUPPORT_DECOMPOSED = 2, /* several steps, or a substitute for a primitive that the plugin refused */
+  COMPUTE_SUPPORT_NATIVE = 1,     /* the plugin's own op, or its primitives without a tensor between them in memory */
+  COMPUTE_SUPPORT_DECOMPOSED = 2, /* with intermediate tensors, or a substitute for a primitive that was refused */
   COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host (setting COMPUTE_FALLBACK); *out_reason states why */
 };
 
@@ -287,7 +287,9 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
   COMPUTE_STRUCT_ALLOCATOR = 14,
-  COMPUTE_STRUCT_OP_REGISTRATION = 15
+  COMPUTE_STRUCT_OP_REGISTRATION = 15,
+  COMPUTE_STRUCT_OP_KERNEL = 16,
+  COMPUTE_STRUCT_DEVICE_TELEMETRY = 17
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -299,6 +301,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
 #define COMPUTE_OP_REGISTRATION_SIZE_1 120u
+#define COMPUTE_OP_KERNEL_SIZE_1 144u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
@@ -414,6 +417,18 @@ typedef struct compute_device_statistics {
   int64_t memory_available;            /* free bytes of memory_total; -1: unknown */
 } compute_device_statistics;
 
+/* Measurements of a device by its driver. A value of -1 means that it is unknown. */
+typedef struct compute_device_telemetry {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t utilization_percent;      /* recent utilization of the compute units; 0 to 100 */
+  int32_t temperature_millidegrees; /* in 1/1000 degree Celsius */
+  int64_t power_milliwatts;
+  int64_t memory_process_bytes; /* device memory used by this process */
+  int64_t memory_used_bytes;    /* device memory used by all processes */
+} compute_device_telemetry;
+
 typedef struct compute_stream_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -469,7 +484,10 @@ typedef struct compute_tensor_spec {
 } compute_tensor_spec;
 
 /* Flags of compute_op_info. */
-enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_OP_IN_PLACE = 4 /* an output and an input may be identical views */ };
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_OP_IN_PLACE = 4, /* an output and an input may be identical views */
+  COMPUTE_OP_GROUPS = 8    /* a call may have several groups of inputs and outputs; see compute_op_run */
+};
 
 /*
  * The schema of an op.
@@ -508,11 +526,43 @@ typedef struct compute_op_info {
   int64_t outputs_size;
 } compute_op_info;
 
+/* Bits of compute_op_kernel.flags. */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_OP_KERNEL_STRIDED = 1 /* takes tensors of any strides; without it they are row-major */
+};
+
+/*
+ * A kernel of a registered op. Its arguments are the inputs and then the outputs (the address of element 0), then
+ * `values`. docs/kernels.md describes the texts.
+ */
+typedef struct compute_op_kernel {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* language; /* as of compute_kernel_compile */
+  int64_t language_size;
+  const char* source;
+  int64_t source_size;
+  const char* name; /* of the kernel function */
+  int64_t name_size;
+  const char* compiler_options; /* may be NULL */
+  int64_t compiler_options_size;
+  const char* items; /* work-items along 1 to 3 axes, as "y.size" or "y.shape[1], y.shape[0]" */
+  int64_t items_size;
+  const char* values; /* as "y.size, x.strides[0], float32(alpha)"; may be NULL */
+  int64_t values_size;
+  int64_t group_size[3]; /* work-items of a group along each of these axes, at most 1024 in all; else 0 */
+  uint32_t flags;        /* COMPUTE_OP_KERNEL_ bits */
+  uint32_t reserved;     /* 0 */
+} compute_op_kernel;
+
 /*
  * The description of an op that a program adds. The strings are as in compute_op_info. A string that is absent is NULL
  * and has size 0.
  *
- * Either `expression` or `composition` is given.
+ * `expression`, `composition` or `kernels` are given. Kernels can be given beside one of the others: a device then runs
+ * the first kernel whose language it supports, and otherwise the expression or composition, which also determines
+ * dtypes and shapes.
  *
  * An op with an expression is elementwise: it evaluates `expression` over its inputs, which broadcast. The inputs are
  * promoted to one dtype of the class `dtypes`. The result has this dtype too. All attributes are run-time attributes
@@ -526,6 +576,11 @@ typedef struct compute_op_info {
  * attributes. The value of an attribute is a number, a list [1, 2], a string in double quotes, a dtype, or the name of
  * an attribute of the new op of the same kind. The ops determine dtypes and shapes. `dtypes` is NULL. The newest
  * versions of the ops at the time of this call are used, for good.
+ *
+ * An op with kernels only runs on devices that support one of their languages. `outputs` names its results. `shapes`
+ * has for each of them the name of an input or a list in brackets, as "[x.shape[0], (x.shape[1] + 1) / 2]".
+ * `result_dtypes` has for each of them the name of an input or a dtype. Inputs have dtypes of the class `dtypes`, which
+ * may be NULL, and at least one element. They do not broadcast and are not promoted.
  */
 typedef struct compute_op_registration {
   uint32_t struct_size;
@@ -550,6 +605,12 @@ typedef struct compute_op_registration {
   int64_t outputs_size;
   const char* composition;
   int64_t composition_size;
+  const compute_op_kernel* kernels; /* best first; NULL: none */
+  int64_t kernel_count;
+  const char* shapes; /* of an op with kernels only: the shape of each output, separated by ';' */
+  int64_t shapes_size;
+  const char* result_dtypes; /* of an op with kernels only: the dtype of each output, separated by ';' */
+  int64_t result_dtypes_size;
 } compute_op_registration;
 
 typedef struct compute_kernel_options {
@@ -660,6 +721,11 @@ COMPUTE_API compute_error* compute_config_set(const char* name, const char* valu
  * "name\tvalue\torigin". An unknown name is NOT_FOUND. */
 COMPUTE_API compute_error* compute_config_get(const char* name, compute_text** out_value);
 /*
+ * Describes every setting: its names, its kind, default and choices, what it does, the value in force and its origin.
+ * Lists the settings of plugins too, as far as their manifests are known. `format` is one of COMPUTE_FORMAT_.
+ */
+COMPUTE_API compute_error* compute_config_describe(int32_t format, compute_text** out_description);
+/*
  * Reads flags of the form --compute-NAME=VALUE (--compute-device=cuda0) from the arguments of main and removes them.
  * Changes *argc and `argv` in place. The other arguments keep their order.
  */
@@ -673,10 +739,45 @@ COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** ou
 
 /*
  * Reports what ran where since the start of the process: for each device the ops, how often each ran and whether in one
- * step or several; the transfers to and from each device; and the number of ops that ran on cpu because the device does
- * not support them. `format` is one of COMPUTE_FORMAT_.
+ * step or several; the transfers to and from each device; and the ops that ran on cpu because the device does not
+ * support them, with the reasons. With the setting COMPUTE_PLACEMENT=1 also how often each input of an op was on the
+ * device, was in a mirror, was copied, or was passed by value; the report is then printed at the end of the process.
+ * `format` is one of COMPUTE_FORMAT_.
  */
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);
+
+/*
+ * Starts a profile: the time of each op, transfer and preparation of a plan from now on, and how wall time divides into
+ * ops on cpu, ops on devices and transfers. A profile that exists is dropped. The setting COMPUTE_PROFILE starts one
+ * when the first device is opened, and prints it at the end of the process.
+ *
+ * The times of ops on a device come from the device, where it measures them. Some devices measure only on streams that
+ * are made while the profile runs. A graph is one row.
+ */
+COMPUTE_API compute_error* compute_profile_start(void);
+/* Ends the profile. It can still be reported. Does nothing if none runs. */
+COMPUTE_API compute_error* compute_profile_stop(void);
+/*
+ * Reports the running profile or the last one. Waits for queued work. `format` is one of COMPUTE_FORMAT_. NOT_FOUND if
+ * there is no profile.
+ */
+COMPUTE_API compute_error* compute_profile_report(int32_t format, compute_text** out_report);
+/*
+ * Starts a trace of ops, transfers, memory and waits in the Trace Event Format of Perfetto and chrome://tracing, in a
+ * new file `path`. A trace that is being written is ended. The setting COMPUTE_TRACE starts one when the first device
+ * is opened. INVALID_ARGUMENT if the file cannot be written.
+ */
+COMPUTE_API compute_error* compute_trace_start(const char* path);
+/* Waits for queued work and ends the trace. Does nothing if none is being written. INTERNAL if the file is not
+ * complete. */
+COMPUTE_API compute_error* compute_trace_stop(void);
+/*
+ * Reports the tensors that are alive: their label, dtype, shape, bytes and device, and where they were created, by
+ * device. Only tensors count that were created while the setting COMPUTE_LEAKS was 1, which is read when the first
+ * device is opened. compute_shutdown and exit() then print the report, if there are such tensors. UNSUPPORTED without
+ * the setting.
+ */
+COMPUTE_API compute_error* compute_leak_report(int32_t format, compute_text** out_report);
 
 /*
  * Shuts the library down: refuses new calls, waits up to `timeout_ns` for calls, work and callbacks in progress, then
@@ -752,6 +853,9 @@ COMPUTE_API compute_error* compute_device_attributes(const char* name, compute_d
                                                      int64_t capacity, int64_t* out_count);
 COMPUTE_API compute_error* compute_device_get_statistics(compute_device* device,
                                                          compute_device_statistics* out_statistics);
+/* Asks the driver for measurements of the device. All are unknown if the plugin provides none, as `cpu`. */
+COMPUTE_API compute_error* compute_device_get_telemetry(compute_device* device,
+                                                        compute_device_telemetry* out_telemetry);
 /*
  * Native handles, for programs that use their own CUDA or OpenCL code on tensors. The handle of a device is a CUcontext
  * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0
@@ -1133,8 +1237,8 @@ COMPUTE_API compute_error* compute_op_find(const char* name, int32_t version, co
 COMPUTE_API compute_error* compute_op_list(compute_op_info* infos, int64_t capacity, int64_t* out_count);
 /*
  * Adds an op to this process. All functions on ops then accept it as any other op. If the plugin of a device has an op
- * of this name and version, the device runs that op. Other devices evaluate the expression in one pass. An op cannot be
- * removed. The strings are copied.
+ * of this name and version, the device runs that op. Other devices run a kernel whose language they support, or the
+ * expression in one pass, or the composition. An op cannot be removed. The strings are copied.
  *
  * Errors: INVALID_ARGUMENT  the description is invalid; the name and version exist already; 4096 ops are registered
  *         UNSUPPORTED       a flag or field that is newer than this library
@@ -1154,6 +1258,10 @@ COMPUTE_API compute_error* compute_op_get_info(const compute_op* op, compute_op_
  * op writes into the given tensor. That tensor must have exactly the shape and dtype of the result, and no two of its
  * elements may share memory. It may share memory with an input only if both are identical views and the op has the flag
  * COMPUTE_OP_IN_PLACE, as all elementwise ops have. Optional inputs may be NULL.
+ *
+ * A call of an op with the flag COMPUTE_OP_GROUPS may have k groups of operands: k tensors in place of each input of
+ * the schema, all first inputs first, and k outputs in place of each output. Each group is computed as if by a call of
+ * its own, but in as few submissions as the device can.
  *
  * On error the op has created no output. Given outputs are unchanged, unless part of the work was queued; see "Failures
  * of queued work".

@@ -18,6 +18,7 @@
 #error "compute.hpp needs C++20: compile with -std=c++20, or link the CMake target Compute::cxx"
 #else
 
+#include "compute/arrays.hpp"
 #include "compute/device.hpp"
 #include "compute/error.hpp"
 #include "compute/graph.hpp"

@@ -88,6 +88,9 @@ struct DeviceAttribute {
 /// Counters since a device was opened: memory, ops, plans, transfers. The fields are those of compute.h.
 using DeviceStatistics = compute_device_statistics;
 
+/// Measurements of a device by its driver; -1: unknown. The fields are those of compute.h.
+using DeviceTelemetry = compute_device_telemetry;
+
 /// Memory of the program for the tensors of a device; see Device::set_allocator and compute_device_set_allocator.
 ///
 /// Threads: the library calls both functions from any thread, also several at once. They must not call the library.
@@ -145,6 +148,12 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
     statistics.struct_size = sizeof statistics;
     check(compute_device_get_statistics(get(), &statistics));
     return statistics;
+  }
+  [[nodiscard]] DeviceTelemetry telemetry() const {
+    DeviceTelemetry telemetry{};
+    telemetry.struct_size = sizeof telemetry;
+    check(compute_device_get_telemetry(get(), &telemetry));
+    return telemetry;
   }
   [[nodiscard]] Health health() const {
     int32_t health = 0;

@@ -8,6 +8,7 @@
 #define COMPUTE_OP_HPP_
 
 #include <algorithm>
+#include <array>
 #include <variant>
 
 #include "compute/ops.hpp"
@@ -165,7 +166,7 @@ enum class SupportLevel : int32_t {
 
 struct Support {
   SupportLevel level = SupportLevel::unsupported;
-  std::string reason;            ///< "" where the device runs it
+  std::string reason;            ///< why the plugin refused the op or a step of it; "" if it did not
   int64_t workspace_bytes = -1;  ///< of temporary memory; -1: known when it is prepared
 };
 
@@ -196,6 +197,7 @@ struct OpInfo {
   std::string_view bound;
   int32_t version = 0;
   bool in_place = false;  ///< may write into the identical view of an input
+  bool groups = false;    ///< a call may have several groups of inputs and outputs
 
   OpInfo() = default;
   explicit OpInfo(const compute_op_info& from)
@@ -208,7 +210,20 @@ struct OpInfo {
         dtypes(detail::string_of(from.dtypes, from.dtypes_size)),
         bound(detail::string_of(from.bound, from.bound_size)),
         version(from.version),
-        in_place((from.flags & COMPUTE_OP_IN_PLACE) != 0) {}
+        in_place((from.flags & COMPUTE_OP_IN_PLACE) != 0),
+        groups((from.flags & COMPUTE_OP_GROUPS) != 0) {}
+};
+
+/// A kernel of a registered op; the fields are those of compute_op_kernel.
+struct OpKernel {
+  std::string language = "portable";
+  std::string source;
+  std::string name;   ///< of the kernel function
+  std::string items;  ///< "y.size"
+  std::string values;
+  std::array<int64_t, 3> group_size{256, 0, 0};
+  bool strided = false;
+  std::string compiler_options;
 };
 
 /// An op by name. Immortal: copies cost nothing.
@@ -241,6 +256,37 @@ class Op {
     set(given.composition, given.composition_size, composition);
     return registered(given);
   }
+  /// Adds an op that kernels of the program compute. `shapes` and `result_dtypes` say what its results are:
+  /// Op::kernel("acme.double", "x", "y", {kernel}, "x", "x"). docs/kernels.md has the grammar.
+  static Op kernel(const std::string& name, const std::string& inputs, const std::string& outputs,
+                   const std::vector<OpKernel>& kernels, const std::string& shapes, const std::string& result_dtypes,
+                   const std::string& attributes = "", const std::string& dtypes = "", const std::string& summary = "",
+                   Integer version = 1) {
+    compute_op_registration given = registration(name, inputs, attributes, summary, version);
+    set(given.outputs, given.outputs_size, outputs);
+    set(given.dtypes, given.dtypes_size, dtypes);
+    set(given.shapes, given.shapes_size, shapes);
+    set(given.result_dtypes, given.result_dtypes_size, result_dtypes);
+    return registered(given, kernels);
+  }
+  /// As define, with kernels that are preferred to the expression.
+  static Op define(const std::string& name, const std::string& inputs, const std::string& expression,
+                   const std::vector<OpKernel>& kernels, const std::string& attributes = "",
+                   const std::string& dtypes = "NUMERIC", const std::string& summary = "", Integer version = 1) {
+    compute_op_registration given = registration(name, inputs, attributes, summary, version);
+    set(given.dtypes, given.dtypes_size, dtypes);
+    set(given.expression, given.expression_size, expression);
+    return registered(given, kernels);
+  }
+  /// As compose, with kernels that are preferred to the composition.
+  static Op compose(const std::string& name, const std::string& inputs, const std::string& composition,
+                    const std::vector<OpKernel>& kernels, const std::string& outputs = "",
+                    const std::string& attributes = "", const std::string& summary = "", Integer version = 1) {
+    compute_op_registration given = registration(name, inputs, attributes, summary, version);
+    set(given.outputs, given.outputs_size, outputs);
+    set(given.composition, given.composition_size, composition);
+    return registered(given, kernels);
+  }
   /// Every op in the order of names.
   [[nodiscard]] static std::vector<OpInfo> list() {
     const auto infos = detail::list_of<compute_op_info>(compute_op_list);
@@ -268,13 +314,20 @@ class Op {
                                         const Stream& stream = {}) const {
     detail::Handles in(inputs);
     const Attribute::Array given(attributes);
-    return detail::outputs_of(output_count(), [&](compute_tensor** out, int64_t count) {
+    return detail::outputs_of(output_count(inputs.size()), [&](compute_tensor** out, int64_t count) {
       return compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), out, count);
     });
   }
   [[nodiscard]] size_t output_count() const {
     const std::string_view names = info().outputs;
     return 1 + static_cast<size_t>(std::count(names.begin(), names.end(), ' '));
+  }
+  /// Of a call with so many inputs, which may be several groups.
+  [[nodiscard]] size_t output_count(size_t input_count) const {
+    const OpInfo schema = info();
+    const std::string_view names = schema.inputs;
+    const auto per_group = 1 + static_cast<size_t>(std::count(names.begin(), names.end(), ' '));
+    return output_count() * (schema.groups ? std::max<size_t>(input_count / per_group, 1) : 1);
   }
   /// Writes into `outputs`.
   void into(List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes = {},
@@ -317,7 +370,24 @@ class Op {
     given.version = static_cast<int32_t>(number);
     return given;
   }
-  static Op registered(const compute_op_registration& given) {
+  static Op registered(compute_op_registration given, const std::vector<OpKernel>& kernels = {}) {
+    std::vector<compute_op_kernel> list(kernels.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+      const OpKernel& from = kernels[i];
+      compute_op_kernel& to = list[i];
+      to.struct_size = sizeof to;
+      to.struct_type = COMPUTE_STRUCT_OP_KERNEL;
+      set(to.language, to.language_size, from.language);
+      set(to.source, to.source_size, from.source);
+      set(to.name, to.name_size, from.name);
+      set(to.compiler_options, to.compiler_options_size, from.compiler_options);
+      set(to.items, to.items_size, from.items);
+      set(to.values, to.values_size, from.values);
+      std::copy(from.group_size.begin(), from.group_size.end(), to.group_size);
+      to.flags = from.strided ? uint32_t{COMPUTE_OP_KERNEL_STRIDED} : 0u;
+    }
+    given.kernels = list.empty() ? nullptr : list.data();
+    given.kernel_count = static_cast<int64_t>(list.size());
     const compute_op* op = nullptr;
     check(compute_op_register(&given, &op));
     return Op(op);
@@ -334,7 +404,7 @@ class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_re
   using Reference::Reference;
   /// For operands like `inputs`, and the row-major outputs that the op makes.
   Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Attribute> attributes = {})
-      : Plan(op, device, inputs, std::vector<Tensor>(op.output_count()), attributes) {}
+      : Plan(op, device, inputs, std::vector<Tensor>(op.output_count(inputs.size())), attributes) {}
   /// For outputs like `outputs`.
   Plan(const Op& op, const Device& device, List<Tensor> inputs, List<Tensor> outputs, List<Attribute> attributes)
       : Reference(detail::made<compute_plan>([&](compute_plan** made) {

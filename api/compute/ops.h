@@ -1289,6 +1289,27 @@ COMPUTE_API compute_error* compute_gather_nd(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_gather_nd_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
                                                   const compute_gather_nd_options* options, compute_tensor* y);
 
+/* gemm: activation(alpha a b + beta c + bias); activation as in affine; if beta is 0 the values of c do not matter;
+ * the result may be written into c; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the
+ * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of c [..., m, n]; a is [..., m, k] and b [..., k, n], whose batch axes broadcast to
+ * those of c, and bias is [n]. Error bound: n. */
+typedef struct compute_gemm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number alpha;   /* 1 */
+  compute_number beta;    /* 1 */
+  const char* activation; /* NULL: none */
+  int64_t activation_size;
+} compute_gemm_options;
+COMPUTE_API compute_error* compute_gemm(compute_stream* stream, compute_tensor* c, compute_tensor* a, compute_tensor* b,
+                                        compute_tensor* bias, const compute_gemm_options* options,
+                                        compute_tensor** out_result);
+COMPUTE_API compute_error* compute_gemm_into(compute_stream* stream, compute_tensor* c, compute_tensor* a,
+                                             compute_tensor* b, compute_tensor* bias,
+                                             const compute_gemm_options* options, compute_tensor* result);
+
 /* group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
  * epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
  * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
@@ -1750,6 +1771,23 @@ COMPUTE_API compute_error* compute_random_normal_into(compute_stream* stream, co
                                                       compute_dtype dtype, const compute_random_normal_options* options,
                                                       compute_tensor* result);
 
+/* random_permutation: the numbers in [0, size) in a random order, as int32 or int64: the positions of random 64-bit
+ * keys in ascending order. Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or
+ * correctly rounded. */
+typedef struct compute_random_permutation_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_permutation_options;
+COMPUTE_API compute_error* compute_random_permutation(compute_stream* stream, int64_t size, compute_dtype dtype,
+                                                      const compute_random_permutation_options* options,
+                                                      compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_permutation_into(compute_stream* stream, int64_t size, compute_dtype dtype,
+                                                           const compute_random_permutation_options* options,
+                                                           compute_tensor* result);
+
 /* random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation,
  * by the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean
  * leave few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape:
@@ -1950,8 +1988,8 @@ COMPUTE_API compute_error* compute_segment_reduce_into(compute_stream* stream, c
                                                        const compute_segment_reduce_options* options,
                                                        compute_tensor* y);
 
-/* sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
- * Shape: the shape of x. Error bound: log2. */
+/* sgd: a step of gradient descent: param - rate (grad + decay param). Dtype: the dtype of param, which is
+ * floating-point; all inputs have it. Shape: the shape of x. Error bound: log2. */
 typedef struct compute_sgd_options {
   uint32_t struct_size;
   uint32_t struct_type;

@@ -2180,6 +2180,36 @@ inline void gather_nd_into(const Tensor& x, const Tensor& indices, const Tensor&
   check(compute_gather_nd_into(stream.get(), x.get(), indices.get(), nullptr, y.get()));
 }
 
+/// gemm: activation(alpha a b + beta c + bias); activation as in affine; if beta is 0 the values of c do not matter;
+/// the result may be written into c; float16 and bfloat16 round once, after the activation. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shape of c [..., m, n]; a is [..., m, k] and b [..., k, n], whose batch axes broadcast to those of c, and
+/// bias is [n]. Error bound: n.
+[[nodiscard]] inline Tensor gemm(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias = {},
+                                 const Number& alpha = 1, const Number& beta = 1, std::string_view activation = "none",
+                                 const Stream& stream = {}) {
+  compute_gemm_options options{};
+  options.struct_size = sizeof options;
+  options.alpha = alpha.get();
+  options.beta = beta.get();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  compute_tensor* out = nullptr;
+  check(compute_gemm(stream.get(), c.get(), a.get(), b.get(), bias.get(), &options, &out));
+  return Tensor(out);
+}
+inline void gemm_into(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& result,
+                      const Number& alpha = 1, const Number& beta = 1, std::string_view activation = "none",
+                      const Stream& stream = {}) {
+  compute_gemm_options options{};
+  options.struct_size = sizeof options;
+  options.alpha = alpha.get();
+  options.beta = beta.get();
+  options.activation = activation.data();
+  options.activation_size = static_cast<int64_t>(activation.size());
+  check(compute_gemm_into(stream.get(), c.get(), a.get(), b.get(), bias.get(), &options, result.get()));
+}
+
 /// group_norm: (x - mean) * rstd * scale + bias for x [n, c, spatial...], where mean and rstd = 1 / sqrt(variance +
 /// epsilon) are those of a sample's group of c / groups neighbouring channels. Dtype: the dtype of the tensors, which
 /// is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: y: the
@@ -2850,6 +2880,34 @@ inline void random_normal_into(const Tensor& result, List<int64_t> shape, DType 
   return Tensor(out);
 }
 
+/// random_permutation: the numbers in [0, size) in a random order, as int32 or int64: the positions of random 64-bit
+/// keys in ascending order. Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or correctly
+/// rounded.
+inline void random_permutation_into(const Tensor& result, Integer size, DType dtype, const Number& seed = 0,
+                                    const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_permutation_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_permutation_into(stream.get(), size.value(), dtype.id(), &options, result.get()));
+}
+[[nodiscard]] inline Tensor random_permutation(const Device& device, Integer size, DType dtype, const Number& seed = 0,
+                                               const Number& offset = 0, const Stream& stream = {}) {
+  const Tensor result = device.empty(dtype, {size.value()});
+  random_permutation_into(result, size, dtype, seed, offset, stream);
+  return result;
+}
+[[nodiscard]] inline Tensor random_permutation(const Stream& stream, Integer size, DType dtype, const Number& seed = 0,
+                                               const Number& offset = 0) {
+  compute_random_permutation_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_permutation(stream.get(), size.value(), dtype.id(), &options, &out));
+  return Tensor(out);
+}
+
 /// random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
 /// the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean leave
 /// few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape: given
@@ -3149,8 +3207,8 @@ inline void segment_reduce_into(const Tensor& x, const Tensor& offsets, const Te
   check(compute_segment_reduce_into(stream.get(), x.get(), offsets.get(), &options, y.get()));
 }
 
-/// sgd: param - rate (grad + decay param). Dtype: the dtype of param, which is floating-point; all inputs have it.
-/// Shape: the shape of x. Error bound: log2.
+/// sgd: a step of gradient descent: param - rate (grad + decay param). Dtype: the dtype of param, which is
+/// floating-point; all inputs have it. Shape: the shape of x. Error bound: log2.
 [[nodiscard]] inline Tensor sgd(const Tensor& param, const Tensor& grad, const Number& rate = 0.01,
                                 const Number& decay = 0, const Stream& stream = {}) {
   compute_sgd_options options{};

@@ -279,6 +279,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 /* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
 #define COMPUTE_PLUGIN_MANIFEST_SIZE_1 160u
 #define COMPUTE_PLUGIN_SETTING_SIZE_1 88u
+#define COMPUTE_PLUGIN_ERROR_INFO_SIZE_1 56u
 #define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
 #define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 216u
 #define COMPUTE_PLUGIN_REQUIREMENT_SIZE_1 120u
@@ -447,6 +448,14 @@ typedef struct compute_plugin_device_info {
   uint32_t pci_device_id;  /* 0 if unknown; core then asks the system by pci_address */
 } compute_plugin_device_info;
 
+/* compute_plugin_requirement.state */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED = 0, /* the plugin has not looked for it yet */
+  COMPUTE_PLUGIN_LIBRARY_FOUND = 1,
+  COMPUTE_PLUGIN_LIBRARY_MISSING = 2,
+  COMPUTE_PLUGIN_LIBRARY_UNUSABLE = 3 /* found, but too old or damaged */
+};
+
 /* A library or driver that the plugin loads at run time. The load report shows it. */
 typedef struct compute_plugin_requirement {
   uint32_t struct_size;
@@ -459,7 +468,7 @@ typedef struct compute_plugin_requirement {
   compute_string effect; /* what does not work without the library */
   compute_string remedy; /* how to install the library */
   int32_t required;      /* 1: the plugin has no devices without the library; otherwise 0 */
-  int32_t state;         /* 0: not searched yet, 1: found, 2: missing, 3: too old or unusable */
+  int32_t state;         /* COMPUTE_PLUGIN_LIBRARY_ */
 } compute_plugin_requirement;
 
 /* Receives the results of enumerate. Both functions copy their argument. */
@@ -476,8 +485,8 @@ typedef struct compute_plugin_sink {
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1, /* memory of the device itself */
   COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map can map the memory */
-  COMPUTE_PLUGIN_HEAP_HOST_SPACE =
-      4, /* buffer handles are host addresses; core reads and writes the memory without memory_map */
+  /* Buffer handles are host addresses. Core reads and writes the memory without memory_map. */
+  COMPUTE_PLUGIN_HEAP_HOST_SPACE = 4,
   /* The memory is page-locked. Core uses a heap that is also HOST_SPACE for transfers and fault records. */
   COMPUTE_PLUGIN_HEAP_PINNED = 8,
   COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory become visible without memory_unmap */
@@ -733,6 +742,8 @@ typedef struct compute_plugin_op {
  * The "index space" is the common shape of the tensors that the description names. Where a tensor is broadcast, its
  * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute that is named
  * here, also if its value is the default. Core never asks for a conversion of complex numbers to real numbers.
+ * A dtype with the level COMPUTE_DTYPE_STORAGE alone must be supported by copy without a conversion, by gather, and by
+ * scatter with the reduction set.
  *
  * map       Evaluates expressions[0] at every point of the index space, which is the shape of the outputs. The inputs
  *           of the expression are inputs 0 to n-1 of the op; n may be 0. Output i receives the value of the node
@@ -776,7 +787,8 @@ typedef struct compute_plugin_op {
  *                                         + beta * input 2 [batch…, m, n] + input 3
  *           Inputs 2 and 3 are optional. input_count is 2, 3 or 4, and an absent input has rank -1. If attribute
  *           `scaled` (INT64) is 1, alpha and beta are scalars of the dtype of the accumulator. If it is 0, alpha is 1
- *           and beta is 0. If beta is 0, the values of input 2 have no effect, even if they are NaN. float16 and
+ *           and beta is 0. If beta is 0, the values of input 2 have no effect, even if they are NaN. Output 0
+ *           and input 2 may be identical views. float16 and
  *           bfloat16 are accumulated in float32 and rounded once. Core may ask for a float32 output of float16 or
  *           bfloat16 inputs, which a plugin may refuse. An epilogue has one input: the result before it is
  *           rounded, in the dtype of the accumulator. It has one output, of the dtype of output 0. Its scalars follow
@@ -825,26 +837,16 @@ typedef struct compute_plugin_op {
  *           directions. -0 and +0 are equal, and false is less than true. Attribute `outputs` (STRING) is `values`
  *           (output 0), `indices` (output 0, int64) or `both` (output 0: values, output 1: int64 indices). The input
  *           has a real dtype or bool.
+ * kernel    Runs a kernel from source, which a program has registered for an op. The attributes are language, source,
+ *           name and options (STRING), as in compute_plugin_kernel_source, and groups and group_size (INT64, 3 entries
+ *           each). The arguments of the kernel are the addresses of element 0 of the inputs and outputs, then the
+ *           scalars, each with the size of its dtype. A plugin refuses languages that it does not support (ATTRIBUTE),
+ *           and all if the compiler is missing (LIBRARY_MISSING). op_query does not compile. op_prepare fails with
+ *           COMPILE_FAILED if the source does not compile. Outputs may have any strides, which the kernel knows.
  * segmented_reduce  Combines input 0 along axis 0 within segments. Input 1 holds the offsets of the segments: int64,
  *           ascending, one more than there are segments, from 0 to the extent. Core does not check them; invalid
  *           offsets are a fault. kind (sum, prod, min or max) and accumulator are as in reduce. An empty segment gives
  *           the identity of kind (min: the greatest value of the dtype, max: the least).
- *
- * This version of core does not ask for the following primitives. They are specified now, so that plugins can implement
- * them early.
- *
- * reduce_window     Reduces input 0 over windows. The attributes are kind (max, sum, mean), window, strides, dilations,
- *           pads_begin, pads_end (INT64 lists with one entry per axis; 1, 1, 1, 0 and 0 for an axis without a window)
- *           and count_padding. Padding is ignored. A window that contains only padding gives the identity of kind (max:
- *           the least value of the dtype; sum and mean: 0). mean divides by the number of elements that are not
- *           padding, or by the size of the window if count_padding is 1.
- * reduce_window_grad  The gradient with respect to input 0 of reduce_window. The inputs are (output gradient, input 0,
- *           output 0). The attributes are those of reduce_window. For max, the gradient of a window goes to the first
- *           element, in row-major order, that equals the output or is NaN.
- * segmented_scan    A scan along axis 0 that restarts at each of the offsets in input 1. kind is sum, prod, min or max.
- * random_bits   Fills a uint32 output with random bits. Element p, in row-major order, is word p % 4 of Philox 4x32-10
- *           with the counter offset + p / 4, whose upper 64 bits are 0. The scalars are key (uint64, low word first)
- *           and offset (uint64).
  */
 
 /* Reasons for a refusal. */
@@ -995,16 +997,23 @@ typedef struct compute_plugin_kernel_info {
   int32_t max_group_size; /* maximum number of work-items (CUDA: threads) per group; 0 if unknown */
 } compute_plugin_kernel_info;
 
-/* An argument of a kernel. A number in front of a comment is the `kind` for which the field is used. */
+/* Kinds of kernel arguments. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_PLUGIN_ARGUMENT_TENSOR = 1,      /* a pointer to the elements of a tensor */
+  COMPUTE_PLUGIN_ARGUMENT_VALUE = 2,       /* a value of `value_size` bytes */
+  COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY = 3 /* memory that the work-items of a group share (CUDA: shared memory) */
+};
+
+/* An argument of a kernel. A capital word names the kind for which the field is used. */
 typedef struct compute_plugin_kernel_argument {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t kind;                  /* 1: a tensor; 2: a value; 3: local memory (CUDA: shared memory) */
-  int32_t access;                /* 1: COMPUTE_PLUGIN_TENSOR_ */
-  compute_plugin_operand tensor; /* 1: the place of the tensor; the kernel gets the address of element 0 */
-  const void* value;             /* 2: `value_size` bytes */
-  int64_t value_size;            /* 2: size in bytes; 3: bytes per work-group */
+  int32_t kind;                  /* COMPUTE_PLUGIN_ARGUMENT_ */
+  int32_t access;                /* TENSOR: COMPUTE_PLUGIN_TENSOR_ */
+  compute_plugin_operand tensor; /* TENSOR: its place; the kernel gets the address of element 0 */
+  const void* value;             /* VALUE: `value_size` bytes */
+  int64_t value_size;            /* VALUE: size in bytes; LOCAL_MEMORY: bytes per work-group */
 } compute_plugin_kernel_argument;
 
 /* A run of a kernel. If max_group_size is known, core has checked that a group has no more work-items. */
@@ -1085,7 +1094,7 @@ typedef struct compute_plugin_telemetry {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t utilisation_percent;      /* recent utilization of the compute units; 0 to 100 */
+  int32_t utilization_percent;      /* recent utilization of the compute units; 0 to 100 */
   int32_t temperature_millidegrees; /* in 1/1000 degree Celsius */
   int64_t power_milliwatts;
   int64_t memory_process_bytes; /* device memory used by this process */
@@ -1256,7 +1265,7 @@ typedef struct compute_plugin_device_table {
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
-enum COMPUTE_UNDERLYING(uint32_t) {
+enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits; do not free memory, because the system does */
 };
 
@@ -1299,11 +1308,15 @@ typedef compute_error* (*compute_plugin_open_function)(uint32_t interface_versio
  * replays a graph by plan_run. */
 #define COMPUTE_PLUGIN_EXT_GRAPH_V1 "compute.ext.graph.v1"
 
+/* compute_plugin_graph_node.kind */
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_GRAPH_NODE_RUN = 1 /* a run of a plan */ };
+
+/* A step of a graph. */
 typedef struct compute_plugin_graph_node {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t kind; /* 1: a run of a plan. For an unknown kind, `create` returns UNSUPPORTED */
+  int32_t kind; /* COMPUTE_PLUGIN_GRAPH_NODE_; for an unknown kind, `create` returns UNSUPPORTED */
   int32_t reserved;
   uint64_t plan;
   const compute_plugin_run* run; /* the arguments of the run; `stream` is ignored */
@@ -1383,7 +1396,6 @@ typedef struct compute_plugin_native_table {
   compute_error* (*device_handle)(uint64_t device, uint64_t* out_handle); /* CUcontext, cl_context */
   compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle); /* CUstream, cl_command_queue */
   compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
-  const void* reserved;                                                                    /* NULL */
   /* Returns the device type and device id of DLPack, such as kDLCUDA and the ordinal of the CUDA device. The result of
    * buffer_handle is then the value for DLTensor.data: an address to which offsets can be added, or for kDLOpenCL a
    * cl_mem. NULL: the memory of the device cannot be exported by DLPack. */

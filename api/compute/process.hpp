@@ -33,6 +33,29 @@ struct Version {
       [&](compute_text** out) { return compute_placement_report(static_cast<int32_t>(format), out); });
 }
 
+/// Every setting with its names, kind, default, choices, help, value in force and origin.
+[[nodiscard]] inline std::string config_describe(Format format = Format::text) {
+  return detail::text_of(
+      [&](compute_text** out) { return compute_config_describe(static_cast<int32_t>(format), out); });
+}
+
+/// Starts a profile, and drops the one before; see compute_profile_start.
+inline void profile_start() { check(compute_profile_start()); }
+inline void profile_stop() { check(compute_profile_stop()); }
+/// The time of each op and transfer, and hints. Waits for queued work. NOT_FOUND: there is no profile.
+[[nodiscard]] inline std::string profile_report(Format format = Format::text) {
+  return detail::text_of([&](compute_text** out) { return compute_profile_report(static_cast<int32_t>(format), out); });
+}
+
+/// Starts a trace in the file `path`, for Perfetto and chrome://tracing.
+inline void trace_start(const std::string& path) { check(compute_trace_start(path.c_str())); }
+inline void trace_stop() { check(compute_trace_stop()); }
+
+/// The tensors that are alive, with the setting COMPUTE_LEAKS; without it UNSUPPORTED.
+[[nodiscard]] inline std::string leak_report(Format format = Format::text) {
+  return detail::text_of([&](compute_text** out) { return compute_leak_report(static_cast<int32_t>(format), out); });
+}
+
 /// A setting in force.
 struct Setting {
   std::string name;    ///< COMPUTE_DEVICE

@@ -130,6 +130,14 @@ Distribution uniform(const OpCall& call, compute_dtype dtype) {
   return result;
 }
 
+// Cosine and sine of an angle of up to pi / 4 in float32, by the polynomials of the Cephes library.
+std::string eighth_turn(const std::string& h, const std::string& b, const std::string& cosine,
+                        const std::string& sine) {
+  return b + " = " + h + " * " + h + "; " + cosine + " = 1 - 0.5 * " + b + " + " + b + " * " + b +
+         " * (0.041666645683 + " + b + " * (0.000024433157118 * " + b + " - 0.0013887316255)); " + sine + " = " + h +
+         " + " + h + " * " + b + " * (" + b + " * (0.0083321608736 - 0.00019515295891 * " + b + ") - 0.16666654611); ";
+}
+
 // z0 = sqrt(-2 log(u)) cos(2 pi v), z1 the sine. v is taken in quarter turns from the nearest multiple, so that sine
 // and cosine are accurate near their zeros. u is in (0, 1].
 Distribution normal(const OpCall& call, compute_dtype dtype) {
@@ -145,7 +153,8 @@ Distribution normal(const OpCall& call, compute_dtype dtype) {
     result.definitions += o + " = (" + fraction(computed, 2 * pair + 1) + ") * 4; " + q + " = round(" + o + "); ";
     result.definitions += h + " = (" + o + " - " + q + ") * 1.5707963267948966192; ";
     result.definitions += turns + " = convert(" + q + ", int32) & 3; ";
-    result.definitions += cosine + " = cos(" + h + "); " + sine + " = sin(" + h + "); ";
+    result.definitions += (is_double ? cosine + " = cos(" + h + "); " + sine + " = sin(" + h + "); "
+                                     : eighth_turn(h, "b" + i, cosine, sine));
     const auto turned = [&](const std::string& first, const std::string& second, const std::string& third,
                             const std::string& fourth) {
       return "d + e * (" + m + " * where(" + turns + " == 0, " + first + ", where(" + turns + " == 1, " + second +
@@ -214,6 +223,14 @@ Distribution bits(compute_dtype dtype) {
   }
   return result;
 }
+
+}  // namespace
+
+void draw_words(Steps& steps, const OpCall& call, const StepOperand& to) {
+  draw(steps, call, bits(COMPUTE_DTYPE_UINT64), to, nullptr);
+}
+
+namespace {
 
 // ---- Ops ------------------------------------------------------------------------------------------------------------
 

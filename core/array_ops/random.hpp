@@ -27,6 +27,9 @@ struct Distribution {
 void draw(Steps& steps, const OpCall& call, const Distribution& distribution, const StepOperand& to,
           const StepOperand* input);
 
+// uint64 words.
+void draw_words(Steps& steps, const OpCall& call, const StepOperand& to);
+
 // k * 2^-bits in [0, 1), exact in `dtype`: element j of the block.
 std::string fraction(compute_dtype dtype, size_t j);
 // (k + 1/2) * 2^-bits in (0, 1), exact in `dtype`, which is float32 or float64.

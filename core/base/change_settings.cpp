@@ -25,10 +25,8 @@ void warn_of_settings() {
   static std::set<std::string>& told = *new std::set<std::string>;  // guarded as the configuration is; never destroyed
   std::vector<std::string> lines;
   change_process_config([&](Config& config) {
-    for (const std::vector<std::string>& some : {config.misspelt(), config.without_effect()}) {
-      for (const std::string& line : some) {
-        if (told.insert(line).second) lines.push_back(line);
-      }
+    for (const std::string& line : config.misspelt()) {
+      if (told.insert(line).second) lines.push_back(line);
     }
   });
   for (const std::string& line : lines) log(COMPUTE_LOG_WARNING, "select", line);

@@ -22,8 +22,6 @@ namespace compute {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
-// Known, so that programs may set them, but read by nobody: their code is still to come.
-constexpr SettingId kNotYet[] = {SettingId::kProfile, SettingId::kPlacement, SettingId::kLeaks};
 
 const Setting& setting_of(SettingId id) { return all_settings()[static_cast<size_t>(id)]; }
 
@@ -176,17 +174,6 @@ std::vector<std::string> Config::misspelt() const {
     const std::string nearest = nearest_name(name, known, kMostLetters);
     if (nearest.empty()) continue;
     lines.push_back("environment variable " + in_quotes(name) + " is not a setting; did you mean " + nearest + "?");
-  }
-  return lines;
-}
-
-std::vector<std::string> Config::without_effect() const {
-  std::vector<std::string> lines;
-  for (const SettingId id : kNotYet) {
-    const Setting& setting = setting_of(id);
-    const SettingValue& value = get(id);
-    if (!value.is_set() || value.text == setting.default_text) continue;
-    lines.push_back(std::string(setting.environment) + " has no effect: it is not implemented in this version");
   }
   return lines;
 }

@@ -71,9 +71,6 @@ class Config {
   // settings of plugins that are not installed are not taken for mistakes.
   std::vector<std::string> misspelt() const;
 
-  // Settings that were set but are not implemented yet, one line each.
-  std::vector<std::string> without_effect() const;
-
   // Whose files are trusted, for files that are read and loaded.
   files::Trust trust() const;
 

@@ -21,6 +21,7 @@
 namespace compute {
 namespace {
 
+constexpr const char* kLogCategories = "load select place copy compile memory error";
 constexpr size_t kMaxValueBytes = 1 << 16;
 constexpr size_t kMaxPaths = 1024;
 constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX; a longer name names no file
@@ -122,6 +123,23 @@ std::vector<std::string> parse_words(const std::string& source, std::string_view
   std::vector<std::string> result;
   for (const std::string& word : words(text, ',')) {
     result.push_back(word == "1" ? known.front() : parse_choice(source, word, choices));
+  }
+  return result;
+}
+
+// `info,copy=debug`: levels out of `choices`, for all or for a category, and `json`.
+std::vector<std::string> parse_levels(const std::string& source, std::string_view text, const char* choices) {
+  std::vector<std::string> result;
+  for (const std::string& word : words(to_lower(text), ',')) {
+    const size_t equals = word.find('=');
+    if (word == "json") {
+      result.push_back(word);
+    } else if (equals == std::string::npos) {
+      result.push_back(parse_choice(source, word, choices));
+    } else {
+      const std::string category = parse_choice(source, std::string(trimmed(word.substr(0, equals))), kLogCategories);
+      result.push_back(category + "=" + parse_choice(source, std::string(trimmed(word.substr(equals + 1))), choices));
+    }
   }
   return result;
 }
@@ -247,6 +265,9 @@ SettingValue parse_setting(const Setting& setting, Origin origin, const std::str
       value.words = parse_words(source, value.text, setting.values);
       value.flag =
           std::find(value.words.begin(), value.words.end(), words(setting.values, ' ').front()) != value.words.end();
+      break;
+    case SettingKind::kLevels:
+      value.words = parse_levels(source, value.text, setting.values);
       break;
     case SettingKind::kPaths:
       value.paths = split_paths(value.text);

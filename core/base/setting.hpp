@@ -20,7 +20,7 @@ enum class SettingId {
 #undef COMPUTE_SETTING
 };
 
-enum class SettingKind { kText, kFlag, kInteger, kBytes, kChoice, kWords, kPath, kPaths };
+enum class SettingKind { kText, kFlag, kInteger, kBytes, kChoice, kWords, kLevels, kPath, kPaths };
 
 struct Setting {
   SettingId id;
@@ -80,7 +80,7 @@ struct SettingValue {
   std::optional<int64_t> integer;   // of a kInteger
   std::optional<ByteAmount> bytes;  // of kBytes
   std::vector<std::string> paths;   // of kPaths
-  std::vector<std::string> words;   // of kWords
+  std::vector<std::string> words;   // of kWords, and the items of kLevels
 
   bool is_set() const { return !text.empty(); }
 };

@@ -40,6 +40,8 @@ inline constexpr uint32_t least_size_of<compute_launch> = COMPUTE_LAUNCH_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_op_registration> = COMPUTE_OP_REGISTRATION_SIZE_1;
 template <>
+inline constexpr uint32_t least_size_of<compute_op_kernel> = COMPUTE_OP_KERNEL_SIZE_1;
+template <>
 inline constexpr uint32_t least_size_of<compute_allocator> = COMPUTE_ALLOCATOR_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
@@ -107,6 +109,8 @@ inline constexpr uint32_t struct_type_of<compute_launch> = COMPUTE_STRUCT_LAUNCH
 template <>
 inline constexpr uint32_t struct_type_of<compute_op_registration> = COMPUTE_STRUCT_OP_REGISTRATION;
 template <>
+inline constexpr uint32_t struct_type_of<compute_op_kernel> = COMPUTE_STRUCT_OP_KERNEL;
+template <>
 inline constexpr uint32_t struct_type_of<compute_allocator> = COMPUTE_STRUCT_ALLOCATOR;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
@@ -114,6 +118,8 @@ template <>
 inline constexpr uint32_t struct_type_of<compute_device_attribute> = COMPUTE_STRUCT_DEVICE_ATTRIBUTE;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_statistics> = COMPUTE_STRUCT_DEVICE_STATISTICS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_device_telemetry> = COMPUTE_STRUCT_DEVICE_TELEMETRY;
 template <>
 inline constexpr uint32_t struct_type_of<compute_op_info> = COMPUTE_STRUCT_OP_INFO;
 template <>

@@ -16,6 +16,9 @@
 #include "core/execution/recording.hpp"
 #include "core/memory/overlap.hpp"
 #include "core/memory/residency.hpp"
+#include "core/observation/observed.hpp"
+#include "core/observation/placement.hpp"
+#include "core/observation/work.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
 
@@ -92,6 +95,7 @@ class Call {
   CallPlan* plan();
   CallPlan* make_plan(std::span<const uint64_t> key, uint64_t hash);
   void fall_back(const Error& refusal);
+  void note_inputs() const noexcept;
 
   const Callee& callee_;
   const std::span<Tensor* const> inputs_;
@@ -108,6 +112,7 @@ class Call {
     BufferReference replica;
     Buffer* written = nullptr;  // the host buffer of an output
     bool became_newest = false;
+    bool was_copied = false;
   };
   std::vector<UsedMirror> mirrors_;
   SmallVector<Tensor*, 4> made_;  // outputs that this call made; released unless it succeeds
@@ -141,7 +146,7 @@ void Call::check_outputs_given() const {
     for (size_t j = 0; j < inputs_.size(); ++j) {
       const Tensor* input = inputs_[j];
       if (input == nullptr || !may_overlap(*output, *input)) continue;
-      if (same_view(*output, *input) && callee_.in_place()) continue;
+      if (same_view(*output, *input) && callee_.may_share(i, j, inputs_.size())) continue;
       throw Error(
           COMPUTE_ERROR_INVALID_ARGUMENT,
           fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,
@@ -187,8 +192,12 @@ void Call::place_inputs() {
         }
         int64_t begin = 0, end = 0, mirror_begin = 0;
         tensor->byte_range(&begin, &end);
+        const Subject subject = subject_of(*tensor);
+        const SubjectInView view(subject);
+        const int64_t before = transfers_of_thread();
         mirrors_.push_back(
             {mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin)});
+        mirrors_.back().was_copied = transfers_of_thread() != before;
         place.buffer = mirrors_.back().replica.get();
         place.offset_bytes = tensor->offset_bytes - mirror_begin;
       } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
@@ -217,6 +226,8 @@ bool Call::place_given_output(Tensor& tensor, Execution::Place& place) {
     int64_t begin = 0, end = 0, mirror_begin = 0;
     tensor.byte_range(&begin, &end);
     const bool all = end - begin == tensor.element_count * dtype_size(tensor.dtype);
+    const Subject subject = subject_of(tensor);
+    const SubjectInView view(subject);
     mirrors_.reserve(mirrors_.size() + 1);  // nothing fails once the mirror is the newest copy
     bool became_newest = false;
     BufferReference replica =
@@ -406,7 +417,9 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   request.ahead = ahead_;
   request.input_alignment = input_alignment;
   request.output_alignment = output_alignment;
+  const int64_t begin = observes(kWatchesWork) ? host_now() : 0;
   prepare_call(request, *plan);
+  if (observes(kWatchesWork)) record_preparation(callee_.name, *device_, begin);
   plan->key.assign(key.begin(), key.end());
   plan->hash = hash;
   return device_->plans->insert(std::move(plan));
@@ -495,11 +508,29 @@ void Call::run() {
   for (UsedMirror& mirror : mirrors_) {
     if (mirror.written != nullptr && mirror.written->is_exposed()) bring_home(*mirror.written);
   }
+  if (observes(kPlaces)) [[unlikely]]
+    note_inputs();
   size_t next = 0;
   for (compute_tensor*& out : out_) {
     if (out == nullptr) out = made_[next++];
   }
   made_.clear();
+}
+
+// The mirrors of inputs come first, in the order of the inputs.
+[[gnu::noinline]] void Call::note_inputs() const noexcept {
+  size_t mirror = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Tensor* const tensor = inputs_[i];
+    if (tensor == nullptr) continue;
+    InputOrigin origin = InputOrigin::kThere;
+    if (tensor->buffer == nullptr) {
+      origin = InputOrigin::kByValue;
+    } else if (&tensor->buffer->device != device_ && tensor->element_count > 0) {
+      origin = mirrors_[mirror++].was_copied ? InputOrigin::kCopied : InputOrigin::kMirror;
+    }
+    note_input(*device_, callee_.name, static_cast<int32_t>(i), origin);
+  }
 }
 
 // Once the plan is known.

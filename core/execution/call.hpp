@@ -23,7 +23,14 @@ struct Callee {
   const char* name = "";
   CallPlan* kept = nullptr;  // tried first
 
-  bool in_place() const { return op != nullptr ? op->in_place() : reduction == nullptr; }
+  // Whether an output may be the identical view of an input: of elementwise ops any, in a group of operands any of the
+  // group, and of others the input at the same position.
+  bool may_share(size_t output, size_t input, size_t input_count) const {
+    if (op == nullptr) return reduction == nullptr;
+    if (!op->in_place() || op->is_elementwise) return op->in_place();
+    const auto groups = static_cast<size_t>(op->group_count(static_cast<int64_t>(input_count)));
+    return op->takes_groups() ? output % groups == input % groups : output == input;
+  }
   uint64_t identity() const {
     if (op != nullptr) return reinterpret_cast<uint64_t>(op);
     return reinterpret_cast<uint64_t>(&expression->data()) | static_cast<uint64_t>(reduction != nullptr);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/process_config.hpp"
+#include "core/execution/observed_op.hpp"
 #include "core/memory/fault_records.hpp"
 #include "core/streams/submission.hpp"
 
@@ -96,6 +97,8 @@ void execute(const Execution& execution) {
       submission.check(device.table.plan_run(step.plan, run), plan.name);
     }
     timeline.count_op();
+    if (Work* const work = submission.observed()) [[unlikely]]
+      tell_of_op(*work, execution);
     if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_PLUGIN_FAULT_NONE) {
       const Error error = fault_error(plan.name, *faults->at(0), device);
       if (!execution.makes_outputs) submission.spoil(error);

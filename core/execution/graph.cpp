@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/execution/observed_op.hpp"
 #include "core/streams/submission.hpp"
 
 namespace compute {
@@ -72,7 +73,7 @@ void make_native(compute_graph& graph) {
     compute_plugin_graph_node& node = nodes.emplace_back();
     node.struct_size = sizeof node;
     node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
-    node.kind = 1;
+    node.kind = COMPUTE_PLUGIN_GRAPH_NODE_RUN;
     node.plan = graph.recording->runs[i].plan;
     node.run = &runs[i];
     node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
@@ -132,6 +133,8 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
       submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
     }
   }
+  if (Work* const work = submission.observed()) [[unlikely]]
+    tell_of_graph(*work, recording, graph.native != 0);
   if (graph.faults && timeline.immediate) {
     for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
       if (!recording.runs[i].reports_faults) continue;

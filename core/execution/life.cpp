@@ -16,11 +16,14 @@
 #include "core/base/process_config.hpp"
 #include "core/base/service.hpp"
 #include "core/execution/opened_devices.hpp"
+#include "core/execution/placement_report.hpp"
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/copy_helpers.hpp"
 #include "core/memory/pool.hpp"
 #include "core/memory/pressure.hpp"
+#include "core/observation/recorder.hpp"
 #include "core/selection/registry.hpp"
+#include "core/streams/device_times.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {
@@ -79,6 +82,8 @@ void end_with_process(int, void*) noexcept {
   }
   refuse_calls_and_wait(left_until(deadline));
   drain(deadline);  // what was submitted meanwhile
+  collect_all_times(deadline);
+  report_at_end(placement_report);
   // Another thread that shuts down is left to finish, and does not begin any more.
   const bool is_own = shutting_thread.load() != nullptr && shutting_thread.load() == own_use;
   if (!is_own && !shutting_down.try_lock_until(deadline)) return;
@@ -111,6 +116,7 @@ void after_fork_in_child() {
     renew_pressure_lock();
   }
   forget_given_errors();
+  forget_observations();
   forget_background_thread();
   forget_copy_helpers();
   new (&shutting_down) Lock;
@@ -169,6 +175,8 @@ bool shut_down(Deadline deadline) {
   drained = drain(deadline) && drained;
   drained = drain_background(left_until(deadline)) && drained;
   if (!drained) return false;  // work still uses the devices: they stay open until the process ends
+  collect_all_times(deadline);
+  report_at_end(placement_report);
   // First: the child of a fork in the midst of it finds nothing that it could close.
   devices_closed = true;
   try {

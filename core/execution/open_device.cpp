@@ -23,6 +23,7 @@
 #include "core/memory/pool.hpp"
 #include "core/memory/pressure.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/observation/recorder.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/async_report.hpp"
 #include "core/streams/timeline.hpp"
@@ -84,6 +85,7 @@ bool can_be_reopened(const Device& device) {
 // Whether an open device has all that is asked for.
 bool is_open_with(const Device& open, const DeviceOptions& asked) {
   if (asked.memory_limit && open.options.memory_limit != asked.memory_limit) return false;
+  if (asked.hidden_dtypes != 0 && open.options.hidden_dtypes != asked.hidden_dtypes) return false;
   const auto& has = open.options.settings;
   return std::ranges::all_of(asked.settings,
                              [&](const auto& setting) { return std::ranges::count(has, setting) != 0; });
@@ -99,11 +101,23 @@ std::string amount_text(const std::optional<ByteAmount>& amount) {
   return unit == 0 ? std::to_string(number) : std::to_string(number) + kUnits[unit - 1];
 }
 
+std::string dtypes_text(uint32_t bits) {
+  std::string text;
+  for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
+    if ((bits >> dtype & 1) != 0) text += (text.empty() ? "" : "/") + dtype_name(dtype);
+  }
+  return text.empty() ? "none" : text;
+}
+
 // "cpu is already open with mem=none; mem=1M was requested": the first option that differs.
 std::string options_differ(const char* name, const DeviceOptions& open, const DeviceOptions& asked) {
   if (asked.memory_limit && open.memory_limit != asked.memory_limit) {
     return fmt::format("{} is already open with mem={}; mem={} was requested", name, amount_text(open.memory_limit),
                        amount_text(asked.memory_limit));
+  }
+  if (asked.hidden_dtypes != 0 && open.hidden_dtypes != asked.hidden_dtypes) {
+    return fmt::format("{} is already open with without={}; without={} was requested", name,
+                       dtypes_text(open.hidden_dtypes), dtypes_text(asked.hidden_dtypes));
   }
   for (const auto& wanted : asked.settings) {
     const auto has = std::ranges::find(open.settings, wanted.first, [](const auto& one) { return one.first; });
@@ -146,13 +160,15 @@ Device& open_entry(const DeviceSelection& selection) {
   if (open != nullptr && !can_be_reopened(*open)) {
     open->require_usable();
     if (!is_open_with(*open, selection.options)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, options_differ(entry.info.name, open->options, selection.options));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, options_differ(entry.info.name, open->options, selection.options))
+          .on_device(entry.info.name);
     }
     return *open;
   }
   if (!entry.unusable.empty()) {
     throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("{} cannot be used: {}", entry.info.name, entry.unusable));
   }
+  begin_configured_observations();
   auto device = std::make_unique<Device>(entry, with_configured(selection.options, entry));
   device->strict = selection.strict;
   Device& opened = add_opened_device(std::move(device));
@@ -185,8 +201,17 @@ Device& host_device() {
 compute_device::~compute_device() = default;
 
 compute_device::compute_device(const compute::DeviceEntry& entry, compute::DeviceOptions options)
-    : entry(entry), name(entry.info.name), options(options), plugin(entry.plugin) {
+    : entry(entry),
+      name(entry.info.name),
+      options(options),
+      dtypes(entry.info.dtypes, entry.info.dtypes + entry.info.dtype_count),
+      info(entry.info),
+      plugin(entry.plugin) {
   using namespace compute;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    if (hides(static_cast<compute_dtype>(i))) dtypes[i] = 0;
+  }
+  info.dtypes = dtypes.data();
   hand_async_reports_to(take_async_report);  // nobody can be told before there is a device
   int32_t out_of_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
   MemoryShape shape;

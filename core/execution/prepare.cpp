@@ -14,6 +14,7 @@
 #include "core/ops/composition.hpp"
 #include "core/ops/decompose.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/ops/temporaries.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -188,6 +189,32 @@ bool adapt(Lowering& lowering, size_t index, const PluginRefusal& refusal) {
   return replaced;
 }
 
+// The refusal of a step in which a dtype occurs that the device was opened without.
+std::optional<PluginRefusal> refuse_hidden(const compute_device& device, const Step& step) {
+  if (device.options.hidden_dtypes == 0) return std::nullopt;
+  const auto refusal = [&](compute_dtype dtype, int32_t argument) {
+    PluginRefusal result;
+    result.reason = COMPUTE_PLUGIN_REFUSE_DTYPE;
+    result.argument = argument;
+    result.text = fmt::format("{}: the device was opened without {}", step.name, dtype_name(dtype));
+    return result;
+  };
+  int32_t argument = 0;
+  for (const auto* operands : {&step.inputs, &step.outputs}) {
+    for (const StepOperand& operand : *operands) {
+      if (device.hides(operand.dtype)) return refusal(operand.dtype, argument);
+      ++argument;
+    }
+  }
+  for (const TypedExpression& expression : step.expressions) {
+    const compute_plugin_expression& view = expression.plugin_view();
+    for (int32_t i = 0; i < view.node_count; ++i) {
+      if (device.hides(view.nodes[i].dtype)) return refusal(view.nodes[i].dtype, -1);
+    }
+  }
+  return std::nullopt;
+}
+
 // Gives `take(step)` the steps of a lowering in order, each again once it is adapted to what take refused it for. Empty
 // if all were taken, else the refusal that nothing helps against.
 template <class F>
@@ -252,7 +279,7 @@ std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& tak
   for (int32_t alternative = 0;; ++alternative) {
     std::optional<Lowering> lowering = lower(*request.call, request.inference, target, alternative);
     if (!lowering) return refusal;
-    if (!lowering->is_composite && request.call->schema.composition)
+    if (!lowering->is_composite && !lowering->is_kernel && request.call->schema.composition)
       return choose_composition(*request.call, target, take);
     refusal = take(*lowering);
     if (!refusal) return std::nullopt;
@@ -278,7 +305,8 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   prepared.scalars = step.scalars;
   plan.steps.reserve(plan.steps.size() + 1);  // nothing fails once there is a plan
   compute_plugin_plan_info info{};
-  std::optional<PluginRefusal> refusal;
+  std::optional<PluginRefusal> refusal = refuse_hidden(device, step);
+  if (refusal) return refusal;
   device.check(device.table.op_prepare(op.op, &prepared.plan, &info, &refusal));
   if (refusal) return refusal;
   prepared.reports_faults = info.reports_faults != 0;
@@ -326,15 +354,20 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     int64_t workspace_bytes = 0;
     std::optional<PluginRefusal> refused = offer(lowering, [&](const Step& step) {
       compute_plugin_query_info info{};
-      std::optional<PluginRefusal> of_step;
-      device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
+      std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
+      if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
       if (of_step && first_reason.empty()) first_reason = of_step->text;
       workspace_bytes =
           info.workspace_bytes < 0 || workspace_bytes < 0 ? -1 : std::max(workspace_bytes, info.workspace_bytes);
       return of_step;
     });
-    // Native is one step: of the op itself, or of the primitive that core makes of it first.
-    const bool is_native = refused ? lowering.is_composite : lowering.steps.size() <= 1;
+    // Native is one step, of the op itself or of the primitive that core makes of it first; or several that store no
+    // tensor for one another.
+    const bool stores_nothing = std::ranges::all_of(lowering.temporaries, [](const Temporary& temporary) {
+      return temporary.size_bytes <= dtype_size(temporary.dtype);
+    });
+    const bool is_native = refused ? lowering.is_composite || lowering.is_kernel
+                                   : lowering.is_kernel || lowering.steps.size() <= 1 || stores_nothing;
     if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
     if (!refused) pad_temporaries(device, lowering);
     if (!refused) *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;

@@ -73,7 +73,7 @@ compute_error* compute_device_get_info(compute_device* device, compute_device_in
   clear_sized(out_info);
   return guard(about(device), [&] {
     require_not_null(out_info, "out_info");
-    write_sized(checked(device).entry.info, out_info, "out_info");
+    write_sized(checked(device).info, out_info, "out_info");
   });
 }
 
@@ -142,6 +142,25 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     value.transfers_implicit_bytes = counters.implicit_bytes;
     value.mirror_hits = counters.mirror_hits;
     write_sized(value, out_statistics, "out_statistics");
+  });
+}
+
+compute_error* compute_device_get_telemetry(compute_device* device, compute_device_telemetry* out_telemetry) {
+  clear_sized(out_telemetry);
+  return guard(about(device), [&] {
+    require_not_null(out_telemetry, "out_telemetry");
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    compute_plugin_telemetry given;
+    self.check(self.table.telemetry(&given));
+    compute_device_telemetry value{};
+    value.utilization_percent = given.utilization_percent;
+    value.temperature_millidegrees = given.temperature_millidegrees;
+    value.power_milliwatts = given.power_milliwatts;
+    value.memory_process_bytes = given.memory_process_bytes;
+    value.memory_used_bytes = given.memory_used_bytes;
+    write_sized(value, out_telemetry, "out_telemetry");
   });
 }
 

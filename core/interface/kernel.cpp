@@ -8,7 +8,10 @@
 #include "core/base/sized.hpp"
 #include "core/execution/dispatch.hpp"
 #include "core/execution/graph.hpp"
+#include "core/execution/observed_op.hpp"
 #include "core/interface/about.hpp"
+#include "core/observation/observed.hpp"
+#include "core/observation/work.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 
@@ -101,6 +104,9 @@ class LaunchArguments {
     compute_plugin_kernel_argument value{};
     value.struct_size = sizeof value;
     value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
+    static_assert(COMPUTE_ARGUMENT_TENSOR == int32_t{COMPUTE_PLUGIN_ARGUMENT_TENSOR} &&
+                  COMPUTE_ARGUMENT_VALUE == int32_t{COMPUTE_PLUGIN_ARGUMENT_VALUE} &&
+                  COMPUTE_ARGUMENT_LOCAL_MEMORY == int32_t{COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY});
     value.kind = argument.kind;
     value.value_size = argument.value_size;
     switch (argument.kind) {
@@ -165,6 +171,8 @@ void submit_launch(const compute_kernel& kernel, Timeline& timeline, const compu
   Submission submission(timeline, arguments.uses, "user kernel");
   order.stream = timeline.plugin_stream;
   submission.check(kernel.table.launch(kernel.plugin_kernel, order));
+  if (Work* const work = submission.observed()) [[unlikely]]
+    tell_of_launch(*work, kernel.name);
 }
 
 }  // namespace
@@ -204,6 +212,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.source = string_of(source);
     text.name = string_of(name);
     text.options = compiler_options;
+    const int64_t begin = host_now();
     try {
       self.check(kernel->table.compile(text, &kernel->plugin_kernel, &kernel->info));
     } catch (Error& error) {
@@ -213,6 +222,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
       throw;
     }
     self.counters.kernels_compiled.fetch_add(1, std::memory_order_relaxed);
+    if (observes(kWatchesWork)) record_preparation(kernel->name, self, begin);
     *out_kernel = kernel.release();
   });
 }

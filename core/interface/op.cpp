@@ -15,6 +15,7 @@
 #include "core/memory/residency.hpp"
 #include "core/ops/composition.hpp"
 #include "core/ops/infer.hpp"
+#include "core/ops/op_kernels.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/streams/stream.hpp"
 
@@ -214,8 +215,9 @@ class ExpressionOperands {
       case COMPUTE_KIND_SCALAR:
         break;
       default:
-        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                    fmt::format("{}: scalar {} has kind {}, which is no kind of number", who, index, number.kind))
+        throw Error(
+            COMPUTE_ERROR_INVALID_ARGUMENT,
+            fmt::format("{}: scalar {} has kind {}, which is not the kind of a number", who, index, number.kind))
             .with_argument(argument);
     }
     Tensor& tensor = checked(number.tensor);
@@ -239,11 +241,11 @@ MapReduction read_reduction(const compute_expression& before, const char* kind, 
     if (std::string_view(kind) == known) reduction.kind = known;
   }
   if (*reduction.kind == '\0')
-    refuse(fmt::format("kind is {}; it is sum, prod, min, max, all or any", in_quotes(kind)));
+    refuse(fmt::format("kind is {}; expected sum, prod, min, max, all or any", in_quotes(kind)));
   const auto given = options != nullptr ? read_sized(options, "options") : compute_reduce_options{};
   if (given.keepdims != 0 && given.keepdims != 1) refuse(fmt::format("keepdims is {}, not 0 or 1", given.keepdims));
   if (given.accumulator != COMPUTE_DTYPE_NONE && dtype_size(given.accumulator) == 0)
-    refuse(fmt::format("accumulator {} is no dtype", given.accumulator));
+    refuse(fmt::format("accumulator {} is not a dtype", given.accumulator));
   reduction.accumulator = given.accumulator;
   reduction.keepdims = given.keepdims != 0;
   const bool has_list = given.axes != nullptr || given.axes_count != 0;
@@ -267,7 +269,7 @@ MapReduction read_reduction(const compute_expression& before, const char* kind, 
     if (after.input_count != 1 || after.parsed.output_count() != 1)
       refuse(fmt::format("`after` has {} inputs and {} outputs, not one of each", after.input_count,
                          after.parsed.output_count()));
-    if (after.parsed.max_index_axis() >= 0) refuse("`after` has no index");
+    if (after.parsed.max_index_axis() >= 0) refuse("`after` cannot use index()");
   }
   if (input_count != before.input_count || scalar_count != scalars) {
     refuse(fmt::format("the expressions have {} inputs and {} scalars; {} and {} were given", before.input_count,
@@ -387,6 +389,28 @@ compute_error* compute_op_register(const compute_op_registration* registration, 
     op.dtypes = text(given.dtypes, given.dtypes_size, "registration.dtypes");
     op.expression = text(given.expression, given.expression_size, "registration.expression");
     op.outputs = text(given.outputs, given.outputs_size, "registration.outputs");
+    op.shapes = text(given.shapes, given.shapes_size, "registration.shapes");
+    op.result_dtypes = text(given.result_dtypes, given.result_dtypes_size, "registration.result_dtypes");
+    if (given.kernel_count < 0 || (given.kernel_count > 0 && given.kernels == nullptr))
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "registration.kernels is NULL or kernel_count is negative");
+    for (int64_t i = 0; i < given.kernel_count; ++i) {
+      const compute_op_kernel kernel = read_sized_at(given.kernels, i, "registration.kernels");
+      if ((kernel.flags & ~uint32_t{COMPUTE_OP_KERNEL_STRIDED}) != 0) {
+        throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                    fmt::format("kernel {} has flags {:#x}, which are not supported", i, kernel.flags));
+      }
+      require_zero(static_cast<int32_t>(kernel.reserved), "kernel.reserved");
+      RegisteredKernel& to = op.kernels.emplace_back();
+      to.language = text(kernel.language, kernel.language_size, "kernel.language");
+      to.source = text(kernel.source, kernel.source_size, "kernel.source");
+      to.name = text(kernel.name, kernel.name_size, "kernel.name");
+      to.options = text(kernel.compiler_options, kernel.compiler_options_size, "kernel.compiler_options");
+      to.items = text(kernel.items, kernel.items_size, "kernel.items");
+      to.values = text(kernel.values, kernel.values_size, "kernel.values");
+      std::copy(std::begin(kernel.group_size), std::end(kernel.group_size), to.group_size);
+      to.is_strided = (kernel.flags & COMPUTE_OP_KERNEL_STRIDED) != 0;
+    }
+    op.parse_kernels = parse_kernels;
     op.parse_composition = parse_composition;
     op.composition = text(given.composition, given.composition_size, "registration.composition");
     op.version = given.version;
@@ -418,7 +442,7 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
     Device& self = checked(device);
     const OpSchema& schema = schema_of(op);
     named_call(schema.name.c_str(), nullptr, [&] {
-      check_operand_counts(schema, input_count, schema.output_count);
+      check_operand_counts(schema, input_count, schema.group_count(input_count) * schema.output_count);
       const CallAttributes read(schema, attributes, attribute_count);
       SpecifiedOperands operands(schema.name.c_str());
       operands.add(inputs, input_count, "inputs", 0);
@@ -661,7 +685,7 @@ compute_error* compute_reduce_query(compute_device* device, compute_expression* 
       call.reduction = &reduction;
       const compute_dtype wanted = given.size() > 0 ? given[0].dtype : COMPUTE_DTYPE_NONE;
       if (wanted != COMPUTE_DTYPE_NONE) {
-        if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output is no scalar");
+        if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output cannot be a scalar");
         call.wanted = {&wanted, 1};
       }
       answer.ask(self, "reduce", nullptr, &call, infer(call), given.all());

@@ -3,11 +3,10 @@
 #include <compute/compute.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
-#include <vector>
 
 #include "core/base/change_settings.hpp"
+#include "core/base/in_use.hpp"
 #include "core/base/json_writer.hpp"
 #include "core/base/log.hpp"
 #include "core/base/printable.hpp"
@@ -15,85 +14,67 @@
 #include "core/base/scope.hpp"
 #include "core/base/text.hpp"
 #include "core/execution/life.hpp"
-#include "core/execution/opened_devices.hpp"
-#include "core/execution/plan_cache.hpp"
+#include "core/execution/placement_report.hpp"
+#include "core/observation/live_tensors.hpp"
+#include "core/observation/recorder.hpp"
 #include "core/selection/registry.hpp"
+#include "core/streams/device_times.hpp"
 
 using namespace compute;
 
 namespace {
 
-struct PlacementRow {
-  std::string device, op, how;
-  int64_t runs = 0;
-};
+const char* origin_name(const SettingValue& value) { return value.source.c_str(); }
 
-std::vector<PlacementRow> placement_rows() {
-  std::map<std::tuple<std::string, std::string, std::string>, int64_t> counts;
-  for (Device* device : open_devices()) {
-    device->plans->for_each(
-        [](const CallPlan& plan, void* context) {
-          auto& all = *static_cast<decltype(counts)*>(context);
-          const char* how = plan.steps.size() <= 1 ? "native" : "decomposed";
-          all[{plan.device.name, plan.name, how}] += plan.runs.load(std::memory_order_relaxed);
-        },
-        &counts);
-    device->plans->for_each_gone(
-        [](const char* name, int64_t runs, const char* device_name, void* context) {
-          (*static_cast<decltype(counts)*>(context))[{device_name, name, "evicted plans"}] += runs;
-        },
-        &counts);
+const char* kind_name(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::kText:
+      return "text";
+    case SettingKind::kFlag:
+      return "flag";
+    case SettingKind::kInteger:
+      return "integer";
+    case SettingKind::kBytes:
+      return "bytes";
+    case SettingKind::kChoice:
+      return "choice";
+    case SettingKind::kWords:
+      return "words";
+    case SettingKind::kLevels:
+      return "levels";
+    case SettingKind::kPath:
+      return "path";
+    case SettingKind::kPaths:
+      return "paths";
   }
-  std::vector<PlacementRow> rows;
-  for (const auto& [key, runs] : counts) {
-    if (runs > 0) rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), runs});
-  }
-  return rows;
+  return "";
 }
 
-std::string placement_text() {
-  std::string text = fmt::format("{:<14}{:<24}{:<16}{:>12}\n", "device", "op", "how", "runs");
-  for (const PlacementRow& row : placement_rows()) {
-    text += fmt::format("{:<14}{:<24}{:<16}{:>12}\n", row.device, row.op, row.how, row.runs);
-  }
-  for (Device* device : open_devices()) {
-    const DeviceCounters& counters = device->counters;
-    if (device->is_host) continue;
-    text += fmt::format(
-        "{}: {} transfers to it ({} bytes), {} from it ({} bytes), {} of them implicit; {} ops fell back to cpu\n",
-        device->name, counters.to_device.load(), counters.to_device_bytes.load(), counters.from_device.load(),
-        counters.from_device_bytes.load(), counters.implicit.load(), counters.ops_fallback.load());
+std::string settings_text(const Config& config) {
+  std::string text;
+  for (const Setting& one : all_settings()) {
+    const SettingValue& value = config.get(one.id);
+    text += fmt::format("{}\n  {}\n  kind: {}", one.environment, one.summary, kind_name(one.kind));
+    if (*one.values != '\0') text += fmt::format(" ({})", one.values);
+    text += fmt::format("; default: {}\n", *one.default_text != '\0' ? one.default_text : "none");
+    text += fmt::format("  flag: {}{}{}\n", one.flag(), *one.key != '\0' ? "; key of files: " : "", one.key);
+    text += fmt::format("  in force: {} ({})\n", value.text.empty() ? "none" : value.text, origin_name(value));
   }
   return text;
 }
 
-std::string placement_json() {
+std::string settings_json(const Config& config) {
   JsonWriter out;
-  out.begin_object().key("ops").begin_array();
-  for (const PlacementRow& row : placement_rows()) {
-    out.begin_object()
-        .field("device", row.device)
-        .field("op", row.op)
-        .field("how", row.how)
-        .field("runs", row.runs)
-        .end_object();
+  out.begin_array();
+  for (const Setting& one : all_settings()) {
+    const SettingValue& value = config.get(one.id);
+    out.begin_object().field("name", one.environment).field("flag", one.flag()).field("key", one.key);
+    out.field("kind", kind_name(one.kind)).field("default", one.default_text).field("values", one.values);
+    out.field("summary", one.summary).field("value", value.text).field("origin", origin_name(value)).end_object();
   }
-  out.end_array().key("devices").begin_array();
-  for (Device* device : open_devices()) {
-    const DeviceCounters& counters = device->counters;
-    out.begin_object().field("name", device->name);
-    out.field("transfers_to_device", counters.to_device.load())
-        .field("transfers_to_device_bytes", counters.to_device_bytes.load());
-    out.field("transfers_from_device", counters.from_device.load())
-        .field("transfers_from_device_bytes", counters.from_device_bytes.load());
-    out.field("transfers_implicit", counters.implicit.load()).field("mirror_hits", counters.mirror_hits.load());
-    out.field("ops_fallback", counters.ops_fallback.load()).end_object();
-  }
-  out.end_array().end_object();
-  return out.take();
+  out.end_array();
+  return out.take() + "\n";
 }
-
-const char* origin_name(const SettingValue& value) { return value.source.c_str(); }
 
 }  // namespace
 
@@ -127,6 +108,17 @@ compute_error* compute_config_get(const char* name, compute_text** out_value) {
   });
 }
 
+compute_error* compute_config_describe(int32_t format, compute_text** out_description) {
+  if (out_description != nullptr) *out_description = nullptr;
+  return guard([&] {
+    require_not_null(out_description, "out_description");
+    require_format(format);
+    change_process_config([](Config& config) { config.learn(); });
+    const Config config = process_config();
+    *out_description = make_text(format == COMPUTE_FORMAT_JSON ? settings_json(config) : settings_text(config));
+  });
+}
+
 compute_error* compute_config_arguments(int32_t* argc, char** argv) {
   return guard([&] {
     require_not_null(argc, "argc");
@@ -152,7 +144,59 @@ compute_error* compute_placement_report(int32_t format, compute_text** out_repor
     require_not_null(out_report, "out_report");
     require_format(format);
     const Running running;
-    *out_report = make_text(format == COMPUTE_FORMAT_JSON ? placement_json() : placement_text());
+    *out_report = make_text(placement_report(format));
+  });
+}
+
+compute_error* compute_profile_start(void) {
+  return guard([&] {
+    const Running running;
+    start_profile();
+  });
+}
+
+compute_error* compute_profile_stop(void) {
+  return guard([&] {
+    const Running running;
+    collect_all_times(Deadline::max());
+    stop_profile();
+  });
+}
+
+compute_error* compute_profile_report(int32_t format, compute_text** out_report) {
+  if (out_report != nullptr) *out_report = nullptr;
+  return guard([&] {
+    require_not_null(out_report, "out_report");
+    require_format(format);
+    const Running running;
+    collect_all_times(Deadline::max());
+    *out_report = make_text(profile_report(format));
+  });
+}
+
+compute_error* compute_trace_start(const char* path) {
+  return guard([&] {
+    require_not_null(path, "path");
+    const Running running;
+    start_trace(path);
+  });
+}
+
+compute_error* compute_trace_stop(void) {
+  return guard([&] {
+    const Running running;
+    collect_all_times(Deadline::max());
+    static_cast<void>(stop_trace());
+  });
+}
+
+compute_error* compute_leak_report(int32_t format, compute_text** out_report) {
+  if (out_report != nullptr) *out_report = nullptr;
+  return guard([&] {
+    require_not_null(out_report, "out_report");
+    require_format(format);
+    const Running running;
+    *out_report = make_text(leak_report(format));
   });
 }
 

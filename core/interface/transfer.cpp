@@ -15,6 +15,8 @@
 #include "core/memory/host_copy.hpp"
 #include "core/memory/staging.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/memory/transfer_count.hpp"
+#include "core/observation/work.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/streams/stream.hpp"
@@ -84,6 +86,14 @@ void copy_plainly(Submission& submission, compute_plugin_operand place, void* da
 // Whether host memory is pinned, so that the device reaches it itself, or goes by way of memory that is.
 enum class HostSide : uint8_t { kPageable, kPinned };
 
+// Of `tensor` and host memory.
+void count_copy(Submission& submission, const Tensor& tensor, bool write, int64_t bytes) {
+  Device* const device = &tensor.buffer->device;
+  const Subject subject = subject_of(tensor);
+  count_transfer(submission, {write ? nullptr : device, write ? device : nullptr, bytes, false,
+                              write ? "write" : "read", &subject});
+}
+
 // Copies a row-major tensor to or from host memory, which may be used when this returns.
 void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSide side) {
   Buffer& buffer = *tensor.buffer;
@@ -103,8 +113,9 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
     } else {
       copy_plainly(submission, place, data, bytes, write);
     }
+    if (!device.is_host) count_copy(submission, tensor, write, bytes);
   }
-  if (!device.is_host) device.counters.count_transfer(write, bytes, false);
+  const WaitsForTransfer waits;
   if (!write || !finished) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
 }
 
@@ -119,8 +130,8 @@ uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) 
     Submission submission(timeline, {&use, 1}, write ? "write" : "read");
     number = submission.number();
     copy_plainly(submission, operand_at(buffer, tensor.offset_bytes), data, bytes, write);
+    if (!device.is_host) count_copy(submission, tensor, write, bytes);
   }
-  if (!device.is_host) device.counters.count_transfer(write, bytes, false);
   return number;
 }
 
@@ -185,6 +196,7 @@ Tensor* move(Tensor& tensor, Device& device) {
                 fmt::format("{} does not support {}", device.name, dtype_name(tensor.dtype)));
   }
   TensorReference packed;
+  const Subject subject = subject_of(tensor);
   if (source.is_host) {
     bring_home(*tensor.buffer);
     Tensor* from = &tensor;
@@ -197,7 +209,7 @@ Tensor* move(Tensor& tensor, Device& device) {
     std::array<Use, 2> uses{{{from->buffer, false, false}, {made->buffer, true, true}}};
     Submission submission(timeline, uses, "to_device", transfer_numbers(device, bytes));
     copy_to_device(submission, from->buffer->host_address() + from->offset_bytes, operand_at(*made->buffer, 0), bytes);
-    device.counters.count_transfer(true, bytes, false);
+    count_transfer(submission, {nullptr, &device, bytes, false, "to_device", &subject});
     return made.release();
   }
   Timeline& timeline = default_timeline(source);
@@ -206,7 +218,7 @@ Tensor* move(Tensor& tensor, Device& device) {
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
     Submission submission(timeline, uses, "to_device", transfer_numbers(source, bytes));
     copy_to_host(submission, operand_at(*from.buffer, from.offset_bytes), made->buffer->host_address(), bytes);
-    source.counters.count_transfer(false, bytes, false);
+    count_transfer(submission, {&source, nullptr, bytes, false, "to_device", &subject});
     return made.release();
   }
   if (source.plugin == device.plugin && device.table.has_copy_peer()) {
@@ -217,8 +229,7 @@ Tensor* move(Tensor& tensor, Device& device) {
     compute_error* error = device.table.copy_peer(target.plugin_stream, source.table, src, dst, bytes);
     if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) {
       submission.check(error);
-      source.counters.count_transfer(false, bytes, false);
-      device.counters.count_transfer(true, bytes, false);
+      count_transfer(submission, {&source, &device, bytes, false, "to_device", &subject});
       return made.release();
     }
     compute_error_free(error);  // not between these two: by way of the host

@@ -25,6 +25,8 @@
 //   }
 #pragma once
 
+#include <compute/plugin.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,7 +44,12 @@ enum class LoadStep { kFound, kManifest, kDependencies, kQuery, kInterface, kOpe
 
 // A library or driver that a plugin opens by itself at run time.
 struct RequirementReport {
-  enum class State { kUnknown = 0, kFound = 1, kMissing = 2, kUnusable = 3 };  // as in plugin.h
+  enum class State {
+    kUnknown = COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED,
+    kFound = COMPUTE_PLUGIN_LIBRARY_FOUND,
+    kMissing = COMPUTE_PLUGIN_LIBRARY_MISSING,
+    kUnusable = COMPUTE_PLUGIN_LIBRARY_UNUSABLE
+  };
 
   std::string name;
   State state = State::kUnknown;

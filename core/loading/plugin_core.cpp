@@ -27,9 +27,15 @@ std::string_view clipped(compute_string text) noexcept {
 }
 
 compute_error* core_error_new(const compute_plugin_error_info* given) {
-  const auto info = given != nullptr ? copy_sized(given, given->struct_size) : compute_plugin_error_info{};
+  const uint32_t size = given != nullptr ? given->struct_size : 0;
+  const bool is_complete = size >= COMPUTE_PLUGIN_ERROR_INFO_SIZE_1;
+  const auto info = is_complete ? copy_sized(given, size) : compute_plugin_error_info{};
   compute_error* made = guard([&] {
     const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
+    if (given != nullptr && !is_complete) {
+      reject_plugin_struct("an error of the plugin", fmt::format("has struct_size {}; expected at least {}", size,
+                                                                 COMPUTE_PLUGIN_ERROR_INFO_SIZE_1));
+    }
     std::string message(clipped(info.message));
     if (message.empty()) message = "the plugin gave no reason";
     try {

@@ -80,12 +80,11 @@ constexpr size_t slot_rows() {
 #undef COMPUTE_PLUGIN_SLOT
   return rows;
 }
-// `reserved` is how many pointers of the table are no slots.
-template <class Table, size_t reserved = 0>
-constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + (slot_rows<Table>() + reserved) * sizeof(void*);
+template <class Table>
+constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + slot_rows<Table>() * sizeof(void*);
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
-                  has_all_rows<compute_plugin_plan_cache_table> && has_all_rows<compute_plugin_native_table, 1>,
+                  has_all_rows<compute_plugin_plan_cache_table> && has_all_rows<compute_plugin_native_table>,
               "plugin_slots.def lacks a slot of plugin.h");
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -344,7 +343,7 @@ compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) c
     compute_plugin_telemetry value{};
     value.struct_size = sizeof value;
     value.struct_type = COMPUTE_PLUGIN_STRUCT_TELEMETRY;
-    value.utilisation_percent = value.temperature_millidegrees = -1;
+    value.utilization_percent = value.temperature_millidegrees = -1;
     value.power_milliwatts = value.memory_process_bytes = value.memory_used_bytes = -1;
     return value;
   };
@@ -355,8 +354,8 @@ compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) c
     error = check_answer(place(), slot_name<&Table::telemetry>, [&] {
       const compute_plugin_telemetry& given = *out_telemetry;
       require_filled_struct(given, "the result");
-      if (given.utilisation_percent < -1 || given.utilisation_percent > 100)
-        reject(fmt::format("utilisation_percent is {}", given.utilisation_percent));
+      if (given.utilization_percent < -1 || given.utilization_percent > 100)
+        reject(fmt::format("utilization_percent is {}", given.utilization_percent));
       if (given.power_milliwatts < -1) reject(fmt::format("power_milliwatts is {}", given.power_milliwatts));
       if (given.memory_process_bytes < -1 || given.memory_used_bytes < -1)
         reject(fmt::format("memory_process_bytes is {} and memory_used_bytes is {}", given.memory_process_bytes,

@@ -15,6 +15,8 @@
 #include "core/memory/pressure.hpp"
 #include "core/memory/residency.hpp"
 #include "core/memory/staging.hpp"
+#include "core/memory/transfer_count.hpp"
+#include "core/observation/work.hpp"
 #include "core/streams/submission.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -279,10 +281,12 @@ void bring_home_locked(Buffer& host) {
     Submission submission(timeline, uses, "read", transfer_numbers(device, bytes));
     number = submission.number();
     copy_to_host(submission, {newest->handle, newest->base_offset}, host.host_address() + mirror.begin, bytes);
+    count_transfer(submission,
+                   {&device, nullptr, bytes, true, "write back", nullptr, host.device.memory.get(), host.block});
   }
   const NotParked not_parked;  // the mirror lock is held
+  const WaitsForTransfer waits;
   timeline.wait(number, COMPUTE_TIMEOUT_NONE);
-  device.counters.count_transfer(false, mirror.end - mirror.begin, true);
   mirror.version = host.version.load(std::memory_order_relaxed);
   host.newest.store(nullptr, std::memory_order_release);
 }
@@ -356,7 +360,8 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
       std::array<Use, 2> uses{{{&host, false}, {&replica, true}}};
       Submission submission(timeline, uses, "write", transfer_numbers(device, end - begin));
       copy_to_device(submission, host.host_address() + begin, {replica.handle, replica.base_offset}, end - begin);
-      device.counters.count_transfer(true, end - begin, true);
+      count_transfer(submission,
+                     {nullptr, &device, end - begin, true, op, nullptr, host.device.memory.get(), host.block});
     }
     if (!reuse) {
       if (found == host.mirrors.end()) {

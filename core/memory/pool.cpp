@@ -20,6 +20,8 @@
 #include "core/base/scope.hpp"
 #include "core/base/service.hpp"
 #include "core/expressions/dtype.hpp"
+#include "core/observation/observed.hpp"
+#include "core/observation/work.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {
@@ -253,6 +255,22 @@ int64_t MemoryPool::block_size(int64_t size_bytes) {
 }
 
 Handout MemoryPool::allocate(int64_t size_bytes, Timeline* user, const Holding& holding) {
+  const Handout taken = take(size_bytes, user, holding);
+  if (observes(kTraces)) [[unlikely]]
+    record_change(taken.size_bytes());
+  return taken;
+}
+
+[[gnu::noinline]] void MemoryPool::record_change(int64_t change) const noexcept {
+  int64_t used = 0;
+  {
+    std::lock_guard guard(blocks_lock_);
+    used = used_;
+  }
+  record_memory(device_name_, change > 0 ? used : used + change, change);
+}
+
+inline Handout MemoryPool::take(int64_t size_bytes, Timeline* user, const Holding& holding) {
   int64_t rounded = small_block_;
   size_t bin = small_bin_;
   if (size_bytes > small_block_) {
@@ -467,6 +485,8 @@ inline void MemoryPool::put_into_bin(Chunk* chunk) noexcept {
 void MemoryPool::free(const Block& block, const Access& one, const Access& other, std::vector<Access>* more) noexcept {
   Chunk* chunk = block.chunk;
   if (chunk == nullptr) return;
+  if (observes(kTraces)) [[unlikely]]
+    record_change(-chunk->size_bytes);
   blocks_lock_.lock();
   chunk->in_use = false;
   const std::string* const label = chunk->label.release();
@@ -807,6 +827,17 @@ void MemoryPool::set_label(const Block& block, const char* label) {
   auto text = *label != '\0' ? std::make_unique<std::string>(label) : nullptr;
   std::lock_guard guard(blocks_lock_);
   block.chunk->label.swap(text);
+}
+
+std::string MemoryPool::description(const Block& block) const {
+  std::lock_guard guard(blocks_lock_);
+  const Chunk& chunk = *block.chunk;
+  if (chunk.label) return *chunk.label;
+  if (chunk.dtype == COMPUTE_DTYPE_NONE) return fmt::format("{} bytes", chunk.size_bytes);
+  const size_t shown = std::min(static_cast<size_t>(chunk.rank), chunk.extents.size());
+  return fmt::format("{} [{}{}]", dtype_name(chunk.dtype),
+                     fmt::join(chunk.extents.begin(), chunk.extents.begin() + shown, ","),
+                     static_cast<size_t>(chunk.rank) > shown ? ",…" : "");
 }
 
 // One block a line: "4000000 bytes  float32 [1000, 1000]  'weights'".

@@ -66,6 +66,8 @@ class [[nodiscard]] Handout {
  public:
   Handout(const Block& block, const Access& pending) : block_(block), pending_(pending) {}
 
+  int64_t size_bytes() const { return block_.size_bytes; }
+
   // For any user. `out_pending`, whose timeline is NULL if no work is pending, becomes a read in the block's hazard
   // record, so the first writer comes after it. It does not count as a write: if it fails, users of the block are not
   // affected.
@@ -137,6 +139,9 @@ class MemoryPool {
   // Names a block that is in use, for the table of an out-of-memory error.
   void set_label(const Block& block, const char* label);
 
+  // The label, else what is known of the contents: "float32 [64,64]", "4096 bytes". The block is in use.
+  std::string description(const Block& block) const;
+
   // `one`, `other` and `more`, whose contents it may take, are the last accesses. Accesses that have been reached, and
   // those that were pending at allocation, may be omitted. Allocates nothing.
   void free(const Block& block, const Access& one = {}, const Access& other = {},
@@ -177,6 +182,8 @@ class MemoryPool {
   using FreeChunks = std::set<Chunk*, BySize>;
 
  private:
+  Handout take(int64_t size_bytes, Timeline* user, const Holding& holding);
+  void record_change(int64_t change) const noexcept;  // about to be freed, if negative
   // (B)
   Handout account(Chunk* chunk, const Holding& holding);
   Chunk* take_cached(int64_t rounded, size_t bin, Timeline* user);

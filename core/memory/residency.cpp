@@ -10,6 +10,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/process_config.hpp"
+#include "core/observation/placement.hpp"
 
 namespace compute {
 namespace {
@@ -93,6 +94,7 @@ bool may_fall_back(Device& device, const char* op, const std::string& reason) {
   if (policy != Policy::kAllow) warn_once("place", text);
   if (policy == Policy::kBreak) std::raise(SIGTRAP);
   device.counters.ops_fallback.fetch_add(1, std::memory_order_relaxed);
+  note_fallback(device, op, reason);
   return true;
 }
 

@@ -11,6 +11,8 @@
 #include "core/base/mix_hash.hpp"
 #include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
+#include "core/observation/live_tensors.hpp"
+#include "core/observation/observed.hpp"
 
 compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
                                std::span<const int64_t> strides, int64_t offset_bytes)
@@ -37,6 +39,8 @@ compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dty
         layout_hash, static_cast<uint64_t>(dims_[i]) ^ std::rotl(static_cast<uint64_t>(dims_[shape.size() + i]), 32));
   }
   owned.release();  // nothing after this throws
+  if (compute::observes(compute::kTracksLeaks)) [[unlikely]]
+    track();
 }
 
 compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak, Kind kind)
@@ -45,7 +49,25 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
   if (value != nullptr) std::memcpy(bits.data(), value, static_cast<size_t>(compute::dtype_size(dtype)));
 }
 
+[[gnu::noinline]] void compute_tensor::track() const noexcept {
+  try {
+    const compute::Block& block = buffer->block;
+    compute::note_tensor(this, {&buffer->device,
+                                dtype,
+                                {shape(), shape() + rank},
+                                size_bytes(),
+                                block ? block.chunk : nullptr,
+                                block.size_bytes,
+                                "",
+                                compute::current_place()});
+  } catch (const std::bad_alloc&) {
+    // It is not listed.
+  }
+}
+
 compute_tensor::~compute_tensor() {
+  if (compute::observes(compute::kTracksLeaks)) [[unlikely]]
+    compute::forget_tensor(this);
   if (buffer != nullptr) buffer->release();
   for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;)
     delete std::exchange(label, label->before);
@@ -55,6 +77,7 @@ void compute_tensor::set_label(const char* text) {
   Label* label = new Label{text, labels_.load(std::memory_order_acquire)};
   while (!labels_.compare_exchange_weak(label->before, label, std::memory_order_acq_rel)) {
   }
+  if (compute::observes(compute::kTracksLeaks)) compute::label_tensor(this, text);
 }
 
 std::string compute_tensor::description() const {

@@ -15,6 +15,7 @@
 #include "core/base/recycled.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/memory/buffer.hpp"
+#include "core/memory/transfer_count.hpp"
 
 struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::Recycled<compute_tensor> {
   enum class Kind : uint8_t { kMemory, kScalar, kSlot };
@@ -57,6 +58,8 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   std::string description() const;
 
  private:
+  void track() const noexcept;
+
   struct Label {
     std::string text;
     Label* before;
@@ -71,6 +74,8 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
 namespace compute {
 
 using Tensor = ::compute_tensor;
+
+inline Subject subject_of(const Tensor& tensor) noexcept { return {tensor.label(), tensor.dtype, tensor.shape_span()}; }
 
 // Throws INVALID_ARGUMENT or OUT_OF_RANGE for an invalid shape; returns the number of elements.
 int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const int64_t* shape);

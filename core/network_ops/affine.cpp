@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// affine: a matrix product with a bias and an activation, which the product's step applies itself where it can.
+// affine and gemm: matrix products with what is added to them and an activation, which the product's step applies
+// itself where it can.
 #include <cctype>
 
 #include "core/base/printable.hpp"
@@ -148,8 +149,114 @@ std::optional<Lowering> lower_affine(const OpCall& call, const LoweringTarget& t
   return steps.take();
 }
 
+// ---- gemm -----------------------------------------------------------------------------------------------------------
+
+// Inputs c, a, b, bias.
+std::vector<OutputDesc> infer_gemm(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  const std::span<const int64_t> c = call.inputs[0].extents();
+  for (int32_t i = 0; i < 3; ++i) {
+    if (call.inputs[static_cast<size_t>(i)].rank < 2)
+      refuse(call,
+             call.schema.input_name(i) + " has shape " + shape_text(call.inputs[static_cast<size_t>(i)].extents()) +
+                 "; expected two axes or more",
+             i);
+  }
+  const std::span<const int64_t> a = call.inputs[1].extents(), b = call.inputs[2].extents();
+  const int64_t m = c[c.size() - 2], n = c.back(), k = a.back();
+  const auto check_factor = [&](int32_t index, std::span<const int64_t> shape, int64_t rows, int64_t columns) {
+    bool fits = call.inputs[static_cast<size_t>(index)].dtype == call.inputs[0].dtype && shape.size() <= c.size() &&
+                shape[shape.size() - 2] == rows && shape.back() == columns;
+    for (size_t i = 0; fits && i + 2 < shape.size(); ++i)
+      fits = shape[i] == 1 || shape[i] == c[c.size() - shape.size() + i];
+    if (fits) return;
+    const std::vector<int64_t> matrix = {rows, columns};
+    refuse(call,
+           call.schema.input_name(index) + " is " + dtype_name(call.inputs[static_cast<size_t>(index)].dtype) +
+               " of shape " + shape_text(shape) + "; expected matrices " + shape_text(matrix) + " of " +
+               dtype_name(call.inputs[0].dtype) + ", with batch axes that broadcast to those of c, " + shape_text(c),
+           index);
+  };
+  check_factor(1, a, m, k);
+  check_factor(2, b, k, n);
+  if (call.inputs.size() > 3 && call.inputs[3].dtype != COMPUTE_DTYPE_NONE)
+    require_tensor(call, 3, call.inputs[0].dtype, {&n, 1});
+  read_activation(call);
+  return {{call.inputs[0].dtype, {c.begin(), c.end()}}};
+}
+
+// activation(alpha sum + beta c + bias) of the operands x, y, z; without a sum of x and y.
+StepExpression scaled_sum(const OpCall& call, const OpSchema* activation, bool has_sum, bool has_bias) {
+  const compute_dtype dtype = call.inputs[0].dtype, computed = computed_in(dtype);
+  StepExpression result;
+  std::string text, beta = "a";
+  if (has_sum) {
+    result.scalars.push_back(attribute_term(call, "alpha", computed));
+    text = "a * x + ";
+    beta = "b";
+  }
+  result.scalars.push_back(attribute_term(call, "beta", computed));
+  text += "where(" + beta + " == 0, 0, " + beta + " * " + convert_text(has_sum ? "y" : "x", dtype, computed) + ")";
+  if (has_bias) text += " + " + convert_text(has_sum ? "z" : "y", dtype, computed);
+  result.text = applied(activation, text);
+  return result;
+}
+
+// Alternatives as those of affine.
+std::optional<Lowering> lower_gemm(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  Steps steps(call, target);
+  const OpSchema* const activation = read_activation(call);
+  const StepOperand c = steps.input(0), y = steps.output();
+  StepOperand a = steps.input(1), b = steps.input(2), bias = steps.input(3);
+  const bool has_bias = !bias.is_absent();
+  const compute_dtype computed = computed_in(y.dtype);
+  if (has_bias) bias = broadcast_to(bias, y.shape);
+  const int64_t k = a.shape.back();
+  const auto map = [&](const StepOperand* sum) {
+    std::vector<StepOperand> inputs = {c};
+    if (sum != nullptr) inputs.insert(inputs.begin(), *sum);
+    if (has_bias) inputs.push_back(bias);
+    steps.map(scaled_sum(call, activation, sum != nullptr, has_bias), std::move(inputs), y);
+  };
+  if (k == 0) {
+    if (alternative > 0) return std::nullopt;
+    map(nullptr);
+    return steps.take();
+  }
+  std::vector<int64_t> left(y.shape.begin(), y.shape.end() - 1), right(y.shape.begin(), y.shape.end() - 2);
+  left.push_back(k);
+  right.insert(right.end(), {k, y.shape.back()});
+  a = broadcast_to(a, left);
+  b = broadcast_to(b, right);
+  if (alternative == 0) {
+    std::vector<StepOperand> inputs = {a, b, c};
+    if (has_bias) inputs.push_back(bias);
+    Step& step = steps.add("contraction", std::move(inputs), y);
+    step.attributes.resize(1);
+    step.attributes[0].name = "scaled";
+    step.attributes[0].integers = {1};
+    for (const char* name : {"alpha", "beta"}) step.scalars.push_back(attribute_term(call, name, computed).source);
+    if (activation != nullptr) steps.epilogue({activation->expression_text}, computed);
+    return steps.take();
+  }
+  const bool is_half = y.dtype != computed;
+  const int32_t last = is_half ? 3 : 2;
+  if (alternative > last) return std::nullopt;
+  const StepOperand sum = steps.temporary(computed, y.shape);
+  if (alternative == last) {
+    add_sums(steps, a, b, sum);
+  } else if (alternative == 1) {
+    add_contraction(steps, a, b, {}, sum);
+  } else {
+    add_contraction(steps, steps.as_dtype(a, computed), steps.as_dtype(b, computed), {}, sum);
+  }
+  map(&sum);
+  return steps.take();
+}
+
 }  // namespace
 
 const OpRules affine_1_rules{infer_affine, lower_affine, true};
+const OpRules gemm_1_rules{infer_gemm, lower_gemm, true};
 
 }  // namespace compute

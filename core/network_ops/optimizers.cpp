@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of optimisers: one map that reads and writes each tensor once.
+// Steps of optimisers, over any number of groups of tensors: a map for each group, which reads and writes each tensor
+// once.
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
 
@@ -7,19 +8,42 @@ namespace compute {
 
 namespace {
 
-// All inputs have the shape and the dtype of the first; so have the outputs.
-std::vector<OutputDesc> infer_step(const OpCall& call) {
-  require_class(call, 0, DtypeClass::kFloat);
-  for (size_t i = 1; i < call.inputs.size(); ++i) require_same(call, static_cast<int32_t>(i), 0);
-  const std::span<const int64_t> shape = call.inputs[0].extents();
-  return std::vector<OutputDesc>(static_cast<size_t>(call.schema.output_count),
-                                 {call.inputs[0].dtype, {shape.begin(), shape.end()}});
+size_t group_count(const OpCall& call) {
+  return static_cast<size_t>(call.schema.group_count(static_cast<int64_t>(call.inputs.size())));
 }
 
-std::vector<StepOperand> all_outputs(const Steps& steps, int32_t count) {
-  std::vector<StepOperand> outputs;
-  for (int32_t i = 0; i < count; ++i) outputs.push_back(steps.output(i));
+// In each group all inputs have the shape and the dtype of the first; so have the outputs. All groups have one dtype.
+std::vector<OutputDesc> infer_step(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kFloat);
+  const size_t groups = group_count(call);
+  std::vector<OutputDesc> outputs;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const std::span<const int64_t> shape = call.inputs[i % groups].extents();
+    require_tensor(call, static_cast<int32_t>(i), call.inputs[0].dtype, shape);
+    if (outputs.size() < groups * call.schema.outputs.size())
+      outputs.push_back({call.inputs[0].dtype, {shape.begin(), shape.end()}});
+  }
   return outputs;
+}
+
+// The operands of one group.
+struct Group {
+  std::vector<StepOperand> inputs, outputs;
+};
+
+// Those that have elements.
+std::vector<Group> groups_of(const OpCall& call, Steps& steps) {
+  const size_t count = group_count(call);
+  std::vector<Group> groups;
+  for (size_t g = 0; g < count; ++g) {
+    if (!has_elements(call.inputs[g].extents())) continue;
+    Group& group = groups.emplace_back();
+    for (size_t i = 0; i < call.schema.inputs.size(); ++i)
+      group.inputs.push_back(steps.input(static_cast<int32_t>(i * count + g)));
+    for (size_t i = 0; i < call.schema.outputs.size(); ++i)
+      group.outputs.push_back(steps.output(static_cast<int32_t>(i * count + g)));
+  }
+  return groups;
 }
 
 ScalarTerm number(const OpCall& call, const char* name) {
@@ -29,8 +53,10 @@ ScalarTerm number(const OpCall& call, const char* name) {
 std::optional<Lowering> lower_sgd(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
-  steps.map({"x - a * (y + b * x)", {number(call, "rate"), number(call, "decay")}}, {steps.input(0), steps.input(1)},
-            steps.output());
+  for (Group& group : groups_of(call, steps)) {
+    steps.map({"x - a * (y + b * x)", {number(call, "rate"), number(call, "decay")}}, std::move(group.inputs),
+              std::move(group.outputs));
+  }
   return steps.take();
 }
 
@@ -40,9 +66,11 @@ std::optional<Lowering> lower_momentum(const OpCall& call, const LoweringTarget&
   Steps steps(call, target);
   const bool nesterov = flag_attribute(call, "nesterov");
   const std::string step = nesterov ? "(g + c * v)" : "v";
-  steps.map({"g = y + b * x; v = c * z + g; x - a * " + step + "; v",
-             {number(call, "rate"), number(call, "decay"), number(call, "momentum")}},
-            {steps.input(0), steps.input(1), steps.input(2)}, all_outputs(steps, 2));
+  for (Group& group : groups_of(call, steps)) {
+    steps.map({"g = y + b * x; v = c * z + g; x - a * " + step + "; v",
+               {number(call, "rate"), number(call, "decay"), number(call, "momentum")}},
+              std::move(group.inputs), std::move(group.outputs));
+  }
   return steps.take();
 }
 
@@ -64,15 +92,15 @@ std::optional<Lowering> lower_adam(const OpCall& call, const LoweringTarget& tar
             {}, constants);
   const std::vector<ScalarTerm> scalars = {number(call, "beta1"), number(call, "beta2"), number(call, "epsilon")};
   // x, y, z, x3: parameter, gradient, m, v; x4 to x8: the constants.
-  std::vector<StepOperand> inputs;
-  for (int32_t i = 0; i < 4; ++i) inputs.push_back(steps.input(i));
-  inputs.insert(inputs.end(), constants.begin(), constants.end());
   const std::string gradient = decoupled ? "y" : "(y + x8 * x)";
   const std::string parameter = decoupled ? "x * x8" : "x";
-  steps.map({"g = " + gradient + "; m = a * z + x6 * g; v = b * x3 + x7 * (g * g); " + parameter +
-                 " - x4 * m / (sqrt(v) * x5 + c); m; v",
-             scalars},
-            std::move(inputs), all_outputs(steps, 3));
+  for (Group& group : groups_of(call, steps)) {
+    group.inputs.insert(group.inputs.end(), constants.begin(), constants.end());
+    steps.map({"g = " + gradient + "; m = a * z + x6 * g; v = b * x3 + x7 * (g * g); " + parameter +
+                   " - x4 * m / (sqrt(v) * x5 + c); m; v",
+               scalars},
+              std::move(group.inputs), std::move(group.outputs));
+  }
   return steps.take();
 }
 

@@ -188,18 +188,63 @@ void give_to_first(Steps& steps, std::span<const Window> windows, const Winners&
   steps.copy(inner, dx);
 }
 
+// Whether each element is in one window at most, and no window in padding.
+bool are_apart(std::span<const Window> windows) {
+  return std::all_of(windows.begin(), windows.end(),
+                     [](const Window& w) { return w.stride >= w.reach() && w.padded() == w.extent; });
+}
+
+bool cover_all(std::span<const Window> windows) {
+  return std::all_of(windows.begin(), windows.end(),
+                     [](const Window& w) { return w.dilation == 1 && w.count * w.size == w.padded(); });
+}
+
+// For windows that are apart: finds the first winner and gives it dy in one pass over each window.
+std::optional<Lowering> grad_in_rows(const OpCall& call, Steps& steps, std::span<const Window> windows) {
+  const StepOperand dy = steps.input(0), x = steps.input(1), y = steps.input(2), dx = steps.output();
+  const compute_dtype computed = computed_in(call.inputs[1].dtype);
+  StepExpression first, given;
+  std::string linear;
+  int64_t taps = 1;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const std::string index = "index(" + std::to_string(kLead + windows.size() + i) + ")";
+    linear = linear.empty() ? index : "(" + linear + ") * " + scalar_name(given.scalars.size()) + " + " + index;
+    if (i > 0) given.scalars.push_back(extent_term(windows[i].size));
+    taps *= windows[i].size;
+  }
+  linear = "convert(" + linear + ", " + dtype_name(computed) + ")";
+  first.scalars = given.scalars;
+  first.text = "where((x == y) | isnan(x), " + linear + ", " + scalar_name(first.scalars.size()) + ")";
+  first.scalars.push_back(extent_term(taps));
+  given.text = "where(" + linear + " == r0, z, 0)";
+  if (!cover_all(windows)) steps.fill(dx, {});
+  Row row;
+  row.inputs = {window_view(x, windows), with_window_axes(y, windows, true), with_window_axes(dy, windows, true)};
+  row.axes = window_axes(windows.size());
+  row.stages = {{"min", computed, std::move(first), {"x"}, computed}};
+  row.map = std::move(given);
+  row.outputs = {window_view(dx, windows)};
+  steps.row(row);
+  return steps.take();
+}
+
 // The first position in each window that holds the maximum, or a NaN; there dy is added.
 std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   const std::vector<Window> windows = read_windows(call, spatial_of(call, 1), true);
   const size_t spatial = windows.size();
   const StepOperand dy = steps.input(0), x = steps.input(1), y = steps.input(2), dx = steps.output();
   const compute_dtype computed = computed_in(x.dtype);
   if (!has_elements(dy.shape)) {
+    if (alternative > 0) return std::nullopt;
     steps.fill(dx, {});
     return steps.take();
   }
+  if (are_apart(windows)) {
+    if (alternative == 0) return grad_in_rows(call, steps, windows);
+    --alternative;
+  }
+  if (alternative > 0) return std::nullopt;
   StepOperand view = window_view(padded(steps, x, windows, least_of(x.dtype)), windows);
   // Position within the window, row-major.
   StepExpression position;
@@ -293,10 +338,12 @@ std::optional<Lowering> lower_average_pool(const OpCall& call, const LoweringTar
   const StepOperand x = steps.input(0), y = steps.output();
   const compute_dtype computed = computed_in(x.dtype);
   const StepOperand view = window_view(padded(steps, x, windows, {}), windows);
-  const StepOperand sums = steps.temporary(computed, y.shape);
-  steps.reduce("sum", computed, window_axes(windows.size()), {"x"}, {view}, {"x"},
-               with_window_axes(sums, windows, false));
-  steps.map(divided_by_count(call, windows), {sums}, y);
+  const StepExpression divided = divided_by_count(call, windows);
+  const bool has_positions = divided.text.find("index") != std::string::npos;
+  const StepOperand sums = has_positions ? steps.temporary(computed, y.shape) : y;
+  steps.reduce("sum", computed, window_axes(windows.size()), {"x"}, {view},
+               has_positions ? StepExpression{"x"} : divided, with_window_axes(sums, windows, false));
+  if (has_positions) steps.map(divided, {sums}, y);
   return steps.take();
 }
 
@@ -317,7 +364,8 @@ std::vector<OutputDesc> infer_average_pool_grad(const OpCall& call) {
   return {{call.inputs[0].dtype, std::move(shape)}};
 }
 
-// dy, spread by the strides and padded, summed over windows of stride 1.
+// Each element gets its window's dy. Otherwise dy, spread by the strides and padded, is summed over windows of stride
+// 1.
 std::optional<Lowering> lower_average_pool_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
@@ -325,6 +373,11 @@ std::optional<Lowering> lower_average_pool_grad(const OpCall& call, const Loweri
   const compute_dtype computed = computed_in(dy.dtype);
   const std::vector<Window> windows =
       read_windows(call, call.attributes.int64_list(attribute_index(call, "shape")), false);
+  if (are_apart(windows)) {
+    if (!cover_all(windows)) steps.fill(dx, {});
+    steps.map(divided_by_count(call, windows), {with_window_axes(dy, windows, true)}, window_view(dx, windows));
+    return steps.take();
+  }
   std::vector<int64_t> shape(dy.shape.begin(), dy.shape.begin() + kLead);
   for (const Window& w : windows) shape.push_back(w.padded() + w.size - 1);
   const StepOperand spread = steps.temporary(computed, shape);

@@ -38,9 +38,9 @@ std::optional<Lowering> lower_softmax(const OpCall& call, const LoweringTarget& 
   Steps steps(call, target);
   const StepOperand x = steps.input(0);
   const compute_dtype computed = computed_in(x.dtype);
-  Row row =
-      exponential_row(steps, {axis_attribute(call, call.inputs[0].rank)}, "x", logarithm ? "log(x)" : "x", computed);
-  row.map = StepExpression{logarithm ? "x - r0 - r1" : "exp(x - r0) / r1"};
+  Row row = exponential_row(steps, {axis_attribute(call, call.inputs[0].rank)}, "x", logarithm ? "log(x)" : "1 / x",
+                            computed);
+  row.map = StepExpression{logarithm ? "x - r0 - r1" : "exp(x - r0) * r1"};
   row.outputs = {steps.output()};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();

@@ -7,8 +7,10 @@
 #include "core/base/error.hpp"
 #include "core/ops/composed_lowering.hpp"
 #include "core/ops/composition.hpp"
+#include "core/ops/op_kernels.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/ops/temporaries.hpp"
 
 namespace compute {
 
@@ -131,6 +133,10 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
     if (alternative == 0) return composite_lowering(call, target);
     --alternative;
   }
+  if (call.schema.kernels != nullptr) {
+    if (std::optional<Lowering> lowering = lower_to_kernel(call, target, alternative)) return lowering;
+    alternative -= std::min(alternative, static_cast<int32_t>(call.schema.kernels->list.size()));
+  }
   if (call.schema.is_elementwise) {
     if (alternative > 0) return std::nullopt;
     return map_lowering(inference.map, call.inputs, target);
@@ -139,6 +145,7 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
     if (alternative > 0) return std::nullopt;
     return lower_composition(call, target, std::vector<int32_t>(composed_call_count(call.schema)));
   }
+  if (call.schema.is_registered) return std::nullopt;
   std::optional<Lowering> lowering = op_rules(call.schema.id).lower(call, target, alternative);
   if (lowering) layout_temporaries(*lowering);
   return lowering;
@@ -155,49 +162,6 @@ Lowering lower(const MapCall& call, const Inference& inference, const LoweringTa
   if (call.reduction != nullptr)
     return any_elements(target) ? lower_map_reduction(call, inference, target) : Lowering();
   return map_lowering(inference.map, call.operands, target);
-}
-
-void layout_temporaries(Lowering& lowering, int64_t alignment) {
-  struct Life {
-    size_t first = SIZE_MAX, last = 0;
-  };
-  std::vector<Life> lives(lowering.temporaries.size());
-  for (size_t i = 0; i < lowering.steps.size(); ++i) {
-    for (const auto* operands : {&lowering.steps[i].inputs, &lowering.steps[i].outputs}) {
-      for (const StepOperand& operand : *operands) {
-        if (operand.kind != ValueKind::kTemporary) continue;
-        Life& life = lives[static_cast<size_t>(operand.index)];
-        life.first = std::min(life.first, i);
-        life.last = std::max(life.last, i);
-      }
-    }
-  }
-  // Greatest first, each at the lowest offset that is free of those alive at the same time.
-  std::vector<size_t> order(lowering.temporaries.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return lowering.temporaries[a].size_bytes > lowering.temporaries[b].size_bytes;
-  });
-  const auto aligned = [&](int64_t size) { return (size + alignment - 1) / alignment * alignment; };
-  std::vector<size_t> placed;  // by offset
-  lowering.temporary_bytes = 0;
-  for (const size_t i : order) {
-    Temporary& temporary = lowering.temporaries[i];
-    int64_t offset = 0;
-    for (const size_t other : placed) {
-      if (lives[other].last < lives[i].first || lives[i].last < lives[other].first) continue;
-      const Temporary& taken = lowering.temporaries[other];
-      if (offset + temporary.size_bytes <= taken.offset_bytes) break;
-      offset = std::max(offset, aligned(taken.offset_bytes + taken.size_bytes));
-    }
-    temporary.offset_bytes = offset;
-    lowering.temporary_bytes = std::max(lowering.temporary_bytes, aligned(offset + temporary.size_bytes));
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t a, size_t b) {
-                                     return lowering.temporaries[a].offset_bytes < lowering.temporaries[b].offset_bytes;
-                                   }),
-                  i);
-  }
 }
 
 }  // namespace compute

@@ -30,8 +30,4 @@ std::optional<Lowering> lower_composition(const OpCall& call, const LoweringTarg
 Lowering lower(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 Lowering lower_map_reduction(const MapCall& call, const Inference& inference, const LoweringTarget& target);
 
-// Places temporaries into one block. Temporaries share memory unless their lifetimes overlap; a lifetime goes from the
-// first step that uses the temporary to the last. Offsets are multiples of `alignment`.
-void layout_temporaries(Lowering& lowering, int64_t alignment = 256);
-
 }  // namespace compute

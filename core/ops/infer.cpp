@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/ops/composition.hpp"
+#include "core/ops/op_kernels.hpp"
 #include "core/ops/rows.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
@@ -61,6 +62,8 @@ Inference infer(const OpCall& call) {
     result.map = type_row(call.schema, call.inputs, types);
   } else if (call.schema.composition) {
     result.outputs = infer_composition(call);
+  } else if (call.schema.is_registered) {
+    result.outputs = infer_kernel_op(call);
   } else {
     result.outputs = op_rules(call.schema.id).infer(call);
   }

@@ -79,6 +79,7 @@ struct Lowering {
   std::vector<Temporary> temporaries;
   int64_t temporary_bytes = 0;
   bool is_composite = false;  // the only step is the op itself, offered to the plugin first
+  bool is_kernel = false;     // a kernel of the program computes the op
   int32_t refused_call = 0;   // Step::call of the step that the plugin refused
 };
 

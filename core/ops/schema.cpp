@@ -27,7 +27,7 @@ constexpr uint64_t kAbsent = UINT64_MAX;
 
 // The flags as ops.def spells them.
 namespace flag {
-[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace;
+[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups;
 }
 
 DtypeClass class_from_text(std::string_view text) {
@@ -447,6 +447,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
 
 std::string OpSchema::input_name(int32_t index) const {
   const auto i = static_cast<size_t>(index);
+  if (takes_groups()) return "input " + std::to_string(index);
   if (!is_variadic || i + 1 < inputs.size()) return i < inputs.size() ? inputs[i] : "input " + std::to_string(index);
   return inputs.back() + "[" + std::to_string(i - (inputs.size() - 1)) + "]";
 }
@@ -525,8 +526,17 @@ void check_registered_name(const RegisteredOp& given) {
     refuse_registration(given.name, "the name must be two words separated by a dot, such as acme.double");
   if (given.version < 1)
     refuse_registration(given.name, "version " + std::to_string(given.version) + " is invalid; versions start at 1");
-  if (given.expression.empty() == given.composition.empty())
-    refuse_registration(given.name, "either an expression or a composition must be given");
+  if (!given.expression.empty() && !given.composition.empty())
+    refuse_registration(given.name, "an expression and a composition are given");
+  if (given.expression.empty() && given.composition.empty() && given.kernels.empty())
+    refuse_registration(given.name, "an expression, a composition or kernels must be given");
+}
+
+void check_class(const RegisteredOp& given) {
+  constexpr std::string_view kClasses[] = {"ANY",   "BOOL",    "INTEGER", "BITS",   "REAL",
+                                           "FLOAT", "COMPLEX", "INEXACT", "NUMERIC"};
+  if (std::ranges::find(kClasses, given.dtypes) == std::end(kClasses))
+    refuse_registration(given.name, in_quotes(given.dtypes) + " is not a class of dtypes");
 }
 
 std::unique_ptr<OpSchema> expressed_op(const RegisteredOp& given) {
@@ -536,10 +546,7 @@ std::unique_ptr<OpSchema> expressed_op(const RegisteredOp& given) {
     refuse_registration(
         given.name, "it has " + std::to_string(names.size()) + " inputs, not 1 to " + std::to_string(kMaxRowInputs));
   }
-  constexpr std::string_view kClasses[] = {"ANY",   "BOOL",    "INTEGER", "BITS",   "REAL",
-                                           "FLOAT", "COMPLEX", "INEXACT", "NUMERIC"};
-  if (std::ranges::find(kClasses, given.dtypes) == std::end(kClasses))
-    refuse_registration(given.name, in_quotes(given.dtypes) + " is not a class of dtypes");
+  check_class(given);
   auto op = std::make_unique<OpSchema>(
       elementwise(OpId::kCount, given.name, given.version, names, given.dtypes, given.expression, given.summary));
   op->is_registered = true;
@@ -579,6 +586,7 @@ AttributeSchema composed_attribute(std::string_view op, std::string_view text) {
   return attribute;
 }
 
+// An op with a composition or with kernels only.
 std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
   auto op = std::make_unique<OpSchema>();
   op->id = OpId::kCount;
@@ -588,8 +596,11 @@ std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
   op->is_registered = true;
   op->inputs_text = given.inputs;
   op->attributes_text = given.attributes;
-  op->dtype_rule = "composition";
-  op->shape_rule = "composition";
+  op->dtype_rule = op->shape_rule = given.composition.empty() ? "kernel" : "composition";
+  if (given.composition.empty() && !given.dtypes.empty()) {
+    check_class(given);
+    op->input_class = class_from_text(given.dtypes);
+  }
   std::vector<std::string_view> all;
   for (const std::string_view input : split(given.inputs, ' ')) {
     op->inputs.emplace_back(input);
@@ -609,7 +620,7 @@ std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
   for (const AttributeSchema& attribute : op->attributes) all.push_back(attribute.name);
   check_names(given.name, all);
   complete(*op);
-  op->composition = given.parse_composition(given.composition, *op);
+  if (!given.composition.empty()) op->composition = given.parse_composition(given.composition, *op);
   return op;
 }
 
@@ -617,7 +628,8 @@ std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
 
 const OpSchema& register_op(const RegisteredOp& given) {
   check_registered_name(given);
-  std::unique_ptr<OpSchema> op = given.composition.empty() ? expressed_op(given) : composed_op(given);
+  std::unique_ptr<OpSchema> op = given.expression.empty() ? composed_op(given) : expressed_op(given);
+  if (!given.kernels.empty()) op->kernels = given.parse_kernels(given, *op);
 
   Tables& all_ops = tables();
   const std::lock_guard guard(all_ops.registering);
@@ -641,6 +653,16 @@ void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t o
   const auto most = static_cast<int64_t>(schema.inputs.size());
   const int64_t least = schema.least_inputs;
   constexpr int64_t kMostVariadic = 65536;
+  if (schema.takes_groups()) {
+    const int64_t groups = input_count / most;
+    if (groups >= 1 && input_count % most == 0 && input_count <= kMostVariadic &&
+        output_count == groups * schema.output_count)
+      return;
+    refuse(schema, {},
+           "expected groups of " + std::to_string(most) + " inputs and " + std::to_string(schema.output_count) +
+               " outputs, got " + std::to_string(input_count) + " inputs and " + std::to_string(output_count) +
+               " outputs");
+  }
   if (input_count < least || input_count > (schema.is_variadic ? kMostVariadic : most)) {
     std::string takes = std::to_string(least);
     if (schema.is_variadic) {

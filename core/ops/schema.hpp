@@ -108,9 +108,10 @@ class Attributes {
 enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 
 // compute_op_info.flags and OpSchema::flags.
-enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE };
+enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE, kOpGroups = COMPUTE_OP_GROUPS };
 
 struct Composition;
+struct OpKernels;
 
 // A row of ops.def, or a registered op. Immutable and immortal: the address is the op's identity.
 struct OpSchema {
@@ -133,19 +134,26 @@ struct OpSchema {
   std::string inputs_text, outputs_text, attributes_text;  // as in ops.def
   std::string dtype_rule, shape_rule, bound;
 
+  bool is_registered = false;                 // by a program; offered to plugins by its name first
+  DtypeClass input_class = DtypeClass::kAny;  // of elementwise ops, and of those that have kernels only
+
   // Elementwise ops only.
   bool is_elementwise = false;
-  bool is_registered = false;  // by a program; offered to plugins by its name first
   std::string expression_text;
   ExpressionTemplate expression;
-  DtypeClass input_class = DtypeClass::kAny;
   std::string input_class_text;
   RowResult result = RowResult::kSame;
   int32_t ulp = 0;
 
   std::shared_ptr<const Composition> composition;  // of a registered op that is composed of others; else NULL
+  std::shared_ptr<const OpKernels> kernels;        // of a registered op that has kernels; else NULL
 
   bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
+  // A call may have k groups of operands: k first inputs, then k second ones, ...; the outputs likewise.
+  bool takes_groups() const noexcept { return (flags & kOpGroups) != 0; }
+  int64_t group_count(int64_t input_count) const noexcept {
+    return takes_groups() ? input_count / static_cast<int64_t>(inputs.size()) : 1;
+  }
   // "x", "xs[3]": how messages call input i.
   std::string input_name(int32_t index) const;
 };
@@ -159,10 +167,19 @@ const OpSchema& find_op(std::string_view name, int32_t version);
 inline constexpr size_t kMaxRowInputs = 16;  // of an elementwise op
 inline constexpr int32_t kMaxRegisteredOps = 4096;
 
-// compute_op_registration. Either an expression or a composition is given.
+// compute_op_kernel.
+struct RegisteredKernel {
+  std::string_view language, source, name, options, items, values;
+  int64_t group_size[3];
+  bool is_strided;
+};
+
+// compute_op_registration. An expression, a composition or kernels are given; kernels also beside one of the others.
 struct RegisteredOp {
-  std::string_view name, summary, inputs, outputs, attributes, dtypes, expression, composition;
+  std::string_view name, summary, inputs, outputs, attributes, dtypes, expression, composition, shapes, result_dtypes;
+  std::vector<RegisteredKernel> kernels = {};
   std::shared_ptr<const Composition> (*parse_composition)(std::string_view text, const OpSchema& schema) = nullptr;
+  std::shared_ptr<const OpKernels> (*parse_kernels)(const RegisteredOp& given, const OpSchema& schema) = nullptr;
   int32_t version = 1;
 };
 

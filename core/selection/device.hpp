@@ -54,9 +54,11 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   const compute::DeviceEntry& entry;
   const std::string name;
   const compute::DeviceOptions options;
-  bool is_host = false;    // `cpu`: buffers are host addresses
-  bool immediate = false;  // NULL streams are one per thread and run work on the caller
-  bool strict = true;      // opened by its name alone
+  std::vector<uint32_t> dtypes;  // levels of support by dtype id, without the hidden ones
+  compute_device_info info;      // the entry's, with these dtypes
+  bool is_host = false;          // `cpu`: buffers are host addresses
+  bool immediate = false;        // NULL streams are one per thread and run work on the caller
+  bool strict = true;            // opened by its name alone
 
   compute::Plugin* plugin = nullptr;  // NULL: `cpu` without its plugin
   compute::DeviceTable table;
@@ -95,10 +97,11 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   // Opens the device in the plugin; returns the layout of its memory.
   compute::MemoryShape open_in_plugin();
 
+  bool hides(compute_dtype dtype) const { return dtype > 0 && dtype < 32 && (options.hidden_dtypes >> dtype & 1) != 0; }
+
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {
-    return dtype > 0 && dtype < entry.info.dtype_count &&
-           (entry.info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
+    return dtype > 0 && dtype < info.dtype_count && (info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
   }
 };
 

@@ -61,9 +61,8 @@ class Catalogue {
       const Config config = process_config();
       loader_.emplace(PluginPlaces::of_process(config), LoaderOptions{ProbeOptions::of_process(config)});
       notes_ = config.ignored();
-      for (const std::vector<std::string>& lines : {config.misspelt(), config.without_effect()}) {
-        notes_.insert(notes_.end(), lines.begin(), lines.end());
-      }
+      const std::vector<std::string> misspelt = config.misspelt();
+      notes_.insert(notes_.end(), misspelt.begin(), misspelt.end());
       warn_of_settings();
     }
     return *loader_;

@@ -16,6 +16,7 @@
 #include "core/base/pci_address.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/setting.hpp"
+#include "core/expressions/dtype.hpp"
 
 namespace compute {
 namespace {
@@ -344,7 +345,7 @@ class Parser {
   }
 
   void take_option(SelectorItem& result) {
-    const std::array<std::string, 1> kOptions = {"mem"};
+    const std::array<std::string, 2> kOptions = {"mem", "without"};
     const size_t key_offset = offset_ + 1;
     const std::vector<const Setting*> settings = settings_for(result.name, key_offset);
     std::vector<std::string> known(kOptions.begin(), kOptions.end());
@@ -355,8 +356,13 @@ class Parser {
     const std::string_view text = value(name);
     const auto is_it = [&](const auto& given) { return given.first == name; };
     const auto& given = result.options.settings;
-    if ((name == "mem" && result.options.memory_limit) || std::any_of(given.begin(), given.end(), is_it))
+    if ((name == "mem" && result.options.memory_limit) || (name == "without" && result.options.hidden_dtypes != 0) ||
+        std::any_of(given.begin(), given.end(), is_it))
       fail(key_offset, in_quotes(name) + " is given twice");
+    if (name == "without") {
+      result.options.hidden_dtypes = dtypes(text, begin);
+      return;
+    }
     if (name == "mem") {
       std::string reason;
       result.options.memory_limit = parse_byte_amount(text, &reason);
@@ -375,6 +381,20 @@ class Parser {
     }
   }
 
+  // "float64/bfloat16" as bits.
+  uint32_t dtypes(std::string_view text, size_t begin) {
+    uint32_t bits = 0;
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find('/', at), text.size());
+      const std::string name = to_lower(text.substr(at, end - at));
+      const compute_dtype dtype = dtype_from_name(name);
+      if (dtype == COMPUTE_DTYPE_NONE) fail(begin + at, in_quotes(name) + " is not a dtype");
+      bits |= uint32_t{1} << dtype;
+      at = end + 1;
+    }
+    return bits;
+  }
+
   // The device settings of `plugin`, which is asked for them where none is called what stands at `offset`.
   std::vector<const Setting*> settings_for(const std::string& plugin, size_t offset) const {
     size_t end = offset;
@@ -382,7 +402,8 @@ class Parser {
     const std::string name = to_lower(text_.substr(offset, end - offset));
     std::vector<const Setting*> settings = device_settings_of(plugin);
     const auto is_it = [&](const Setting* setting) { return option_name(*setting) == name; };
-    if (!ask_ || name == "mem" || std::any_of(settings.begin(), settings.end(), is_it)) return settings;
+    if (!ask_ || name == "mem" || name == "without" || std::any_of(settings.begin(), settings.end(), is_it))
+      return settings;
     ask_(plugin);
     return device_settings_of(plugin);
   }

@@ -8,7 +8,8 @@
 //   name    := letters and "_"                     a plugin, or `auto`, or `gpu`; case does not matter
 //   index   := digits [":" digits] | ":" digits    `cuda0`; `opencl0:1` platform 0, device 1; `opencl:3` flat index
 //   key     := pci | uuid | name | platform        "=" is equality, "~" is a part of it
-//   option  := mem | name of a device setting      `+mem=4G`, `+mem=30%`; `acme0+mode=fast` for COMPUTE_ACME_MODE
+//   option  := mem | without | name of a device setting
+//              `+mem=4G`, `+mem=30%`; `+without=float64/bfloat16` hides dtypes; `acme0+mode=fast` for COMPUTE_ACME_MODE
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,7 @@ struct DeviceCondition {
 // The options with which a device is opened.
 struct DeviceOptions {
   std::optional<ByteAmount> memory_limit;
+  uint32_t hidden_dtypes = 0;  // bit i: dtype i is treated as if the device did not support it
   std::vector<std::pair<std::string, std::string>> settings;  // device settings by name, checked
 };
 

@@ -25,17 +25,14 @@ StepOperand flat_input(Steps& steps) {
   return steps.as_collapsed(x, 0, static_cast<int32_t>(x.shape.size()));
 }
 
-// flags [n] of value 0 or 1, and how many are 1 up to each position.
+// flags [n] of dtype bool, and how many are true up to each position.
 struct Flags {
   StepOperand flags, counts;
 };
 
-Flags counted(Steps& steps, const StepExpression& expression, const std::vector<StepOperand>& inputs, int64_t n,
-              bool is_native) {
-  const int64_t shape[] = {n};
-  const compute_dtype dtype = position_dtype(n);
-  Flags result{steps.temporary(dtype, shape), steps.temporary(dtype, shape)};
-  steps.map(expression, inputs, result.flags);
+Flags counted(Steps& steps, const StepOperand& flags, bool is_native) {
+  const compute_dtype dtype = position_dtype(flags.shape[0]);
+  Flags result{flags, steps.temporary(dtype, flags.shape)};
   scan(steps, {"sum", dtype}, result.flags, result.counts, is_native);
   return result;
 }
@@ -50,10 +47,10 @@ std::string own_position(compute_dtype dtype) { return as_position("index(0)", d
 
 // Where elements go: those with a flag one behind the other, and behind them the others. No two share a place.
 StepOperand targets(Steps& steps, const Flags& flags) {
-  const compute_dtype dtype = flags.flags.dtype;
+  const compute_dtype dtype = flags.counts.dtype;
   const StepOperand result = steps.temporary(dtype, flags.flags.shape);
-  steps.map({"where(x == 1, y - 1, z + (" + own_position(dtype) + " - y))"},
-            {flags.flags, flags.counts, total_of(flags)}, result);
+  steps.map({"where(x, y - 1, z + (" + own_position(dtype) + " - y))"}, {flags.flags, flags.counts, total_of(flags)},
+            result);
   return result;
 }
 
@@ -77,10 +74,11 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
     return steps.take();
   }
   const StepOperand x = flat_input(steps);
-  const std::string is_set = is_bool(x.dtype) ? "x" : "x != 0";
-  const Flags flags = counted(steps, {as_position(is_set, position_dtype(n))}, {x}, n, alternative == 0);
-  const StepOperand positions = steps.temporary(flags.flags.dtype, flags.flags.shape),
-                    places = steps.temporary(flags.flags.dtype, flags.flags.shape);
+  const StepOperand is_set = is_bool(x.dtype) ? x : steps.temporary(COMPUTE_DTYPE_BOOL, x.shape);
+  if (!is_bool(x.dtype)) steps.map({"x != 0"}, {x}, is_set);
+  const Flags flags = counted(steps, is_set, alternative == 0);
+  const StepOperand positions = steps.temporary(flags.counts.dtype, flags.counts.shape),
+                    places = steps.temporary(flags.counts.dtype, flags.counts.shape);
   fill_with_positions(steps, positions, 0);
   steps.scatter(targets(steps, flags), positions, places, 0, "set", Duplicates::kNone);
   // The coordinates of a row-major position.
@@ -90,9 +88,11 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
   for (size_t i = 0; i < shape.size(); ++i) {
     int64_t stride = 1;
     for (size_t j = i + 1; j < shape.size(); ++j) stride *= shape[j];
-    const std::string divisor = scalar_name(coordinates.scalars.size());
-    coordinates.scalars.push_back(extent_term(stride));
-    std::string value = "x // " + divisor;
+    std::string value = "x";
+    if (i + 1 < shape.size()) {
+      value = "x // " + scalar_name(coordinates.scalars.size());
+      coordinates.scalars.push_back(extent_term(stride));
+    }
     if (i > 0) {
       value = "(" + value + ") % " + scalar_name(coordinates.scalars.size());
       coordinates.scalars.push_back(extent_term(shape[i]));
@@ -158,14 +158,13 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
   // A flag where a value differs from the one before it. NaN differs from NaN.
   const compute_dtype dtype = position_dtype(n);
   const int64_t shape[] = {n}, room[] = {n + 1};
-  Flags flags{steps.temporary(dtype, shape), steps.temporary(dtype, shape)};
-  steps.fill(narrowed(flags.flags, 0, 0, 1), scalar_from_int64(1, dtype));
+  const StepOperand is_new = steps.temporary(COMPUTE_DTYPE_BOOL, shape);
+  steps.fill(narrowed(is_new, 0, 0, 1), scalar_from_int64(1, COMPUTE_DTYPE_BOOL));
   if (n > 1) {
-    steps.map({as_position("x != y", dtype)},
-              {narrowed(sorted.values, 0, 0, n - 1), narrowed(sorted.values, 0, 1, n - 1)},
-              narrowed(flags.flags, 0, 1, n - 1));
+    steps.map({"x != y"}, {narrowed(sorted.values, 0, 0, n - 1), narrowed(sorted.values, 0, 1, n - 1)},
+              narrowed(is_new, 0, 1, n - 1));
   }
-  scan(steps, {"sum", dtype}, flags.flags, flags.counts, native.scan);
+  const Flags flags = counted(steps, is_new, native.scan);
   const StepOperand to = targets(steps, flags), total = total_of(flags);
   const std::string is_used = own_position(dtype) + " < y";
   const auto selected = [&](const StepOperand& from, const StepOperand& y) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort, argsort and top_k.
+#include <algorithm>
+#include <string>
+
 #include "core/ops/rules.hpp"
 #include "core/sorting_ops/parts.hpp"
 
@@ -58,16 +61,61 @@ std::optional<Lowering> lower_argsort(const OpCall& call, const LoweringTarget& 
   return lower(call, target, alternative, true);
 }
 
+struct TopK {
+  StepOperand values, indices;
+};
+
+constexpr int64_t kPart = 2048;  // elements that plugins sort without passes over memory
+constexpr int64_t kLeastParts = 8;
+
+// The first extent of `to` along the axis, of what sorts before the others.
+void store_first(Steps& steps, const TopK& sorted, int32_t axis, const TopK& to) {
+  const int64_t k = to.values.shape[static_cast<size_t>(axis)];
+  steps.copy(narrowed(sorted.values, axis, 0, k), to.values);
+  steps.copy(narrowed(sorted.indices, axis, 0, k), to.indices);
+}
+
+TopK sorted_along(Steps& steps, const StepOperand& x, int32_t axis, bool largest, bool is_native) {
+  TopK result{steps.temporary(x.dtype, x.shape), steps.temporary(COMPUTE_DTYPE_INT64, x.shape)};
+  sort(steps, x, axis, largest, result.values, result.indices, is_native);
+  return result;
+}
+
+// A long axis is taken in parts, each of which may have all k. The k of each part are in the order of x, so that equal
+// ones stay in it.
+void top_k(Steps& steps, const StepOperand& x, int32_t axis, bool largest, const TopK& to, bool is_native) {
+  const auto at = static_cast<size_t>(axis);
+  const int64_t n = x.shape[at], k = to.values.shape[at], parts = n / kPart, rest = n - parts * kPart;
+  if (!is_native || k == 0 || parts < kLeastParts || k > kPart / kLeastParts)
+    return store_first(steps, sorted_along(steps, x, axis, largest, is_native), axis, to);
+  std::vector<int64_t> shape = x.shape;
+  shape[at] = parts * k + std::min(rest, k);
+  const TopK found{steps.temporary(x.dtype, shape), steps.temporary(COMPUTE_DTYPE_INT64, shape)};
+  const int64_t whole[] = {parts, kPart}, kept[] = {parts, k};
+  const TopK sorted =
+      sorted_along(steps, split_axis(narrowed(x, axis, 0, parts * kPart), axis, whole), axis + 1, largest, is_native);
+  steps.copy(narrowed(sorted.values, axis + 1, 0, k),
+             split_axis(narrowed(found.values, axis, 0, parts * k), axis, kept));
+  steps.map({"x + a * index(" + std::to_string(axis) + ")", {extent_term(kPart)}},
+            {narrowed(sorted.indices, axis + 1, 0, k)},
+            split_axis(narrowed(found.indices, axis, 0, parts * k), axis, kept));
+  if (rest > 0) {
+    const int64_t count = std::min(rest, k);
+    const TopK last = sorted_along(steps, narrowed(x, axis, parts * kPart, rest), axis, largest, is_native);
+    steps.copy(narrowed(last.values, axis, 0, count), narrowed(found.values, axis, parts * k, count));
+    steps.map({"x + a", {extent_term(parts * kPart)}}, {narrowed(last.indices, axis, 0, count)},
+              narrowed(found.indices, axis, parts * k, count));
+  }
+  const TopK best{to.values, steps.temporary(COMPUTE_DTYPE_INT64, to.indices.shape)};
+  top_k(steps, found.values, axis, largest, best, is_native);
+  steps.gather(found.indices, best.indices, to.indices, axis);
+}
+
 std::optional<Lowering> lower_top_k(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
-  const StepOperand x = steps.input(0), values = steps.output(0), indices = steps.output(1);
-  const int32_t axis = axis_attribute(call, call.inputs[0].rank);
-  const StepOperand sorted = steps.temporary(x.dtype, x.shape), order = steps.temporary(indices.dtype, x.shape);
-  sort(steps, x, axis, flag_attribute(call, "largest"), sorted, order, alternative == 0);
-  const int64_t k = values.shape[static_cast<size_t>(axis)];
-  steps.copy(narrowed(sorted, axis, 0, k), values);
-  steps.copy(narrowed(order, axis, 0, k), indices);
+  top_k(steps, steps.input(0), axis_attribute(call, call.inputs[0].rank), flag_attribute(call, "largest"),
+        {steps.output(0), steps.output(1)}, alternative == 0);
   return steps.take();
 }
 

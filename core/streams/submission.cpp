@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/small_vector.hpp"
+#include "core/observation/observed.hpp"
 #include "core/selection/device.hpp"
 
 namespace compute {
@@ -91,8 +92,51 @@ void record(const Use& use, Timeline& timeline, uint64_t number) {
 
 Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers)
     : timeline_(timeline), extra_numbers_(static_cast<uint64_t>(numbers - 1)) {
+  if (observes(kWatchesWork)) [[unlikely]]
+    begin_observed(op);
   const std::span<const Use> merged = merge(uses);
   if (!order_at_once(merged, op)) order_after_others(merged, op);
+  if (work_ != nullptr) [[unlikely]]
+    mark_begin();
+}
+
+// ---- Observed work --------------------------------------------------------------------------------------------------
+
+[[gnu::noinline]] void Submission::begin_observed(const char* op) {
+  work_.reset(begin_work(op, timeline_.device, timeline_.id));
+  work_->is_immediate = timeline_.immediate;
+  work_->is_timed = !timeline_.immediate && timeline_.plugin_stream != 0 && timeline_.device.table.has_times();
+  if (work_->is_timed) extra_numbers_ += 2;
+}
+
+[[gnu::noinline]] void Submission::mark_begin() noexcept {
+  work_->on_host.begin = host_now();
+  if (!work_->is_timed) return;
+  try {
+    const uint64_t number = number_ - extra_numbers_;
+    timeline_.mark_at_locked(number, COMPUTE_PLUGIN_MARK_TIMED);
+    work_->first = number;
+  } catch (...) {
+    // The stream has failed, which what is submitted next will find.
+  }
+}
+
+// With the timeline locked. Work that was not queued is not recorded.
+[[gnu::noinline]] void Submission::end_observed() noexcept {
+  Work* const work = work_.release();
+  work->on_host.end = host_now();
+  if (parts_ > 0 && work->first != 0) {
+    try {
+      timeline_.mark_at_locked(number_, COMPUTE_PLUGIN_MARK_TIMED);
+      work->last = number_;
+    } catch (...) {
+      // As above.
+    }
+  }
+  if (work->last != 0) return timeline_.keep_for_times_locked(work);
+  timeline_.forget_times_locked(*work);
+  if (parts_ == 0 && !work->op && !work->transfer && !timeline_.immediate) return abandon_work(work);
+  record_work(work);
 }
 
 // The usual case: one stream, nothing to wait for, nothing failed. Otherwise nothing is locked or recorded on return.
@@ -326,6 +370,8 @@ Submission::~Submission() {
     timeline_.ask();  // where a part was queued all the same, the plugin says that the stream has failed
     if (timeline_.failure() == nullptr) keep_contents();
   }
+  if (work_ != nullptr) [[unlikely]]
+    end_observed();
   if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }

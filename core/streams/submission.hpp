@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/small_vector.hpp"
+#include "core/observation/work.hpp"
 #include "core/streams/hazards.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -34,7 +35,11 @@ class Submission {
 
   Timeline& timeline() const { return timeline_; }
   uint64_t number() const { return number_; }
-  uint64_t first_number() const { return number_ - extra_numbers_; }
+  // Of the parts. Observed work has two more numbers, for marks before and after it.
+  uint64_t first_number() const { return number_ - extra_numbers_ + (work_ != nullptr && work_->is_timed ? 1 : 0); }
+
+  // What the observers are told of it; NULL if nobody observes it.
+  Work* observed() noexcept { return work_.get(); }
 
   // Handles the plugin's answer to a part of this submission. Every call that queues work uses it. Throws an error. If
   // a part was queued before it, the outputs have no values; else they are unchanged. `op` is the op that the error
@@ -55,6 +60,9 @@ class Submission {
   [[noreturn]] void refuse(compute_error* error, const char* op);
   void note_overwritten(const Use& use);
   void keep_contents() noexcept;
+  void begin_observed(const char* op);
+  void mark_begin() noexcept;
+  void end_observed() noexcept;
 
   // Results for which it was not known whether they have values, with the work that wrote them.
   struct Overwritten {
@@ -71,6 +79,7 @@ class Submission {
   uint64_t extra_numbers_ = 0;
   int32_t parts_ = 0;                         // that are queued
   std::unique_ptr<Overwritten> overwritten_;  // NULL: nothing
+  WorkReference work_;
 };
 
 }  // namespace compute

@@ -220,6 +220,7 @@ class TimelineRecycler {
       if (!timeline->has_ended(timeline->submitted())) return false;
       std::unique_lock guard(timeline->lock, std::try_to_lock);
       if (!guard.owns_lock()) return false;
+      timeline->collect_times_locked();
       // Whoever begins to use the stream from now on finds none; whoever has begun is waited for.
       const uint64_t stream = timeline->plugin_stream.exchange(0, std::memory_order_seq_cst);
       if (timeline->users_.load(std::memory_order_seq_cst) != 0) {
@@ -278,6 +279,7 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
 
 void Timeline::close() noexcept {
   std::lock_guard guard(lock);
+  collect_times_locked();
   if (const uint64_t stream = plugin_stream.exchange(0)) device.table.stream_destroy(stream);
 }
 

@@ -24,6 +24,7 @@ namespace compute {
 
 struct Recording;
 class Timeline;
+struct Work;
 
 // A failure. Numbers in (last_good, seen] are named as possibly at fault. Never freed, because invalid results refer to
 // it.
@@ -140,6 +141,13 @@ class Timeline {
   void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
                            std::shared_ptr<const void> records);
 
+  // (L) For observed work, whose marks have been made: it is recorded once its times are known. Takes it.
+  void keep_for_times_locked(Work* work) noexcept;
+  // (L) The times of its marks are not needed.
+  void forget_times_locked(Work& work) noexcept;
+  // (L) Records what has been reached.
+  void collect_times_locked() noexcept;
+
   // A wait passed COMPUTE_HANG_SECONDS without progress, and `number` may still access memory.
   bool is_hung(uint64_t number) const noexcept { return hung_.load(std::memory_order_acquire) && !has_ended(number); }
 
@@ -243,6 +251,7 @@ class Timeline {
   void note_end(const Failure& death) noexcept;
   void spoil_by(uint64_t number, const Failure* failure);
   void note_unsettled_locked() noexcept;
+  bool read_times_locked(Work& work) noexcept;
   // The outcome of all submissions is known: remaining entries belong to submissions that were never made.
   void forget_sources() noexcept;
 
@@ -260,6 +269,8 @@ class Timeline {
   std::vector<uint64_t> marks_;                   // (L) ascending, above reached_
   std::vector<Wait> waits_;                       // (L) the latest for each other timeline
   std::array<std::atomic<const char*>, 64> names_{};
+  std::vector<Work*> timed_;  // (L) work whose times are not known yet
+  size_t collect_at_ = 32;    // (L) so many
 
   mutable Lock outcome_lock_;          // guards the members below; held only for look-ups
   std::vector<Source> sources_;        // by own, ascending

@@ -40,7 +40,8 @@ void emit(const compute_plugin_sink& sink, const Requirement& of) {
   requirement.found = borrow(of.found);
   requirement.error = borrow(of.error);
   requirement.effect = borrow(of.effect);
-  requirement.remedy = borrow(of.state == 1 ? std::string_view() : std::string_view(of.remedy));
+  requirement.remedy =
+      borrow(of.state == COMPUTE_PLUGIN_LIBRARY_FOUND ? std::string_view() : std::string_view(of.remedy));
   requirement.required = of.required ? 1 : 0;
   requirement.state = of.state;
   sink.requirement(sink.context, &requirement);

@@ -28,7 +28,7 @@ struct Requirement {
   std::string effect;  // what does not work without it
   std::string remedy;  // shown unless it was found
   bool required = false;
-  int32_t state = 0;  // 0: not searched yet, 1: found, 2: not found, 3: found but not usable
+  int32_t state = COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED;
 };
 
 void emit(const compute_plugin_sink& sink, const Requirement& requirement);

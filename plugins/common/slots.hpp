@@ -90,17 +90,81 @@ Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out
   return made;
 }
 
+// The functions for kernels of programs. `Of` defines the plugin's own parts:
+//
+//   Device, Stream, Kernel
+//   auto entering(Device&)               exists while the device's driver is called
+//   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
+//   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
+//   compute_plugin_launch&)
+template <class Of>
+class KernelSlots {
+ public:
+  // Calls `f(stream)`, which queues work.
+  template <class F>
+  static compute_error* submit(uint64_t handle, const F& f) noexcept {
+    return guard([&] {
+      Stream& stream = object<Stream>(handle);
+      [[maybe_unused]] const auto submitting = Of::submitting(stream);
+      f(stream);
+    });
+  }
+
+  static const compute_plugin_kernel_table* kernels(uint64_t) {
+    static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile,
+                                                           kernel_launch, kernel_release};
+    return &kTable;
+  }
+
+ private:
+  using Device = typename Of::Device;
+  using Stream = typename Of::Stream;
+  using Kernel = typename Of::Kernel;
+
+  static compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source,
+                                       uint64_t* out_kernel, compute_plugin_kernel_info* out_info) {
+    *out_kernel = 0;
+    return guard([&] {
+      require_understood(source, "the kernel's source");
+      require_understood(out_info, "the kernel's result");
+      Device& self = object<Device>(device);
+      [[maybe_unused]] const auto entering = Of::entering(self);
+      std::unique_ptr<Kernel> kernel = Of::compile(self, *source);
+      const KernelAnswer answer = Of::answer_of(*kernel);
+      if (out_info != nullptr) {
+        if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = answer.argument_count;
+        if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = answer.max_group_size;
+      }
+      *out_kernel = handle_of(kernel.release());
+    });
+  }
+
+  static compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
+    if (launch->struct_size < sizeof *launch) [[unlikely]] {
+      const compute_plugin_launch full = whole(*launch);
+      return kernel_launch(kernel, &full);
+    }
+    return submit(launch->stream, [&](Stream& s) {
+      require_understood(launch, "the launch");
+      require_understood(launch->arguments, launch->argument_count, "an argument of the launch");
+      Of::launch(object<Kernel>(kernel), s, *launch);
+    });
+  }
+
+  static void kernel_release(uint64_t, uint64_t kernel) { delete &object<Kernel>(kernel); }
+};
+
 // `Of` defines the plugin's own parts:
 //
-//   Device, Stream, Plan, Kernel         Plan has PlanAnswer as its base and run(const compute_plugin_run&, Stream&)
+//   Device, Stream, Plan                 Plan has PlanAnswer as its base and run(const compute_plugin_run&, Stream&)
 //   auto entering(Device&)               exists while the device's driver is called
 //   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
 //   refuse(Device&, const Op&)           why an op cannot run, or nothing
 //   prepare(Device&, const Op&)          its PlanOrRefusal<Plan>
-//   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
-//   compute_plugin_launch&)
+//
+// and those of KernelSlots.
 template <class Of>
-class Slots {
+class Slots : public KernelSlots<Of> {
  public:
   static constexpr void fill(compute_plugin_device_table& table) {
     table.stream_destroy = stream_destroy;
@@ -112,24 +176,15 @@ class Slots {
     table.op_prepare = op_prepare;
     table.plan_run = plan_run;
     table.plan_release = plan_release;
-    table.kernels = kernels;
+    table.kernels = KernelSlots<Of>::kernels;
   }
 
-  // Calls `f(stream)`, which queues work.
-  template <class F>
-  static compute_error* submit(uint64_t handle, const F& f) noexcept {
-    return guard([&] {
-      Stream& stream = object<Stream>(handle);
-      [[maybe_unused]] const auto submitting = Of::submitting(stream);
-      f(stream);
-    });
-  }
+  using KernelSlots<Of>::submit;
 
  private:
   using Device = typename Of::Device;
   using Stream = typename Of::Stream;
   using Plan = typename Of::Plan;
-  using Kernel = typename Of::Kernel;
 
   static constexpr bool kHasTimes = requires(Stream & stream) { stream.mark(uint64_t{1}, true); };
 
@@ -204,46 +259,6 @@ class Slots {
   }
 
   static void plan_release(uint64_t, uint64_t plan) { delete &object<Plan>(plan); }
-
-  // ---- Kernels of programs ------------------------------------------------------------------------------------------
-
-  static compute_error* kernel_compile(uint64_t device, const compute_plugin_kernel_source* source,
-                                       uint64_t* out_kernel, compute_plugin_kernel_info* out_info) {
-    *out_kernel = 0;
-    return guard([&] {
-      require_understood(source, "the kernel's source");
-      require_understood(out_info, "the kernel's result");
-      Device& self = object<Device>(device);
-      [[maybe_unused]] const auto entering = Of::entering(self);
-      std::unique_ptr<Kernel> kernel = Of::compile(self, *source);
-      const KernelAnswer answer = Of::answer_of(*kernel);
-      if (out_info != nullptr) {
-        if (COMPUTE_PLUGIN_HAS(out_info, argument_count)) out_info->argument_count = answer.argument_count;
-        if (COMPUTE_PLUGIN_HAS(out_info, max_group_size)) out_info->max_group_size = answer.max_group_size;
-      }
-      *out_kernel = handle_of(kernel.release());
-    });
-  }
-
-  static compute_error* kernel_launch(uint64_t kernel, const compute_plugin_launch* launch) {
-    if (launch->struct_size < sizeof *launch) [[unlikely]] {
-      const compute_plugin_launch full = whole(*launch);
-      return kernel_launch(kernel, &full);
-    }
-    return submit(launch->stream, [&](Stream& s) {
-      require_understood(launch, "the launch");
-      require_understood(launch->arguments, launch->argument_count, "an argument of the launch");
-      Of::launch(object<Kernel>(kernel), s, *launch);
-    });
-  }
-
-  static void kernel_release(uint64_t, uint64_t kernel) { delete &object<Kernel>(kernel); }
-
-  static const compute_plugin_kernel_table* kernels(uint64_t) {
-    static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile,
-                                                           kernel_launch, kernel_release};
-    return &kTable;
-  }
 };
 
 }  // namespace compute::common

@@ -189,11 +189,6 @@ void add_memory(Properties& properties) {
   }
 }
 
-int64_t spin_time_ns() {
-  if (affinity_count() < 2) return 0;
-  return integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(50) * 1000;
-}
-
 // Open devices, for fork. Never destroyed.
 struct OpenDevices {
   std::mutex mutex;

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugins/cpu/contract/attention.hpp"
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/contract/convolution.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/user_kernel.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
@@ -16,7 +18,10 @@
 #include "plugins/cpu/order/search.hpp"
 #include "plugins/cpu/order/segments.hpp"
 #include "plugins/cpu/order/sort.hpp"
+#include "plugins/cpu/order/top_k.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
+#include "plugins/cpu/reduce/network_rows.hpp"
+#include "plugins/cpu/reduce/pool_grad.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/reduce/row.hpp"
 #include "plugins/cpu/threads.hpp"
@@ -50,6 +55,8 @@ std::optional<Refusal> refuse_map(const Op& op) {
 std::unique_ptr<Plan> prepare_map(const Op& op) { return std::make_unique<MapPrimitive>(op); }
 
 constexpr Primitive kPrimitives[] = {
+    {"attention", refuse_attention, prepare_attention},
+    {"attention_grad", refuse_attention, prepare_attention_grad},
     {"map", refuse_map, prepare_map},
     {"copy", refuse_copy, prepare_copy},
     {"reduce", refuse_reduce, prepare_reduce},
@@ -60,11 +67,19 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_input", refuse_convolution, prepare_convolution},
     {"convolution_grad_weight", refuse_convolution, prepare_convolution},
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
+    {"cross_entropy", refuse_cross_entropy, prepare_cross_entropy},
+    {"kernel", refuse_kernel, prepare_kernel},
+    {"layer_norm", refuse_layer_norm, prepare_layer_norm},
+    {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
+    {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},
     {"searchsorted", refuse_search, prepare_search},
     {"segmented_reduce", refuse_segments, prepare_segments},
+    {"softmax", refuse_softmax, prepare_softmax},
+    {"softmax_grad", refuse_softmax_grad, prepare_softmax_grad},
     {"sort", refuse_sort, prepare_sort},
+    {"top_k", refuse_top_k, prepare_top_k},
 };
 
 // NULL if there is none of this name and version.

@@ -17,7 +17,9 @@
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/user_kernel.hpp"
 #include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/spin.hpp"
 #include "plugins/cpu/stream.hpp"
 #include "plugins/cpu/threads.hpp"
 
@@ -174,6 +176,30 @@ compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
 
 void plan_release(uint64_t, uint64_t plan) { object<const Plan>(plan).release(); }
 
+struct ForKernels {
+  using Device = cpu::Device;
+  using Stream = cpu::Stream;
+  using Kernel = UserKernel;
+
+  static int entering(Device&) { return 0; }
+  static int submitting(Stream&) { return 0; }
+  static std::unique_ptr<Kernel> compile(Device&, const compute_plugin_kernel_source& source) {
+    return std::make_unique<Kernel>(source);
+  }
+  static common::KernelAnswer answer_of(const Kernel& kernel) {
+    return {kernel.argument_count(), kernel.max_group_size()};
+  }
+  static void launch(const Kernel& kernel, Stream& stream, const compute_plugin_launch& launch) {
+    struct Release {
+      void operator()(const Plan* plan) const { plan->release(); }
+    };
+    const std::unique_ptr<const Plan, Release> plan(kernel.make_launch(launch));
+    compute_plugin_run run{};
+    run.struct_size = sizeof run;
+    stream.run(*plan, run);
+  }
+};
+
 constexpr compute_plugin_device_table device_table() {
   compute_plugin_device_table table{};
   table.table_size = sizeof table;
@@ -197,6 +223,7 @@ constexpr compute_plugin_device_table device_table() {
   table.op_prepare = op_prepare;
   table.plan_run = plan_run;
   table.plan_release = plan_release;
+  table.kernels = common::KernelSlots<ForKernels>::kernels;
   return table;
 }
 
@@ -209,10 +236,11 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     const ProcessorInfo processor = read_processor_info();
     const std::vector<compute_plugin_property> properties = common::properties_of(processor.properties);
     const auto levels = common::dtype_levels(true);
-    const std::vector<common::Requirement> engines = report_engines();
+    std::vector<common::Requirement> engines = report_engines();
     std::string libraries;
     for (const common::Requirement& engine : engines) {
-      if (engine.state == 1) libraries += (libraries.empty() ? "" : "\n") + engine.name + ", " + engine.found;
+      if (engine.state == COMPUTE_PLUGIN_LIBRARY_FOUND)
+        libraries += (libraries.empty() ? "" : "\n") + engine.name + ", " + engine.found;
     }
     compute_plugin_device_info info{};
     info.struct_size = sizeof info;
@@ -234,6 +262,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.unusable = borrow("");
     sink->device(sink->context, &info);
 
+    engines.push_back(report_compiler());
     for (const common::Requirement& engine : engines) common::emit(*sink, engine);
   });
 }

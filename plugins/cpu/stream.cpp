@@ -9,39 +9,13 @@
 
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/move/copy.hpp"
+#include "plugins/cpu/spin.hpp"
 #include "plugins/cpu/threads.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace compute::cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-void pause() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Looks for `done` for at most spin_ns.
-template <class F>
-bool spin(int64_t spin_ns, const F& done) {
-  if (done()) return true;
-  if (spin_ns <= 0) return false;
-  const auto end = Clock::now() + std::chrono::nanoseconds(spin_ns);
-  do {
-    for (int i = 0; i < 32; ++i) {
-      pause();
-      if (done()) return true;
-    }
-  } while (Clock::now() < end);
-  return false;
-}
 
 enum class CommandKind : int32_t { kRun, kCopy, kFill, kMark, kWait };
 
@@ -67,8 +41,6 @@ struct Stream::Command {
     } wait;
   };
 };
-
-int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
 Stream* Stream::make_immediate(Device* device) { return new Stream(device, true, 0); }
 

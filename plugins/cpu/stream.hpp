@@ -118,7 +118,4 @@ class Stream {
   std::vector<MarkTime> times_;
 };
 
-// The clock of marks, in nanoseconds. It is the host's.
-int64_t now_ns();
-
 }  // namespace compute::cpu

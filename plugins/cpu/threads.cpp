@@ -12,32 +12,37 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string_view>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 #include "plugins/cpu/host.hpp"
+#include "plugins/cpu/team.hpp"
 #include "plugins/cpu/workers.hpp"
 
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPiecesPerThread = 4;
+constexpr int64_t kPiecesPerThread = 4;  // at most: one that the system runs late holds up a piece, not its share
+constexpr int64_t kGrainsPerPiece = 4;   // at least, where a thread has several pieces
+constexpr int64_t kGrainsPerWake = 8;    // that justify waking a thread
+constexpr int64_t kUnevenPieces = 16;    // per thread
 
 #if defined(COMPUTE_TSAN_THREADS)
-constexpr bool kPlainThreads = true;  // ThreadSanitizer does not understand how oneTBB's tasks change threads
+constexpr bool kHasArena = false;  // ThreadSanitizer does not understand how oneTBB's tasks change threads
 #else
-constexpr bool kPlainThreads = false;
+constexpr bool kHasArena = true;
 #endif
 
 std::atomic<bool> is_ending{false};
 
 struct Pool {
   int32_t threads = 1;
-  bool plain_threads = kPlainThreads;
-  std::mutex mutex;                              // of whoever starts the workers
-  std::atomic<tbb::task_arena*> arena{nullptr};  // from the first piece of work on that is large enough
+  int64_t spin_ns = 0;
+  bool has_arena = kHasArena;
+  std::mutex mutex;                              // of whoever starts threads
+  std::atomic<Team*> team{nullptr};              // from the first piece of work on that is large enough
+  std::atomic<tbb::task_arena*> arena{nullptr};  // from the first uneven one on
   std::atomic<bool> workers_are_started{false};
 };
 
@@ -62,22 +67,22 @@ struct Work {
   }
 };
 
-void run_on_plain_threads(const Work& work) {
-  std::vector<std::thread> threads;
-  int64_t next = work.pieces - 1;
-  try {
-    threads.reserve(static_cast<size_t>(next));
-    const SignalsBlocked blocked;
-    for (; next > 0; --next) threads.emplace_back([&work, next] { work.run(next); });
-  } catch (const std::exception&) {
-    // Without more threads or memory the rest is done here.
+// NULL where there are no threads to be had: the next caller tries again.
+Team* start_team(Pool& pool) {
+  const std::lock_guard guard(pool.mutex);
+  if (pool.team.load() == nullptr) {
+    try {
+      auto team = std::make_unique<Team>(pool.threads - 1, pool.spin_ns);
+      if (team->workers() > 0) pool.team.store(team.release());
+    } catch (const std::exception&) {
+      // Without memory for it there is no team.
+    }
   }
-  for (int64_t piece = 0; piece <= next; ++piece) work.run(piece);
-  for (std::thread& thread : threads) thread.join();
+  return pool.team.load();
 }
 
-// NULL where there are no threads to be had: the next caller tries again.
-tbb::task_arena* start(Pool& pool) {
+// The same for oneTBB's threads.
+tbb::task_arena* start_arena(Pool& pool) {
   const std::lock_guard guard(pool.mutex);
   if (pool.arena.load() == nullptr) {
     const Workers workers = start_workers(pool.threads);
@@ -98,6 +103,23 @@ void run_in_arena(tbb::task_arena& arena, const Work& work) {
           tbb::simple_partitioner());
     });
   });
+}
+
+void run_in_team(Pool& pool, const Work& work, int64_t threads, int64_t wakes) {
+  Team* team = pool.team.load(std::memory_order_acquire);
+  if (team == nullptr) [[unlikely]]
+    team = start_team(pool);
+  if (team == nullptr) [[unlikely]] {
+    for (int64_t piece = 0; piece < work.pieces; ++piece) work.run(piece);
+    return;
+  }
+  Loop loop;
+  loop.pieces = static_cast<int32_t>(work.pieces);
+  loop.threads = static_cast<int32_t>(threads);
+  loop.wakes = static_cast<int32_t>(std::min<int64_t>(wakes, pool.threads));
+  loop.body = [](const void* user, int64_t piece) { static_cast<const Work*>(user)->run(piece); };
+  loop.user = &work;
+  team->run(loop);
 }
 
 // The first line of a file; "" where there is none.
@@ -180,11 +202,19 @@ int32_t usable_threads() {
   return std::max(threads, 1);
 }
 
+int64_t spin_time_ns() {
+  if (affinity_count() < 2) return 0;
+  return integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(50) * 1000;
+}
+
 void threads_open() {
   Pool& p = pool();
   const int32_t threads = usable_threads();
+  const int64_t spin_ns = spin_time_ns();
   if (threads != p.threads) delete p.arena.exchange(nullptr);
+  if (threads != p.threads || spin_ns != p.spin_ns) delete p.team.exchange(nullptr);
   p.threads = threads;
+  p.spin_ns = spin_ns;
 }
 
 void threads_ending() { is_ending.store(true, std::memory_order_relaxed); }
@@ -192,8 +222,12 @@ void threads_ending() { is_ending.store(true, std::memory_order_relaxed); }
 int32_t thread_count() { return pool().threads; }
 
 void threads_forked() {
-  pool().plain_threads = true;
-  pool().arena.store(nullptr);  // its destructor would wait for threads that do not exist here
+  Pool& p = pool();
+  new (&p.mutex) std::mutex;  // a thread that does not exist here may hold it
+  // The destructors would wait for threads that do not exist here.
+  p.team.store(nullptr);
+  p.arena.store(nullptr);
+  p.has_arena = false;
 }
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
@@ -202,28 +236,49 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int
     return;
   }
   Pool& p = pool();
-  const Work work{count, grain, std::min<int64_t>(p.threads, (count + grain - 1) / grain), body, user};
-  if (work.pieces == 1) {
-    body(user, 0, count);
+  const int64_t grains = (count + grain - 1) / grain, threads = std::min<int64_t>(p.threads, grains);
+  if (threads == 1) return body(user, 0, count);
+  const int64_t each = std::clamp<int64_t>(grains / (threads * kGrainsPerPiece), 1, kPiecesPerThread);
+  const Work work{count, grain, std::min<int64_t>(threads * each, Team::kMostPieces), body, user};
+  run_in_team(p, work, threads, grains / kGrainsPerWake);
+}
+
+void parallel_tasks(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
+  Pool& p = pool();
+  const int64_t grains = (count + grain - 1) / grain, threads = std::min<int64_t>(p.threads, grains);
+  if (threads < 2) {
+    if (count > 0) body(user, 0, count);
     return;
   }
-  if (p.plain_threads) {
-    run_on_plain_threads(work);
+  const Work work{count, grain,
+                  std::min<int64_t>(threads * kPiecesPerThread, std::min<int64_t>(grains, Team::kMostPieces)), body,
+                  user};
+  run_in_team(p, work, threads, threads);
+}
+
+void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
+  Pool& p = pool();
+  const int64_t grains = (count + grain - 1) / grain, threads = std::min<int64_t>(p.threads, grains);
+  if (threads < 2) {
+    if (count > 0) body(user, 0, count);
     return;
   }
-  // More pieces than threads, taken as threads come by: one that the system runs late holds up a piece, not its share.
-  const Work fine{count, grain, std::min(kPiecesPerThread * p.threads, (count + grain - 1) / grain), body, user};
+  const Work work{count, grain, std::min({kUnevenPieces * p.threads, grains, int64_t{Team::kMostPieces}}), body, user};
+  Team* team = p.team.load(std::memory_order_acquire);
+  if (team == nullptr) team = start_team(p);
+  if (!p.has_arena || team == nullptr || !team->reserve()) return run_in_team(p, work, threads, threads);
   tbb::task_arena* arena = p.arena.load(std::memory_order_acquire);
   if (arena == nullptr) [[unlikely]]
-    arena = start(p);
+    arena = start_arena(p);
   if (arena == nullptr) [[unlikely]] {
-    for (int64_t piece = 0; piece < fine.pieces; ++piece) fine.run(piece);
+    for (int64_t piece = 0; piece < work.pieces; ++piece) work.run(piece);
   } else if (!p.workers_are_started.load(std::memory_order_relaxed)) [[unlikely]] {
     const SignalsBlocked blocked;
-    run_in_arena(*arena, fine);
+    run_in_arena(*arena, work);
   } else {
-    run_in_arena(*arena, fine);
+    run_in_arena(*arena, work);
   }
+  team->unreserve();
 }
 
 }  // namespace compute::cpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place that passes work to oneTBB: an isolated arena of the plugin, so that a thread that waits in it never
-// runs other work. Nothing else in this plugin creates a team of threads.
+// The only place that passes work to other threads: to the plugin's own team, which runs plain loops, or to oneTBB, for
+// pieces that take very different times. oneTBB runs them in an isolated arena of the plugin, so that a thread that
+// waits in it never runs other work. As many threads run at a time as one of the two has.
 #pragma once
 
 #include <csignal>
@@ -20,14 +21,17 @@ std::optional<int32_t> cgroup_cpu_limit(const std::string& root = "");
 // The least of COMPUTE_CPU_THREADS, the affinity mask and the control group's quota, but at least 1; read at each call.
 int32_t usable_threads();
 
+// How long a thread looks for work before it sleeps: COMPUTE_SPIN_US; with one processor 0.
+int64_t spin_time_ns();
+
 // Fixes the number of threads to usable_threads(). Starts none: they are started by the first piece of work that is
 // large enough.
 void threads_open();
 
 int32_t thread_count();
 
-// In the child after fork(): oneTBB's threads do not exist any more, and its locks are in an unknown state. From now on
-// plain threads do the work.
+// In the child after fork(): the threads do not exist any more, and oneTBB's locks are in an unknown state. From now on
+// a new team does all the work.
 void threads_forked();
 
 // The process is exiting, and libraries that work may be using are being destroyed. From now on a thread that begins a
@@ -56,12 +60,34 @@ class SignalsBlocked {
 
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns
 // when all have ended. Pieces begin at multiples of `grain` and are at least that long. The pieces depend only on
-// count, grain and thread_count(). `body` does not throw.
+// count, grain and thread_count(), and each goes to the same thread each time. `body` does not throw. A grain is worth
+// handing to a thread that looks for work: it takes about 2 us. A call from within a piece runs on the calling thread.
 void parallel_for(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
+
+// The same for pieces that are worth waking a thread for, as bodies that take work until none is left.
+void parallel_tasks(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
+
+// The same for pieces whose times differ much.
+void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end),
+                         void* user);
 
 template <class F>
 void parallel_for(int64_t count, int64_t grain, const F& f) {
   parallel_for(
+      count, grain, [](void* user, int64_t begin, int64_t end) { (*static_cast<const F*>(user))(begin, end); },
+      const_cast<F*>(&f));
+}
+
+template <class F>
+void parallel_tasks(int64_t count, int64_t grain, const F& f) {
+  parallel_tasks(
+      count, grain, [](void* user, int64_t begin, int64_t end) { (*static_cast<const F*>(user))(begin, end); },
+      const_cast<F*>(&f));
+}
+
+template <class F>
+void parallel_for_uneven(int64_t count, int64_t grain, const F& f) {
+  parallel_for_uneven(
       count, grain, [](void* user, int64_t begin, int64_t end) { (*static_cast<const F*>(user))(begin, end); },
       const_cast<F*>(&f));
 }

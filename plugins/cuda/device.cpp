@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "plugins/cuda/cudnn_graph.hpp"
+
 namespace compute::cuda {
 namespace {
 
@@ -90,11 +92,24 @@ Device::~Device() {
     if (reference_ != nullptr) cu.event_destroy(reference_);
     if (clock_stream_ != nullptr) cu.stream_destroy(clock_stream_);
     for (void* block : record_blocks_) cu.mem_free_host(block);
+    dnn_.reset();
     kernels_.clear();
   } catch (...) {
     // A context that cannot be made current has lost these already.
   }
   cu.device_primary_ctx_release(info_.handle);
+}
+
+DnnHandle* Device::dnn() {
+  std::call_once(dnn_once_, [this] {
+    if (cudnn() == nullptr) return;
+    try {
+      dnn_ = std::make_unique<DnnHandle>();
+    } catch (const Error& error) {  // an old device, for example
+      common::log(COMPUTE_LOG_WARNING, "load", error.message + "; " + info_.name + " uses generated kernels instead");
+    }
+  });
+  return dnn_.get();
 }
 
 uint64_t Device::allocate(int32_t heap, int64_t size_bytes) {

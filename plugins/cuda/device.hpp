@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -17,6 +18,8 @@
 #include "plugins/cuda/status.hpp"
 
 namespace compute::cuda {
+
+class DnnHandle;
 
 /// The precision of float32 matrix products: COMPUTE_MATH.
 enum class Math : uint8_t { kStrict, kTf32, kFast };
@@ -36,6 +39,10 @@ class Device {
   int64_t spin_ns() const { return spin_ns_; }
   Math math() const { return math_; }
   KernelTable& kernels() { return kernels_; }
+
+  /// cuDNN's handle, made at first need. NULL if cuDNN was not found or does not support the device. The device's
+  /// context must be current.
+  DnnHandle* dnn();
 
   /// Makes the context current for a scope.
   Current current() const { return Current(context_, info_.ordinal == 0); }
@@ -89,6 +96,9 @@ class Device {
   std::vector<void*> record_blocks_;
   std::set<CUdevice> reached_;
   std::set<std::string> names_;
+
+  std::once_flag dnn_once_;
+  std::unique_ptr<DnnHandle> dnn_;
 
   // The driver returns the time between two events as a float, which is exact to nanoseconds only for short times. So
   // the device's clock is measured from a recent event whose time is known.

@@ -32,7 +32,8 @@ Graph::Graph(Device& device, const compute_plugin_graph& graph)
   try {
     for (int64_t i = 0; i < graph.node_count; ++i) {
       const compute_plugin_graph_node& node = *common::at_step(graph.nodes, i);
-      if (node.kind != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "a graph can contain op runs only");
+      if (node.kind != COMPUTE_PLUGIN_GRAPH_NODE_RUN)
+        throw Error(COMPUTE_ERROR_UNSUPPORTED, "a graph can contain op runs only");
       const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(node.plan));
       has_faults_ = has_faults_ || plan->reports_faults;
       plan->add_to(builder_, *node.run, node.scalar_slots);

@@ -47,6 +47,19 @@ class GraphBuilder {
     order_.push_back({true, kernels.size()});
     kernels.push_back(std::move(node));
   }
+  // A run of `plan` with so many tensors and scalars.
+  void capture(const Plan& plan, const compute_plugin_run& run, int32_t tensor_count, int32_t scalar_count,
+               const int32_t* slots) {
+    GraphCapture node;
+    node.plan = &plan;
+    node.run = run;
+    node.tensors.assign(run.tensors, run.tensors + tensor_count);
+    if (scalar_count > 0) {
+      node.scalars.assign(run.scalars, run.scalars + scalar_count);
+      if (slots != nullptr) node.slots.assign(slots, slots + scalar_count);
+    }
+    add(std::move(node));
+  }
   void add(GraphCapture node) {
     order_.push_back({false, captures.size()});
     captures.push_back(std::move(node));

@@ -61,7 +61,7 @@ bool open_one(const std::string& name, const std::vector<std::string>& folders, 
               const Accept& accept) {
   if (const std::string reason = common::reason_against_libraries(); !reason.empty()) {
     report.error = reason;
-    report.state = 3;
+    report.state = COMPUTE_PLUGIN_LIBRARY_UNUSABLE;
     return false;
   }
   for (const std::string& folder : folders) {
@@ -79,15 +79,15 @@ bool open_one(const std::string& name, const std::vector<std::string>& folders, 
     const std::string reason = accept(library);
     if (reason.empty()) {
       report.error.clear();
-      report.state = 1;
+      report.state = COMPUTE_PLUGIN_LIBRARY_FOUND;
       return true;
     }
     // It stays open: vendors' libraries leave threads and handlers behind.
     report.error = path + " " + reason;
-    report.state = 3;
+    report.state = COMPUTE_PLUGIN_LIBRARY_UNUSABLE;
     return false;
   }
-  if (report.state == 0) report.state = 2;
+  if (report.state == COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED) report.state = COMPUTE_PLUGIN_LIBRARY_MISSING;
   return false;
 }
 
@@ -113,7 +113,7 @@ struct Driver {
     report.required = true;
     usable = open_one("libcuda.so.1", driver_folders(), report, [this](void* library) { return accept(library); });
     if (!usable) cu = {};
-    if (report.state == 2) {
+    if (report.state == COMPUTE_PLUGIN_LIBRARY_MISSING) {
       if (report.error.find("No such file") != std::string::npos) {
         report.error = "libcuda.so.1 was not found in the library path and " +
                        std::to_string(driver_folders().size() - 1) + " other directories";
@@ -255,6 +255,48 @@ struct CublasLtLibrary {
   }
 };
 
+// ---- cuDNN ----------------------------------------------------------------------------------------------------------
+
+struct CudnnLibrary {
+  static constexpr size_t kOldest = 90000;  // the graph interface as it is declared here
+
+  LibraryReport report;
+  Cudnn library;
+  bool usable = false;
+
+  CudnnLibrary() {
+    const common::Compiling compiling;
+    report.name = "cuDNN";
+    report.effect = "convolutions use generated kernels, which are slower, most of all for float16 and bfloat16";
+    report.remedy = "install cuDNN 9 (pip: nvidia-cudnn-cu13; Debian: cudnn9-cuda-13), or set CUDNN_PATH";
+    std::vector<std::string> folders;
+    if (getauxval(AT_SECURE) == 0) {
+      const char* home = std::getenv("CUDNN_PATH");
+      if (home != nullptr && *home == '/') {
+        folders.push_back(std::string(home) + "/lib/");
+        folders.push_back(std::string(home) + "/lib64/");
+      }
+    }
+    const std::vector<std::string> more = toolkit_folders(13);
+    folders.insert(folders.end(), more.begin(), more.end());
+    usable = open_one("libcudnn.so.9", folders, report, [this](void* handle) { return accept(handle); });
+  }
+
+  std::string accept(void* handle) {
+    const char* missing = nullptr;
+#define COMPUTE_CUDNN_FIND(member, symbol, result, parameters) \
+  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_CUDNN_FUNCTIONS(COMPUTE_CUDNN_FIND)
+#undef COMPUTE_CUDNN_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    const size_t version = library.api.get_version();
+    const std::string text = std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
+    if (version < kOldest) return "is version " + text + "; version 9.0 or later is required";
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + text;
+    return "";
+  }
+};
+
 // Made at first use and never destroyed; `looked` lets a report be asked for without making one.
 template <class T>
 struct Once {
@@ -278,6 +320,7 @@ struct Once {
 Once<Driver> driver;
 Once<NvrtcLibrary> nvrtc_library;
 Once<CublasLtLibrary> cublas_lt_library;
+Once<CudnnLibrary> cudnn_library;
 
 }  // namespace
 
@@ -293,9 +336,15 @@ const CublasLt* cublas_lt() {
   return library.usable ? &library.library : nullptr;
 }
 
+const Cudnn* cudnn() {
+  const CudnnLibrary& library = cudnn_library.get();
+  return library.usable ? &library.library : nullptr;
+}
+
 LibraryReport driver_report() { return driver.report("NVIDIA driver", true); }
 LibraryReport nvrtc_report() { return nvrtc_library.report("NVRTC", false); }
 LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", false); }
+LibraryReport cudnn_report() { return cudnn_library.report("cuDNN", false); }
 
 std::string driver_version() {
   const int version = driver.get().version;
@@ -304,8 +353,8 @@ std::string driver_version() {
 
 std::string libraries_in_use() {
   std::string lines;
-  for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()}) {
-    if (report.state == 1) add_line(lines, report.name + ", " + report.found);
+  for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report()}) {
+    if (report.state == COMPUTE_PLUGIN_LIBRARY_FOUND) add_line(lines, report.name + ", " + report.found);
   }
   return lines;
 }

@@ -7,6 +7,7 @@
 
 #include "plugins/common/emit.hpp"
 #include "plugins/cuda/cublaslt_api.hpp"
+#include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
@@ -31,17 +32,23 @@ struct CublasLt {
   cublasLtHandle handle = nullptr;
 };
 
+struct Cudnn {
+  CudnnApi api{};
+};
+
 /// NULL if no library works; the reports have the reason. The driver must be open, except for nvrtc(), which without a
 /// driver uses the newest version that it finds.
 ///
 /// Threads: any thread.
 const Nvrtc* nvrtc();
 const CublasLt* cublas_lt();
+const Cudnn* cudnn();
 
 /// Does not search anything: a library that has not been searched yet has state 0.
 LibraryReport driver_report();
 LibraryReport nvrtc_report();
 LibraryReport cublas_lt_report();
+LibraryReport cudnn_report();
 
 /// "13.0", the version that the driver reports; "" without a driver.
 std::string driver_version();

@@ -242,15 +242,7 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
 }
 
 void MatmulPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const {
-  GraphCapture node;
-  node.plan = this;
-  node.run = run;
-  node.tensors.assign(run.tensors, run.tensors + tensor_count_);
-  if (scalar_count_ > 0) {
-    node.scalars.assign(run.scalars, run.scalars + scalar_count_);
-    if (slots != nullptr) node.slots.assign(slots, slots + scalar_count_);
-  }
-  graph.add(std::move(node));
+  graph.capture(*this, run, tensor_count_, scalar_count_, slots);
 }
 
 // One line, once, for those who wonder where the speed is.

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugins/common/windows.hpp"
+#include "plugins/cuda/attention.hpp"
+#include "plugins/cuda/convolution.hpp"
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/matmul.hpp"
+#include "plugins/cuda/user_kernel.hpp"
 
 namespace compute::cuda {
 namespace {
@@ -16,9 +20,11 @@ using common::Pointer;
 using common::Recipe;
 using common::Refusal;
 
-// Why generated kernels cannot run `op`.
+// Why generated kernels, or those of programs, cannot run `op`.
 std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = common::refuse_op(op, device.dialect())) return refusal;
+  if (std::optional<Refusal> refusal =
+          op.name() == "kernel" ? refuse_user_kernel(op) : common::refuse_op(op, device.dialect()))
+    return refusal;
   if (nvrtc() != nullptr) return std::nullopt;
   const LibraryReport report = nvrtc_report();
   return Refusal{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING, -1, "NVRTC was not found: tried " + tried_in_short(report),
@@ -47,6 +53,13 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
     }
   }
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
+  if (op.name() == "kernel") return prepare_user_kernel(device, op);
+  if (common::is_window_op(op.name())) {
+    if (std::unique_ptr<Plan> plan = prepare_convolution(device, op)) return plan;
+  }
+  if (op.name() == "attention") {
+    if (std::unique_ptr<Plan> plan = prepare_attention(device, op)) return plan;
+  }
   return std::unique_ptr<Plan>(std::make_unique<KernelPlan>(device, op));
 }
 

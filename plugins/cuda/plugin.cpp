@@ -236,8 +236,8 @@ const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run,
                                                          graph_release};
-  static constexpr compute_plugin_native_table kNative = {
-      sizeof(compute_plugin_native_table), native_device, native_stream, native_buffer, nullptr, native_dlpack_device};
+  static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device,
+                                                          native_stream, native_buffer, native_dlpack_device};
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1) return &kGraphs;
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1) return &kNative;
   return nullptr;
@@ -283,7 +283,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     if (open_driver()) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
-    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report()})
+    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report()})
       common::emit(*sink, report);
   });
 }

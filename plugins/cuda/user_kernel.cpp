@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "plugins/common/kernel_op.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/compiler.hpp"
+#include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/module.hpp"
 
 namespace compute::cuda {
@@ -45,6 +47,7 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   }
   const Program program = compile(text, name_, device.info().compute_capability, options);
   kernel_ = load(program);
+  was_compiled_ = program.was_compiled;
   parameters_ = program.parameters;
   // The driver knows sizes for certain, the compiler's text also what is a pointer.
   if (cu.func_get_param_info != nullptr) {
@@ -152,6 +155,42 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
     throw error;
   }
   if (result != CUDA_SUCCESS) throw stream.failure(result, "launching a kernel");
+}
+
+// ---- The primitive --------------------------------------------------------------------------------------------------
+
+namespace {
+
+class UserKernelPlan final : public Plan {
+ public:
+  UserKernelPlan(Device& device, const common::Op& op) : op_(op), kernel_(device, common::KernelOp::source_of(op)) {
+    kernels_compiled = kernel_.was_compiled() ? 1 : 0;
+  }
+
+  void run(const compute_plugin_run& run, Stream& stream) const override {
+    op_.with_launch(run, [&](compute_plugin_launch launch) {
+      launch.stream = common::handle_of(&stream);
+      kernel_.launch(launch);
+    });
+  }
+
+  void add_to(GraphBuilder& graph, const compute_plugin_run& run, const int32_t* slots) const override {
+    graph.capture(*this, run, op_.tensor_count(), op_.scalar_count(), slots);
+  }
+
+ private:
+  const common::KernelOp op_;
+  const UserKernel kernel_;
+};
+
+}  // namespace
+
+std::optional<common::Refusal> refuse_user_kernel(const common::Op& op) {
+  return common::refuse_kernel_op(op, "cuda", "cuda-c");
+}
+
+std::unique_ptr<Plan> prepare_user_kernel(Device& device, const common::Op& op) {
+  return std::make_unique<UserKernelPlan>(device, op);
 }
 
 }  // namespace compute::cuda

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plugins/cuda/compiler.hpp"
+#include "plugins/cuda/plan.hpp"
 #include "plugins/cuda/stream.hpp"
 
 namespace compute::cuda {
@@ -20,6 +21,7 @@ class UserKernel {
   UserKernel& operator=(const UserKernel&) = delete;
 
   int32_t max_group_size() const { return max_group_size_; }
+  bool was_compiled() const { return was_compiled_; }
 
   void launch(const compute_plugin_launch& launch) const;
 
@@ -32,6 +34,11 @@ class UserKernel {
   Kernel kernel_;
   std::optional<std::vector<KernelParameter>> parameters_;  // empty: not known
   int32_t max_group_size_ = 0;
+  bool was_compiled_ = false;
 };
+
+// The primitive `kernel`.
+std::optional<common::Refusal> refuse_user_kernel(const common::Op& op);
+std::unique_ptr<Plan> prepare_user_kernel(Device& device, const common::Op& op);
 
 }  // namespace compute::cuda

@@ -4,11 +4,17 @@
 #include <vector>
 
 #include "plugins/common/core.hpp"
+#include "plugins/common/kernel_op.hpp"
+#include "plugins/opencl/offsets.hpp"
 
 namespace compute::opencl {
 namespace {
 
-enum : int32_t { kTensor = 1, kValue = 2, kLocalMemory = 3 };
+enum : int32_t {
+  kTensor = COMPUTE_PLUGIN_ARGUMENT_TENSOR,
+  kValue = COMPUTE_PLUGIN_ARGUMENT_VALUE,
+  kLocalMemory = COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY
+};
 
 const char* kind_text(int32_t kind) {
   return kind == kTensor ? "a tensor" : kind == kValue ? "a value" : "local memory";
@@ -67,10 +73,11 @@ void measure_types(const Device& device, const std::string& text, const std::str
   }
 }
 
-std::vector<KernelParameter> parameters_of(cl_kernel kernel, bool is_portable) {
+// `has_offset` is as in OffsetSource, or empty.
+std::vector<KernelParameter> parameters_of(cl_kernel kernel, bool is_portable, const std::vector<bool>& has_offset) {
   cl_uint count = 0;
   check(api().clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr), "clGetKernelInfo");
-  std::vector<KernelParameter> parameters(count);
+  std::vector<KernelParameter> parameters;
   for (cl_uint i = 0; i < count; ++i) {
     const auto text = [&](cl_uint what) {
       size_t size = 0;
@@ -81,16 +88,20 @@ std::vector<KernelParameter> parameters_of(cl_kernel kernel, bool is_portable) {
       return result;
     };
     cl_uint space = 0;
-    KernelParameter& parameter = parameters[i];
-    if (api().clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, nullptr) !=
-        CL_SUCCESS)
-      continue;
-    parameter.kind = space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? kValue
-                     : space == CL_KERNEL_ARG_ADDRESS_LOCAL ? kLocalMemory
-                                                            : kTensor;
-    parameter.type = text(CL_KERNEL_ARG_TYPE_NAME);
-    parameter.name = text(CL_KERNEL_ARG_NAME);
-    if (parameter.kind == kValue) parameter.size_bytes = size_of(parameter.type, is_portable);
+    KernelParameter& parameter = parameters.emplace_back();
+    const size_t own = parameters.size() - 1;
+    parameter.has_offset = own < has_offset.size() && has_offset[own];
+    if (api().clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, nullptr) ==
+        CL_SUCCESS) {
+      parameter.kind = space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? kValue
+                       : space == CL_KERNEL_ARG_ADDRESS_LOCAL ? kLocalMemory
+                                                              : kTensor;
+      parameter.type = text(CL_KERNEL_ARG_TYPE_NAME);
+      parameter.name = text(CL_KERNEL_ARG_NAME);
+      if (parameter.has_offset && parameter.name.starts_with(kBasePrefix)) parameter.name.erase(0, kBasePrefix.size());
+      if (parameter.kind == kValue) parameter.size_bytes = size_of(parameter.type, is_portable);
+    }
+    if (parameter.has_offset) ++i;  // past it
   }
   return parameters;
 }
@@ -119,6 +130,26 @@ void check_argument(const UserKernel& kernel, const compute_plugin_kernel_argume
   }
 }
 
+// The part of a buffer that begins at the tensor, for a kernel without offsets.
+Memory part_of(const UserKernel& kernel, const compute_plugin_kernel_argument& argument, int32_t index,
+               const Stream& stream) {
+  const int64_t offset = argument.tensor.offset_bytes, unit = stream.device()->info().base_alignment;
+  if (offset % unit != 0) {
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                        argument_text(kernel, index) + " starts " + std::to_string(offset) +
+                            " bytes into its buffer; this device requires multiples of " + std::to_string(unit) +
+                            " for a kernel that a macro defines; define it without a macro, or pass a copy",
+                        index);
+  }
+  const size_t region[2] = {static_cast<size_t>(offset),
+                            static_cast<size_t>(buffer_of(argument.tensor.buffer)->size_bytes - offset)};
+  cl_int status = CL_SUCCESS;
+  Memory part(api().clCreateSubBuffer(memory_of(argument.tensor.buffer), CL_MEM_READ_WRITE,
+                                      CL_BUFFER_CREATE_TYPE_REGION, region, &status));
+  check(status, "clCreateSubBuffer");
+  return part;
+}
+
 }  // namespace
 
 std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_plugin_kernel_source& source) {
@@ -132,6 +163,7 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
         COMPUTE_ERROR_UNSUPPORTED,
         "language " + std::string(language) + " is not supported; OpenCL devices accept opencl-c and portable");
   }
+  const size_t source_begin = text.size();
   text += common::view(source.source);
   // Without it drivers need not know parameters; PoCL then takes any size for a value.
   std::string options = "-cl-kernel-arg-info ";
@@ -141,9 +173,21 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
   options += common::view(source.options);
   auto kernel = std::make_unique<UserKernel>();
   kernel->name = common::view(source.name);
-  kernel->compiled = device.compile(text, kernel->name, options);
+  std::vector<bool> has_offset;
+  if (std::optional<OffsetSource> changed = with_offsets(common::view(source.source), kernel->name)) {
+    try {
+      std::string changed_text = text.substr(0, source_begin) + changed->text;
+      kernel->compiled = device.compile(changed_text, kernel->name, options);
+      text = std::move(changed_text);
+      has_offset = std::move(changed->has_offset);
+    } catch (const common::Error& error) {
+      if (error.code != COMPUTE_ERROR_COMPILE_FAILED) throw;
+    }
+  }
+  // Messages of the compiler are about the source as it was given.
+  if (kernel->compiled == nullptr) kernel->compiled = device.compile(text, kernel->name, options);
   const cl_kernel object = kernel->compiled->kernel.get();
-  kernel->parameters = parameters_of(object, is_portable);
+  kernel->parameters = parameters_of(object, is_portable, has_offset);
   measure_types(device, text, options, kernel->parameters);
   size_t most = 0;
   check(api().clGetKernelWorkGroupInfo(object, device.info().device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
@@ -166,33 +210,23 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
                         "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
                             "; on OpenCL pass local memory as an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
   }
-  const int64_t unit = stream.device()->info().base_alignment;
   std::vector<Memory> views;  // commands keep what they use
   std::lock_guard lock(kernel.compiled->mutex);
   const cl_kernel object = kernel.compiled->kernel.get();
-  for (int32_t i = 0; i < launch.argument_count; ++i) {
+  cl_uint index = 0;  // of the compiled kernel's parameter
+  for (int32_t i = 0; i < launch.argument_count; ++i, ++index) {
     const auto& argument = *common::at_step(launch.arguments, i);
-    const auto index = static_cast<cl_uint>(i);
     cl_int status = CL_SUCCESS;
     if (argument.kind == kTensor) {
       cl_mem memory = memory_of(argument.tensor.buffer);
       const int64_t offset = argument.tensor.offset_bytes;
-      if (offset % unit != 0) {
-        throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
-                            argument_text(kernel, i) + " starts " + std::to_string(offset) +
-                                " bytes into its buffer; kernels on this device require multiples of " +
-                                std::to_string(unit) + "; pass the whole tensor and an offset, or a copy",
-                            i);
-      }
-      if (offset != 0) {
-        const size_t region[2] = {static_cast<size_t>(offset),
-                                  static_cast<size_t>(buffer_of(argument.tensor.buffer)->size_bytes - offset)};
-        views.emplace_back(
-            api().clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, &status));
-        check(status, "clCreateSubBuffer");
+      const bool has_offset = kernel.parameters[static_cast<size_t>(i)].has_offset;
+      if (!has_offset && offset != 0) {
+        views.push_back(part_of(kernel, argument, i, stream));
         memory = views.back().get();
       }
       status = api().clSetKernelArg(object, index, sizeof memory, &memory);
+      if (has_offset && status == CL_SUCCESS) status = api().clSetKernelArg(object, ++index, sizeof offset, &offset);
     } else if (argument.kind == kValue) {
       status = api().clSetKernelArg(object, index, static_cast<size_t>(argument.value_size), argument.value);
     } else {
@@ -220,6 +254,36 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
                         -1, status);
   }
   check(status, "clEnqueueNDRangeKernel");
+}
+
+// ---- The primitive --------------------------------------------------------------------------------------------------
+
+namespace {
+
+class UserKernelPlan final : public Plan {
+ public:
+  UserKernelPlan(Device& device, const common::Op& op)
+      : op_(op), kernel_(compile_user_kernel(device, common::KernelOp::source_of(op))) {
+    kernels_compiled = 1;
+  }
+
+  void run(const compute_plugin_run& run, Stream& stream) const override {
+    op_.with_launch(run, [&](const compute_plugin_launch& launch) { launch_user_kernel(*kernel_, stream, launch); });
+  }
+
+ private:
+  const common::KernelOp op_;
+  const std::unique_ptr<const UserKernel> kernel_;
+};
+
+}  // namespace
+
+std::optional<common::Refusal> refuse_user_kernel(const common::Op& op) {
+  return common::refuse_kernel_op(op, "OpenCL", "opencl-c");
+}
+
+std::unique_ptr<Plan> prepare_user_kernel(Device& device, const common::Op& op) {
+  return std::make_unique<UserKernelPlan>(device, op);
 }
 
 }  // namespace compute::opencl

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plugins/common/core.hpp"
+#include "plugins/opencl/kernel.hpp"
 #include "plugins/opencl/matmul.hpp"
 
 namespace compute::opencl {
@@ -106,7 +107,7 @@ class GeneratedPlan final : public Plan {
 }  // namespace
 
 std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) {
-  return common::refuse_op(op, device.dialect());
+  return op.name() == "kernel" ? refuse_user_kernel(op) : common::refuse_op(op, device.dialect());
 }
 
 common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) {
@@ -114,6 +115,7 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) {
   if (op.name() == "contraction") {
     if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
   }
+  if (op.name() == "kernel") return prepare_user_kernel(device, op);
   return std::unique_ptr<Plan>(std::make_unique<GeneratedPlan>(device, op));
 }
 

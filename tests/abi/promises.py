@@ -85,11 +85,9 @@ class Check:
         rows = re.findall(r'^COMPUTE_SETTING\((\w+),\s*"(\w+)",\s*"([\w.]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)"',
                           self.tree.read("core/base/settings.def"), re.M)
         rows += self.declared_settings()
-        not_yet = re.search(r"kNotYet\[\] = \{([^}]*)\}", self.core)[1]
-        readers = self.core.replace(not_yet, "")
         strings = frozenset(re.findall(r'"([^"\n]*)"', self.core + self.plugins))
         for identifier, variable, key, kind, default, values in rows:
-            reader = re.search(rf"SettingId::{identifier}\b", readers) or f'"{variable}"' in self.plugins
+            reader = re.search(rf"SettingId::{identifier}\b", self.core) or f'"{variable}"' in self.plugins
             self.promise("setting", variable, reader, variable in words(self.tests) or key and f'"{key}"' in self.tests)
             if kind in ("kChoice", "kWords"):
                 for value in values.split():
@@ -183,7 +181,7 @@ class Check:
     def programs(self):
         text = without_comments(self.tree.read("tools/compute/main.cpp"))
         test = self.tree.read("tests/abi/commands.cmake")
-        commands = re.findall(r'(\w+)->add_subcommand\("([\w-]+)"|auto\* \w+ =\s+app\.add_subcommand\("([\w-]+)"', text)
+        commands = re.findall(r'\badd\(\*(\w+), "([\w-]+)"|\badd\(app_, "([\w-]+)"', text)
         for parent, inner, outer in commands:
             name = f"{parent} {inner}" if inner else outer
             self.promise("command", name, True, re.search(rf"\bexpect\([^)]*\b{name}\b", test))
@@ -192,6 +190,8 @@ class Check:
             if not option.startswith("-"):
                 continue  # a positional argument
             self.promise("option", f"{command} {option}", True, re.search(rf"\bexpect\([^)]*\b{command}\b[^)]*{option}\b", test))
+        for command in re.findall(r"add_json\((\w+)\);", text):
+            self.promise("option", f"{command} --json", True, re.search(rf"\bexpect\([^)]*\b{command}\b[^)]*--json\b", test))
         usage = self.tree.read("tests/conformance/options.cpp")
         others = self.tree.texts("tests", endings=(".cpp", ".cmake", "CMakeLists.txt"), without=("tests/conformance/options.cpp",))
         for option in sorted(set(re.findall(r"^  (--[a-z-]+) ", usage, re.M))):
@@ -203,7 +203,7 @@ class Check:
     def documents(self, settings, commands):
         code = self.core + self.plugins + self.tools + self.tests + self.tree.texts("api")
         build = self.tree.read("CMakeLists.txt") + self.tree.texts("cmake", endings=(".cmake",)) + self.tree.texts(
-            "plugins", "tests", "tools", endings=("CMakeLists.txt",))
+            "bindings", "plugins", "tests", "tools", endings=("CMakeLists.txt",))
         scripts = "".join(self.tree.read(name) for name in ("tools/run", "tools/test"))
         for name in ["README.md"] + self.tree.names("docs", (".md",)) + self.tree.names("tools", (".md",)):
             if name.startswith("docs/decisions"):
@@ -283,12 +283,12 @@ PLANTS = (
      "field compute_plugin_device_info.fake_field: no code reads it"),
     ("core/loading/manifest.hpp", "  std::string vendor;", "  std::string vendor;\n  std::string fake_key;", "manifest Manifest.fake_key: no code reads it"),
     ("core/selection/selector.cpp", '{"pci", "uuid"', '{"fake", "pci", "uuid"', "condition fake: no code reads it"),
-    ("core/selection/selector.cpp", '{"mem"}', '{"mem", "fake"}', "option fake: no test mentions it"),
+    ("core/selection/selector.cpp", '{"mem", "without"}', '{"mem", "without", "fake"}', "option fake: no test mentions it"),
     ("core/selection/selector.hpp", "std::optional<ByteAmount> memory_limit;", "std::optional<ByteAmount> memory_limit;\n  std::optional<int32_t> fake;",
      "option DeviceOptions::fake: no code reads it"),
-    ("tools/compute/main.cpp", 'auto* version = app.', 'auto* fake = app.add_subcommand("fake", "");\n  auto* version = app.',
+    ("tools/compute/main.cpp", 'auto* version = add(', 'auto* fake = add(app_, "fake", "", [] { return 0; });\n    auto* version = add(',
      "command fake: no test mentions it"),
-    ("tools/compute/main.cpp", 'which->add_flag("--json"', 'which->add_flag("--fake");\n  which->add_flag("--json"',
+    ("tools/compute/main.cpp", 'which->add_option("selector"', 'which->add_flag("--fake");\n    which->add_option("selector"',
      "option which --fake: no test mentions it"),
     ("README.md", "# ", "COMPUTE_FAKED `compute fake` --compute-fake\n# ", "document README.md: COMPUTE_FAKED: no code reads it"),
     ("tests/abi/promises.txt", "# ", "setting COMPUTE_SYNC: some day\n# ",

@@ -264,6 +264,7 @@ int run(int argc, char** argv) {
   add_device_tests(registry);
   add_tensor_tests(registry);
   add_host_tests(registry);
+  add_kernel_tests(registry);
   add_stream_tests(registry);
   add_elementwise_tests(registry);
   add_promotion_tests(registry);
@@ -278,6 +279,7 @@ int run(int argc, char** argv) {
   add_convolution_tests(registry);
   add_movement_tests(registry);
   add_creation_tests(registry);
+  add_gradient_tests(registry);
   add_graph_tests(registry);
   add_memory_tests(registry);
   add_dlpack_tests(registry);

@@ -97,6 +97,31 @@ void test_affine(Case& c) {
   c.run(affine("silu", true), {numbers({300, 60}), numbers({270, 60})}, "several tiles");
 }
 
+void test_gemm(Case& c) {
+  const auto numbers = [&](const Shape& shape, Layout layout = Layout::CONTIGUOUS) {
+    return c.numbers(shape, layout, -1, 1);
+  };
+  const Attributes scaled = {{"alpha", Numbers(0.5)}, {"beta", Numbers(-2)}};
+  for (Layout layout : layouts_of(c)) {
+    c.run(scaled, {numbers({7, 9}, layout), numbers({7, 17}, layout), numbers({17, 9}, layout)}, name(layout));
+    c.run({{"activation", std::string("relu")}, {"beta", Numbers(0.25)}},
+          {numbers({7, 9}, layout), numbers({7, 17}), numbers({17, 9}), numbers({9})}, name(layout));
+  }
+  Array nothing = c.inputs.uniform(c.dtype, {7, 9}, -1, 1);
+  nothing.set(3, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
+  c.run({{"beta", Numbers(0)}}, {c.session.upload(nothing), numbers({7, 17}), numbers({17, 9})}, "beta 0");
+  // In place, as C is in BLAS.
+  const std::vector<Operand> given = {numbers({7, 9}), numbers({7, 17}), numbers({17, 9}), numbers({9})};
+  c.session.expect(c.op, scaled, given, bound_of(c.op, c.dtype), "in place", nullptr, given[0].tensor);
+  if (!c.full()) return;
+  c.run(scaled, {numbers({2, 3, 5, 4}), numbers({3, 5, 6}), numbers({2, 1, 6, 4})}, "batches that broadcast");
+  c.run(scaled, {numbers({5, 4}), numbers({5, 0}), numbers({0, 4}), numbers({4})}, "no terms");
+  c.run(scaled, {numbers({0, 4}), numbers({0, 3}), numbers({3, 4})}, "no row");
+  c.run({{"activation", std::string("gelu")}, {"alpha", Numbers(0.125)}},
+        {numbers({150, 270}), numbers({150, 60}), numbers({60, 270}), numbers({270})}, "several tiles");
+  c.run_into(scaled, {numbers({7, 9}), numbers({7, 17}), numbers({17, 9})}, Layout::NEGATIVE);
+}
+
 // ---- Losses ---------------------------------------------------------------------------------------------------------
 
 void test_softmax_grad(Case& c) {
@@ -132,6 +157,8 @@ void test_cross_entropy(Case& c) {
   if (!c.full()) return;
   for (const Attributes& attributes : label_attributes(1))
     c.run(attributes, {c.numbers({4, 10, 5, 3}), c.integers({4, 5, 3}, 10, dtype::INT32)}, "images");
+  for (const Attributes& attributes : label_attributes(-1))
+    c.run(attributes, {c.numbers({7, 131}), c.integers({7}, 5, dtype::INT16)}, "rows");
   c.run(along(0), {c.numbers({1000}, Layout::CONTIGUOUS, -30, 30), c.integers({}, 1000)}, "one sample");
   const Operand outside = c.session.upload(c.inputs.uniform(dtype::INT32, {40}, -3, 9));
   for (Attributes attributes : label_attributes(-1)) {
@@ -299,6 +326,8 @@ struct Pool {
 std::vector<Pool> pools(const Case& c, bool dilations) {
   std::vector<Pool> list = {{{8, 8}, {{"window", Shape{2, 2}}}}};
   if (!c.full()) return list;
+  list.push_back({{7, 75}, {{"window", Shape{2, 2}}}});
+  list.push_back({{5, 40}, {{"window", Shape{2, 3}}, {"strides", Shape{1, 1}}}});
   list.push_back({{9}, {{"window", Shape{3}}, {"strides", Shape{2}}}});
   list.push_back(
       {{7, 9},
@@ -358,8 +387,12 @@ struct Lengths {
 };
 
 std::vector<Lengths> lengths(const Case& c) {
-  std::vector<Lengths> list = {{2, 4, 2, 7, 7, 8, 8}};
+  // The second has several blocks of queries and of keys in kernels that go by blocks.
+  std::vector<Lengths> list = {{2, 4, 2, 7, 7, 8, 8}, {1, 2, 1, 70, 150, 9, 5}};
   if (!c.full()) return list;
+  list.push_back({1, 2, 2, 150, 70, 20, 24});  // causal: the first queries see no key
+  list.push_back({1, 2, 1, 33, 290, 130, 40});
+  list.push_back({1, 1, 1, 20, 40, 256, 256});
   list.push_back({1, 2, 2, 33, 20, 16, 5});
   list.push_back({2, 3, 1, 5, 65, 64, 64});
   list.push_back({1, 1, 1, 1, 130, 4, 4});
@@ -374,17 +407,55 @@ Operand heads(Case& c, int64_t b, int64_t h, int64_t n, int64_t d) {
   return permuted(c.numbers({b, n, h, d}), {0, 2, 1, 3});
 }
 
+// Where attention is one step, scores are not stored.
+void check_memory(Case& c) {
+  const int64_t shape[] = {1, 1, 4096, 16}, score_bytes = shape[2] * shape[2] * 4;
+  compute_tensor_spec specs[3] = {};
+  for (compute_tensor_spec& spec : specs) {
+    spec.struct_size = sizeof spec;
+    spec.dtype = COMPUTE_DTYPE_FLOAT32;
+    spec.rank = 4;
+    spec.shape = shape;
+  }
+  const compute_op* op = nullptr;
+  check(compute_op_find("attention", 1, &op));
+  int32_t support = 0;
+  compute_text* reason = nullptr;
+  int64_t workspace_bytes = 0;
+  check(compute_op_query(c.session.device(), op, nullptr, 0, specs, 3, &support, &reason, &workspace_bytes));
+  compute_text_free(reason);
+  if (support != COMPUTE_SUPPORT_NATIVE) return;
+  EXPECT_LT(workspace_bytes, score_bytes / 2);
+  std::vector<Operand> given;
+  for (int i = 0; i < 3; ++i) given.push_back(c.numbers({shape[0], shape[1], shape[2], shape[3]}));
+  const compute_device_statistics before = c.session.statistics();
+  std::vector<Tensor> outputs(2);
+  c.session.run_all("attention", {}, given, nullptr, outputs);
+  check(compute_device_synchronize(c.session.device()));
+  EXPECT_LE(c.session.statistics().memory_peak, std::max(before.memory_peak, before.memory_used + score_bytes / 2));
+}
+
 void test_attention(Case& c) {
   for (const Lengths& s : lengths(c)) {
     const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
                                         heads(c, s.b, s.h_kv, s.m, s.e)};
     for (const Attributes& attributes : attention_attributes()) c.run(attributes, given, "heads behind positions");
+    for (Layout layout : layouts_of(c)) {
+      c.run({},
+            {c.numbers({s.b, s.h, s.n, s.d}, layout), c.numbers({s.b, s.h_kv, s.m, s.d}, layout),
+             c.numbers({s.b, s.h_kv, s.m, s.e}, layout)},
+            name(layout));
+    }
+    if (s.d > 100) continue;  // every form of a kernel takes long to compile
     std::vector<Operand> masked = given;
     masked.push_back(c.numbers({s.n, s.m}));
     c.run({}, masked, "added mask");
     masked.back() = c.session.upload(c.inputs.uniform(dtype::BOOL, {s.b, 1, s.n, s.m}, 0, 1));
     c.run({{"causal", int64_t{1}}}, masked, "bool mask");
+    masked.back() = c.session.upload(c.inputs.uniform(dtype::BOOL, {s.m}, 0, 1));
+    c.run({}, masked, "mask of keys");
   }
+  if (c.full() && c.dtype == dtype::FLOAT32) check_memory(c);
 }
 
 void test_attention_grad(Case& c) {
@@ -401,6 +472,7 @@ void test_attention_grad(Case& c) {
       c.run(attributes, list, "");
     };
     for (const Attributes& attributes : attention_attributes()) check(attributes, {});
+    if (s.d > 100) continue;
     check({}, c.numbers({s.n, s.m}));
     check({{"causal", int64_t{1}}}, c.session.upload(c.inputs.uniform(dtype::BOOL, {s.b, 1, s.n, s.m}, 0, 1)));
   }
@@ -417,7 +489,38 @@ void test_rotary(Case& c) {
 
 // ---- Optimisers -----------------------------------------------------------------------------------------------------
 
+// Several groups of tensors in one call; first in a row, then one with strides and one without elements among them.
+void test_optimizer_groups(Case& c) {
+  const bool is_adam = c.op == "adam" || c.op == "adamw";
+  const size_t count = is_adam ? 4 : c.op == "sgd" ? 2 : 3;
+  Attributes attributes = {{"rate", Numbers(0.25)}, {"decay", Numbers(0.125)}};
+  if (is_adam) attributes["step"] = Numbers(3);
+  const auto operands = [&](const std::vector<Shape>& shapes, Layout layout) {
+    std::vector<Operand> given;
+    for (size_t i = 0; i < count; ++i) {
+      for (const Shape& shape : shapes)
+        given.push_back(c.numbers(shape, shape.size() > 1 ? layout : Layout::CONTIGUOUS, i == 3 ? 0.01L : -2));
+    }
+    return given;
+  };
+  const std::vector<Shape> shapes = {{13, 29}, {7}, {}, {2000}, {3, 5, 2}};
+  c.run(attributes, operands(shapes, Layout::CONTIGUOUS), "groups");
+  c.run(attributes, operands({{4, 6}, {0}, {300}}, Layout::TRANSPOSED), "groups");
+  if (!c.full()) return;
+  c.run(attributes, operands(std::vector<Shape>(75, Shape{40}), Layout::CONTIGUOUS), "many groups");
+  // In place.
+  const std::vector<Operand> given = operands(shapes, Layout::CONTIGUOUS);
+  const oracle::Result expected = c.session.reference(c.op, attributes, given);
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (i / shapes.size() != 1) outputs.push_back(given[i].tensor);
+  c.session.run_all(c.op, attributes, given, nullptr, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    c.session.judge(outputs[i], i == 0 ? expected : expected.more[i - 1], bound_of(c.op, c.dtype), "groups in place");
+}
+
 void test_optimizer(Case& c) {
+  test_optimizer_groups(c);
   const bool is_adam = c.op == "adam" || c.op == "adamw";
   const size_t count = is_adam ? 4 : c.op == "sgd" ? 2 : 3;
   for (Layout layout : layouts_of(c)) {
@@ -479,6 +582,7 @@ constexpr Row kRows[] = {
     {"cross_entropy_grad", test_cross_entropy_grad},
     {"cross_entropy_soft", test_cross_entropy_soft},
     {"cross_entropy_soft_grad", test_cross_entropy_soft_grad},
+    {"gemm", test_gemm},
     {"group_norm", test_group_norm},
     {"group_norm_grad", test_group_norm_grad},
     {"layer_norm", test_norm},

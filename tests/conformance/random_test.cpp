@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "registry.hpp"
@@ -73,6 +74,18 @@ void test_draw(Case& c) {
   // The reference of this one alone takes a microsecond for each element and more.
   const int64_t many = c.op == "random_truncated_normal" ? 1 << 16 : 1 << 20;
   c.run(c.attributes({many}), {}, "many elements");
+}
+
+void test_permutation(Case& c) {
+  const auto check = [&](int64_t size, int64_t seed) {
+    c.run({{"size", size}, {"dtype", int64_t{c.dtype}}, {"seed", seed}, {"offset", int64_t{0xfffffffe}}}, {},
+          std::to_string(size) + " elements");
+  };
+  for (const int64_t size : {1, 2, 3, 100, 1001}) check(size, 42);
+  c.run_into({{"size", int64_t{37}}, {"dtype", int64_t{c.dtype}}}, {}, Layout::NEGATIVE);
+  if (!c.full()) return;
+  check(0, 1);
+  check(1 << 18, int64_t{0x123456789abcdef});
 }
 
 void test_categorical(Case& c) {
@@ -211,6 +224,79 @@ void has_frequencies(const Session& session) {
   }
 }
 
+// What separates two numbers of the dtype, in steps from one to the next.
+int64_t steps_between(Dtype dtype, const Array& a, const Array& b, int64_t i) {
+  const auto ordered = [&](const Array& array) {
+    int64_t bits = 0;
+    if (dtype == dtype::FLOAT64) {
+      std::memcpy(&bits, array.element(i), sizeof bits);
+      return bits < 0 ? std::numeric_limits<int64_t>::min() - bits : bits;
+    }
+    int32_t word = 0;
+    std::memcpy(&word, array.element(i), sizeof word);
+    bits = word;
+    return bits < 0 ? std::numeric_limits<int32_t>::min() - bits : bits;
+  };
+  const int64_t difference = ordered(a) - ordered(b);
+  return difference < 0 ? -difference : difference;
+}
+
+Attributes draw_attributes(const std::string& op, Dtype dtype, int64_t n) {
+  if (op == "random_permutation") return {{"size", n}, {"dtype", int64_t{dtype}}, {"seed", int64_t{0x123456789}}};
+  Attributes attributes = {{"shape", Shape{n}}, {"dtype", int64_t{dtype}}, {"seed", int64_t{0x123456789}}};
+  if (op == "random_integers") attributes["maximum"] = int64_t{1000003};
+  return attributes;
+}
+
+// Draws n elements on a device: adjacent ones, or every second one from the end.
+void draw_on(compute_device* device, const std::string& op, Dtype dtype, int64_t n, bool is_strided, Tensor& out) {
+  const compute_op* handle = nullptr;
+  check(compute_op_find(op.c_str(), 0, &handle));
+  Tensor base;
+  check(compute_tensor_empty(device, dtype, 1, std::vector<int64_t>{2 * n}.data(), base.out()));
+  const int64_t start = is_strided ? -1 : 0, stop = is_strided ? INT64_MIN : n, step = is_strided ? -2 : 1;
+  check(compute_tensor_slice(base, 1, &start, &stop, &step, out.out()));
+  const Attributes attributes = draw_attributes(op, dtype, n);
+  const AttributeList list(attributes);
+  compute_tensor* output = out;
+  check(compute_op_run(handle, nullptr, list.data(), list.size(), nullptr, 0, &output, 1));
+}
+
+// Whether `cpu` is there, and draws such numbers.
+bool draws(compute_device* cpu, const std::string& op, Dtype dtype) {
+  try {
+    Tensor one;
+    draw_on(cpu, op, dtype, 1, false, one);
+    return true;
+  } catch (const Unsupported&) {
+    return false;
+  }
+}
+
+// The device draws what `cpu` draws, for every number of elements. `cpu` itself, and a device that has no `cpu` beside
+// it, is compared with its own work in another layout.
+void same_as_cpu(const Session& session, const std::string& op, Dtype dtype) {
+  Device cpu;
+  check(compute_device_open("cpu", cpu.out()));
+  const bool by_itself = cpu.get() == session.device() || !draws(cpu, op, dtype);
+  compute_device* const device = by_itself ? session.device() : cpu.get();
+  for (int64_t n = 1; n <= int64_t{1} << 22; n *= 2) {
+    const Attributes attributes = draw_attributes(op, dtype, n);
+    Tensor other;
+    draw_on(device, op, dtype, n, by_itself, other);
+    const Stream stream = session.stream();
+    const Array ours = session.download(session.run(op, attributes, {}, stream)), theirs = session.download(other);
+    const int64_t allowed = op == "random_normal" ? 4 : 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (allowed == 0 ? std::memcmp(ours.element(i), theirs.element(i), oracle::info(dtype).size_bytes) == 0
+                       : steps_between(dtype, ours, theirs, i) <= allowed) {
+        continue;
+      }
+      FAIL() << op << " of " << n << " elements differs from that of cpu at " << i;
+    }
+  }
+}
+
 struct Row {
   const char* op;
   void (*body)(Case&);
@@ -227,6 +313,8 @@ constexpr Row kRows[] = {
     {"random_gamma", test_gamma, oracle::is_float},
     {"random_integers", test_draw, oracle::is_integer},
     {"random_normal", test_draw, oracle::is_float},
+    {"random_permutation", test_permutation,
+     [](Dtype dtype) { return dtype == dtype::INT32 || dtype == dtype::INT64; }},
     {"random_truncated_normal", test_draw, oracle::is_float},
     {"random_uniform", test_draw, oracle::is_float},
     {"tril", test_triangle, [](Dtype) { return true; }},
@@ -246,12 +334,40 @@ void add_random_tests(Registry& registry) {
                          (info.id == dtype::INT32 && !row.takes(dtype::FLOAT32));
       Test test{"random", std::string(row.op) + "_" + info.name, nullptr, smoke ? Level::SMOKE : Level::QUICK, row.op,
                 {info.id}};
+      const std::string_view op = row.op;
+      const bool is_drawn = op.starts_with("random_") || op == "dropout";
+      if (is_drawn) test.dtypes.push_back(dtype::UINT32);
+      if (is_drawn && (op == "random_integers" || info.id == dtype::FLOAT64)) test.dtypes.push_back(dtype::UINT64);
+      if (op == "random_permutation") {  // sorts positions by their random keys
+        test.dtypes.insert(test.dtypes.end(), {dtype::INT32, dtype::INT64, dtype::UINT64});
+        test.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+      }
       test.body = [row, dtype = info.id](const Session& session) {
         Case c(session, row.op, dtype);
         row.body(c);
       };
       registry.add(std::move(test));
     }
+  }
+  for (const auto& [op, dtype] : {std::pair<const char*, Dtype>{"random_bernoulli", dtype::BOOL},
+                                  {"random_bits", dtype::UINT32},
+                                  {"random_bits", dtype::UINT64},
+                                  {"random_integers", dtype::INT32},
+                                  {"random_normal", dtype::FLOAT32},
+                                  {"random_normal", dtype::FLOAT64},
+                                  {"random_permutation", dtype::INT64},
+                                  {"random_uniform", dtype::FLOAT32},
+                                  {"random_uniform", dtype::FLOAT64}}) {
+    Test same{"random", std::string(op) + "_is_the_same_on_cpu_" + oracle::info(dtype).name,
+              nullptr,  Level::QUICK,
+              op,       {dtype, dtype::UINT32}};
+    if (std::string_view(op) == "random_integers" || dtype == dtype::FLOAT64) same.dtypes.push_back(dtype::UINT64);
+    if (std::string_view(op) == "random_permutation") {  // sorts positions by their random keys
+      same.dtypes.insert(same.dtypes.end(), {dtype::INT32, dtype::UINT64});
+      same.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+    }
+    same.body = [op = std::string(op), dtype = dtype](const Session& session) { same_as_cpu(session, op, dtype); };
+    registry.add(std::move(same));
   }
   registry.add({"random", "has_moments", has_moments, Level::QUICK, "random_normal", {dtype::FLOAT32}});
   Test frequencies{"random",     "has_frequencies", has_frequencies,

@@ -102,6 +102,13 @@ void test_top_k(Case& c) {
   c.run({{"k", int64_t{0}}}, {c.special({6, 37})}, "none");
   c.run({{"k", int64_t{37}}}, {c.special({6, 37})}, "all");
   c.run({{"k", int64_t{1}}}, {c.special({2000})}, "one of many");
+  for (const int64_t largest : {0, 1}) {
+    c.run({{"k", int64_t{70}}, {"largest", largest}}, {c.special({3, 3001})}, "some of many");
+    c.run({{"k", int64_t{70}}, {"axis", int64_t{0}}, {"largest", largest}}, {c.special({3001, 3})}, "across rows");
+  }
+  c.run({{"k", int64_t{900}}}, {c.special({2, 3000})}, "so many that all are sorted");
+  c.run({{"k", int64_t{50}}}, {c.special({20000})}, "of a long line");
+  c.run({{"k", int64_t{3}}, {"axis", int64_t{0}}, {"largest", int64_t{0}}}, {c.special({16399, 2})}, "of long columns");
 }
 
 void test_searchsorted(Case& c) {
@@ -339,6 +346,7 @@ void add_sorting_tests(Registry& registry) {
                 nullptr,   is_smoke ? Level::SMOKE : Level::QUICK,
                 row.op,    {dtype, dtype::INT64}};
       if (row.has_keys) test.dtypes.insert(test.dtypes.end(), {dtype::INT32, dtype::UINT32});
+      if (row.has_keys && dtype == dtype::BOOL) test.dtypes.push_back(dtype::UINT8);
       test.body = [row, dtype](const Session& session) {
         Case c(session, row.op, dtype);
         row.body(c);

@@ -341,6 +341,9 @@ TEST_P(Handles, DevicesSayWhatTheyAre) {
   const int64_t before = device_.statistics().memory_used;
   const Tensor x = device_.empty(float32, {1 << 20});
   EXPECT_GE(device_.statistics().memory_used, before + (4 << 20));
+  const DeviceTelemetry telemetry = device_.telemetry();
+  EXPECT_EQ(telemetry.power_milliwatts, -1);
+  EXPECT_EQ(telemetry.memory_process_bytes >= 0, info.name != "cpu");
   device_.trim();
   if (info.name == "cpu") {
     EXPECT_EQ(thrown_by([&] { return Stream::default_of(device_); }).code, COMPUTE_ERROR_UNSUPPORTED);

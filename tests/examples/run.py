@@ -3,7 +3,8 @@
 
     run.py PROGRAM DEVICE...
 
-The losses must fall, and those of all devices must agree to 1e-4. A device that is missing is an error: the caller skips.
+Each device trains twice: step by step, and with the step replayed as a graph. The losses must fall, and those of all runs must agree to
+1e-4. A device that is missing is an error: the caller skips.
 """
 
 import os
@@ -29,7 +30,7 @@ def make_digits(folder):
         pixels = [255 if patterns[label][i] != (draw.random() < 0.1) else 0 for label in labels for i in range(784)]
         write_idx(folder / f"{name}-images-idx3-ubyte", (count, 28, 28), pixels)
         write_idx(folder / f"{name}-labels-idx1-ubyte", (count,), labels)
-    return [f"--data={folder}", "--steps=8", "--batch=16", "--losses=8"]
+    return [f"--data={folder}", "--steps=20", "--batch=16", "--losses=20"]
 
 
 def make_reviews(folder):
@@ -41,13 +42,13 @@ def make_reviews(folder):
         text = " ".join(draw.choice(words[label] + ["the", "film", "is", "a"]) for _ in range(30))
         lines.append(f"{label}\t{text}\n")
     (folder / "reviews.tsv").write_text("".join(lines))
-    return [f"--data={folder}/reviews.tsv", "--train=64", "--batch=16", "--length=40", "--words=60", "--epochs=3", "--losses=12"]
+    return [f"--data={folder}/reviews.tsv", "--train=64", "--batch=16", "--length=40", "--words=60", "--epochs=5", "--losses=20"]
 
 
 def make_text(folder):
     (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
-    return [f"--data={folder}/text.txt", "--steps=12", "--batch=4", "--context=16", "--layers=2", "--heads=2", "--width=32",
-            "--rate=0.003", "--losses=12", "--generate=20"]
+    return [f"--data={folder}/text.txt", "--steps=20", "--batch=4", "--context=16", "--layers=2", "--heads=2", "--width=32",
+            "--rate=0.003", "--losses=20", "--generate=20"]
 
 
 MAKERS = {"mnist_cnn": make_digits, "imdb_cnn": make_reviews, "transformer": make_text}
@@ -58,19 +59,19 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         arguments = MAKERS[program.name](pathlib.Path(name))
         first = None
-        for device in devices:
-            result = subprocess.run([program, f"--compute-device={device}", *arguments], capture_output=True, text=True,
-                                    env=dict(os.environ))
+        for device, graph in ((device, graph) for device in devices for graph in (0, 1)):
+            result = subprocess.run([program, f"--compute-device={device}", f"--graph={graph}", *arguments],
+                                    capture_output=True, text=True, env=dict(os.environ))
             print(result.stdout, result.stderr)
             if result.returncode != 0:
                 sys.exit(f"{program.name} on {device} ended with {result.returncode}")
             losses = [float(text) for text in re.findall(r"^loss \d+: (\S+)$", result.stdout, re.M)]
-            if len(losses) < 8 or not sum(losses[-3:]) < sum(losses[:3]):
+            if len(losses) < 20 or not sum(losses[-3:]) < sum(losses[:3]):
                 sys.exit(f"the losses on {device} do not fall: {losses}")
             first = first or losses
             for i, (a, b) in enumerate(zip(first, losses)):
                 if abs(a - b) > 1e-4 * abs(a):
-                    sys.exit(f"loss {i + 1} is {a} on {devices[0]}, but {b} on {device}")
+                    sys.exit(f"loss {i + 1} is {a} on {devices[0]}, but {b} on {device}, graph {graph}")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ TEST(Tape, Layers) {
   check([](const auto& v) { return tape::max_pool(v[0], {2, 2}); }, {numbers({2, 2, 4, 6}, 1)});
   check([](const auto& v) { return tape::layer_norm(v[0], v[1], v[2]); },
         {numbers({3, 6}, 1), numbers({6}, 2), numbers({6}, 3)}, 1e-5);
-  check([](const auto& v) { return tape::dropout(v[0], 0.25, 7, 3); }, {numbers({5, 6}, 1)});
+  check([](const auto& v) { return tape::dropout(v[0], 0.25, 7, {"offset", 3}); }, {numbers({5, 6}, 1)});
   const Tensor indices = device().from_host(std::vector<int32_t>{2, 0, 2, 1});
   check([&](const auto& v) { return tape::embedding(v[0], indices); }, {numbers({4, 3}, 1)});
 }

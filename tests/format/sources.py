@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 COLUMNS = 120
-FOLDERS = ("api", "core", "examples", "plugins", "tests", "tools")
+FOLDERS = ("api", "bindings", "core", "examples", "plugins", "tests", "tools")
 SUFFIXES = {".c", ".cpp", ".h", ".hpp"}
 
 

@@ -102,7 +102,8 @@ foreach(
   share/compute/examples/perceptron.cpp
   share/compute/examples/plugin/CMakeLists.txt
   share/compute/examples/plugin/minimal.map
-  share/compute/examples/plugin/plugin.cpp)
+  share/compute/examples/plugin/plugin.cpp
+  share/compute/examples/plugin_rust/lib.rs)
   if(NOT EXISTS "${prefix}/${file}")
     message(SEND_ERROR "${file} is not installed")
   endif()

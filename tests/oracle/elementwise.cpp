@@ -71,14 +71,13 @@ Element integer_squared_difference(const Operands& o) {
   return integer(o, static_cast<Integer>(difference * difference));
 }
 
-// Python's //: the floor of the exact quotient, a zero with the quotient's sign. Beyond 2^precision, where the quotient
-// is no longer an exact integer of the dtype, Python's own way through the remainder rounds twice: one ULP more.
+// The floor of the exact quotient, a zero with the quotient's sign; with infinities the quotient. Beyond 2^precision,
+// where the quotient is no longer an exact integer of the dtype, the way through the remainder rounds twice: one ULP
+// more.
 Element real_floor_divide(const Operands& o) {
   const Real x = o.r(0), y = o.r(1);
   if (unordered(o)) return real(kNan);
-  // An infinity by zero is NaN as every inf // y, and an infinity as every division by zero.
-  if (std::isinf(x)) return real(kNan, y == 0 ? kNotFinite : 0);
-  if (y == 0) return real(x / y);
+  if (std::isinf(x) || std::isinf(y) || y == 0) return real(x / y);
   const Real m = std::fmod(x, y);
   Real q = std::nearbyint((x - m) / y);
   if (m != 0 && (m < 0) != (y < 0)) q -= 1;
@@ -230,13 +229,29 @@ Element real_erfinv(const Operands& o) {
   return real(std::copysign(y, x));
 }
 
+// In a wider format, since terms cancel near the root.
+__extension__ typedef __float128 Wide;
+
+// By the series of atanh: log(m) = 2 atanh((m - 1) / (m + 1)).
+Wide wide_log(Real x) {
+  constexpr Wide kLog2 = 0.693147180559945309417232L + static_cast<Wide>(-1.145835272679873281e-20L);
+  int exponent = 0;
+  const Wide m = std::frexp(x, &exponent);
+  const Wide t = (m - 1) / (m + 1);
+  Wide sum = 0, power = t;
+  for (int k = 1; k < 80; k += 2, power *= t * t) sum += power / k;
+  return 2 * sum + exponent * kLog2;
+}
+
 // For x above 0, upwards to where the asymptotic series is exact enough.
-Real digamma_above(Real x) {
-  Real less = 0;
+Real digamma_above(Real given) {
+  if (std::isinf(given)) return given;
+  Wide x = given, less = 0;
   for (; x < 40; x += 1) less += 1 / x;
-  const Real u = 1 / (x * x);
-  const Real tail = 1 / 12.0L - u * (1 / 120.0L - u * (1 / 252.0L - u * (1 / 240.0L - u * (1 / 132.0L))));
-  return std::log(x) - 0.5L / x - u * tail - less;
+  const Wide u = 1 / (x * x);
+  const Wide tail =
+      Wide{1} / 12 - u * (Wide{1} / 120 - u * (Wide{1} / 252 - u * (Wide{1} / 240 - u * (Wide{1} / 132))));
+  return static_cast<Real>(wide_log(static_cast<Real>(x)) - 1 / (2 * x) - u * tail - less);
 }
 
 // pi / tan(pi x)

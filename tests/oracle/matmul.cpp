@@ -65,6 +65,46 @@ Result reference_affine(std::span<const Array> inputs, const Attributes& attribu
   return result;
 }
 
+// activation(alpha a b + beta c + bias), for inputs c, a, b, bias.
+Result reference_gemm(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& c = inputs[0];
+  const auto factor = [&](const Array& x) {
+    Shape shape(c.shape().begin(), c.shape().end() - 2);
+    shape.insert(shape.end(), x.shape().end() - 2, x.shape().end());
+    return Field(x.broadcast_to(shape).copy());
+  };
+  const Field a = factor(inputs[1]), b = factor(inputs[2]), addend(c);
+  const Field bias = is_given(inputs, 3) ? Field(inputs[3]) : Field();
+  const auto number = [&](const char* name) { return static_cast<Real>(number_or(attributes, name, 1).real()); };
+  const Real alpha = number("alpha"), beta = number("beta");
+  const auto found = attributes.find("activation");
+  const std::string activation = found == attributes.end() ? "none" : found->second.text;
+  const int64_t k = a.shape.back();
+  Field y(c.shape());
+  for_each_index(y.shape, [&](const Shape& index) {
+    Shape left = index, right = index;
+    Real total = 0, moduli = 0;
+    const auto add = [&](Real term) {
+      total += term;
+      moduli += std::fabs(term);
+    };
+    for (int64_t i = 0; i < k; ++i) {
+      left.back() = i;
+      right[right.size() - 2] = i;
+      add(alpha * a[left].value * b[right].value);
+    }
+    if (beta != 0) add(beta * addend[index].value);
+    if (is_given(inputs, 3)) add(bias[{index.back()}].value);
+    Tracked z;
+    z.value = total;
+    z.error = static_cast<Real>(k + 3) * moduli;
+    y[index] = activated(activation, z);
+  });
+  Result result = tracked_result(c.dtype(), y, computed_in(c.dtype()));
+  result.terms = 8;  // tracked_result counts in eighths
+  return result;
+}
+
 // The array API standard's matmul: a vector on the left gains a leading axis, one on the right a trailing one, and both
 // lose it in the result; the axes before the last two broadcast.
 Result reference_matmul(std::span<const Array> inputs, const Attributes&) {

@@ -624,14 +624,12 @@ Result adam(std::span<const Array> inputs, const Attributes& attributes, bool de
 
 }  // namespace
 
-Result reference_adam(std::span<const Array> inputs, const Attributes& attributes) {
-  return adam(inputs, attributes, false);
-}
-Result reference_adamw(std::span<const Array> inputs, const Attributes& attributes) {
-  return adam(inputs, attributes, true);
-}
+namespace {
 
-Result reference_sgd(std::span<const Array> inputs, const Attributes& attributes) {
+Result adam_l2(std::span<const Array> inputs, const Attributes& attributes) { return adam(inputs, attributes, false); }
+Result adamw(std::span<const Array> inputs, const Attributes& attributes) { return adam(inputs, attributes, true); }
+
+Result sgd(std::span<const Array> inputs, const Attributes& attributes) {
   const Field p(inputs[0]), g(inputs[1]);
   const Tracked rate(number(attributes, "rate", 0.01L), 0), decay(number(attributes, "decay", 0), 0);
   Field result(p.shape);
@@ -640,7 +638,7 @@ Result reference_sgd(std::span<const Array> inputs, const Attributes& attributes
   return steps(inputs, {result});
 }
 
-Result reference_sgd_momentum(std::span<const Array> inputs, const Attributes& attributes) {
+Result sgd_momentum(std::span<const Array> inputs, const Attributes& attributes) {
   const Field p(inputs[0]), g(inputs[1]), v(inputs[2]);
   const Tracked rate(number(attributes, "rate", 0.01L), 0), decay(number(attributes, "decay", 0), 0);
   const Tracked momentum(number(attributes, "momentum", 0.9L), 0);
@@ -652,6 +650,39 @@ Result reference_sgd_momentum(std::span<const Array> inputs, const Attributes& a
     np.values[i] = p.values[i] - rate * (nesterov ? d + momentum * nv.values[i] : nv.values[i]);
   }
   return steps(inputs, {np, nv});
+}
+
+// `one` of each group of operands: all first inputs come first, then all second ones, and so do the outputs.
+Result of_groups(std::span<const Array> inputs, const Attributes& attributes, size_t per_group, Reference one) {
+  const size_t groups = inputs.size() / per_group;
+  std::vector<Result> results;
+  for (size_t g = 0; g < groups; ++g) {
+    std::vector<Array> group;
+    for (size_t i = 0; i < per_group; ++i) group.push_back(inputs[i * groups + g]);
+    results.push_back(one(group, attributes));
+  }
+  std::vector<Result> all;
+  const size_t outputs = 1 + results[0].more.size();
+  for (size_t i = 0; i < outputs; ++i)
+    for (size_t g = 0; g < groups; ++g) all.push_back(i == 0 ? results[g] : results[g].more[i - 1]);
+  Result result = all[0];
+  result.more.assign(all.begin() + 1, all.end());
+  return result;
+}
+
+}  // namespace
+
+Result reference_adam(std::span<const Array> inputs, const Attributes& attributes) {
+  return of_groups(inputs, attributes, 4, adam_l2);
+}
+Result reference_adamw(std::span<const Array> inputs, const Attributes& attributes) {
+  return of_groups(inputs, attributes, 4, adamw);
+}
+Result reference_sgd(std::span<const Array> inputs, const Attributes& attributes) {
+  return of_groups(inputs, attributes, 2, sgd);
+}
+Result reference_sgd_momentum(std::span<const Array> inputs, const Attributes& attributes) {
+  return of_groups(inputs, attributes, 3, sgd_momentum);
 }
 
 // ---- Indices --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // References of random numbers: Philox 4x32-10 by itself, and the distributions in long double.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -121,6 +122,19 @@ Result reference_random_bits(std::span<const Array>, const Attributes& attribute
     const uint64_t bits = result.dtype == dtype::UINT32 ? words(p) : words.pair(p);
     result.elements.push_back({Value::of(Integer{bits})});
   }
+  return result;
+}
+
+Result reference_random_permutation(std::span<const Array>, const Attributes& attributes) {
+  Words words(attributes);
+  const int64_t size = integer(attributes, "size", 0);
+  std::vector<std::pair<uint64_t, int64_t>> keys;
+  for (int64_t p = 0; p < size; ++p) keys.emplace_back(words.pair(p), p);
+  std::sort(keys.begin(), keys.end());
+  Result result;
+  result.dtype = static_cast<Dtype>(integer(attributes, "dtype", 0));
+  result.shape = {size};
+  for (const auto& [key, position] : keys) result.elements.push_back({Value::of(Integer{position})});
   return result;
 }
 

@@ -151,6 +151,13 @@ ISOLATED_TEST(BadInput, NullOutParametersAreErrors) {
   EXPECT_FAILS(compute_device_list(nullptr, 0, nullptr), kInvalid, "out_count");
   EXPECT_FAILS(compute_device_which("cpu", COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_answer");
   EXPECT_FAILS(compute_load_report(COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_report");
+  EXPECT_FAILS(compute_profile_report(COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_report");
+  EXPECT_FAILS(compute_leak_report(COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_report");
+  EXPECT_FAILS(compute_config_describe(COMPUTE_FORMAT_TEXT, nullptr), kInvalid, "out_description");
+  EXPECT_FAILS(compute_trace_start(nullptr), kInvalid, "path");
+  EXPECT_OK(compute_trace_stop());
+  EXPECT_OK(compute_profile_start());
+  EXPECT_OK(compute_profile_stop());
   EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr), kInvalid, "out_tensor");
   EXPECT_FAILS(compute_tensor_reshape(x, 1, shape, nullptr), kInvalid, "out_view");
   EXPECT_FAILS(compute_stream_create(device, nullptr, nullptr), kInvalid, "out_stream");

@@ -224,6 +224,37 @@ ISOLATED_TEST(Partitions, NameTheirParentAndTheCard) {
   EXPECT_EQ(attribute("faulty1", "pci_device_id"), "0x2335");
 }
 
+// ---- Telemetry ------------------------------------------------------------------------------------------------------
+
+compute_device_telemetry telemetry_of(compute_device* device) {
+  compute_device_telemetry telemetry = {sizeof telemetry, COMPUTE_STRUCT_DEVICE_TELEMETRY, nullptr, 0, 0, 0, 0, 0};
+  EXPECT_OK(compute_device_get_telemetry(device, &telemetry));
+  return telemetry;
+}
+
+// The minimal plugin measures the memory of the process.
+ISOLATED_TEST(Telemetry, IsWhatThePluginMeasures) {
+  use_plugins({"minimal"});
+  const Device device = open("minimal0");
+  const int64_t before = telemetry_of(device).memory_process_bytes;
+  const int64_t shape[] = {1 << 20};
+  Tensor x;
+  ASSERT_OK(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, 1, shape, x.out()));
+  const compute_device_telemetry telemetry = telemetry_of(device);
+  EXPECT_GE(telemetry.memory_process_bytes, before + (4 << 20));
+  EXPECT_EQ(telemetry.utilization_percent, -1);
+  EXPECT_EQ(telemetry.temperature_millidegrees, -1);
+  EXPECT_EQ(telemetry.power_milliwatts, -1);
+  EXPECT_EQ(telemetry.memory_used_bytes, -1);
+}
+
+ISOLATED_TEST(Telemetry, IsUnknownWithoutTheSlot) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_MINIMAL_WITHOUT", "telemetry", 1);
+  EXPECT_EQ(telemetry_of(open("minimal0")).memory_process_bytes, -1);
+  EXPECT_EQ(telemetry_of(open("cpu")).memory_process_bytes, -1);
+}
+
 // ---- Graphs and plans -----------------------------------------------------------------------------------------------
 
 // The minimal plugin writes over a graph's temporaries after each run.
@@ -324,7 +355,7 @@ ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
   EXPECT_FAILS(compute_device_open("minimal0+mode=exat", device.out()), kInvalid, "exat", "not one of fast, exact",
                "did you mean \"exact\"", "^");
   EXPECT_FAILS(compute_device_open("minimal0+modes=exact", device.out()), kInvalid, "modes", "did you mean \"mode\"",
-               "mem, mode", "^");
+               "mem, without, mode", "^");
   EXPECT_FAILS(compute_device_open("cpu+mode=exact", device.out()), kInvalid, "\"mode\" is not an option", "^");
   EXPECT_FAILS(compute_device_open("auto+mode=exact", device.out()), kInvalid, "\"mode\" is not an option", "^");
   const Device exact = open("minimal0+mem=1G+mode=EXACT");
@@ -375,7 +406,7 @@ ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
   std::string& lines = logged();
   Device device;
   EXPECT_FAILS(compute_device_open("minimal0+rings=10", device.out()), kInvalid, "not a number from 1 to 9", "^");
-  EXPECT_FAILS(compute_device_open("minimal0+quiet=1", device.out()), kInvalid, "mem, mode, rings", "^");
+  EXPECT_FAILS(compute_device_open("minimal0+quiet=1", device.out()), kInvalid, "mem, without, mode, rings", "^");
   const Device first = open("minimal0+rings=3");
   EXPECT_NE(lines.find("minimal0 is opened with rings=3 mode=wild\n"), std::string::npos) << lines;
   EXPECT_OK(compute_config_set("minimal.mode", "fast"));

@@ -63,9 +63,9 @@ expect(0 "COMPUTE_PLUGIN_PATH is ignored: the process is privileged" devices -v)
 expect(0 "the process is privileged, and the library takes file names from the environment" doctor)
 expect(0 "Plugins are not probed in a separate process: the process is privileged" doctor)
 expect(0 "cpu" which cpu)
-expect(1 "--compute-plugin-path is not allowed: the process is privileged" "--compute-plugin-path=${SCRATCH}/plugins" devices)
-expect(1 "--compute-plugin-files is not allowed: the process is privileged"
+expect(2 "--compute-plugin-path is not allowed: the process is privileged" "--compute-plugin-path=${SCRATCH}/plugins" devices)
+expect(2 "--compute-plugin-files is not allowed: the process is privileged"
        "--compute-plugin-files=${SCRATCH}/plugins/compute_plugin_faulty.so" devices)
-expect(1 "--compute-config is not allowed: the process is privileged" "--compute-config=${SCRATCH}/config.toml" devices)
-expect(1 "--compute-trust-all is not allowed: the process is privileged" "--compute-trust-all" devices)
+expect(2 "--compute-config is not allowed: the process is privileged" "--compute-config=${SCRATCH}/config.toml" devices)
+expect(2 "--compute-trust-all is not allowed: the process is privileged" "--compute-trust-all" devices)
 file(REMOVE_RECURSE "${SCRATCH}")

@@ -39,7 +39,6 @@ const std::vector<SlotRow>& slots() {
 const std::map<std::string, std::string> kLeftOut = {
     {"compute_plugin_device_table.copy", "core asks the op `copy` instead"},
     {"compute_plugin_device_table.memory_info", "read where memory is limited by what is free alone"},
-    {"compute_plugin_device_table.telemetry", "no function of compute.h asks for it yet; see unit_core"},
     {"compute_plugin_kernel_table.compile", "the faulty plugin has no kernels"},
     {"compute_plugin_kernel_table.launch", "the faulty plugin has no kernels"},
     {"compute_plugin_kernel_table.release", "the faulty plugin has no kernels"},
@@ -133,6 +132,8 @@ void use_everything(bool shuts_down) {
     say(compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 1, shape, &two, x.out()));
     const std::vector<float> values(1000, 3.0f);
     if (x.get() != nullptr) say(compute_tensor_write(x, values.data(), 4000));
+    compute_device_telemetry telemetry = {sizeof telemetry, COMPUTE_STRUCT_DEVICE_TELEMETRY, nullptr, 0, 0, 0, 0, 0};
+    say(compute_device_get_telemetry(device, &telemetry));
     ask_for_square(device);
     if (x.get() != nullptr && a.get() != nullptr) say(run_op("square", a, {x}, y.out()));
     if (y.get() != nullptr && b.get() != nullptr) say(run_op("negative", b, {y}, z.out()));

@@ -159,6 +159,9 @@ TEST(Query, InfosHaveSizesAndFlags) {
   EXPECT_EQ(info.inputs[1], 0);
   EXPECT_EQ(info.bound_size, static_cast<int64_t>(std::string(info.bound).size()));
   EXPECT_EQ(info.flags, uint32_t{COMPUTE_OP_IN_PLACE});
+  compute::check(compute_op_find("adam", 0, &op));
+  compute::check(compute_op_get_info(op, &info));
+  EXPECT_EQ(info.flags, uint32_t{COMPUTE_OP_IN_PLACE | COMPUTE_OP_GROUPS});
   int64_t count = 0;
   compute::check(compute_device_list(nullptr, 0, &count));
   std::vector<compute_device_info> devices(static_cast<size_t>(count));

@@ -5,6 +5,7 @@
 
 #include "core/ops/decompose.hpp"
 #include "core/ops/rules.hpp"
+#include "core/ops/temporaries.hpp"
 #include "tests/unit/op_caller.hpp"
 
 namespace compute {

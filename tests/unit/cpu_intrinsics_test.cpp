@@ -340,9 +340,8 @@ T python_mod(T x, T y) {
   return (m < 0) != (y < 0) ? m + y : m;
 }
 template <typename T>
-T python_floor_div(T x, T y) {
-  if (y == 0) return x / y;
-  if (std::isinf(x)) return std::numeric_limits<T>::quiet_NaN();
+T floor_divide(T x, T y) {
+  if (y == 0 || std::isinf(x) || std::isinf(y)) return x / y;
   const T quotient = x / y, m = std::fmod(x, y);
   if (std::fabs(quotient) > std::ldexp(T(1), std::numeric_limits<T>::digits)) return quotient;
   Real q = std::nearbyint((Real(x) - m) / y);
@@ -359,7 +358,7 @@ TEST_P(CpuIntrinsics, FloatPairs) {
   both("sub", COMPUTE_PLUGIN_INTRINSIC_SUB, 0, [](auto x, auto y) { return x - y; });
   both("mul", COMPUTE_PLUGIN_INTRINSIC_MUL, 0, [](auto x, auto y) { return x * y; });
   both("div", COMPUTE_PLUGIN_INTRINSIC_DIV, 0, [](auto x, auto y) { return x / y; });
-  both("floor_div", COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, 0, [](auto x, auto y) { return python_floor_div(x, y); });
+  both("floor_div", COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, 0, [](auto x, auto y) { return floor_divide(x, y); });
   both("mod", COMPUTE_PLUGIN_INTRINSIC_MOD, 0, [](auto x, auto y) { return python_mod(x, y); });
   both("copysign", COMPUTE_PLUGIN_INTRINSIC_COPYSIGN, 0, [](auto x, auto y) { return std::copysign(x, y); });
   both("nextafter", COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER, 0, [](auto x, auto y) { return std::nextafter(x, y); });
@@ -836,7 +835,7 @@ TEST_P(CpuIntrinsics, FloorOfLargeQuotients) {
       if (i % 5) x.back() = std::nextafter(x.back(), T(0));
     }
     const std::vector<T> got = call<T>(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, x, y);
-    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], python_floor_div(x[i], y[i])) << x[i] << " // " << y[i];
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], floor_divide(x[i], y[i])) << x[i] << " // " << y[i];
   };
   check(float{});
   check(double{});

@@ -186,6 +186,32 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   }
 }
 
+TEST_P(CpuMatmul, FewLongSumsAreCutByTheirLengthAlone) {
+  static constexpr Shape kShapes[] = {{1, 1, 40003}, {3, 1, 33001}, {1, 301, 701}, {300, 1, 333}, {31, 17, 2003}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : kShapes) {
+      for (const Layout layout : {Layout::row_major, Layout::transposed}) {
+        SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                     std::to_string(shape.k));
+        Product one{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
+                    make({}, shape.m, shape.n, Layout::strided)};
+        const Bytes alpha = encode(accumulator_of(GetParam()), is_integer(GetParam()) ? 1 : 0.375);
+        one.alpha = &alpha;
+        run_and_judge(one, setting.options);
+        if (HasFatalFailure()) return;
+        for (const int32_t threads : {2, 64}) {
+          Product many = one;
+          MatmulOptions options = setting.options;
+          options.threads = threads;
+          many.run(options);
+          ASSERT_TRUE(one.c.bytes == many.c.bytes) << threads << " threads";
+        }
+        if (kSanitizer) break;
+      }
+    }
+  }
+}
+
 /// Several packed blocks in m, n and k, judged on a sample of rows.
 TEST(CpuMatmulBlocks, ManyInEveryDirection) {
   std::mt19937_64 random(1);

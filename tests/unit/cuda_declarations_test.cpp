@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA plugin's own declarations beside NVIDIA's headers: every function, constant and struct, at compile time.
 #include "plugins/cuda/cublaslt_api.hpp"
+#include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
 // NVIDIA's headers come last, since they define macros with the names of functions.
 #include <cublasLt.h>
 #include <cuda.h>
+#if defined(COMPUTE_HAS_CUDNN_HEADERS)
+#include <cudnn.h>
+#endif
 #include <gtest/gtest.h>
 #include <nvrtc.h>
 
@@ -79,6 +83,16 @@ COMPUTE_NVRTC_FUNCTIONS(CHECK_FUNCTION)
   static_assert(SameCall<decltype(compute::cuda::CublasLtApi::member), decltype(&::symbol)>::value, #symbol);
 COMPUTE_CUBLASLT_FUNCTIONS(CHECK_FUNCTION)
 #undef CHECK_FUNCTION
+
+#if defined(COMPUTE_HAS_CUDNN_HEADERS)
+#define CHECK_FUNCTION(member, symbol, ...) \
+  static_assert(SameCall<decltype(compute::cuda::CudnnApi::member), decltype(&::symbol)>::value, #symbol);
+COMPUTE_CUDNN_FUNCTIONS(CHECK_FUNCTION)
+#undef CHECK_FUNCTION
+#define CHECK_CONSTANT(name, number) static_assert(static_cast<long long>(::name) == (number), #name);
+COMPUTE_CUDNN_CONSTANTS(CHECK_CONSTANT)
+#undef CHECK_CONSTANT
+#endif
 
 #define CHECK_CONSTANT(name, number) static_assert(static_cast<long long>(name) == (number), #name);
 COMPUTE_CUDA_CONSTANTS(CHECK_CONSTANT)

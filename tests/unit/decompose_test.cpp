@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/ops/steps.hpp"
+#include "core/ops/temporaries.hpp"
 #include "tests/unit/op_caller.hpp"
 
 namespace compute {
@@ -642,6 +643,7 @@ std::vector<TestTensor> special_inputs(const std::string& op) {
       {"cross_entropy_grad", all({{kFloat, vector}, {kFloat, matrix}, {kLong, vector}, {kFloat, vector}})},
       {"cross_entropy_soft_grad", all({{kFloat, vector}, {kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}})},
       {"einsum", all({{kFloat, matrix}, {kFloat, matrix}})},
+      {"gemm", all({{kFloat, matrix}, {kFloat, matrix}, {kFloat, matrix}, {kFloat, vector}})},
       {"group_norm", all({{kFloat, image}, {kFloat, vector}, {kFloat, vector}})},
       {"group_norm_grad",
        all({{kFloat, image}, {kFloat, image}, {kFloat, {1, 2}}, {kFloat, {1, 2}}, {kFloat, vector}})},
@@ -684,8 +686,11 @@ TEST(Decompose, EveryLastAlternativeIsOfRequiredPrimitives) {
       if (!attribute.required) continue;
       const char* name = attribute.name.c_str();
       const bool is_integer = schema->name == "random_bits" || schema->name == "random_integers";
-      if (attribute.kind == AttributeKind::kDtype)
-        attributes.dtype(name, is_integer ? compute_dtype{COMPUTE_DTYPE_UINT32} : kFloat);
+      if (attribute.kind == AttributeKind::kDtype) {
+        attributes.dtype(name, schema->name == "random_permutation" ? kLong
+                               : is_integer                         ? compute_dtype{COMPUTE_DTYPE_UINT32}
+                                                                    : kFloat);
+      }
       if (attribute.kind == AttributeKind::kNumber) attributes.float64(name, 1);
       if (attribute.kind == AttributeKind::kString) attributes.string(name, "ij,jk->ki");
       if (attribute.kind == AttributeKind::kInt64)

@@ -432,6 +432,13 @@ TEST(PluginHost, MakesErrorsOfAnything) {
   EXPECT_STREQ(compute_error_message(error), "the plugin gave no reason");
   core.error_free(error);
   core.error_free(nullptr);
+
+  info.struct_size = COMPUTE_PLUGIN_ERROR_INFO_SIZE_1 - 8;
+  error = core.error_new(&info);
+  EXPECT_EQ(core.error_code(error), COMPUTE_ERROR_PLUGIN_REJECTED);
+  EXPECT_STREQ(compute_error_message(error), "an error of the plugin has struct_size 48; expected at least 56");
+  EXPECT_EQ(compute_error_argument(error), -1);
+  core.error_free(error);
 }
 
 TEST(PluginHost, TellsVersions) {

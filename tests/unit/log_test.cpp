@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/change_settings.hpp"
+#include "core/base/error.hpp"
 
 namespace compute {
 namespace {
@@ -28,6 +29,22 @@ TEST(Log, WritesWhatTheSettingAsksFor) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), expected) << words.second[shown];
   }
   set_setting(words.first, Origin::kApi, std::nullopt);
+}
+
+TEST(Log, HasLevelsByCategoryAndJson) {
+  set_setting("COMPUTE_LOG", Origin::kApi, "warn, copy=debug,json");
+  testing::internal::CaptureStderr();
+  log(COMPUTE_LOG_DEBUG, "copy", "a \"copy\"");
+  log(COMPUTE_LOG_DEBUG, "load", "not this");
+  log(COMPUTE_LOG_WARNING, "load", "but this");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "{\"level\": \"debug\", \"category\": \"copy\", \"text\": \"a \\\"copy\\\"\"}\n"
+            "{\"level\": \"warn\", \"category\": \"load\", \"text\": \"but this\"}\n");
+  EXPECT_TRUE(log_enabled(COMPUTE_LOG_DEBUG));
+  EXPECT_FALSE(log_enabled(COMPUTE_LOG_TRACE));
+  set_setting("COMPUTE_LOG", Origin::kApi, std::nullopt);
+  EXPECT_THROW(set_setting("COMPUTE_LOG", Origin::kApi, "info,coppy=debug"), Error);
+  EXPECT_THROW(set_setting("COMPUTE_LOG", Origin::kApi, "loud"), Error);
 }
 
 }  // namespace

@@ -621,7 +621,7 @@ TEST_F(MinimalPlugin, GraphsDestroyTheirTemporaries) {
   for (int i = 0; i < 2; ++i) {
     nodes[i].struct_size = sizeof nodes[i];
     nodes[i].struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
-    nodes[i].kind = 1;
+    nodes[i].kind = COMPUTE_PLUGIN_GRAPH_NODE_RUN;
     nodes[i].plan = (i == 0 ? first : second)->plan;
     nodes[i].run = &(i == 0 ? first : second)->run;
   }
@@ -837,14 +837,15 @@ TEST_F(MinimalPlugin, PowersOfIntegers) {
             (Ints{1024, -27, 1, -1, 1, 1, 0, 0, 0}));
 }
 
-TEST_F(MinimalPlugin, FloatsFollowPythonsDivision) {
+TEST_F(MinimalPlugin, FloatsFloorTheirQuotients) {
   const double inf = INFINITY;
   const std::vector<std::vector<double>> operands = {{7, -7, 1, -1, 1, -0.0, inf}, {2, 2, 0.1, inf, 0, 3, 2}};
   const auto quotients = apply<double>(COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, operands);
   EXPECT_EQ(std::vector<double>(quotients.begin(), quotients.begin() + 6),
-            (std::vector<double>{3, -4, 9, -1, inf, -0.0}));
+            (std::vector<double>{3, -4, 9, -0.0, inf, -0.0}));
+  EXPECT_TRUE(std::signbit(quotients[3]));
   EXPECT_TRUE(std::signbit(quotients[5]));
-  EXPECT_TRUE(std::isnan(quotients[6]));
+  EXPECT_EQ(quotients[6], inf);
   const auto rests = apply<double>(COMPUTE_PLUGIN_INTRINSIC_MOD, operands);
   EXPECT_EQ(std::vector<double>(rests.begin(), rests.begin() + 4), (std::vector<double>{1, 1, std::fmod(1, 0.1), inf}));
   EXPECT_TRUE(std::isnan(rests[4]));

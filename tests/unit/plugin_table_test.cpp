@@ -172,21 +172,21 @@ TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     EXPECT_EQ(out->struct_size, sizeof *out);
     EXPECT_EQ(out->temperature_millidegrees, -1);
-    out->utilisation_percent = 35;
+    out->utilization_percent = 35;
     out->memory_process_bytes = 4096;
     return nullptr;
   };
   EXPECT_EQ(taken(device_.telemetry(&value)).first, COMPUTE_OK);
-  EXPECT_EQ(value.utilisation_percent, 35);
+  EXPECT_EQ(value.utilization_percent, 35);
   EXPECT_EQ(value.memory_process_bytes, 4096);
   EXPECT_EQ(value.power_milliwatts, -1);
   EXPECT_EQ(value.memory_used_bytes, -1);
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
-    out->utilisation_percent = 101;
+    out->utilization_percent = 101;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "utilisation_percent is 101");
-  EXPECT_EQ(value.utilisation_percent, -1);
+  expect_rejected(device_.telemetry(&value), "utilization_percent is 101");
+  EXPECT_EQ(value.utilization_percent, -1);
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->power_milliwatts = -5;
     return nullptr;

@@ -2,12 +2,16 @@
 # No part opens a file but by files/: other ways block on a FIFO, open devices, leak descriptors, or ask nobody who wrote the file. Variable: SOURCE.
 cmake_minimum_required(VERSION 3.25)
 
-# What reads /proc and /sys, which nobody can prepare; and a tool of the build's own.
+# What reads /proc and /sys, which nobody can prepare; a tool of the build's own; and what writes or shows the files that its user names: profiles, traces.
 set(allowed
     core/base/host_limits.cpp
     core/files/files.cpp
+    core/observation/op_list.cpp
+    core/observation/recorder.cpp
     plugins/cpu/device.cpp
     plugins/cpu/threads.cpp
+    tools/compute/system.cpp
+    tools/compute/view.cpp
     tools/opgen/main.cpp)
 
 file(GLOB_RECURSE sources RELATIVE "${SOURCE}" "${SOURCE}/core/*.[ch]pp" "${SOURCE}/plugins/*.[ch]pp"

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ("files", "base", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading", "selection", "streams", "memory",
+ORDER = ("files", "base", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading", "selection", "observation", "streams", "memory",
          "execution", "interface")
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder

@@ -33,6 +33,7 @@ std::string spelled(const SelectorItem& item) {
   if (const auto& memory = item.options.memory_limit) {
     text += " mem " + (memory->fraction > 0 ? std::to_string(memory->fraction) : std::to_string(memory->size_bytes));
   }
+  if (item.options.hidden_dtypes != 0) text += " without " + std::to_string(item.options.hidden_dtypes);
   return text;
 }
 
@@ -64,14 +65,16 @@ TEST(Selector, TakesDeviceSettings) {
             R"(test "acme0+mode=exat", column 12: "mode": "exat" is not one of fast, exact; did you mean "exact"?)");
   EXPECT_EQ(
       fault("acme0+modes=fast"),
-      R"(test "acme0+modes=fast", column 7: "modes" is not an option; did you mean "mode"? (known: mem, mode, rings_2))");
+      R"(test "acme0+modes=fast", column 7: "modes" is not an option; did you mean "mode"? (known: mem, without, mode, rings_2))");
   EXPECT_EQ(fault("acme+rings_2=12"),
             R"(test "acme+rings_2=12", column 14: "rings_2": "12" is not a number from 1 to 9)");
   EXPECT_EQ(fault("acme+mode=fast+mode=fast"), R"(test "acme+mode=fast+mode=fast", column 16: "mode" is given twice)");
   EXPECT_EQ(fault("acme+quiet=1"),
-            R"(test "acme+quiet=1", column 6: "quiet" is not an option (known: mem, mode, rings_2))");
-  EXPECT_EQ(fault("cuda+mode=fast"), R"(test "cuda+mode=fast", column 6: "mode" is not an option (known: mem))");
-  EXPECT_EQ(fault("auto+mode=fast"), R"(test "auto+mode=fast", column 6: "mode" is not an option (known: mem))");
+            R"(test "acme+quiet=1", column 6: "quiet" is not an option (known: mem, without, mode, rings_2))");
+  EXPECT_EQ(fault("cuda+mode=fast"),
+            R"(test "cuda+mode=fast", column 6: "mode" is not an option (known: mem, without))");
+  EXPECT_EQ(fault("auto+mode=fast"),
+            R"(test "auto+mode=fast", column 6: "mode" is not an option (known: mem, without))");
 }
 
 TEST(Selector, AsksAPluginForItsSettings) {
@@ -143,6 +146,8 @@ const Good kGood[] = {
     {"cuda+mem=0.3", "cuda mem 0.300000"},
     {"cuda+mem=1.5g", "cuda mem 1610612736"},
     {"cuda+mem=65536", "cuda mem 65536"},
+    {"cpu+without=float64", "cpu without 8192"},
+    {"cuda+mem=65536+without=INT8/bool", "cuda mem 65536 without 6"},
     {"cuda0@uuid=GPU-1+mem=2T,cpu", "cuda first 0 uuid is GPU-1 mem 2199023255552 | cpu"},
 };
 
@@ -206,7 +211,7 @@ const Bad kBad[] = {
     {"cuda@name~", 11, "expected a value for name but found the end"},
     {"cuda@serial=4", 6, R"("serial" is not a condition (known: pci, uuid, name, platform))"},
     {"cuda@=x", 6, R"(expected a condition but found "=" (known: pci, uuid, name, platform))"},
-    {"cuda+", 6, "expected an option but found the end (known: mem)"},
+    {"cuda+", 6, "expected an option but found the end (known: mem, without)"},
     {"cuda+mem", 9, R"(expected "=" after "mem" but found the end)"},
     {"cuda+mem=", 10, "expected a value for mem but found the end"},
     {"cuda+mem=0", 10, R"("mem" must be greater than 0)"},
@@ -219,8 +224,11 @@ const Bad kBad[] = {
     {"cuda+mem=101%", 10, R"("101%" is outside (0%, 100%])"},
     {"cuda+mem=99999999999999999999", 10, R"("99999999999999999999" is too large)"},
     {"cuda+mem=9999999999T", 10, R"("9999999999T" is too large)"},
-    {"cuda+mme=4G", 6, R"("mme" is not an option; did you mean "mem"? (known: mem))"},
-    {"cuda+memory=4G", 6, R"("memory" is not an option (known: mem))"},
+    {"cpu+without=float65", 13, R"("float65" is not a dtype)"},
+    {"cpu+without=float64/", 21, R"("" is not a dtype)"},
+    {"cpu+without=int8+without=int8", 18, R"("without" is given twice)"},
+    {"cuda+mme=4G", 6, R"("mme" is not an option; did you mean "mem"? (known: mem, without))"},
+    {"cuda+memory=4G", 6, R"("memory" is not an option (known: mem, without))"},
     {"cuda+mem=4G+mem=4G", 13, R"("mem" is given twice)"},
     {"cuda+mem=4G@name~x", 12,
      R"(unexpected "@" after "cuda+mem=4G"; a device takes at most one condition, before the options)"},

@@ -432,6 +432,23 @@ class GeneratedText : public testing::Test {
       }
     }
   }
+  // attention, or its gradient from the same tensors, with a mask of `mask` unless that is none.
+  void expect_attention_compiles(bool is_gradient, compute_dtype dtype, compute_dtype mask, int64_t features) {
+    const compute_dtype computed = is_half(dtype) ? kF32 : dtype;
+    const std::vector<int64_t> q = {2, 4, 70, features}, k = {2, 2, 90, features}, rows = {2, 4, 70};
+    TestOp op(is_gradient ? "attention_grad" : "attention");
+    if (is_gradient) op.tensor(dtype, q);
+    op.tensor(dtype, q).tensor(dtype, k).tensor(dtype, k);
+    if (is_gradient) op.tensor(dtype, q).tensor(computed, rows);
+    if (mask != COMPUTE_DTYPE_NONE) op.tensor(mask, {70, 90});
+    if (is_gradient) {
+      op.output(dtype, q).output(dtype, k).output(dtype, k);
+    } else {
+      op.output(dtype, q).output(computed, rows);
+    }
+    op.integers("causal", {mask == COMPUTE_DTYPE_BOOL});
+    expect_compiles(op);
+  }
   Nvrtc nvrtc;
 };
 
@@ -495,6 +512,19 @@ TEST_F(GeneratedText, CompilesEveryConversion) {
     op.expression(e.view(outputs));
     SCOPED_TRACE(dtype_name(from));
     expect_compiles(op);
+  }
+}
+
+TEST_F(GeneratedText, CompilesAttention) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16,
+                                                                        kF32, COMPUTE_DTYPE_FLOAT64}) {
+    for (const compute_dtype mask :
+         std::initializer_list<compute_dtype>{COMPUTE_DTYPE_NONE, COMPUTE_DTYPE_BOOL, dtype}) {
+      for (const bool is_gradient : {false, true}) {
+        SCOPED_TRACE(dtype_name(dtype));
+        expect_attention_compiles(is_gradient, dtype, mask, mask == COMPUTE_DTYPE_BOOL ? 200 : 40);
+      }
+    }
   }
 }
 

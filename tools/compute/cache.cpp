@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <compute/compute.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -20,8 +22,13 @@ std::optional<std::filesystem::path> directory() {
 
 }  // namespace
 
-int show_cache() {
+int show_cache(bool json) {
   const auto place = directory();
+  if (json) {
+    const nlohmann::json directory = place ? nlohmann::json(place->string()) : nlohmann::json();
+    fmt::print("{}\n", nlohmann::json{{"directory", directory}}.dump(2));
+    return place ? 0 : 1;
+  }
   fmt::print("{}\n", place ? place->string() : "none: neither COMPUTE_CACHE_DIR nor a home directory is set");
   return place ? 0 : 1;
 }

@@ -4,12 +4,26 @@
 
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 int show_devices(bool json, bool verbose);
 int show_which(const std::string& selector, bool json);
-int show_info(const std::string& device);
-int show_ops(const std::string& device, bool json);
-int show_doctor(bool environment);
-int show_config();
-int show_version();
-int show_cache();
+int show_info(const std::string& device, bool json);
+// `turns` times, a second apart.
+int show_smi(bool json, int turns);
+// Of all ops, or of one.
+int show_ops(const std::string& device, const std::string& op, bool json);
+int show_doctor(bool environment, bool json);
+// What doctor starts for each device: an op on it, so that a crash is this process's.
+int attempt_device(const std::string& device);
+int show_config(bool json, bool describe);
+int show_version(bool json);
+int show_cache(bool json);
 int clear_cache();
+// A page for a browser from a trace.
+int write_view(const std::string& trace, const std::string& page);
+// From the description of the commands.
+int print_completion(const CLI::App& app);
+int print_manual(const CLI::App& app);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // compute: what devices there are, which one would be used and why, and what they can do.
+//
+// Exit status: 0 success, 1 failure, 2 wrong usage.
 #include <CLI/CLI.hpp>
 #include <compute/compute.hpp>
 
@@ -7,81 +9,159 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "commands.hpp"
 
 namespace {
 
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
 // What a command prints is its result: a full disk or a closed stdout is a failure.
 int finished(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "compute: the output could not be written: %s\n", std::strerror(errno));
-  return code != 0 ? code : 1;
+  return code != 0 ? code : kFailure;
 }
+
+// The commands with their options, and what each does.
+class Program {
+ public:
+  Program() : app_("Shows and checks the devices of the compute backend.", "compute") {
+    app_.set_help_all_flag("--help-all", "Help of every command");
+    app_.add_flag("--version", version_, "Print the versions of the library and of this program");
+    app_.footer("Exit status: 0 success, 1 failure, 2 wrong usage.");
+    add_device_commands();
+    add_other_commands();
+  }
+
+  int run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? finished(0) : kUsage;
+    }
+    if (version_) return finished(show_version(false));
+    for (auto one = commands_.rbegin(); one != commands_.rend(); ++one) {  // a command of another one stands after it
+      if (one->first->parsed()) return finished(one->second());
+    }
+    std::fprintf(stderr, "compute: no command; run compute --help for a list\n");
+    return kUsage;
+  }
+
+  bool has(const char* name) const {
+    const auto commands = app_.get_subcommands([](const CLI::App*) { return true; });
+    return std::ranges::any_of(commands, [&](const CLI::App* one) { return one->check_name(name); });
+  }
+
+ private:
+  CLI::App* add(CLI::App& parent, const char* name, const char* help, std::function<int()> run) {
+    CLI::App* const command = parent.add_subcommand(name, help);
+    commands_.emplace_back(command, std::move(run));
+    return command;
+  }
+  void add_json(CLI::App* command) { (*command).add_flag("--json", json_, "Print JSON"); }
+
+  void add_device_commands() {
+    auto* devices = add(app_, "devices", "Lists the devices of all plugins, without opening them",
+                        [this] { return show_devices(json_, verbose_); });
+    devices->add_flag("-v,--verbose", verbose_,
+                      "Also show libraries, dtypes by level, free memory and the load report");
+    add_json(devices);
+
+    auto* which = add(app_, "which", "Shows which device would be used, what chose it, and why not the others",
+                      [this] { return show_which(device_, json_); });
+    which->add_option("selector", device_, "A selector, as in COMPUTE_DEVICE; default: the configured one");
+    add_json(which);
+
+    auto* info = add(app_, "info", "Shows what is known about a device, and checks that it works",
+                     [this] { return show_info(device_, json_); });
+    info->add_option("device", device_, "A selector; default: the configured one");
+    add_json(info);
+
+    auto* smi = add(app_, "smi", "Shows for each device its memory, utilisation, temperature and power in one line",
+                    [this] { return show_smi(json_, watch_ ? turns_ : 1); });
+    smi->add_flag("--watch", watch_, "Repeat it every second");
+    smi->add_option("--turns", turns_, "How often --watch shows it; default: without end");
+    add_json(smi);
+
+    auto* ops = add(app_, "ops", "Shows how a device runs each op, or the signature of one op",
+                    [this] { return show_ops(device_, op_, json_); });
+    ops->add_option("name", op_, "An op; default: all, one a line");
+    ops->add_option("--device", device_, "A selector; default: the configured one");
+    add_json(ops);
+  }
+
+  void add_other_commands() {
+    auto* doctor =
+        add(app_, "doctor", "Checks every plugin and device in a process of its own, and shows faults with remedies",
+            [this] { return show_doctor(environment_, json_); });
+    doctor->add_flag("--env", environment_, "Also show every setting, its value and its origin");
+    add_json(doctor);
+    auto* attempt =
+        add(app_, "attempt", "Runs an op on a device, for doctor", [this] { return attempt_device(device_); });
+    attempt->add_option("device", device_, "A selector")->required();
+    attempt->group("");  // not shown
+
+    auto* config = add(app_, "config", "Shows every setting, its value and its origin",
+                       [this] { return show_config(json_, describe_); });
+    config->add_flag("--describe", describe_, "Also show what each setting does, its kind, default and choices");
+    add_json(config);
+
+    auto* view = add(app_, "view", "Writes a page for a browser that shows a trace (COMPUTE_TRACE), without a network",
+                     [this] { return write_view(trace_, page_); });
+    view->add_option("trace", trace_, "The trace")->required();
+    view->add_option("-o,--output", page_, "The page; default: the name of the trace with .html");
+
+    auto* cache = add(app_, "cache", "Shows where compiled kernels are kept", [this] { return show_cache(json_); });
+    add_json(cache);
+    add(*cache, "clear", "Removes compiled kernels; they are compiled again when needed", [] { return clear_cache(); });
+
+    auto* completion =
+        add(app_, "completion", "Prints a completion script for bash", [this] { return print_completion(app_); });
+    static_cast<void>(completion);
+    add(app_, "man", "Prints the manual page", [this] { return print_manual(app_); });
+    auto* version = add(app_, "version", "Shows the versions of the library and of this program",
+                        [this] { return show_version(json_); });
+    add_json(version);
+  }
+
+  CLI::App app_;
+  std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;
+  bool json_ = false, verbose_ = false, environment_ = false, describe_ = false, watch_ = false, version_ = false;
+  int turns_ = std::numeric_limits<int>::max();
+  std::string device_, op_, trace_, page_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows and checks the devices of the compute backend.", "compute");
-  app.require_subcommand(1);
-  app.set_help_all_flag("--help-all", "Help of every command");
-
-  bool json = false;
-  bool verbose = false;
-  std::string device;
-
-  auto* devices = app.add_subcommand("devices", "Lists the devices of all plugins, without opening them");
-  devices->add_flag("--json", json, "Print a JSON array");
-  devices->add_flag("-v,--verbose", verbose, "Also show libraries, dtypes by level and the load report");
-
-  auto* which = app.add_subcommand("which", "Shows which device would be used, what chose it, and why not the others");
-  which->add_option("selector", device, "A selector, as in COMPUTE_DEVICE; default: the configured one");
-  which->add_flag("--json", json, "Print a JSON object");
-
-  auto* info = app.add_subcommand("info", "Shows what is known about a device, and checks that it works");
-  info->add_option("device", device, "A selector; default: the configured one");
-
-  auto* ops =
-      app.add_subcommand("ops", "Shows how a device runs each op, by dtype: native, decomposed, host, or refused");
-  ops->add_option("--device", device, "A selector; default: the configured one");
-  ops->add_flag("--json", json, "Print a JSON array");
-
-  auto* doctor =
-      app.add_subcommand("doctor", "Shows the state of every plugin, with remedies; probes each in a separate process");
-  bool environment = false;
-  doctor->add_flag("--env", environment, "Also show every setting, its value and its origin");
-
-  auto* config = app.add_subcommand("config", "Shows every setting, its value and its origin");
-  auto* cache = app.add_subcommand("cache", "Shows where compiled kernels are kept");
-  auto* cache_clear = cache->add_subcommand("clear", "Removes compiled kernels; they are compiled again when needed");
-  auto* version = app.add_subcommand("version", "Shows the versions of the library and of this program");
-
   try {
-    // Flags of the backend (--compute-device=…) may stand anywhere.
-    compute::config_arguments(argc, argv);
-    const auto commands = app.get_subcommands({});
-    if (argc > 1 && *argv[1] != '-' &&
-        std::ranges::none_of(commands, [&](const auto* one) { return one->check_name(argv[1]); })) {
-      std::fprintf(stderr, "compute: unknown command \"%s\"; run compute --help for a list\n", argv[1]);
-      return 1;
+    Program program;
+    try {
+      // Flags of the backend (--compute-device=…) may stand anywhere. Without one, the configuration is not read yet:
+      // it may be faulty, which is for doctor to show.
+      const auto is_flag = [](const char* word) { return std::string_view(word).starts_with("--compute-"); };
+      const bool has_flags = std::any_of(argv, argv + argc, is_flag);
+      if (has_flags) compute::config_arguments(argc, argv);
+    } catch (const compute::Error& error) {
+      std::fprintf(stderr, "compute: %s\n", error.what());
+      return error.code() == COMPUTE_ERROR_INVALID_ARGUMENT || error.code() == COMPUTE_ERROR_NOT_FOUND ? kUsage
+                                                                                                       : kFailure;
     }
-    CLI11_PARSE(app, argc, argv);
-    if (devices->parsed()) return finished(show_devices(json, verbose));
-    if (which->parsed()) return finished(show_which(device, json));
-    if (info->parsed()) return finished(show_info(device));
-    if (ops->parsed()) return finished(show_ops(device, json));
-    if (doctor->parsed()) return finished(show_doctor(environment));
-    if (config->parsed()) return finished(show_config());
-    if (cache_clear->parsed()) return finished(clear_cache());
-    if (cache->parsed()) return finished(show_cache());
-    if (version->parsed()) return finished(show_version());
-  } catch (const compute::Error& error) {
-    std::fprintf(stderr, "compute: %s\n", error.what());
-    return 1;
+    if (argc > 1 && *argv[1] != '-' && !program.has(argv[1])) {
+      std::fprintf(stderr, "compute: unknown command \"%s\"; run compute --help for a list\n", argv[1]);
+      return kUsage;
+    }
+    return program.run(argc, argv);
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "compute: %s\n", exception.what());
-    return 1;
+    return kFailure;
   }
-  return 0;
 }

@@ -5,10 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -36,12 +38,17 @@ const char* support_text(SupportLevel support) {
     case SupportLevel::host:
       return "host";
     default:
-      return "-";
+      return "refused";
   }
 }
 
+struct Answer {
+  Support support;
+  bool op_takes_dtype = true;  // false: no device runs it
+};
+
 // A plain call of the op: 4 x 4 operands of one dtype. Where an op wants others for some operand, it gets them.
-Support ask(const compute::Device& device, const compute::OpInfo& info, DType dtype) {
+Answer ask(const compute::Device& device, const compute::OpInfo& info, DType dtype) {
   std::vector<TensorSpec> inputs;
   std::istringstream names{std::string(info.inputs)};
   for (std::string name; names >> name;) {
@@ -68,41 +75,83 @@ Support ask(const compute::Device& device, const compute::OpInfo& info, DType dt
     add("dtype", dtype);
   }
   try {
-    return compute::Op(std::string(info.name), info.version).query(device, inputs, attributes);
+    return {.support = compute::Op(std::string(info.name), info.version).query(device, inputs, attributes)};
   } catch (const compute::Error& error) {
-    return {.reason = error.what()};  // a dtype that the op does not take
+    return {.support = {.reason = error.what()}, .op_takes_dtype = error.code() != COMPUTE_ERROR_INVALID_ARGUMENT};
   }
+}
+
+// The plain form of a call, as docs/ops.md shows it.
+std::string signature_of(const compute::OpInfo& info) {
+  std::string text = fmt::format("{}(", info.name);
+  std::istringstream names{std::string(info.inputs)};
+  bool is_first = true;
+  for (std::string name; names >> name; is_first = false) text += (is_first ? "" : ", ") + name;
+  if (!info.attributes.empty()) text += fmt::format("{}{}", is_first ? "" : "; ", info.attributes);
+  return text + fmt::format(") -> {}", info.outputs);
+}
+
+void print_signature(const compute::OpInfo& info) {
+  fmt::print("{}\n  {}\n  version {}; dtypes: {}; error bound: {}\n", signature_of(info), info.summary, info.version,
+             info.dtypes, info.bound);
+  if (!info.expression.empty()) fmt::print("  expression: {}\n", info.expression);
+}
+
+// How a device runs an op, and why not better: the dtypes for each.
+using Rows = std::map<std::pair<std::string_view, std::string>, std::string>;
+
+Rows rows_of(const compute::Device& device, const compute::OpInfo& info, nlohmann::json& out) {
+  Rows rows;
+  for (const DType dtype : kDtypes) {
+    const auto [answer, op_takes_dtype] = ask(device, info, dtype);
+    out.push_back({{"op", info.name},
+                   {"version", info.version},
+                   {"dtype", dtype.name()},
+                   {"support", support_text(answer.level)},
+                   {"reason", answer.reason},
+                   {"workspace_bytes", answer.workspace_bytes}});
+    if (!op_takes_dtype) continue;
+    std::string& list = rows[{support_text(answer.level), answer.reason}];
+    list += (list.empty() ? "" : " ") + std::string(dtype.name());
+  }
+  return rows;
+}
+
+// "native 12, decomposed 2": the numbers of dtypes.
+std::string summary_of(const Rows& rows) {
+  std::map<std::string_view, int64_t> counts;
+  for (const auto& [how, dtypes] : rows) counts[how.first] += 1 + std::count(dtypes.begin(), dtypes.end(), ' ');
+  std::string text;
+  for (const auto& [how, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", how, count);
+  return text;
 }
 
 }  // namespace
 
-int show_ops(const std::string& selector, bool json) {
+int show_ops(const std::string& selector, const std::string& op, bool json) {
   const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
-
   nlohmann::json all = nlohmann::json::array();
-  if (!json) fmt::print("{} on {}\n", "Ops", device.name());
+  bool found = false;
+  if (!json && op.empty()) fmt::print("Ops on {}, by the number of dtypes\n", device.name());
   for (const compute::OpInfo& info : compute::Op::list()) {
-    std::map<std::string, std::string> by_support;  // how -> dtypes
-    std::map<std::string, std::string> refusals;    // reason -> dtypes
-    for (const DType dtype : kDtypes) {
-      const Support answer = ask(device, info, dtype);
-      const std::string_view name = dtype.name();
-      if (json) {
-        all.push_back({{"op", info.name},
-                       {"version", info.version},
-                       {"dtype", name},
-                       {"support", answer.level == SupportLevel::unsupported ? "refused" : support_text(answer.level)},
-                       {"reason", answer.reason},
-                       {"workspace_bytes", answer.workspace_bytes}});
-        continue;
-      }
-      std::string& list =
-          answer.level != SupportLevel::unsupported ? by_support[support_text(answer.level)] : refusals[answer.reason];
-      list += (list.empty() ? "" : " ") + std::string(name);
-    }
+    if (!op.empty() && info.name != op) continue;
+    found = true;
+    const Rows rows = rows_of(device, info, all);
     if (json) continue;
-    for (const auto& [how, dtypes] : by_support) fmt::print("{:<22} {:<12} {}\n", info.name, how, dtypes);
-    for (const auto& [reason, dtypes] : refusals) fmt::print("{:<22} {:<12} {}\n", info.name, "refused", reason);
+    if (op.empty()) {
+      fmt::print("{:<26} {:<32} {}\n", info.name, summary_of(rows), info.summary.substr(0, 80));
+      continue;
+    }
+    print_signature(info);
+    fmt::print("  on {}:\n", device.name());
+    for (const auto& [how, dtypes] : rows) {
+      fmt::print("    {:<12} {}\n", how.first, dtypes);
+      if (!how.second.empty()) fmt::print("{:<17}{}\n", "", how.second);
+    }
+  }
+  if (!found) {
+    fmt::print(stderr, "compute: there is no op {}; run compute ops for a list\n", op);
+    return 1;
   }
   if (json) fmt::print("{}\n", all.dump(1, ' ', false, decltype(all)::error_handler_t::replace));
   return 0;

@@ -23,6 +23,7 @@ std::string flags_text(int32_t flags) {
     if (flags & bit) text += (text.empty() ? "" : ", ") + std::string(name);
   };
   add(kOpInPlace, "IN_PLACE");
+  add(kOpGroups, "GROUPS");
   return text;
 }
 

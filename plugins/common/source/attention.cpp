@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, which plugins are offered by its name: one kernel for float16 and bfloat16 on GPUs with matrix units.
+// attention, which plugins are offered by its name: a kernel for float16 and bfloat16 on GPUs with matrix units. For
+// what that does not take there are the kernels of attention_tiles.cpp.
 #include <bit>
 #include <cmath>
 
@@ -20,37 +21,29 @@ const compute_plugin_tensor& operand(const Op& op, int i) { return i < kY ? op.i
 
 constexpr int64_t kKeys = 64;  // of a tile
 
-}  // namespace
-
-std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
-  const auto refusal = [](int32_t reason, int32_t argument, const char* text) {
-    return Refusal{reason, argument, text, ""};
-  };
-  const compute_dtype dtype = op.input(kQ).dtype;
-  if (!dialect.has_matrix_units || dialect.group_size != kGroupSize)
-    return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "attention has no kernel for this device");
-  if (!is_half(dtype))
-    return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "attention: the kernel is for float16 and bfloat16");
-  if (op.input_count() > 3 && op.input(3).rank >= 0)
-    return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 3, "attention: the kernel takes no mask");
+// Whether the kernel for matrix units is for this op: it reads 16 aligned bytes at a time, and writes 4.
+bool suits_matrix_units(const Op& op, const Dialect& dialect) {
+  if (!dialect.has_matrix_units || dialect.group_size != kGroupSize || !is_half(op.input(kQ).dtype)) return false;
+  if (op.input_count() > 3 && op.input(3).rank >= 0) return false;  // a mask
   const int64_t features = op.input(kQ).shape[3];
-  if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128)
-    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, 0,
-                   "attention: the kernel is for equal multiples of 16 up to 128 as d and e");
+  if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128) return false;
   for (int i = 0; i < kL; ++i) {
     const compute_plugin_tensor& tensor = operand(op, i);
     bool fits = tensor.alignment >= 16 && (tensor.strides[3] == 1);
     for (int axis = 0; axis < 3; ++axis) fits = fits && (tensor.strides[axis] % 8 == 0 || tensor.shape[axis] == 1);
-    if (!fits && i < kY)
-      return refusal(COMPUTE_PLUGIN_REFUSE_LAYOUT, i, "attention: the kernel reads 16 aligned bytes at a time");
-    if (!fits)
-      return refusal(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
-                     "attention: the kernel writes 4 aligned bytes at a time");
+    if (!fits) return false;
   }
-  return std::nullopt;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
+  return suits_matrix_units(op, dialect) ? std::nullopt : refuse_attention_tiles(op, dialect);
 }
 
 BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text) {
+  if (!suits_matrix_units(op, dialect)) return build_attention_tiles(op, dialect, with_text);
   const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
   const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], features = q.shape[3], m = k.shape[2];
   const bool is_causal = op.integer("causal", 0) != 0;

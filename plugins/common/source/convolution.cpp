@@ -45,7 +45,8 @@ Tiles choose_tiles(const WindowProduct& p, const Dialect& dialect, int32_t value
   };
   Tiles tiles{side(p.rows), side(columns)};
   const auto count = [&] { return p.groups * divide_up(p.rows, tiles.m) * divide_up(columns, tiles.n); };
-  const auto bytes = [&] { return int64_t{kTileDepth} * (tiles.m + tiles.n + 8) * value_size; };
+  constexpr int64_t kPlaceBytes = 2 * kTileDepth * 8 * 8;
+  const auto bytes = [&] { return int64_t{kTileDepth} * (tiles.m + tiles.n + 8) * value_size + kPlaceBytes; };
   const int64_t most = std::min<int64_t>(dialect.local_memory_bytes, 48 << 10);
   while (std::max(tiles.m, tiles.n) > 32 &&
          (bytes() > most || (count() < dialect.compute_units && std::max(tiles.m, tiles.n) > 64))) {
@@ -159,6 +160,10 @@ class ConvolutionBuilder {
     builder_.sign(a_along_depth_);
     depth_ = add_side(p_.depth);
     column_ = add_side(p_.column);
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      is_single_[i] = p_.extent[i] == 1 && p_.depth[1 + i] == 1 && p_.column[1 + i] == 1 && p_.start[i] == 0;
+      builder_.sign(is_single_[i]);
+    }
     const int64_t even = even_stride();
     is_a_even_ = even != 0;
     builder_.sign(is_a_even_);
@@ -278,14 +283,48 @@ class ConvolutionBuilder {
   }
   std::string inside() const {
     std::string out;
-    for (size_t i = 0; i < kMaxSpatial; ++i)
-      out += cat(i == 0 ? "" : " && ", "p", i + 1, " >= 0 && p", i + 1, " < ", word(extent_[i]));
-    return out;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (!is_single_[i])
+        out += cat(out.empty() ? "" : " && ", "p", i + 1, " >= 0 && p", i + 1, " < ", word(extent_[i]));
+    }
+    return out.empty() ? "1" : out;
   }
 
-  std::string left(bool has_coordinates) {
+  // What a tile's kernel keeps of a term: its places along the spatial axes of b relative to a column's, its offset in
+  // b along the other axis, and its offset in a. A term beyond the depth is not used.
+  std::string store_place() const {
+    std::string out = coordinates(depth_, "d", "l");
+    std::string a_offset = "0";
+    for (size_t i = 0; i < kWindowAxes; ++i) {
+      if (depth_.has[i]) a_offset += cat(" + d", i, " * ", word(a_depth_[i]));
+    }
+    for (size_t i = 0; i < kMaxSpatial; ++i)
+      out += cat("places[turn][id][", i, "] = d", i + 1, " * ", word(depth_step_[i]), ";\n");
+    return out + cat("places[turn][id][", kMaxSpatial, "] = d0 * ", scalar(kBDepth), ";\n") +
+           (is_a_even_ ? std::string() : cat("places[turn][id][", kMaxSpatial + 1, "] = ", a_offset, ";\n"));
+  }
+  std::string load_place() const {
+    std::string out;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (!is_single_[i]) out += cat("const ix p", i + 1, " = s", i + 1, " + places[turn][d][", i, "];\n");
+    }
+    return out;
+  }
+  std::string tile_left() {
+    const std::string at = cat("group * ", scalar(kAGroup), " + row * ", scalar(kARow));
+    if (is_a_even_) return loaded(cat("x0[", at, " + l * ", scalar(kEven), "]"));
+    return loaded(cat("x0[", at, " + places[turn][d][", kMaxSpatial + 1, "]]"));
+  }
+  std::string tile_right() {
+    std::string at = cat("bj + places[turn][d][", kMaxSpatial, "]");
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (!is_single_[i]) at += cat(" + p", i + 1, " * ", word(stride_[i]));
+    }
+    return loaded(cat("x1[", at, "]"));
+  }
+
+  std::string left() {
     std::string at = cat("group * ", scalar(kAGroup), " + row * ", scalar(kARow));
-    if (!has_coordinates) return loaded(cat("x0[", at, " + l * ", scalar(kEven), "]"));
     for (size_t i = 0; i < kWindowAxes; ++i) {
       if (depth_.has[i]) at += cat(" + d", i, " * ", word(a_depth_[i]));
     }
@@ -349,7 +388,7 @@ class ConvolutionBuilder {
                                  {"column_place", column_place()},
                                  {"type", value()},
                                  {"zero", zero()},
-                                 {"left", left(true)},
+                                 {"left", left()},
                                  {"right", right()},
                                  {"step", step("p", "q", "sum")},
                                  {"store", store("sum", "j")}};
@@ -374,7 +413,7 @@ class ConvolutionBuilder {
                                     {"depth", scalar(kDepth)},
                                     {"depth_place", depth_place()},
                                     {"inside", inside()},
-                                    {"left", left(true)},
+                                    {"left", left()},
                                     {"right", right()},
                                     {"step", step("p", "q", "sum")},
                                     {"joined", add("x", "y")},
@@ -416,11 +455,12 @@ class ConvolutionBuilder {
          {"right_loads", tiles_.n * kTileDepth / dialect_.group_size},
          {"right_skip", dialect_.group_size / tiles_.n},
          {"left_at", left_at()},
-         {"left_place", is_a_even_ ? std::string() : coordinates(depth_, "d", "l")},
-         {"left", left(!is_a_even_)},
-         {"depth_place", depth_place()},
+         {"left", tile_left()},
+         {"place_words", is_a_even_ ? 4 : 8},
+         {"store_place", store_place()},
+         {"load_place", load_place()},
          {"inside", inside()},
-         {"right", right()},
+         {"right", tile_right()},
          {"row_of_i", place_of("row_id", "i", side_m, lines)},
          {"column_of_j", place_of("column_id", "j", side_n, 16)},
          {"tile_step", step("p[i]", "q[j]", "sum[i][j]")},
@@ -438,9 +478,10 @@ class ConvolutionBuilder {
   const compute_dtype dtype_, wide_;
   const int32_t size_;
   const int64_t results_;
-  bool is_divided_ = false;     // the depth
-  bool a_along_depth_ = false;  // neighbours in memory
-  bool is_a_even_ = false;      // one stride along all of the depth
+  bool is_divided_ = false;                    // the depth
+  bool a_along_depth_ = false;                 // neighbours in memory
+  bool is_a_even_ = false;                     // one stride along all of the depth
+  std::array<bool, kMaxSpatial> is_single_{};  // spatial axes with one position
   int32_t partials_ = 0;
   Side depth_, column_;
   std::array<int32_t, kScalars> scalars_{};

@@ -172,6 +172,19 @@ COMPUTE_FUNCTION c64 ${base}_c64($parameters) {
 }
 )";
 
+// min and max in CUDA C, where one instruction keeps NaN from compute capability 8.0 on.
+constexpr std::string_view kExtremes = R"(
+COMPUTE_FUNCTION f32 ${base}_f32(f32 x, f32 y) {
+#if __CUDA_ARCH__ >= 800
+  f32 r;
+  asm("$base.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
+#else
+  return x $order y || x != x ? x : y;
+#endif
+}
+)";
+
 std::string by_wider(std::string_view base, int operands) {
   return fill(kByWider, {{"base", base},
                          {"parameters", operands == 1 ? "c64 a" : "c64 a, c64 b"},
@@ -194,6 +207,10 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
   }
   if (base == "div" && dtype == COMPUTE_DTYPE_FLOAT32) {
     text_ += "COMPUTE_FUNCTION f32 div_f32(f32 x, f32 y) { return (f32)((f64)x / (f64)y); }\n";
+    return name;
+  }
+  if ((base == "min" || base == "max") && dtype == COMPUTE_DTYPE_FLOAT32 && dialect_.language == Language::kCudaC) {
+    text_ += fill(kExtremes, {{"base", base}, {"order", base == "min" ? "<" : ">"}});
     return name;
   }
   const Definition* definition = find(base, dtype == COMPUTE_DTYPE_NONE ? '-' : class_of(dtype));

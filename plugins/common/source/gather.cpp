@@ -42,7 +42,16 @@ std::vector<int64_t> row_major(std::span<const int64_t> shape) {
   return strides;
 }
 
+constexpr int64_t kSteps = 4;  // elements that an item of a GPU has in flight, if they fill the device
+
+int64_t choose_steps(int64_t vectors, const Dialect& dialect) {
+  const int64_t resident = int64_t{dialect.compute_units} * dialect.groups_per_unit * dialect.group_size;
+  return dialect.is_host || vectors < resident * kSteps ? 1 : kSteps;
+}
+
 }  // namespace
+
+std::string_view report_index_text() { return kReportIndex; }
 
 BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   BuiltRecipe recipe;
@@ -84,7 +93,8 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   builder.pointer(Pointer::kTensor, 1, nest.offsets[1] * index_size);
   builder.pointer(Pointer::kTensor, 2, nest.offsets[2] * size);
   builder.pointer(Pointer::kFault, 0, 0);
-  const int64_t vectors = nest.points() / lanes;
+  const int64_t vectors = nest.points() / lanes, steps = choose_steps(vectors, dialect);
+  builder.sign(steps);
   const int32_t vectors_word = builder.word(vectors), limit_word = builder.word(limit),
                 axis_word = builder.word(axis_stride), position_word = builder.word(nest.offsets[3]);
   Space space(nest);
@@ -95,17 +105,19 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   if (with_text) {
     builder.globals += kReportIndex;
     builder.body = fill(kGather, {{"group", dialect.group_size},
+                                  {"group_vectors", dialect.group_size * steps},
+                                  {"steps", steps},
                                   {"vectors", builder.index_word(vectors_word)},
                                   {"coordinates", space.coordinates(builder, "c", "i")},
                                   {"index_at", space.offset(1, "c")},
                                   {"limit", builder.word_text(limit_word)},
                                   {"position", builder.index_word(position_word), " + ", space.offset(3, "c")},
-                                  {"word", lanes > 1 ? vector_type(builder, storage, size, lanes).word : ""},
+                                  {"element", lanes > 1 ? vector_type(builder, storage, size, lanes).word : storage},
                                   {"to", space.offset(2, "c")},
                                   {"from", space.offset(0, "c")},
                                   {"axis_stride", builder.index_word(axis_word)}});
   }
-  recipe.add(builder, divide_up(vectors, dialect.group_size));
+  recipe.add(builder, divide_up(vectors, dialect.group_size * steps));
   return recipe;
 }
 
@@ -206,8 +218,10 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   const compute_dtype dtype = output.dtype;
   builder.sign(static_cast<int64_t>(combine));
   builder.sign(combine == Combine::set ? -size : dtype);
+  const int64_t steps = by_lines ? 1 : choose_steps(nest.points(), dialect);
   builder.sign(index_size);
   builder.sign(nest.rank);
+  builder.sign(steps);
   builder.pointer(Pointer::kTensor, 0, nest.offsets[0] * index_size);
   builder.pointer(Pointer::kTensor, 1, nest.offsets[1] * size);
   builder.pointer(Pointer::kTensor, 2, nest.offsets[2] * size);
@@ -228,32 +242,36 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
     const bool in_order = by_lines && combine != Combine::set, atomically = !by_lines && combine != Combine::set;
     const std::string position = cat(builder.index_word(position_word), " + ", space.offset(3, "c"));
     const std::string point = fill(
-        kScatterPoint, {{"index", by_lines ? "index_at + t * index_step" : "index_at"},
+        kScatterPoint, {{"index", by_lines ? "x0[index_at + t * index_step]" : "indices[s]"},
                         {"position", position, by_lines ? " + t * position_step" : ""},
                         {"by_lines", by_lines},
                         {"sets", combine == Combine::set},
                         {"in_order", in_order},
                         {"atomically", atomically},
-                        {"update", by_lines ? "x1[update_at + t * update_step]" : "x1[update_at]"},
+                        {"update", by_lines ? "x1[update_at + t * update_step]" : "updates[s]"},
                         {"storage", storage},
                         {"combined", in_order ? combine_text(combine, dtype, "x", "y", builder.functions()) : ""}});
     if (atomically) builder.globals += atomic_text(combine, dtype, builder);
-    builder.body = fill(kScatter, {{"group", dialect.group_size},
-                                   {"points", builder.index_word(points_word)},
-                                   {"coordinates", space.coordinates(builder, "c", "i")},
-                                   {"index_at", space.offset(0, "c")},
-                                   {"update_at", space.offset(1, "c")},
-                                   {"to", space.offset(2, "c")},
-                                   {"axis_stride", builder.index_word(axis_word)},
-                                   {"limit", builder.word_text(limit_word)},
-                                   {"by_lines", by_lines},
-                                   {"line", builder.index_word(line_word)},
-                                   {"index_step", builder.index_word(line_words[0])},
-                                   {"update_step", builder.index_word(line_words[1])},
-                                   {"position_step", builder.index_word(line_words[3])},
-                                   {"point", point}});
+    std::vector<Value> values = {{"group_points", dialect.group_size * steps},
+                                 {"points", builder.index_word(points_word)},
+                                 {"coordinates", space.coordinates(builder, "c", "i")},
+                                 {"index_at", space.offset(0, "c")},
+                                 {"update_at", space.offset(1, "c")},
+                                 {"to", space.offset(2, "c")},
+                                 {"axis_stride", builder.index_word(axis_word)},
+                                 {"limit", builder.word_text(limit_word)},
+                                 {"by_lines", by_lines},
+                                 {"group", dialect.group_size},
+                                 {"steps", steps},
+                                 {"storage", storage},
+                                 {"line", builder.index_word(line_word)},
+                                 {"index_step", builder.index_word(line_words[0])},
+                                 {"update_step", builder.index_word(line_words[1])},
+                                 {"position_step", builder.index_word(line_words[3])},
+                                 {"point", point}};
+    builder.body = fill(kScatter, values);
   }
-  recipe.add(builder, divide_up(nest.points(), dialect.group_size));
+  recipe.add(builder, divide_up(nest.points(), dialect.group_size * steps));
   return recipe;
 }
 

@@ -80,6 +80,18 @@ std::optional<Refusal> refuse_scan(const Op& op, const Dialect& dialect) {
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_segments(const Op& op, const Dialect& dialect) {
+  const compute_dtype accumulator = op.dtype("accumulator");
+  if (combination_of(op.text("kind")) > Combination::max) {
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, cat("segmented_reduce: unknown kind \"", op.text("kind"), "\""),
+                   ""};
+  }
+  if (is_half(accumulator) || accumulator == COMPUTE_DTYPE_BOOL || (!dialect.has_fp64 && needs_fp64(accumulator)))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, cat("segmented_reduce: no accumulator of ", dtype_name(accumulator)),
+                   ""};
+  return std::nullopt;
+}
+
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -89,7 +101,10 @@ struct Primitive {
 };
 
 constexpr Primitive kPrimitives[] = {
+    {"adam", refuse_optimizer, build_optimizer},
+    {"adamw", refuse_optimizer, build_optimizer},
     {"attention", refuse_attention, build_attention},
+    {"attention_grad", refuse_attention_tiles, build_attention_grad},
     {"map", refuse_expressions, build_map},
     {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce},
@@ -103,6 +118,9 @@ constexpr Primitive kPrimitives[] = {
     {"row", refuse_row, build_row},
     {"scan", refuse_scan, build_scan},
     {"searchsorted", [](const Op& op, const Dialect&) { return refuse_search(op); }, build_search},
+    {"segmented_reduce", refuse_segments, build_segments},
+    {"sgd", refuse_optimizer, build_optimizer},
+    {"sgd_momentum", refuse_optimizer, build_optimizer},
     {"sort", refuse_sort_shape, build_sort},
 };
 

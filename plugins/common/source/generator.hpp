@@ -98,7 +98,8 @@ struct KernelSource {
 };
 
 /// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
-/// convolution and its gradients, arg_reduce, row, scan, sort; by their own names attention and searchsorted.
+/// convolution and its gradients, arg_reduce, row, scan, segmented_reduce, sort; by their own names attention,
+/// attention_grad, searchsorted and the optimisers.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which must not be refused.

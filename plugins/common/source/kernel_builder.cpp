@@ -111,6 +111,7 @@ KernelSource KernelBuilder::source(const Launch& launch) const {
                                       {"functions", functions_.text()},
                                       {"globals", globals},
                                       {"group_size", launch.group_size},
+                                      {"at_once", least_at_once > 0 ? cat(", ", least_at_once) : ""},
                                       {"name", launch.name},
                                       {"parameters", parameters},
                                       {"declarations", declarations_},
@@ -196,5 +197,7 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
   if (builder.globals.find(definition) == std::string::npos) builder.globals += definition;
   return vector;
 }
+
+void define_lane_exchange(KernelBuilder& builder) { builder.globals += kLaneExchange; }
 
 }  // namespace compute::common

@@ -43,9 +43,10 @@ class KernelBuilder {
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
-  std::string body;      // statements of the kernel, after the declarations of pointers
-  std::string globals;   // definitions before it
-  bool is_wide = false;  // 64-bit indices; set before the first use of an index
+  std::string body;       // statements of the kernel, after the declarations of pointers
+  std::string globals;    // definitions before it
+  bool is_wide = false;   // 64-bit indices; set before the first use of an index
+  int least_at_once = 0;  // groups for which a multiprocessor must have registers, in CUDA C; 0: any number
 
   /// The finished launch.
   Launch finish(int64_t groups);
@@ -129,6 +130,12 @@ struct VectorText {
   int words = 1;
 };
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes);
+
+/// Work items of a warp, which exchange registers in CUDA C.
+constexpr int32_t kWarp = 32;
+
+/// Defines compute_from_lane(x, lane): the x of another item of the warp. All items of the warp call it. CUDA C only.
+void define_lane_exchange(KernelBuilder& builder);
 
 /// Whether `lanes` elements of `size` bytes can be accessed at once, in words of up to 16 bytes, at every multiple of
 /// their total size.

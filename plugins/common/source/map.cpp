@@ -279,6 +279,7 @@ class MapBuilder {
     for (size_t i = 0; i < shape_.nest.strides.size(); ++i) {
       builder_.sign(lanes > 1 ? moves(static_cast<int32_t>(i)) : -1);
     }
+    builder_.sign(may_be_woven());
     declare_operands(shape_.nest.rank);
     const int64_t points = shape_.nest.points();
     const int64_t vectors = divide_up(points, lanes);
@@ -303,6 +304,37 @@ class MapBuilder {
       out += cat(stored(i), " = ", element_of_value(dtype_of(i), values[static_cast<size_t>(k)]), ";\n");
     }
     return out;
+  }
+
+  // Whether all outputs have one dtype and move by as many elements as there are outputs, a word of 8 or 16 bytes
+  // together. Whether they are neighbours shows at run time.
+  bool may_be_woven() const {
+    const int32_t outputs = shape_.tensors - shape_.inputs;
+    if (shape_.lanes > 1 || shape_.nest.rank != 1 || outputs < 2) return false;
+    for (int32_t i = shape_.inputs; i < shape_.tensors; ++i) {
+      if (shape_.nest.strides[static_cast<size_t>(i)][0] != outputs || dtype_of(i) != dtype_of(shape_.inputs))
+        return false;
+    }
+    const int32_t bytes = outputs * shape_.sizes.back();
+    return bytes == 8 || bytes == 16;
+  }
+
+  // Stores of woven outputs, which are `stores` if they are none.
+  std::string woven_text(const Space& space, const std::string& stores) {
+    const int32_t first = shape_.inputs, outputs = shape_.tensors - first;
+    const char* storage = type_text(dtype_of(first)).storage;
+    const VectorText vector = vector_type(builder_, storage, shape_.sizes.back(), outputs);
+    std::string neighbours = cat("(u64)x", first, " % ", outputs * shape_.sizes.back(), " == 0"), elements;
+    for (int32_t k = 0; k < outputs; ++k) {
+      if (k > 0) neighbours += cat(" && x", first + k, " == x", first, " + ", k);
+      elements += cat("woven.e[", k, "] = r", first + k, "[s];\n");
+    }
+    return fill(kMapWoven, {{"are_neighbours", neighbours},
+                            {"type", vector.type},
+                            {"elements", elements},
+                            {"words", cat("*(COMPUTE_GLOBAL ", vector.word, "*)(x", first, " + ",
+                                          space.offset(first, "c"), ") = woven.v[0];\n")},
+                            {"stores", stores}});
   }
 
   std::string loop_text(const Space& space, int32_t vectors_word, int32_t points_word, int steps) {
@@ -334,6 +366,7 @@ class MapBuilder {
           fill(is_input ? kMapLoad : kMapStore,
                {{"k", i}, {"offset", offset(i)}, {"ends_inside", ends_inside}, {"lanes", lanes}, {"words", words}});
     }
+    if (may_be_woven()) stores = woven_text(space, stores);
     const auto lane_offset = [&](int32_t i) { return is_vector(i) ? cat("(", offset(i), " + v)") : offset(i); };
     const auto in_register = [&](int32_t i) { return cat("r", i, "[s]", is_vector(i) ? ".e[v]" : ""); };
     return fill(kMapLoop, {{"vectors", builder_.index_word(vectors_word)},

@@ -7,8 +7,11 @@
 namespace compute::common {
 
 BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
@@ -16,18 +19,26 @@ BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_tex
 BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scan(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
 
+/// The function compute_report_index, for kernels with a fault record.
+std::string_view report_index_text();
+
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);
 
-/// Why the kernel of attention is not for this op.
+/// Why no kernel of attention is for this op; and why those without matrix units, also of its gradient, are not.
 std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect);
+std::optional<Refusal> refuse_attention_tiles(const Op& op, const Dialect& dialect);
 
 /// Why the kernel of searchsorted is not for this op.
 std::optional<Refusal> refuse_search(const Op& op);
+
+/// Why the kernels of optimisers are not for this op.
+std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect);
 
 /// Why the kernels of sort are not for this op.
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect);

@@ -9,11 +9,11 @@ namespace compute::common {
 namespace {
 
 constexpr int64_t kLeastSteps = 16;  // vectors a work item combines at least before the loops are split
+constexpr int64_t kFewTerms = 16;    // of an output, which one work item combines if there are outputs for all
 
 bool is_row(int64_t stride) { return stride == 0 || stride == 1; }
 
 int64_t power_below(int64_t x) { return x < 1 ? 1 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x))); }
-int64_t power_above(int64_t x) { return x < 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
 
 int choose_lanes(const ReducePass& pass, const Dialect& dialect, const LoopNest& fast, const LoopNest& slow) {
   // On a CPU core neighbouring outputs are computed together, so that memory is read line by line.
@@ -76,6 +76,8 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
       shape.along = std::min(group / shape.across, power_above(vectors));
       shape.across = group / shape.along;
     }
+  } else if (shape.along_first && terms <= kFewTerms && columns >= wanted * group) {
+    shape.across = group;
   } else if (shape.along_first) {
     shape.along = std::clamp(std::max(power_below(vectors / kReduceSteps), std::min<int64_t>(power_below(vectors), 8)),
                              int64_t{1}, group);

@@ -2,6 +2,8 @@
 // How the work items of a device share the work of a reduction.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "plugins/common/source/kernel_builder.hpp"
@@ -10,6 +12,11 @@ namespace compute::common {
 
 constexpr int kReduceSteps = 4;       // vectors a work item has in flight
 constexpr int kReduceHostSteps = 16;  // elements on a CPU core, which combines them in vectors
+
+/// The least power of two that is not less than x.
+inline int64_t power_above(int64_t x) {
+  return x < 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x)));
+}
 
 /// The work of one kernel.
 struct ReducePass {

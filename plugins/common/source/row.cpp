@@ -2,11 +2,11 @@
 // row: one kernel. A group of work items is a table of `across` × `along`, as in reduce: `across` rows, each of `along`
 // items; neighbouring items lie where memory runs. An item keeps its elements of a short row in registers from stage to
 // stage, and reads those of a long one again. No row is shared by groups: few long rows are refused, and core
-// decomposes them into reductions that share them.
+// decomposes them into reductions that share them. In CUDA C the items of a row that share a warp exchange registers.
 //
-// Float sums: an item adds with compensation, the items of a row are a tree.
+// Float sums: the terms of an item are a tree if it holds them, else it adds with compensation; the items of a row are
+// a tree.
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "plugins/common/core.hpp"
@@ -26,8 +26,6 @@ constexpr int64_t kManySteps = 256;      // of an item: worth several groups per
 constexpr int64_t kSector = 8;           // neighbouring items that read memory in whole parts
 
 std::string read(int32_t word) { return KernelBuilder::index_word(word); }
-
-int64_t power_above(int64_t x) { return x < 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
 
 // Loops over rows and along them. Operands: inputs, positions, outputs of the map; in `kept` also stored outputs.
 struct RowNests {
@@ -89,9 +87,38 @@ struct RowNests {
 
 struct RowShape {
   bool along_first = true;  // neighbouring items are along the row
+  int lanes = 1;            // elements an access along the row, a word
   int64_t along = 1, across = 1;
-  int64_t held = 0;  // elements in registers; 0: elements are read again
+  int64_t held = 0;  // words in registers; 0: elements are read again
 };
+
+// 16 bytes an access, if every tensor allows it, else one element.
+int choose_row_lanes(const Op& op, const RowNests& nests) {
+  const LoopNest &kept = nests.kept, &combined = nests.combined;
+  if (combined.rank != 1) return 1;
+  const auto is_tensor = [&](size_t operand) {
+    const auto inputs = static_cast<size_t>(op.input_count());
+    return operand < inputs || operand >= inputs + nests.axes.size();
+  };
+  int32_t greatest = 1;
+  for (size_t i = 0; i < combined.strides.size(); ++i) {
+    const int64_t stride = combined.strides[i][0];
+    if (is_tensor(i) && stride != 0 && stride != 1) return 1;
+    if (is_tensor(i) && stride == 1) greatest = std::max(greatest, nests.sizes[i]);
+  }
+  const int lanes = 16 / greatest;
+  if (combined.points() % lanes != 0) return 1;
+  for (size_t i = 0; i < combined.strides.size(); ++i) {
+    if (!is_tensor(i) || combined.strides[i][0] == 0) continue;
+    const int32_t size = nests.sizes[i], alignment = vector_alignment(size, lanes);
+    const auto number = static_cast<int32_t>(i < static_cast<size_t>(op.input_count()) ? i : i - nests.axes.size());
+    if (op.tensor(number).alignment < alignment || nests.offset(i) * size % alignment != 0) return 1;
+    for (int axis = 0; axis < kept.rank; ++axis) {
+      if (kept.strides[i][static_cast<size_t>(axis)] * size % alignment != 0) return 1;
+    }
+  }
+  return lanes;
+}
 
 RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& dialect) {
   RowShape shape;
@@ -106,14 +133,24 @@ RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& di
     break;
   }
   if (terms == 1) shape.along_first = false;
+  int64_t bytes = 0;  // of a term's inputs, without those of a whole row
+  for (int32_t i = 0; i < op.input_count(); ++i) {
+    const auto& strides = combined.strides[static_cast<size_t>(i)];
+    if (std::any_of(strides.begin(), strides.begin() + combined.rank, [](int64_t stride) { return stride != 0; }))
+      bytes += dtype_size(op.input(i).dtype);
+  }
+  bytes = std::max<int64_t>(bytes, 1);
+  if (!dialect.is_host && shape.along_first) shape.lanes = choose_row_lanes(op, nests);
+  const int64_t words = divide_up(terms, shape.lanes);
   const int64_t wanted = static_cast<int64_t>(dialect.compute_units) * dialect.groups_per_unit;
-  const int64_t most = std::min(group, power_above(terms));
+  const int64_t most = std::min(group, power_above(words));
   if (dialect.is_host) {
     shape.along = rows >= group ? 1 : std::min(group / power_above(rows), most);
   } else if (shape.along_first) {
-    const int64_t narrow = std::min(kNarrow, power_above(divide_up(terms, 2)));
-    shape.along = std::min(group, std::max(narrow, power_above(divide_up(terms, kMostHeld / 2))));
-    while (shape.along < most && divide_up(rows, group / shape.along) < wanted) shape.along *= 2;
+    const int64_t narrow = std::min(kNarrow, power_above(divide_up(words, 2)));
+    const int64_t most_held = std::clamp(kMostHeldBytes / bytes, kMostHeld / 4, kMostHeld);
+    shape.along = std::min(group, std::max(narrow, power_above(divide_up(terms, most_held))));
+    while (shape.along < most && divide_up(rows, group / shape.along) < wanted / 2) shape.along *= 2;
   } else {
     shape.along = rows >= wanted * group ? 1 : std::min(group / std::min({group, kNarrow, power_above(rows)}), most);
     while (shape.along < most && group / shape.along > kSector &&
@@ -121,10 +158,8 @@ RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& di
       shape.along *= 2;
   }
   shape.across = group / shape.along;
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < op.input_count(); ++i) bytes += dtype_size(op.input(i).dtype);
-  const int64_t held = power_above(divide_up(terms, shape.along));
-  if (held <= kMostHeld && held * bytes <= kMostHeldBytes) shape.held = held;
+  const int64_t held = power_above(divide_up(words, shape.along)), elements = held * shape.lanes;
+  if (terms > 0 && elements <= kMostHeld && elements * bytes <= kMostHeldBytes) shape.held = held;
   return shape;
 }
 
@@ -171,6 +206,7 @@ class RowBuilder {
  private:
   void sign() {
     builder_.sign(shape_.along_first);
+    builder_.sign(shape_.lanes);
     builder_.sign(shape_.held);
     builder_.sign(kept_.rank());
     builder_.sign(combined_.rank());
@@ -180,6 +216,7 @@ class RowBuilder {
     for (const RowStage& stage : stages_) builder_.sign(static_cast<int64_t>(stage.kind));
     for (int32_t i = 0; i < op_.expression_count(); ++i) builder_.sign(op_.expression(i));
     for (int32_t i = 0; i < op_.tensor_count(); ++i) builder_.sign(op_.tensor(i).dtype);
+    for (int i = 0; shape_.lanes > 1 && i < output_operand(nests_.map_outputs); ++i) builder_.sign(moves(i));
     for (const int64_t stage : op_.integers("stored")) builder_.sign(stage);
   }
 
@@ -206,12 +243,23 @@ class RowBuilder {
 
   std::string pace() const { return builder_.dialect().is_host ? "1" : "along"; }
 
+  // Whether neighbouring elements of a row are neighbours in this operand, of which a word is accessed at once.
+  bool moves(int operand) const {
+    return shape_.lanes > 1 && nests_.combined.strides[static_cast<size_t>(operand)][0] != 0;
+  }
+  VectorText word_of(compute_dtype dtype) {
+    return vector_type(builder_, type_text(dtype).storage, dtype_size(dtype), shape_.lanes);
+  }
+
   std::string text() {
+    if (exchanges_lanes()) define_lane_exchange(builder_);
     std::string bases, registers, stages;
     for (int i = 0; i < output_operand(nests_.map_outputs); ++i)
       bases += cat("const ix b", i, " = ", kept_.offset(i, "k"), ";\n");
-    for (int32_t i = 0; i < inputs_; ++i)
-      registers += cat(type_text(op_.input(i).dtype).storage, " e", i, "[", shape_.held, "];\n");
+    for (int32_t i = 0; i < inputs_; ++i) {
+      const compute_dtype dtype = op_.input(i).dtype;
+      registers += cat(moves(i) ? word_of(dtype).type : type_text(dtype).storage, " e", i, "[", shape_.held, "];\n");
+    }
     for (size_t i = 0; i < stages_.size(); ++i) stages += stage_text(i);
     const std::string map = map_text();
     return fill(
@@ -220,6 +268,7 @@ class RowBuilder {
           fill(kItemPlace, {{"along", read(along_)}, {"across", read(across_)}, {"along_first", shape_.along_first}})},
          {"terms", read(terms_)},
          {"columns", read(columns_)},
+         {"lanes", shape_.lanes},
          {"is_host", builder_.dialect().is_host},
          {"kept_coordinates", kept_.coordinates(builder_, "k", "column")},
          {"bases", bases},
@@ -234,25 +283,42 @@ class RowBuilder {
          {"stored", stored_text()}});
   }
 
-  std::string loads() const {
+  // The elements at r, or the words that begin there.
+  std::string loads() {
     std::string out;
     for (int32_t i = 0; i < inputs_; ++i) {
-      const std::string at = cat("x", i, "[b", i, " + ", combined_.offset(i, "c"), "];\n");
-      out += shape_.held > 0 ? cat("e", i, "[s] = ", at)
-                             : cat("const ", type_text(op_.input(i).dtype).storage, " e", i, " = ", at);
+      const compute_dtype dtype = op_.input(i).dtype;
+      const std::string at = cat("x", i, " + b", i, " + ", combined_.offset(i, "c"));
+      const std::string name = cat("e", i, shape_.held > 0 ? "[s]" : "");
+      if (moves(i)) {
+        const VectorText vector = word_of(dtype);
+        if (shape_.held == 0) out += cat(vector.type, " ", name, ";\n");
+        for (int w = 0; w < vector.words; ++w)
+          out += cat(name, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(", at, "))[", w, "];\n");
+      } else {
+        out += cat(shape_.held > 0 ? "" : cat("const ", type_text(dtype).storage, " "), name, " = *(", at, ");\n");
+      }
     }
     return out;
   }
 
-  std::string terms_text(const std::string& term) const {
+  std::string terms_text(const std::string& before, const std::string& term, const std::string& behind) {
     return fill(kRowTerms, {{"is_held", shape_.held > 0},
                             {"held", shape_.held},
+                            {"lanes", shape_.lanes},
+                            {"has_lanes", shape_.lanes > 1},
                             {"pace", pace()},
+                            {"first_coordinates", combined_.coordinates(builder_, "c", "r")},
                             {"coordinates", combined_.coordinates(builder_, "c", "r")},
                             {"unroll", builder_.dialect().is_host ? "" : "#pragma unroll 4"},
                             {"loads", loads()},
-                            {"term", term}});
+                            {"before", before},
+                            {"term", term},
+                            {"behind", behind}});
   }
+
+  // Whether the items of a row exchange registers, as those of a warp can.
+  bool exchanges_lanes() const { return builder_.dialect().language == Language::kCudaC && shape_.along_first; }
 
   // Where expression `number` finds its values, but for its inputs.
   Leaves leaves(int32_t number) {
@@ -273,7 +339,7 @@ class RowBuilder {
     Leaves point = leaves(number);
     point.input = [this](int32_t i) {
       if (i >= inputs_) return cat("result", i - inputs_);
-      return value_of_element(op_.input(i).dtype, cat("e", i, shape_.held > 0 ? "[s]" : ""));
+      return value_of_element(op_.input(i).dtype, cat("e", i, shape_.held > 0 ? "[s]" : "", moves(i) ? ".e[v]" : ""));
     };
     return print_expression(op_.expression(number), point, "w", builder_.functions(), out);
   }
@@ -281,13 +347,19 @@ class RowBuilder {
   std::string stage_text(size_t number) {
     const RowStage& stage = stages_[number];
     const compute_dtype dtype = stage.accumulator();
-    const bool is_compensated = is_compensated_sum(stage.kind, dtype);
+    const bool is_held = shape_.held > 0, is_compensated = !is_held && is_compensated_sum(stage.kind, dtype);
     Functions& functions = builder_.functions();
     const std::string sum = cat("sum", number), lost = cat("lost", number);
-    std::string term, after, total = sum;
+    std::string term, after, tree, total = sum;
     const auto index = static_cast<int32_t>(2 * number);
-    const std::string value = at_point(index, term)[0];
-    if (is_compensated) {
+    const std::string value = at_point(index, term)[0], identity = identity_text(stage.kind, dtype);
+    const std::string combined = combine_text(stage.kind, dtype, "p", "q", functions);
+    if (is_held) {
+      term += cat("values[s * ", shape_.lanes, shape_.lanes > 1 ? " + v" : "", "] = is_term ? ", value, " : ", identity,
+                  ";\n");
+      for (int64_t half = shape_.held * shape_.lanes / 2; half > 0; half /= 2)
+        tree += fill(kRowLevel, {{"half", half}, {"type", type_text(dtype).value}, {"combined", combined}});
+    } else if (is_compensated) {
       term += cat(functions.need("two_sum", dtype), "(&", sum, ", &", lost, ", ", value, ");\n");
       total = cat("total_", type_text(dtype).name, "(", sum, ", ", lost, ")");
     } else {
@@ -299,33 +371,58 @@ class RowBuilder {
     const auto shared = [&](const char* place) {
       return value_of_element(dtype, cat("shared", number, "[", place, "]"));
     };
+    const bool exchanges = exchanges_lanes();
+    const int32_t group = builder_.dialect().group_size;
     return fill(kRowStage, {{"stage", number},
                             {"stored", type_text(dtype).storage},
-                            {"group", builder_.dialect().group_size},
+                            {"shared", exchanges ? std::max(group / 32, 1) : group},
                             {"type", type_text(dtype).value},
-                            {"identity", identity_text(stage.kind, dtype)},
+                            {"identity", identity},
                             {"is_compensated", is_compensated},
-                            {"terms", terms_text(term)},
-                            {"total", element_of_value(dtype, total)},
+                            {"is_held", is_held},
+                            {"values", shape_.held * shape_.lanes},
+                            {"terms", terms_text("", term, "")},
+                            {"tree", tree},
+                            {"has_lane_exchange", exchanges},
+                            {"total", total},
+                            {"combined", combined},
+                            {"stored_total", element_of_value(dtype, "p")},
+                            {"first_of_warps", shared("row_warp")},
+                            {"one_of_warps", shared("row_warp + warp")},
+                            {"total_stored", element_of_value(dtype, total)},
                             {"own", shared("id")},
                             {"partner", shared(shape_.along_first ? "id + reach" : "id + reach * across")},
-                            {"combined", element_of_value(dtype, combine_text(stage.kind, dtype, "p", "q", functions))},
-                            {"result_type", type_text(stage.result()).value},
+                            {"combined_stored", element_of_value(dtype, combined)},
                             {"reduced", shared(shape_.along_first ? "id - item" : "line")},
+                            {"result_type", type_text(stage.result()).value},
                             {"after", after},
                             {"value", result}});
   }
 
   std::string map_text() {
     if (op_.expression_count() % 2 == 0) return "";
-    std::string out;
+    std::string before, out, behind;
     const std::vector<std::string> values = at_point(op_.expression_count() - 1, out);
     for (int32_t i = 0; i < nests_.map_outputs; ++i) {
       const int operand = output_operand(i);
-      out += cat("x", inputs_ + i, "[b", operand, " + ", combined_.offset(operand, "c"),
-                 "] = ", element_of_value(op_.output(i).dtype, values[static_cast<size_t>(i)]), ";\n");
+      const compute_dtype dtype = op_.output(i).dtype;
+      const std::string value = element_of_value(dtype, values[static_cast<size_t>(i)]);
+      const std::string at = cat("x", inputs_ + i, " + b", operand, " + ", combined_.offset(operand, "c"));
+      if (moves(operand)) {
+        const VectorText vector = word_of(dtype);
+        before += cat(vector.type, " o", i, ";\n");
+        out += cat("o", i, ".e[v] = ", value, ";\n");
+        for (int w = 0; w < vector.words; ++w)
+          behind += cat("((COMPUTE_GLOBAL ", vector.word, "*)(", at, "))[", w, "] = o", i, ".v[", w, "];\n");
+      } else {
+        out += cat("if (is_term && is_active) *(", at, ") = ", value, ";\n");
+      }
     }
-    return terms_text(out);
+    if (!behind.empty())
+      behind = fill(
+          kRowStores,
+          {{"lanes", shape_.lanes}, {"coordinates", combined_.coordinates(builder_, "c", "r")}, {"stores", behind}});
+    return terms_text(before, out, behind);
   }
 
   std::string stored_text() {

@@ -123,56 +123,65 @@ class ScanBuilder {
     const std::string loaded =
         convert_text(value_of_element(from, "x0[from + r * source_step]"), from, accumulator_, functions);
     const bool continues = splits_ > 1 && !totals, writes = !totals;
-    const FindValue find =
-        [&,
-         values = std::vector<Value>{
-             {"group", dialect_.group_size},
-             {"half", dialect_.group_size / 2},
-             {"items", items_},
-             {"tile", tile_},
-             {"padded", tile_ + tile_ / 32},
-             {"terms", word(0)},
-             {"splits", word(1)},
-             {"span", word(2)},
-             {"lines", word(3)},
-             {"source_step", word(4)},
-             {"target_step", word(5)},
-             {"coordinates", space.coordinates(builder, "k", "line")},
-             {"from", space.offset(0, "k")},
-             {"to", space.offset(1, "k")},
-             {"type", type},
-             {"stored", type_text(accumulator_).storage},
-             {"start", start},
-             {"identity", identity},
-             {"keeps_loss", keeps_loss()},
-             {"continues", continues},
-             {"writes", writes},
-             {"totals", totals},
-             {"is_exclusive", is_exclusive_ && writes},
-             {"add", add},
-             {"value", loaded},
-             {"total", stored(carried.c_str())},
-             {"total_at", value(by_items_ ? "x2[s * lines + line]" : "x2[line * splits + s]")},
-             {"result", converted(carried)},
-             {"combined", combine_text(kind_, accumulator_, "p", "q", functions)},
-             {"combined_stored", stored(combine_text(kind_, accumulator_, "p", "q", functions).c_str())},
-             {"carried", combine_text(kind_, accumulator_, keeps_loss() ? "(carry + lost)" : "carry", "q", functions)},
-             {"before_stored", stored("before")},
-             {"own_sum", value("sums[item]")},
-             {"other_sum", value("sums[item + reach]")},
-             {"first_sum", value("sums[0]")},
-             {"earlier_sum", value("sums[item - reach]")},
-             {"previous_sum", value("sums[item - 1]")},
-             {"last_sum", value(cat("sums[", dialect_.group_size - 1, "]"))},
-             {"x_stored", stored("x")},
-             {"q_stored", stored("q")},
-             {"made_stored", stored("made")},
-             {"tile_value", value("tile[e + e / 32]")},
-             {"tile_element", converted(value("tile[e + e / 32]"))}}](std::string_view name) {
-          const auto found = std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.name == name; });
-          return found == values.end() ? std::nullopt : std::optional<std::string_view>(found->text);
-        };
-    builder.body = fill(by_items_ ? kScanByItems : kScanByGroups, find);
+    const bool has_lanes = !by_items_ && dialect_.language == Language::kCudaC && dialect_.group_size % kWarp == 0;
+    if (has_lanes) define_lane_exchange(builder);
+    std::vector<Value> values = {
+        {"group", dialect_.group_size},
+        {"half", dialect_.group_size / 2},
+        {"items", items_},
+        {"tile", tile_},
+        {"padded", tile_ + tile_ / 32},
+        {"terms", word(0)},
+        {"splits", word(1)},
+        {"span", word(2)},
+        {"lines", word(3)},
+        {"source_step", word(4)},
+        {"target_step", word(5)},
+        {"coordinates", space.coordinates(builder, "k", "line")},
+        {"from", space.offset(0, "k")},
+        {"to", space.offset(1, "k")},
+        {"type", type},
+        {"stored", type_text(accumulator_).storage},
+        {"start", start},
+        {"identity", identity},
+        {"has_lanes", has_lanes},
+        {"keeps_loss", keeps_loss()},
+        {"continues", continues},
+        {"writes", writes},
+        {"totals", totals},
+        {"is_exclusive", is_exclusive_ && writes},
+        {"add", add},
+        {"value", loaded},
+        {"total", stored(carried.c_str())},
+        {"total_at", value(by_items_ ? "x2[s * lines + line]" : "x2[line * splits + s]")},
+        {"result", converted(carried)},
+        {"combined", combine_text(kind_, accumulator_, "p", "q", functions)},
+        {"combined_stored", stored(combine_text(kind_, accumulator_, "p", "q", functions).c_str())},
+        {"carried", combine_text(kind_, accumulator_, keeps_loss() ? "(carry + lost)" : "carry", "q", functions)},
+        {"before_stored", stored("before")},
+        {"own_sum", value("sums[item]")},
+        {"other_sum", value("sums[item + reach]")},
+        {"first_sum", value("sums[0]")},
+        {"earlier_sum", value("sums[item - reach]")},
+        {"first_warp_sum", value("warp_sums[0]")},
+        {"warp_sum", value("warp_sums[warp]")},
+        {"previous_sum", value("sums[item - 1]")},
+        {"last_sum", value(cat("sums[", dialect_.group_size - 1, "]"))},
+        {"x_stored", stored("x")},
+        {"q_stored", stored("q")},
+        {"made_stored", stored("made")},
+        {"tile_value", value("tile[e + e / 32]")},
+        {"p_stored", stored("p")},
+        {"first_own_sum", value("sums[item]")},
+        {"own_warp_sum", value("sums[warp * 32 + item]")},
+        {"tile_element", converted(value("tile[e + e / 32]"))}};
+    // A kernel uses some of them.
+    const FindValue find = [&](std::string_view name) {
+      const auto found = std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.name == name; });
+      return found == values.end() ? std::nullopt : std::optional<std::string_view>(found->text);
+    };
+    values.emplace_back("tree", fill(kScanTree, find));
+    builder.body = fill(by_items_ ? kScanByItems : totals ? kScanTotals : kScanByGroups, find);
   }
 
   std::string zero_text() const {

@@ -105,8 +105,13 @@ class SortBuilder {
  private:
   int64_t lines() const { return nest_.points(); }
   int64_t line_limit() const { return line_limit(dialect_, texts_.is_wide); }
+  // Whether work items exchange registers and vote, in warps.
+  bool has_lanes() const { return dialect_.language == Language::kCudaC && dialect_.group_size == 256; }
   // Elements of a tile for each work item.
-  int items() const { return texts_.is_wide ? 8 : dialect_.local_memory_bytes >= 46 << 10 ? 16 : 8; }
+  int items() const {
+    const bool is_large = dialect_.local_memory_bytes >= 46 << 10;
+    return texts_.is_wide ? (is_large && has_lanes() ? 12 : 8) : is_large ? 16 : 8;
+  }
 
   KernelBuilder begin(const char* what) const {
     KernelBuilder builder(dialect_, what, with_text_);
@@ -175,6 +180,8 @@ class SortBuilder {
 
   void add_line(BuiltRecipe& recipe) const {
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
+    const int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
+    if (has_lanes() && threads <= dialect_.group_size) return add_lanes(recipe, items, threads);
     KernelBuilder builder = begin("sort_line");
     builder.sign(size);
     take_tensors(builder);
@@ -196,6 +203,35 @@ class SortBuilder {
                                       {"outputs", outputs_text(space, steps, "e")}});
     }
     recipe.add(builder, lines());
+  }
+
+  // Lines of up to `items` × `threads` elements.
+  void add_lanes(BuiltRecipe& recipe, int64_t items, int64_t threads) const {
+    KernelBuilder builder = begin("sort_lanes");
+    builder.sign(items);
+    builder.sign(threads);
+    take_tensors(builder);
+    const int32_t lines_word = builder.word(lines()), terms_word = builder.word(terms_);
+    const std::vector<int32_t> steps = add_step_words(builder);
+    Space space(nest_);
+    space.add_words(builder, 1);
+    if (with_text_) {
+      define_key(builder);
+      builder.globals += fill(kSortSteps, {{"key_type", texts_.key_type}, {"is_wide", texts_.is_wide}});
+      builder.body = fill(kSortLanes, {{"key_type", texts_.key_type},
+                                       {"items", items},
+                                       {"threads", threads},
+                                       {"has_warps", threads > kWarp},
+                                       {"group", dialect_.group_size},
+                                       {"lines", KernelBuilder::index_word(lines_word)},
+                                       {"terms", KernelBuilder::index_word(terms_word)},
+                                       {"coordinates", space.coordinates(builder, "k", "line")},
+                                       {"from", space.offset(0, "k")},
+                                       {"source_step", KernelBuilder::index_word(steps[0])},
+                                       {"greatest", texts_.greatest},
+                                       {"outputs", outputs_text(space, steps, "e")}});
+    }
+    recipe.add(builder, divide_up(lines(), dialect_.group_size / threads));
   }
 
   // Counts a pass's digits, or moves the elements.
@@ -236,24 +272,32 @@ class SortBuilder {
       if (counts) {
         builder.body = fill(kSortCount, {{"prologue", prologue},
                                          {"group", dialect_.group_size},
+                                         {"items", items()},
                                          {"key_type", texts_.key_type},
                                          {"key", key},
                                          {"shift", shift}});
       } else {
-        builder.globals += kSortPlaces;
         const std::string moved = is_last
                                       ? cat("const ix e_to = to - line * terms;\n", outputs_text(space, steps, "e_to"))
                                       : std::string("x6[to] = key;\nx7[to] = position;");
-        builder.body = fill(kSortMove, {{"prologue", prologue},
-                                        {"group", dialect_.group_size},
-                                        {"tile", tile_},
-                                        {"items", items()},
-                                        {"key_type", texts_.key_type},
-                                        {"greatest", texts_.greatest},
-                                        {"key", key},
-                                        {"position", is_first ? "(u32)(begin + e)" : "x5[line * terms + begin + e]"},
-                                        {"shift", shift},
-                                        {"moved", moved}});
+        std::vector<Value> values = {{"prologue", prologue},
+                                     {"group", dialect_.group_size},
+                                     {"tile", tile_},
+                                     {"items", items()},
+                                     {"key_type", texts_.key_type},
+                                     {"greatest", texts_.greatest},
+                                     {"key", key},
+                                     {"position", is_first ? "(u32)(begin + e)" : "x5[line * terms + begin + e]"},
+                                     {"shift", shift},
+                                     {"moved", moved}};
+        if (has_lanes()) {
+          builder.least_at_once = 3;
+          values.emplace_back("warps", dialect_.group_size / kWarp);
+          builder.body = fill(kSortMoveLanes, values);
+        } else {
+          builder.globals += kSortPlaces;
+          builder.body = fill(kSortMove, values);
+        }
       }
     }
     recipe.add(builder, lines() * tiles_);

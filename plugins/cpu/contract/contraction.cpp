@@ -105,7 +105,7 @@ class ContractionPlan final : public Plan {
     }
     matmul.epilogue_scalars = run.scalars + (is_scaled_ ? 2 : 0);
     matmul.workspace = address(run.workspace);
-    matmul.parallel_for = &parallel_for;
+    matmul.parallel_for = &parallel_tasks;
     if (!matmul_.run(matmul))
       throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "contraction: the matrix library is out of memory");
   }
@@ -157,7 +157,7 @@ std::vector<common::Requirement> report_engines() {
     }
     if (!library.path.empty()) {
       report.found = library.path + " " + library.version;
-      report.state = 1;
+      report.state = COMPUTE_PLUGIN_LIBRARY_FOUND;
     }
     reports.push_back(report);
   }

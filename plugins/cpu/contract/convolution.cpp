@@ -467,6 +467,7 @@ class ConvolutionPlan final : public Plan {
     const bool has_bias = operands_.bias >= 0, depth_is_images = op.name() == "convolution_grad_weight";
     for (const WindowProduct& product : common::read_windows(op)) {
       std::unique_ptr<WindowPart> part = make_shifted_part(product, dtype, has_bias, threads);
+      if (!part && !depth_is_images) part = make_plane_part(product, dtype, has_bias, threads);
       if (!part) part = std::make_unique<BlockPart>(product, dtype, has_bias, depth_is_images, threads);
       shared_at_.push_back(workspace_bytes);
       workspace_bytes += part->shared_bytes();
@@ -510,7 +511,7 @@ class ConvolutionPlan final : public Plan {
       }
     };
     if (slots_ == 1 || total == 1) return body(0, 1);
-    parallel_for(std::min(slots_, total), 1, body);
+    parallel_tasks(std::min(slots_, total), 1, body);
   }
 
   const common::WindowOperands operands_;

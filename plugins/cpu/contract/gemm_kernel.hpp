@@ -32,6 +32,10 @@ struct GemmCall {
 
 struct GemmKernel {
   void (*run)(const GemmCall& call);
+  /// The same for n = 1, if the elements of b are adjacent and so are those of each row or each column of a. It reads a
+  /// once, where it is, and needs no scratch. The value of an element depends only on its row of a, on b, k, and
+  /// whether the rows of a are adjacent elements.
+  void (*run_vector)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };

@@ -163,6 +163,7 @@ constexpr int64_t kLibraryTile = 256;
 constexpr int64_t kLibraryUnit = 48;  // a multiple of the libraries' register tiles
 constexpr int64_t kThin = 12;
 constexpr int64_t kThinTile = 2048;
+constexpr int64_t kThinResults = 128 << 10;
 constexpr int64_t kSmallLibraryTile = 128;
 constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
 // OpenBLAS's AVX-512 kernels for float32 and float64 pack nothing up to this many multiplications, and are at their
@@ -176,6 +177,19 @@ constexpr int64_t kOwnFloat32 = 128;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
+// Of a matrix that is multiplied by a vector: what a task reads at least, which takes about 3 us.
+constexpr int64_t kVectorBytes = 64 << 10;
+// A matrix of few sums that are long is computed in parts of at least so many multiplications.
+constexpr int64_t kFewResults = 16 << 10;
+constexpr int64_t kPartWork = int64_t{1} << 19;
+constexpr int64_t kMostParts = 16;
+constexpr int64_t kJoined = 64;
+constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
+constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
+constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
+constexpr int64_t kColumnPartBytes = 256 << 10;
+constexpr int64_t kColumnBytes = 64 << 10;  // of longer columns a part is worth a task
+constexpr int64_t kSumPart = 16 << 10;      // elements of a part
 constexpr int64_t kAlignment = 64;
 
 int64_t ceiling(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
@@ -239,11 +253,16 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
 
   merge_batch_axes();
   fold_batch_into_matrices();
+  if (plan_parts(options)) return;
   addend_like_c_ = has_addend_ && row_[kAddend] == row_[kC] && column_[kAddend] == column_[kC];
   for (const BatchAxis& axis : batch_) addend_like_c_ = addend_like_c_ && axis.strides[kAddend] == axis.strides[kC];
 
   kernels_ = isa_of(options.isa).gemm;
   engine_ = choose_engine(options);
+  if (is_vector_) {
+    cut_vector(std::max(options.threads, 1));
+    return;
+  }
   if (engine_ == MatmulEngine::own) {
     // The register tile is wide along columns: adjacent elements of c, and the longer side, belong there.
     const int64_t columns = kernels_->by_dtype[dtype_].columns;
@@ -352,9 +371,22 @@ bool MatmulPlan::openblas_is_best(const MatmulOptions& options) const {
 /// True iff the product is thin or flat enough for tiles of kUnpackedWork.
 bool MatmulPlan::cuts_to_unpacked() const { return k_ <= 256 || (k_ <= 4096 && (m_ <= 4 || n_ <= 12)); }
 
+/// True iff one of the matrices is a vector that the own kernel for vectors takes: then it is b, perhaps after
+/// transposing the product.
+bool MatmulPlan::find_vector() {
+  if (k_ == 0 || std::min(m_, n_) != 1) return false;
+  const auto fits = [this] { return n_ == 1 && row_[kB] == 1 && (column_[kA] == 1 || row_[kA] == 1); };
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (fits()) return is_vector_ = true;
+    transpose();
+  }
+  return false;
+}
+
 /// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
 /// threads.
 MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
+  if (options.engine == MatmulEngine::automatic && find_vector()) return MatmulEngine::own;
   const bool is_float32 = dtype_ == COMPUTE_DTYPE_FLOAT32;
   const bool in_libraries = is_float32 || dtype_ == COMPUTE_DTYPE_FLOAT64 || dtype_ == COMPUTE_DTYPE_COMPLEX64 ||
                             dtype_ == COMPUTE_DTYPE_COMPLEX128;
@@ -425,6 +457,9 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     const bool thin = k_ <= kThin || (std::min(m_, n_) <= kThin && long_rows);
     const int64_t tile = thin ? kThinTile : kLibraryTile;
     while (work() > kLibraryWork && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
+    // What it writes takes the time, where k is short.
+    while (k_ <= kThin && product(tile_m_, tile_n_) > kThinResults && tile_m_ > kLibraryUnit)
+      tile_m_ = round_up(ceiling(tile_m_, 2), kLibraryUnit);
     while (!thin && work() > kLibraryWork && std::max(tile_m_, tile_n_) > kSmallLibraryTile &&
            tiles() < kLibraryTasks) {
       halve_longer(kLibraryUnit, kLibraryUnit);
@@ -448,6 +483,82 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
 }
 
+/// Rows of the matrix are cut for any number of threads, since each result is by itself. A few long sums are cut too,
+/// by their length alone.
+void MatmulPlan::cut_vector(int64_t threads) {
+  tile_n_ = tiles_n_ = 1;
+  tile_m_ = m_;
+  const auto tile_bytes = [&] { return product(product(tile_m_, k_), element_bytes_); };
+  const bool plain = !has_addend_ && !has_bias_ && epilogue_ == nullptr && !is_half(dtype_);
+  if (plain && batches_ == 1) {
+    if (column_[kA] != 1 && m_ * element_bytes_ <= kColumnBytes) {
+      cut_k_ = std::max(ceiling(kColumnPartBytes, m_ * element_bytes_), ceiling(k_, kMostColumnParts));
+    } else if (column_[kA] == 1 && m_ < kFewSums) {
+      cut_k_ = kSumPart;
+    }
+    if (cut_k_ > 0 && k_ >= 2 * cut_k_) cuts_ = ceiling(k_, cut_k_);
+    if (cuts_ > 1) partials_bytes_ = round_up(m_ * cuts_ * element_bytes_, kAlignment);
+  }
+  while (ceiling(m_, tile_m_) * batches_ < kTasksPerThread * threads && tile_bytes() >= 2 * kVectorBytes &&
+         tile_m_ > kVectorRows) {
+    tile_m_ = round_up(ceiling(tile_m_, 2), kVectorRows);
+  }
+  tiles_m_ = ceiling(m_, tile_m_);
+  if (tiles_m_ == 1) {
+    const int64_t for_balance = threads == 1 ? batches_ : ceiling(batches_, kTasksPerThread * threads);
+    const int64_t for_work = std::min(batches_, ceiling(kVectorBytes, std::max<int64_t>(tile_bytes(), 1)));
+    batch_chunk_ = std::max(for_balance, for_work);
+  }
+  tasks_ = cuts_ > 1 ? (column_[kA] == 1 ? m_ : 1) * cuts_ : tiles_m_ * ceiling(batches_, batch_chunk_);
+  slots_ = std::min(threads, tasks_);
+  if (is_half(dtype_)) slot_bytes_ = round_up(tile_m_ * static_cast<int64_t>(sizeof(float)), kAlignment);
+  frame_ = slot_bytes_;
+  if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
+}
+
+/// True iff the sums are so long, and so few, that they are cut: by the problem's shape alone.
+bool MatmulPlan::plan_parts(const MatmulOptions& options) {
+  const int64_t results = product(m_, n_);
+  const bool plain = !has_addend_ && !has_bias_ && epilogue_ == nullptr && !is_half(dtype_) && batches_ == 1;
+  if (options.engine != MatmulEngine::automatic || !plain || std::min(m_, n_) < 2 || results > kFewResults ||
+      k_ / 4 < std::max(m_, n_))
+    return false;
+  const int64_t parts = std::min(product(results, k_) / kPartWork, kMostParts);
+  if (parts < 2) return false;
+  const int64_t depth = k_ / parts, rest = k_ - depth * parts;
+  const int64_t batch_strides[] = {depth * column_[kA], depth * row_[kB], results};
+  MatmulProblem problem{};
+  problem.dtype = dtype_;
+  problem.m = m_;
+  problem.n = n_;
+  problem.k = depth;
+  problem.batch_rank = 1;
+  problem.batch_shape = &parts;
+  problem.a = {&batch_strides[0], row_[kA], column_[kA]};
+  problem.b = {&batch_strides[1], row_[kB], column_[kB]};
+  problem.c = {&batch_strides[2], n_, 1};
+  MatmulOptions own = options;
+  equal_parts_ = std::make_unique<MatmulPlan>(problem, own);
+  if (rest > 0) {
+    problem.k = rest;
+    problem.batch_rank = 0;
+    last_part_ = std::make_unique<MatmulPlan>(problem, own);
+  }
+  engine_ = equal_parts_->engine();
+  tasks_ = equal_parts_->tasks();
+  cuts_ = parts + (rest > 0 ? 1 : 0);
+  cut_k_ = depth;
+  partials_bytes_ = round_up(product(cuts_, results) * element_bytes_, kAlignment);
+  return true;
+}
+
+int64_t MatmulPlan::workspace_bytes() const {
+  int64_t bytes = slots_ * slot_bytes_;
+  if (equal_parts_ != nullptr) bytes = equal_parts_->workspace_bytes();
+  if (last_part_ != nullptr) bytes = std::max(bytes, last_part_->workspace_bytes());
+  return partials_bytes_ + bytes;
+}
+
 // ---- Running ------------------------------------------------------------------------------------------------------
 
 struct MatmulPlan::Execution {
@@ -461,7 +572,21 @@ struct MatmulPlan::Execution {
 bool MatmulPlan::run(const MatmulRun& run) const {
   if (tasks_ == 0) return true;
   Execution execution{this, &run, factor(dtype_, run.alpha), factor(dtype_, run.beta)};
+  if (equal_parts_ != nullptr) return run_parts(execution);
+  if (cuts_ > 1 && !execution.alpha.zero) {
+    run_split(execution);
+    return true;
+  }
   if (tasks_ == 1) return run_task(execution, 0, run.workspace);
+  if (is_vector_ && slot_bytes_ == 0 && cuts_ == 1 && run.parallel_for != nullptr) {
+    // Each thread gets the same rows each time.
+    const auto tasks = [](void* user, int64_t begin, int64_t end) {
+      const Execution& shared = *static_cast<const Execution*>(user);
+      for (int64_t task = begin; task < end; ++task) shared.plan->run_task(shared, task, nullptr);
+    };
+    run.parallel_for(tasks_, 1, tasks, &execution);
+    return true;
+  }
   // Each body takes tasks until none is left, so that a part of the workspace has one user.
   const auto body = [](void* user, int64_t slot, int64_t) {
     Execution& shared = *static_cast<Execution*>(user);
@@ -479,6 +604,82 @@ bool MatmulPlan::run(const MatmulRun& run) const {
     run.parallel_for(slots_, 1, body, &execution);
   }
   return !execution.failed.load(std::memory_order_relaxed);
+}
+
+/// Results from sums that are cut: first all parts, then their sums in order.
+void MatmulPlan::run_split(const Execution& execution) const {
+  const auto parts = [](void* user, int64_t begin, int64_t end) {
+    const Execution& shared = *static_cast<const Execution*>(user);
+    const MatmulPlan& plan = *shared.plan;
+    const void* const a = plan.transposed_ ? shared.run->b : shared.run->a;
+    const void* const b = plan.transposed_ ? shared.run->a : shared.run->b;
+    const GemmKernel& kernel = plan.kernels_->by_dtype[plan.dtype_];
+    const bool along_rows = plan.column_[kA] == 1;  // then a part belongs to one row, else to all
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t row = along_rows ? part / plan.cuts_ : 0, first = part % plan.cuts_ * plan.cut_k_;
+      const int64_t rows = along_rows ? 1 : plan.m_;
+      const int64_t start = row * plan.row_[kA] + first * plan.column_[kA];
+      kernel.run_vector({rows, 1, std::min(plan.cut_k_, plan.k_ - first), offset(a, start * plan.element_bytes_),
+                         plan.row_[kA], plan.column_[kA], offset(b, first * plan.element_bytes_), 1, 1,
+                         offset(shared.run->workspace, part * rows * plan.element_bytes_), 1, 1,
+                         factor(plan.dtype_, nullptr).value, false, nullptr});
+    }
+  };
+  Execution& shared = const_cast<Execution&>(execution);
+  if (slots_ == 1 || execution.run->parallel_for == nullptr) {
+    parts(&shared, 0, tasks_);
+  } else {
+    execution.run->parallel_for(tasks_, 1, parts, &shared);
+  }
+  const bool along_rows = column_[kA] == 1;
+  join(execution, cuts_, along_rows ? 1 : m_, along_rows ? cuts_ : 1);
+}
+
+/// A matrix of sums that are cut.
+bool MatmulPlan::run_parts(const Execution& execution) const {
+  MatmulRun part = *execution.run;
+  part.c = execution.run->workspace;
+  part.alpha = nullptr;
+  part.workspace = offset(execution.run->workspace, partials_bytes_);
+  if (!execution.alpha.zero) {
+    if (!equal_parts_->run(part)) return false;
+    if (last_part_ != nullptr) {
+      const int64_t first = cut_k_ * (cuts_ - 1);
+      part.a = offset(part.a, first * column_[kA] * element_bytes_);
+      part.b = offset(part.b, first * row_[kB] * element_bytes_);
+      part.c = offset(part.c, (cuts_ - 1) * m_ * n_ * element_bytes_);
+      if (!last_part_->run(part)) return false;
+    }
+  }
+  join(execution, cuts_, m_ * n_, n_);
+  return true;
+}
+
+/// Adds up the parts, in order, and writes the results.
+void MatmulPlan::join(const Execution& execution, int64_t parts, int64_t part_stride, int64_t row_stride) const {
+  with_accumulator(dtype_, [&](auto one) {
+    using T = decltype(one);
+    T alpha;
+    std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
+    T sums[kJoined];
+    for (int64_t i = 0; i < m_; ++i) {
+      for (int64_t first = 0; first < n_; first += kJoined) {
+        const T* partial = static_cast<const T*>(execution.run->workspace) + i * row_stride + first;
+        T* const c = static_cast<T*>(execution.run->c) + i * row_[kC] + first * column_[kC];
+        const int64_t n = std::min(kJoined, n_ - first);
+        if (execution.alpha.zero) {
+          std::fill_n(sums, n, T{});
+        } else {
+          std::copy_n(partial, n, sums);
+          for (int64_t part = 1; part < parts; ++part) {
+            partial += part_stride;
+            for (int64_t j = 0; j < n; ++j) sums[j] = add(sums[j], partial[j]);
+          }
+        }
+        for (int64_t j = 0; j < n; ++j) c[j * column_[kC]] = execution.alpha.one ? sums[j] : multiply(alpha, sums[j]);
+      }
+    }
+  });
 }
 
 bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratch) const {
@@ -606,9 +807,10 @@ bool MatmulPlan::run_product(const Execution& execution, const Tile& tile, Terms
                                                     : static_cast<const void*>(&kZero);
     return run_library(execution, tile, beta);
   }
-  kernels_->by_dtype[dtype_].run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB],
-                                  tile.c, row_[kC], column_[kC], execution.alpha.value, terms != Terms::kNone,
-                                  scratch});
+  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+  run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], tile.c, row_[kC], column_[kC],
+       execution.alpha.value, terms != Terms::kNone, scratch});
   return true;
 }
 
@@ -664,8 +866,10 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   const bool has_product = k_ > 0 && !execution.alpha.zero;
   float* const sums = static_cast<float*>(offset(scratch, kernel_scratch_bytes_));
   if (has_product) {
-    kernels_->by_dtype[dtype_].run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB],
-                                    sums, tile.n, 1, &kOne<float>, false, scratch});
+    const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+    const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+    run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], sums, tile.n, 1,
+         &kOne<float>, false, scratch});
   }
   float alpha, beta;
   std::memcpy(&alpha, execution.alpha.value, sizeof alpha);

@@ -6,6 +6,7 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "plugins/cpu/contract/gemm_engines.hpp"
@@ -84,7 +85,7 @@ class MatmulPlan {
   /// is then undefined.
   bool run(const MatmulRun& run) const;
 
-  int64_t workspace_bytes() const { return slots_ * slot_bytes_; }
+  int64_t workspace_bytes() const;
   MatmulEngine engine() const { return engine_; }
   int64_t tasks() const { return tasks_; }
 
@@ -120,8 +121,14 @@ class MatmulPlan {
   bool describe_for_blas();
   bool openblas_is_best(const MatmulOptions& options) const;
   bool cuts_to_unpacked() const;
+  bool find_vector();
   MatmulEngine choose_engine(const MatmulOptions& options);
+  void cut_vector(int64_t threads);
   void cut(const MatmulOptions& options);
+  bool plan_parts(const MatmulOptions& options);
+  bool run_parts(const Execution& execution) const;
+  void run_split(const Execution& execution) const;
+  void join(const Execution& execution, int64_t parts, int64_t part_stride, int64_t row_stride) const;
   bool run_task(const Execution& execution, int64_t task, void* scratch) const;
   bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;
@@ -139,6 +146,7 @@ class MatmulPlan {
   bool has_addend_, has_bias_;
   const MatmulEpilogue* epilogue_;
   bool addend_like_c_ = false;  // the addend has c's strides
+  bool is_vector_ = false;      // b is one column, and the engine is the own kernel for vectors
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
   MatmulEngine engine_ = MatmulEngine::own;
@@ -153,7 +161,11 @@ class MatmulPlan {
   int64_t slots_ = 0;  // concurrent tasks, each with its part of the workspace
   int64_t slot_bytes_ = 0;
   int64_t kernel_scratch_bytes_ = 0;
-  int64_t frame_ = 0;  // of the epilogue, in a slot
+  int64_t frame_ = 0;             // of the epilogue, in a slot
+  int64_t cuts_ = 1, cut_k_ = 0;  // parts of the sums of a vector, each of which is a task
+  int64_t partials_bytes_ = 0;    // their results, in the workspace
+  // The same for a few sums of a matrix: plans of equal parts, as a batch, and of what is left.
+  std::unique_ptr<MatmulPlan> equal_parts_, last_part_;
 };
 
 }  // namespace compute::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace compute::cpu {
 namespace {
@@ -57,6 +58,23 @@ inline void copy_row(const T* src, T* dst, int64_t n) {
   for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
 }
 
+/// dst[i] = src[2 · i]. Reads no element behind the last of these.
+template <class T>
+inline void copy_even(const T* src, T* dst, int64_t n) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) == 4) {
+    typedef uint32_t Four __attribute__((vector_size(16)));
+    for (; i + 4 < n; i += 4) {
+      Four low, high;
+      std::memcpy(&low, src + 2 * i, sizeof low);
+      std::memcpy(&high, src + 2 * i + 4, sizeof high);
+      const Four even = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+      std::memcpy(dst + i, &even, sizeof even);
+    }
+  }
+  for (; i < n; ++i) dst[i] = src[2 * i];
+}
+
 /// dst[i] = the element at position `first` + i · step of an axis, or 0 outside of it.
 template <class T>
 inline void copy_axis(const T* src, int64_t stride, int64_t extent, int64_t first, int64_t step, int64_t n, T* dst) {
@@ -79,7 +97,7 @@ inline void copy_axis(const T* src, int64_t stride, int64_t extent, int64_t firs
   if (each == 1) {
     copy_row(from + begin, dst + begin, end - begin);
   } else if (each == 2) {
-    for (int64_t i = begin; i < end; ++i) dst[i] = from[2 * i];
+    copy_even(from + 2 * begin, dst + begin, end - begin);
   } else {
     for (int64_t i = begin; i < end; ++i) dst[i] = from[i * each];
   }
@@ -174,10 +192,17 @@ void copy_windows(const WindowProduct& product, int32_t element_bytes, const voi
 
 void copy_factors(const WindowProduct& product, int32_t element_bytes, const void* a, PointRange rows,
                   PointRange points, void* dst, int64_t leading, PointRun* runs) {
-  const int64_t run_count = find_runs(product.depth, points, runs);
+  // Axes that follow from each other in memory are one.
+  WindowProduct merged = product;
+  int64_t& inner = merged.depth[kMaxSpatial];
+  for (size_t axis = kMaxSpatial; axis-- > 0;) {
+    if (merged.depth[axis] != 1 && merged.a_depth[axis] != inner * merged.a_depth[kMaxSpatial]) break;
+    inner *= std::exchange(merged.depth[axis], 1);
+  }
+  const int64_t run_count = find_runs(merged.depth, points, runs);
   with_element(element_bytes, [&](auto element) {
     using T = decltype(element);
-    copy_factors(product, static_cast<const T*>(a), rows, static_cast<T*>(dst), leading, runs, run_count);
+    copy_factors(merged, static_cast<const T*>(a), rows, static_cast<T*>(dst), leading, runs, run_count);
   });
 }
 
@@ -185,11 +210,12 @@ void copy_plane(int32_t element_bytes, const void* src, const PlaneAxis& y, cons
   with_element(element_bytes, [&](auto element) {
     using T = decltype(element);
     T* to = static_cast<T*>(dst);
-    for (int64_t at = y.first; at < y.first + y.count; ++at, to += x.count) {
+    for (int64_t i = 0; i < y.count; ++i, to += x.count) {
+      const int64_t at = y.first + i * y.step;
       if (at < 0 || at >= y.extent) {
         std::fill_n(to, x.count, T{});
       } else {
-        copy_axis(static_cast<const T*>(src) + at * y.stride, x.stride, x.extent, x.first, 1, x.count, to);
+        copy_axis(static_cast<const T*>(src) + at * y.stride, x.stride, x.extent, x.first, x.step, x.count, to);
       }
     }
   });

@@ -2,7 +2,9 @@
 // Blocks of the matrices of a WindowProduct, copied so that the packed product can read them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "plugins/common/windows.hpp"
 
@@ -29,9 +31,17 @@ void copy_windows(const common::WindowProduct& product, int32_t element_bytes, c
 void copy_factors(const common::WindowProduct& product, int32_t element_bytes, const void* a, PointRange rows,
                   PointRange points, void* dst, int64_t leading, PointRun* runs);
 
-/// Positions [first, first + count) of an axis; those outside of its extent are padding.
+/// The positions along an axis that `count` results from result 0 on need: from `least` on.
+struct Reach {
+  int64_t least, kernel;  // the number of positions that one result needs, with those in between
+
+  Reach(int64_t start, int64_t taps, int64_t tap_step)
+      : least(start + std::min<int64_t>(0, (taps - 1) * tap_step)), kernel((taps - 1) * std::abs(tap_step) + 1) {}
+};
+
+/// `count` positions of an axis, `step` apart, from `first` on; those outside of its extent are padding.
 struct PlaneAxis {
-  int64_t stride, extent, first, count;
+  int64_t stride, extent, first, count, step = 1;
 };
 
 /// dst[y.count][x.count] = the element at these positions, or 0.

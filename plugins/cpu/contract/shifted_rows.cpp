@@ -27,14 +27,6 @@ constexpr int64_t kAlignment = 64;
 int64_t ceiling(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 int64_t round_up(int64_t x, int64_t unit) { return ceiling(x, unit) * unit; }
 
-/// The positions along an axis that `count` results from result 0 on need: from `least` on.
-struct Reach {
-  int64_t least, kernel;  // the number of positions that one result needs, with those in between
-
-  Reach(int64_t start, int64_t taps, int64_t tap_step)
-      : least(start + std::min<int64_t>(0, (taps - 1) * tap_step)), kernel((taps - 1) * std::abs(tap_step) + 1) {}
-};
-
 template <class T>
 const ShiftedRows<T>& kernels() {
   if constexpr (sizeof(T) == 4) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan of a convolution consists of: one part per WindowProduct, in one of two forms.
+// What the plan of a convolution consists of: one part per WindowProduct, in one of three forms.
 #pragma once
 
 #include <compute/plugin.h>
@@ -43,5 +43,10 @@ class WindowPart {
 /// its tile; NULL where this form does not suit the product.
 std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                               int32_t threads);
+
+/// Products of matrices, one per kernel element, that read a padded plane in place; NULL where this form does not suit
+/// the product.
+std::unique_ptr<WindowPart> make_plane_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
+                                            int32_t threads);
 
 }  // namespace compute::cpu

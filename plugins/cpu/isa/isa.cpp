@@ -9,6 +9,9 @@
 #include "plugins/common/core.hpp"
 #include "plugins/cpu/contract/window_kernel.hpp"
 #include "plugins/cpu/isa/sets.hpp"
+#include "plugins/cpu/order/order_kernel.hpp"
+#include "plugins/cpu/reduce/network_kernel.hpp"
+#include "plugins/cpu/reduce/pool_kernel.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -49,7 +52,10 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::reduce_kernels,
                          &avx512::copy_kernels,
                          &avx512::gemm_kernels,
-                         &avx512::window_kernels};
+                         &avx512::window_kernels,
+                         &avx512::network_kernels,
+                         &avx512::pool_kernels,
+                         &avx512::order_kernels};
     return isa;
   }
   if (set == InstructionSet::avx2) {
@@ -59,14 +65,18 @@ const Isa& isa_of(InstructionSet set) {
                          &avx2::reduce_kernels,
                          &avx2::copy_kernels,
                          &avx2::gemm_kernels,
-                         &avx2::window_kernels};
+                         &avx2::window_kernels,
+                         &avx2::network_kernels,
+                         &avx2::pool_kernels,
+                         &avx2::order_kernels};
     return isa;
   }
 #endif
   static const Isa isa{InstructionSet::baseline,        "baseline",
                        block_kernels<baseline::fill>(), &baseline::reduce_kernels,
                        &baseline::copy_kernels,         &baseline::gemm_kernels,
-                       &baseline::window_kernels};
+                       &baseline::window_kernels,       &baseline::network_kernels,
+                       &baseline::pool_kernels,         &baseline::order_kernels};
   return isa;
 }
 

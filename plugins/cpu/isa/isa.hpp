@@ -9,7 +9,10 @@ namespace compute::cpu {
 struct BlockKernels;
 struct CopyKernels;
 struct GemmKernels;
+struct NetworkKernels;
+struct PoolKernels;
 struct ReduceKernels;
+struct OrderKernels;
 struct WindowKernels;
 
 /// The instruction sets for which the kernels are compiled, in ascending order. On processors other than x86-64 only
@@ -24,6 +27,9 @@ struct Isa {
   const CopyKernels* copy;
   const GemmKernels* gemm;
   const WindowKernels* windows;
+  const NetworkKernels* network;
+  const PoolKernels* pool;
+  const OrderKernels* order;
 };
 
 /// The best instruction set of this processor.

@@ -17,7 +17,7 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceBytes = 256 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceBytes = 64 << 10;   // a grain
 constexpr int64_t kStreamBytes = 16 << 20;  // from here on what is written goes around the cache
 constexpr int64_t kFetchDistance = 4096;    // bytes that are read ahead meanwhile
 constexpr int64_t kTileBytes = 512;         // of a transposed tile's row

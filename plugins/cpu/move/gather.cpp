@@ -16,7 +16,11 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceElements = 16 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceElements = 4 << 10;  // a grain
+
+constexpr int64_t kLine = 64;
+constexpr int64_t kRowsAhead = 8;
+constexpr int64_t kFetchedBytes = 512;  // of a row; the processor sees where it goes on
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -24,13 +28,35 @@ struct Sixteen {
   char bytes[16];
 };
 
-// dst[j] = src[j + at[j] along the axis]
-template <class T>
-void pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const int64_t* at,
-          int64_t n) {
+// dst[j] = src[j + index[j] along the axis]. True iff there was an index out of range; nothing is written for it.
+template <class T, class Index>
+bool pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const char* index,
+          int64_t index_stride, int64_t extent, int64_t n) {
+  bool bad = false;
   for (int64_t j = 0; j < n; ++j) {
-    if (at[j] != kBadIndex) std::memcpy(dst + j * dst_stride, src + j * src_stride + at[j] * axis_stride, sizeof(T));
+    int64_t at = *reinterpret_cast<const Index*>(index + j * index_stride);
+    at += at < 0 ? extent : 0;
+    if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) {
+      bad = true;
+      continue;
+    }
+    std::memcpy(dst + j * dst_stride, src + j * src_stride + at * axis_stride, sizeof(T));
   }
+  return bad;
+}
+
+// The same for an element of each size, and for elements that follow one another in dst and along the axis.
+template <class T>
+bool pick(compute_dtype dtype, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride,
+          const char* index, int64_t index_stride, int64_t extent, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  const bool is_long = dtype == COMPUTE_DTYPE_INT64;
+  if (dst_stride == kSize && axis_stride == kSize && src_stride == 0 && index_stride == (is_long ? 8 : 4)) {
+    return is_long ? pick<T, int64_t>(dst, kSize, src, 0, kSize, index, 8, extent, n)
+                   : pick<T, int32_t>(dst, kSize, src, 0, kSize, index, 4, extent, n);
+  }
+  return is_long ? pick<T, int64_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n)
+                 : pick<T, int32_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n);
 }
 
 class GatherPlan final : public Plan {
@@ -56,6 +82,9 @@ class GatherPlan final : public Plan {
       inner_ = nest_.extents[static_cast<size_t>(loops_)];
       for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
     }
+    // Whole rows from anywhere: the processor does not know the next ones.
+    fetches_rows_ = nest_.rank == 2 && strides_[1] == 0 && strides_[2] == size_ && nest_.strides[2][0] == 0 &&
+                    inner_ * size_ >= kLine && inner_ <= kPieceElements;
     cuts_ = divide_up(inner_, kPieceElements);
     units_ = nest_.points() / inner_ * cuts_;
     grain_ = std::max<int64_t>(kPieceElements / inner_, 1);
@@ -72,6 +101,8 @@ class GatherPlan final : public Plan {
       bool piece_bad = false;
       for (int64_t unit = begin, cut = begin % cuts_; unit < end; ++unit) {
         const int64_t first = cut * kPieceElements;
+        if (fetches_rows_ && unit + kRowsAhead < end)
+          fetch_row(index + offsets[1] + kRowsAhead * nest_.strides[1][0], src + offsets[2]);
         piece_bad |= gather_row(dst + offsets[0] + first * strides_[0], index + offsets[1] + first * strides_[1],
                                 src + offsets[2] + first * strides_[2], std::min(kPieceElements, inner_ - first));
         if (++cut == cuts_) {
@@ -87,37 +118,35 @@ class GatherPlan final : public Plan {
  private:
   // True iff there was an index out of range.
   bool gather_row(char* dst, const char* index, const char* src, int64_t n) const {
-    int64_t at[kIndexBlock];
     if (strides_[1] == 0) {
-      if (resolve_indices(index_dtype_, index, 0, 1, extent_, at)) return true;
-      copy_row(dst, src + at[0] * axis_stride_, n);
+      int64_t at = 0;
+      if (resolve_indices(index_dtype_, index, 0, 1, extent_, &at)) return true;
+      copy_row(dst, src + at * axis_stride_, n);
       return false;
     }
-    bool bad = false;
-    for (int64_t done = 0; done < n; done += kIndexBlock) {
-      const int64_t count = std::min(kIndexBlock, n - done);
-      bad |= resolve_indices(index_dtype_, index + done * strides_[1], strides_[1], count, extent_, at);
-      char* to = dst + done * strides_[0];
-      const char* from = src + done * strides_[2];
-      switch (size_) {
-        case 1:
-          pick<char>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
-          break;
-        case 2:
-          pick<int16_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
-          break;
-        case 4:
-          pick<int32_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
-          break;
-        case 8:
-          pick<int64_t>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
-          break;
-        default:
-          pick<Sixteen>(to, strides_[0], from, strides_[2], axis_stride_, at, count);
-          break;
-      }
+    const auto pick_all = [&]<class T>(T) {
+      return pick<T>(index_dtype_, dst, strides_[0], src, strides_[2], axis_stride_, index, strides_[1], extent_, n);
+    };
+    switch (size_) {
+      case 1:
+        return pick_all(char{});
+      case 2:
+        return pick_all(int16_t{});
+      case 4:
+        return pick_all(int32_t{});
+      case 8:
+        return pick_all(int64_t{});
+      default:
+        return pick_all(Sixteen{});
     }
-    return bad;
+  }
+
+  // Asks for the row that `index` names, or for its beginning.
+  void fetch_row(const char* index, const char* src) const {
+    int64_t at = 0;
+    if (resolve_indices(index_dtype_, index, 0, 1, extent_, &at)) return;
+    const int64_t bytes = std::min(inner_ * size_, kFetchedBytes);
+    for (int64_t line = 0; line < bytes; line += kLine) __builtin_prefetch(src + at * axis_stride_ + line);
   }
 
   // The whole row has one index.
@@ -142,6 +171,7 @@ class GatherPlan final : public Plan {
   compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
   int64_t extent_ = 0, axis_stride_ = 0;
   int loops_ = 0;
+  bool fetches_rows_ = false;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost loop
   int64_t cuts_ = 1, units_ = 1, grain_ = 1;

@@ -253,6 +253,8 @@ class ScatterPlan final : public Plan {
       inner_ = nest_.extents[static_cast<size_t>(loops_)];
       for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
     }
+    const auto is_nearer = [&](size_t i) { return std::abs(axis_strides_[i]) < std::abs(strides_[i]); };
+    goes_along_ = is_nearer(0) && is_nearer(1) && is_nearer(2);
     // A row is cut where that gives every thread work; the axis never is.
     cut_extent_ = std::max(divide_up(kPieceElements, axis_extent_), kShortRow);
     cuts_ = divide_up(inner_, cut_extent_);
@@ -266,10 +268,10 @@ class ScatterPlan final : public Plan {
     std::atomic<bool> bad{false};
     if (nest_.rank == 0 && axis_extent_ > kPieceElements) {
       // A single line: each thread goes along all of it, and takes what falls into its share of the output.
-      parallel_for(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}),
-                   [&](int64_t begin, int64_t end) {
-                     if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
-                   });
+      parallel_tasks(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}),
+                     [&](int64_t begin, int64_t end) {
+                       if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
+                     });
     } else {
       parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
         int64_t offsets[3] = {};
@@ -301,7 +303,7 @@ class ScatterPlan final : public Plan {
 
   // Along the axis, with `width` elements beside one another at each step. True iff there was an index out of range.
   bool scatter_rows(const Addresses& at, int64_t width) const {
-    if (width < kShortRow) {
+    if (width < kShortRow || goes_along_) {
       bool bad = false;
       for (int64_t j = 0; j < width; ++j) {
         bad |=
@@ -379,6 +381,7 @@ class ScatterPlan final : public Plan {
   int loops_ = 0;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost of the other loops
+  bool goes_along_ = false;  // elements along the axis lie nearer to each other than those beside them
   int64_t cut_extent_ = 1, cuts_ = 1, units_ = 1, grain_ = 1;
 };
 

@@ -8,6 +8,7 @@
 
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/order/line.hpp"
+#include "plugins/cpu/order/order_kernel.hpp"
 #include "plugins/cpu/order/running.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
@@ -15,8 +16,8 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPiece = 128 << 10;         // of one long line that is shared between threads
-constexpr int64_t kPieceElements = 32 << 10;  // what a thread is worth waking for
+constexpr int64_t kPiece = 128 << 10;        // of one long line that is shared between threads
+constexpr int64_t kPieceElements = 4 << 10;  // a grain
 
 // The geometry of a scan: lines of `extent` elements at the points of `nest` (input, output).
 struct Lines {
@@ -107,6 +108,8 @@ class ScanPlan final : public Plan {
           y[i] = at + i == 0 ? first() : running.get();
           running.add(value);
         }
+      } else if constexpr (std::is_same_v<Running, Sum<float>>) {
+        isa().order->float32_sums(x, n, &running.value, y);
       } else {
         for (int64_t i = 0; i < n; ++i) {
           running.add(x[i]);
@@ -137,7 +140,7 @@ class ScanPlan final : public Plan {
 
   void run_pieces(const char* src, char* dst, Running* totals) const {
     const auto for_pieces = [&](const auto& body) {
-      parallel_for(lines_.nest.points() * pieces_, 1, [&](int64_t begin, int64_t end) {
+      parallel_tasks(lines_.nest.points() * pieces_, 1, [&](int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end; ++unit) {
           int64_t offsets[2] = {};
           Walk(lines_.nest, lines_.nest.rank, unit / pieces_, offsets);

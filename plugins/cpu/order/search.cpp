@@ -41,7 +41,7 @@ class SearchPlan final : public Plan {
     const char* sorted = address(run.tensors[0]);
     const char* values = address(run.tensors[1]) + nest_.offsets[0];
     char* dst = address(run.tensors[output_]) + nest_.offsets[1];
-    parallel_for(nest_.points(), kPieceValues, [&](int64_t begin, int64_t end) {
+    parallel_tasks(nest_.points(), kPieceValues, [&](int64_t begin, int64_t end) {
       int64_t offsets[2] = {};
       Walk walk(nest_, nest_.rank, begin, offsets);
       for (int64_t i = begin; i < end; i += kTogether) {

@@ -4,10 +4,12 @@
 #include "plugins/cpu/order/sort.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "plugins/common/layout.hpp"
+#include "plugins/cpu/order/pairs.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
@@ -20,90 +22,7 @@ constexpr int64_t kShort = 192;              // sorted by comparison
 constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
 constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
 
-// A key and the position of its element. Keys of up to 32 bits have the position beside them in one word.
-struct Narrow {
-  uint64_t word;
-  static Narrow of(uint64_t key, uint32_t position) { return {key << 32 | position}; }
-  uint64_t key() const { return word >> 32; }
-  uint32_t position() const { return static_cast<uint32_t>(word); }
-  bool operator<(const Narrow& other) const { return word < other.word; }
-};
-struct Wide {
-  uint64_t value;
-  uint64_t at;
-  static Wide of(uint64_t key, uint32_t position) { return {key, position}; }
-  uint64_t key() const { return value; }
-  uint32_t position() const { return static_cast<uint32_t>(at); }
-  bool operator<(const Wide& other) const { return value != other.value ? value < other.value : at < other.at; }
-};
-
-// ---- Keys -----------------------------------------------------------------------------------------------------------
-
-// Of floats as bits: a NaN is last in both directions, and the zeros are equal.
-template <class Bits, int ExponentBits>
-uint64_t float_key(Bits bits, bool descending) {
-  constexpr int kWidth = sizeof(Bits) * 8, kFraction = kWidth - 1 - ExponentBits;
-  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (kWidth - 1));
-  constexpr Bits kInfinity = static_cast<Bits>(((Bits{1} << ExponentBits) - 1) << kFraction);
-  const Bits magnitude = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
-  if (magnitude > kInfinity) return static_cast<Bits>(~Bits{0});
-  if (magnitude == 0) bits = 0;
-  const Bits key = static_cast<Bits>((bits & kSign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | kSign));
-  return descending ? static_cast<Bits>(~key) : key;
-}
-
-template <class Bits>
-uint64_t integer_key(Bits bits, bool is_signed, bool descending) {
-  Bits key = is_signed ? static_cast<Bits>(bits ^ static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1))) : bits;
-  if (descending) key = static_cast<Bits>(~key);
-  return key;
-}
-
-// Keys of n elements, `stride` bytes apart, with positions from `first` on.
-template <class Bits, class Pair, class Key>
-void make_pairs(const char* src, int64_t stride, int64_t first, int64_t n, Pair* pairs, const Key& key) {
-  for (int64_t i = 0; i < n; ++i) {
-    Bits bits;
-    std::memcpy(&bits, src + i * stride, sizeof bits);
-    pairs[i] = Pair::of(key(bits), static_cast<uint32_t>(first + i));
-  }
-}
-
-template <class Pair>
-void load_pairs(compute_dtype dtype, bool descending, const char* src, int64_t stride, int64_t first, int64_t n,
-                Pair* pairs) {
-  const auto integers = [&]<class Bits>(Bits, bool is_signed) {
-    make_pairs<Bits>(src, stride, first, n, pairs, [=](Bits bits) { return integer_key(bits, is_signed, descending); });
-  };
-  const bool is_signed = dtype == COMPUTE_DTYPE_INT8 || dtype == COMPUTE_DTYPE_INT16 || dtype == COMPUTE_DTYPE_INT32 ||
-                         dtype == COMPUTE_DTYPE_INT64;
-  switch (dtype) {
-    case COMPUTE_DTYPE_FLOAT16:
-      return make_pairs<uint16_t>(src, stride, first, n, pairs,
-                                  [=](uint16_t b) { return float_key<uint16_t, 5>(b, descending); });
-    case COMPUTE_DTYPE_BFLOAT16:
-      return make_pairs<uint16_t>(src, stride, first, n, pairs,
-                                  [=](uint16_t b) { return float_key<uint16_t, 8>(b, descending); });
-    case COMPUTE_DTYPE_FLOAT32:
-      return make_pairs<uint32_t>(src, stride, first, n, pairs,
-                                  [=](uint32_t b) { return float_key<uint32_t, 8>(b, descending); });
-    case COMPUTE_DTYPE_FLOAT64:
-      return make_pairs<uint64_t>(src, stride, first, n, pairs,
-                                  [=](uint64_t b) { return float_key<uint64_t, 11>(b, descending); });
-    default:
-      break;
-  }
-  switch (common::dtype_size(dtype)) {
-    case 1:
-      return integers(uint8_t{}, is_signed);
-    case 2:
-      return integers(uint16_t{}, is_signed);
-    case 4:
-      return integers(uint32_t{}, is_signed);
-    default:
-      return integers(uint64_t{}, is_signed);
-  }
-}
+static_assert(sizeof(uint64_t) * 8 / kDigitBits * kBuckets * sizeof(int64_t) <= kThreadFrameBytes);
 
 // ---- Sorting by digits ----------------------------------------------------------------------------------------------
 
@@ -118,6 +37,15 @@ void count_digits(const Pair* pairs, int64_t n, int shift, int64_t* counts) {
   for (int64_t i = 0; i < n; ++i) ++counts[digit(pairs[i], shift)];
 }
 
+// The same for all digits of the keys at once.
+template <class Pair>
+void count_all_digits(const Pair* pairs, int64_t n, int digits, int64_t* counts) {
+  std::fill(counts, counts + digits * kBuckets, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int d = 0; d < digits; ++d) ++counts[d * kBuckets + digit(pairs[i], d * kDigitBits)];
+  }
+}
+
 template <class Pair>
 void move_by_digit(const Pair* from, int64_t n, int shift, int64_t* places, Pair* to) {
   for (int64_t i = 0; i < n; ++i) to[places[digit(from[i], shift)]++] = from[i];
@@ -130,12 +58,12 @@ Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
     std::sort(pairs, pairs + n);
     return pairs;
   }
-  for (int shift = 0; shift < key_bits; shift += kDigitBits) {
-    int64_t counts[kBuckets];
-    count_digits(pairs, n, shift, counts);
+  auto* counts = reinterpret_cast<int64_t*>(thread_frame());
+  count_all_digits(pairs, n, key_bits / kDigitBits, counts);
+  for (int shift = 0; shift < key_bits; shift += kDigitBits, counts += kBuckets) {
     if (std::find(counts, counts + kBuckets, n) != counts + kBuckets) continue;
     int64_t place = 0;
-    for (int64_t& count : counts) place += std::exchange(count, place);
+    for (int64_t i = 0; i < kBuckets; ++i) place += std::exchange(counts[i], place);
     move_by_digit(pairs, n, shift, counts, other);
     std::swap(pairs, other);
   }
@@ -147,7 +75,7 @@ template <class Pair>
 Pair* sort_pairs_together(Pair* pairs, Pair* other, int64_t n, int key_bits, int64_t* counts) {
   const int64_t pieces = (n + kPiece - 1) / kPiece;
   const auto for_pieces = [&](const auto& body) {
-    parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    parallel_tasks(pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) body(i * kPiece, std::min(kPiece, n - i * kPiece), counts + i * kBuckets);
     });
   };
@@ -230,7 +158,7 @@ class SortPlan final : public Plan {
       for (int64_t line = 0; line < nest_.points(); ++line) sort_together(run, line, pairs, counts);
       return;
     }
-    parallel_for(slots_, 1, [&](int64_t begin, int64_t end) {
+    parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
         Pair* own = pairs + slot * 2 * extent_;
         const int64_t last = nest_.points() * (slot + 1) / slots_;
@@ -245,6 +173,8 @@ class SortPlan final : public Plan {
   }
 
  private:
+  static constexpr bool kHasPositions = !std::is_same_v<Pair, Bare>;
+
   // Where the tensors of a line are.
   struct Place {
     Place(const SortPlan& plan, const compute_plugin_run& run, int64_t line) {
@@ -264,11 +194,11 @@ class SortPlan final : public Plan {
 
   void sort_together(const compute_plugin_run& run, int64_t line, Pair* pairs, int64_t* counts) const {
     const Place place(*this, run, line);
-    parallel_for(extent_, kPiece, [&](int64_t begin, int64_t end) {
+    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) {
       load_pairs(dtype_, descending_, place.src + begin * src_stride_, src_stride_, begin, end - begin, pairs + begin);
     });
     const Pair* sorted = sort_pairs_together(pairs, pairs + extent_, extent_, static_cast<int>(size_ * 8), counts);
-    parallel_for(extent_, kPiece, [&](int64_t begin, int64_t end) { write(place, sorted, begin, end); });
+    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) { write(place, sorted, begin, end); });
   }
 
   void write(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
@@ -287,18 +217,26 @@ class SortPlan final : public Plan {
           write_values<uint64_t>(place, sorted, begin, end);
       }
     }
-    if (!indices_.exists) return;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t position = sorted[i].position();
-      std::memcpy(place.indices + i * indices_.stride, &position, sizeof position);
+    if constexpr (kHasPositions) {
+      if (!indices_.exists) return;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t position = sorted[i].position();
+        std::memcpy(place.indices + i * indices_.stride, &position, sizeof position);
+      }
     }
   }
 
   template <class Bits>
   void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(place.values + i * values_.stride, place.src + int64_t{sorted[i].position()} * src_stride_,
-                  sizeof(Bits));
+      char* const to = place.values + i * values_.stride;
+      if constexpr (kHasPositions) {
+        std::memcpy(to, place.src + int64_t{sorted[i].position()} * src_stride_, sizeof(Bits));
+      } else {
+        // A key of an integer is made of it by steps that undo themselves.
+        const uint64_t value = integer_key<uint64_t>(sorted[i].key(), dtype_ == COMPUTE_DTYPE_INT64, descending_);
+        std::memcpy(to, &value, sizeof value);
+      }
     }
   }
 
@@ -324,7 +262,10 @@ std::optional<Refusal> refuse_sort(const Op& op) {
 }
 
 std::unique_ptr<Plan> prepare_sort(const Op& op) {
-  if (common::dtype_size(op.input(0).dtype) == 8) return std::make_unique<SortPlan<Wide>>(op);
+  const compute_dtype dtype = op.input(0).dtype;
+  const bool is_integer = dtype == COMPUTE_DTYPE_INT64 || dtype == COMPUTE_DTYPE_UINT64;
+  if (is_integer && op.text("outputs") == "values") return std::make_unique<SortPlan<Bare>>(op);
+  if (common::dtype_size(dtype) == 8) return std::make_unique<SortPlan<Wide>>(op);
   return std::make_unique<SortPlan<Narrow>>(op);
 }
 

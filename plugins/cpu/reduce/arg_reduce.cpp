@@ -182,7 +182,7 @@ class ArgReducePlan final : public Plan {
   void run_pieces(const char* src, char* dst, Best* best) const {
     const int64_t outputs = nest_.points();
     const auto offsets_of = [&](int64_t output, int64_t* offsets) { Walk(nest_, nest_.rank, output, offsets); };
-    parallel_for(outputs * pieces_, 1, [&](int64_t begin, int64_t end) {
+    parallel_tasks(outputs * pieces_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         int64_t offsets[2] = {};
         offsets_of(unit / pieces_, offsets);

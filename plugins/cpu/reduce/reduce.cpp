@@ -38,8 +38,8 @@ constexpr int64_t kFoldedBytes = 256;      // that narrow rows without gaps are 
 constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
-constexpr double kParallelNanoseconds = 4000;  // of work that a thread is worth waking for
-constexpr int64_t kFramePieces = 16;           // frames in the workspace where they do not fit on the stack
+constexpr double kGrainNanoseconds = 2000;
+constexpr int64_t kFramePieces = 16;  // frames in the workspace where they do not fit on the stack
 constexpr int64_t kLine = 64;
 
 bool is_input(const compute_plugin_expression& expression) {
@@ -257,7 +257,7 @@ void ReducePlan::plan_units() {
   const double read_cost = 0.05 * static_cast<double>(source_.element) / 4;
   const auto grain = [this](double cost, int64_t points) {
     return std::max<int64_t>(
-        static_cast<int64_t>(kParallelNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
+        static_cast<int64_t>(kGrainNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
   };
   grain_ = grain(source_.operand >= 0 ? read_cost : std::max(read_cost, before_.cost() + 0.1), block_points_);
   if (blocks_ > 1) {
@@ -355,7 +355,7 @@ void ReducePlan::for_units(const Run& run, int64_t units, int64_t grain, const F
     parallel_for(units, grain, [&](int64_t begin, int64_t end) { f(begin, end, thread_frame()); });
     return;
   }
-  parallel_for(kFramePieces, 1, [&](int64_t first, int64_t last) {
+  parallel_tasks(kFramePieces, 1, [&](int64_t first, int64_t last) {
     for (int64_t piece = first; piece < last; ++piece) {
       const int64_t begin = units * piece / kFramePieces, end = units * (piece + 1) / kFramePieces;
       if (begin < end) f(begin, end, run.workspace + partials_bytes_ + piece * frame_bytes_);

@@ -149,7 +149,7 @@ void RowPlan::for_pieces(const Run& run, int64_t units, int64_t grain, const F& 
     return;
   }
   char* const frames = run.workspace + partials_bytes_ + saved_bytes_;
-  parallel_for(kFramePieces, 1, [&](int64_t first, int64_t last) {
+  parallel_tasks(kFramePieces, 1, [&](int64_t first, int64_t last) {
     for (int64_t piece = first; piece < last; ++piece) {
       const int64_t begin = units * piece / kFramePieces, end = units * (piece + 1) / kFramePieces;
       if (begin < end) f(begin, end, frames + piece * frame_bytes_);

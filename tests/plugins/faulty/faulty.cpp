@@ -298,7 +298,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     requirement.effect = text("no matrix products");
     requirement.remedy = text("install the package absent");
     requirement.required = 1;
-    requirement.state = 2;
+    requirement.state = COMPUTE_PLUGIN_LIBRARY_MISSING;
     sink->requirement(sink->context, &requirement);
   }
   const compute_plugin_sink inner = {sizeof inner, const_cast<compute_plugin_sink*>(sink), deliver, sink->requirement};

@@ -23,7 +23,8 @@ struct Graph {
 
 Node make_node(const compute_plugin_graph_node& given) {
   understand(given, "a node of the graph");
-  if (given.kind != 1) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: a graph of other nodes than runs");
+  if (given.kind != COMPUTE_PLUGIN_GRAPH_NODE_RUN)
+    throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: a graph of other nodes than runs");
   understand(*given.run, "a run of the graph");
   Node node = {from_handle<SharedPlan>(given.plan), *given.run, {}, {}, {}};
   node.run.next = nullptr;

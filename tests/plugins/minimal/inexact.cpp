@@ -112,7 +112,7 @@ T greater(T x, T y) {
   return std::isnan(x) ? x : std::isnan(y) || y > x ? y : x;
 }
 
-// As Python's % and //: fmod is exact, its sign is then made that of y.
+// fmod is exact, its sign is then made that of y.
 template <Real T>
 T modulo(T x, T y) {
   const T rest = std::fmod(x, y);
@@ -121,7 +121,7 @@ T modulo(T x, T y) {
 }
 template <Real T>
 T floor_divide(T x, T y) {
-  if (y == 0) return x / y;
+  if (y == 0 || std::isinf(x) || std::isinf(y)) return x / y;
   using W = typename Wide<T>::Type;
   const T rest = std::fmod(x, y);
   W quotient = (W(x) - W(rest)) / W(y);  // nearly an integer

@@ -186,8 +186,8 @@ compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t*
   return nullptr;
 }
 
-constexpr compute_plugin_native_table kNativeTable = {
-    sizeof(compute_plugin_native_table), nullptr, native_stream, native_buffer, nullptr, native_dlpack_device};
+constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_native_table), nullptr, native_stream,
+                                                      native_buffer, native_dlpack_device};
 
 // ---- The plugin -----------------------------------------------------------------------------------------------------
 

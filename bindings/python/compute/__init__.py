@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on CPUs, CUDA and OpenCL devices, at the Python array API standard 2025.12.
+
+    import compute as cp
+
+    x = cp.asarray([1.0, 2.0, 3.0])     # on the device that COMPUTE_DEVICE names, or the best one
+    y = cp.exp(x) * 2 + 1               # stays there
+    print(y)                            # waits and copies
+"""
+from __future__ import annotations
+
+import atexit as _atexit
+import math as _math
+
+from . import _core, _ops
+from ._core import (Array, Device, DType, Event, Stream, bfloat16, bool, complex64, complex128, float16, float32,
+                    float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+from ._errors import (CompileError, DeviceError, Error, ForkedError, InvalidArgumentError, InvalidTypeError,
+                      KernelError, NotFoundError, OutOfMemoryError, OutOfRangeError, UnsupportedError)
+from ._version import __version__
+
+from . import _array
+from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
+                        ones_like, tril, triu, zeros, zeros_like)
+from ._devices import device, device_list, devices, stream, which
+from ._process import config, load_report, placement_report, scope
+from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
+from ._files import load, save
+from ._functions import (all, any, argmax, argmin, argsort, astype, clip, count_nonzero, cumulative_prod,
+                         cumulative_sum, diff, isin, matmul, max, mean, min, nonzero, prod, searchsorted, sort, std,
+                         sum, tensordot, unique_all, unique_counts, unique_inverse, unique_values, var, vecdot, where)
+from ._indexing import take, take_along_axis
+from ._info import __array_namespace_info__
+from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip,
+                            matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
+                            unstack)
+
+from . import grad, graph, nn, optim, random
+from .expressions import Expression, expression
+from .kernels import Kernel, kernel, reads
+
+__array_api_version__ = "2025.12"
+
+e = _math.e
+inf = _math.inf
+nan = _math.nan
+newaxis = None
+pi = _math.pi
+
+# Every elementwise op, except those that are written in Python above and those of neural networks.
+_NETWORK = {"binary_cross_entropy_with_logits", "elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu",
+            "log_sigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference"}
+for _name, _row in _ops.ROWS.items():
+    if _name not in _NETWORK:
+        globals().setdefault(_name, _row)
+
+_core.watch_memory(True)
+_atexit.register(_core.watch_memory, False)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of Array that are written in Python."""
+from __future__ import annotations
+
+import pickle
+import struct
+import sys
+
+from . import _core, _creation, _dtypes, _ops, _printing
+from ._core import Array
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+_CPU = 1
+
+
+def _half(x, data):
+    """The value of the bytes of a float16 or bfloat16. The hook of the extension."""
+    if x.dtype is _dtypes.float16:
+        return struct.unpack("e", data)[0]
+    return struct.unpack("<f", b"\0\0" + data)[0]
+
+
+def _operand(value):
+    """A number of Python for an operand that is not one. The hook of the extension."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        number = value.item()
+        if isinstance(number, (bool, int, float, complex)):
+            return number
+    return NotImplemented
+
+
+_core.hooks.update(half=_half, operand=_operand)
+
+
+def _namespace(self, /, *, api_version=None):
+    """The module `compute`."""
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(f"api_version {api_version!r} is not one of {', '.join(_VERSIONS)}")
+    return sys.modules["compute"]
+
+
+def _to_device(self, device, /, *, stream=None):
+    """The array on another device; the array itself if it is there already."""
+    return _core.to_device(self, device)
+
+
+def _dlpack_device(self, /):
+    """The type and id of the device, in the numbers of DLPack."""
+    kind, index = _core.dlpack_device(self)
+    return kind, index
+
+
+def _dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A DLPack capsule over the memory of the array."""
+    x = self
+    if dl_device is not None and tuple(dl_device) != _core.dlpack_device(x):
+        if tuple(dl_device) != (_CPU, 0):
+            raise BufferError(f"the array is on {x.device}, not on the DLPack device {tuple(dl_device)}")
+        if copy is False:
+            raise ValueError(f"an array on {x.device} needs a copy to be on the host")
+        x, copy = _core.to_device(x, "cpu"), True
+        _core.synchronize(x)
+    elif copy:
+        x = _ops.copy(x)
+    versioned = max_version is not None and max_version[0] >= 1
+    if stream is None:
+        stream = 1 if x.device.name.startswith("cuda") else 0
+    elif x.device.name == "cpu" and stream != -1:
+        raise ValueError("the stream of an array on cpu is None or -1")
+    try:
+        return _core.to_dlpack(x, stream, versioned, bool(copy))
+    except NotImplementedError as error:
+        if copy is False or versioned:
+            raise BufferError(str(error)) from error
+        return _core.to_dlpack(_ops.copy(x), stream, versioned, True)
+
+
+def _numpy(self, dtype=None, copy=None):
+    """The elements as an array of NumPy, which shares the memory of an array on cpu."""
+    import numpy
+
+    x = self
+    if x.dtype is _dtypes.bfloat16:
+        x = _ops.cast(x, dtype=_dtypes.float32)
+    if x.device.name != "cpu":
+        if copy is False:
+            raise ValueError(f"an array on {x.device} needs a copy to be an array of NumPy")
+        result = numpy.empty(x.shape, x.dtype.name)
+        if x.size:
+            _core.read_into(x, result)
+        return result if dtype is None else result.astype(dtype, copy=False)
+    result = numpy.asarray(memoryview(x))
+    if dtype is not None and numpy.dtype(dtype) != result.dtype:
+        if copy is False:
+            raise ValueError(f"an array of {x.dtype} needs a copy to be one of {dtype}")
+        return result.astype(dtype)
+    return result.copy() if copy else result
+
+
+def _cuda_interface(self):
+    """The description of CUDA memory for Numba, CuPy and others."""
+    if not self.device.name.startswith("cuda"):
+        raise AttributeError("only arrays on CUDA devices have __cuda_array_interface__")
+    kind = "b" if self.dtype is _dtypes.bool else "i" if self.dtype in _dtypes.SIGNED else (
+        "u" if self.dtype in _dtypes.UNSIGNED else "f" if self.dtype in _dtypes.FLOATS else "c")
+    if self.dtype is _dtypes.bfloat16:
+        raise AttributeError("__cuda_array_interface__ has no bfloat16")
+    _core.synchronize(self)
+    address, offset = self.native_handle() if self.size else (0, 0)
+    return {"shape": self.shape, "typestr": f"<{kind}{self.itemsize}", "data": (address + offset, False), "version": 3,
+            "strides": tuple(stride * self.itemsize for stride in self.strides), "stream": 1}
+
+
+def _tolist(self, /):
+    """The elements as nested lists of numbers of Python."""
+    return _printing.to_list(self)
+
+
+def _copy(self, memo=None):
+    return _ops.copy(self)
+
+
+def _rebuild(data, shape, dtype, device):
+    return _core.from_bytes(data, shape, dtype, device)
+
+
+def _reduce_ex(self, protocol):
+    """For pickle: the elements in row-major order. Protocol 5 keeps them out of band."""
+    data = bytearray(self.nbytes)
+    if data:
+        _core.read_into(self, data)
+    content = pickle.PickleBuffer(data) if protocol >= 5 else bytes(data)
+    return _rebuild, (content, self.shape, self.dtype.name, self.device.name)
+
+
+def _flags(self):
+    """Whether the elements are in row-major order without gaps."""
+    expected = 1
+    for extent, stride in zip(reversed(self.shape), reversed(self.strides)):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _format(self, spec):
+    return format(self.item(), spec) if spec else str(self)
+
+
+for _name, _method in {
+    "__array_namespace__": _namespace, "to_device": _to_device, "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
+    "__deepcopy__": _copy, "__reduce_ex__": _reduce_ex, "__repr__": _printing.array_repr, "__str__": _printing.array_str,
+    "__format__": _format, "__array_ufunc__": None, "is_contiguous": property(_flags),
+    "__cuda_array_interface__": property(_cuda_interface),
+}.items():
+    setattr(Array, _name, _method)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creation functions of the standard."""
+from __future__ import annotations
+
+import array as _array
+import builtins
+import math
+import struct
+
+from . import _core, _dtypes, _ops
+from ._core import Array
+from ._dtypes import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INTEGER
+
+_CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
+          _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
+
+
+def _shape(shape):
+    return (shape,) if hasattr(shape, "__index__") else tuple(shape)
+
+
+def _dtype_of_number(number):
+    if isinstance(number, builtins.bool):
+        return _dtypes.bool
+    if isinstance(number, int):
+        return DEFAULT_INTEGER if number < 2 ** 63 else _dtypes.uint64
+    if isinstance(number, float):
+        return DEFAULT_FLOAT
+    if isinstance(number, complex):
+        return DEFAULT_COMPLEX
+    raise TypeError(f"{number!r} is not a number")
+
+
+def empty(shape, *, dtype=None, device=None):
+    """An array with undefined elements."""
+    return _core.empty(shape, dtype or DEFAULT_FLOAT, device)
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    """An array whose elements all are `fill_value`."""
+    if isinstance(fill_value, Array):
+        fill_value = fill_value.item()
+    if dtype is None:
+        dtype = _dtype_of_number(fill_value)
+    out = _core.empty(shape, dtype, device)
+    return _fill(out, fill_value)
+
+
+def _fill(out, value):
+    if out.dtype is _dtypes.bool:
+        value = builtins.bool(value)
+    elif isinstance(value, builtins.bool):
+        value = int(value)
+    return _ops.fill(shape=out.shape, value=value, dtype=out.dtype, out=out)
+
+
+def zeros(shape, *, dtype=None, device=None):
+    """An array of zeros."""
+    return _fill(_core.empty(shape, dtype or DEFAULT_FLOAT, device), 0)
+
+
+def ones(shape, *, dtype=None, device=None):
+    """An array of ones."""
+    return _fill(_core.empty(shape, dtype or DEFAULT_FLOAT, device), 1)
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """An array of the shape of `x` with undefined elements."""
+    return _core.empty(x.shape, dtype or x.dtype, device or x.device)
+
+
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """An array of the shape of `x` whose elements all are `fill_value`."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(x, /, *, dtype=None, device=None):
+    """An array of zeros of the shape of `x`."""
+    return _fill(empty_like(x, dtype=dtype, device=device), 0)
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """An array of ones of the shape of `x`."""
+    return _fill(empty_like(x, dtype=dtype, device=device), 1)
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Evenly spaced numbers from `start` up to, and without, `stop`."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ValueError("arange: step is 0")
+    if dtype is None:
+        whole = all(isinstance(x, int) for x in (start, stop, step))
+        dtype = DEFAULT_INTEGER if whole else DEFAULT_FLOAT
+    if all(isinstance(x, int) for x in (start, stop, step)):
+        size = len(range(start, stop, step))
+    else:
+        size = max(math.ceil((stop - start) / step), 0)
+    out = _core.empty((size,), dtype, device)
+    return _ops.arange(start=start, step=step, size=size, dtype=out.dtype, out=out)
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+    """`num` evenly spaced numbers from `start` to `stop`."""
+    if dtype is None:
+        dtype = DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else DEFAULT_FLOAT
+    out = _core.empty((num,), dtype, device)
+    return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
+
+
+def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+    """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
+    columns = n_rows if n_cols is None else n_cols
+    out = _core.empty((n_rows, columns), dtype or DEFAULT_FLOAT, device)
+    k = max(-n_rows, min(k, columns))  # no diagonal is farther out
+    return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
+
+
+def tril(x, /, *, k=0):
+    """`x` on and below the `k`-th diagonal of its matrices, zeros elsewhere."""
+    return _ops.tril(x, k=k)
+
+
+def triu(x, /, *, k=0):
+    """`x` on and above the `k`-th diagonal of its matrices, zeros elsewhere."""
+    return _ops.triu(x, k=k)
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """Coordinate arrays from coordinate vectors."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+    if len({x.dtype for x in arrays}) > 1:
+        raise ValueError("meshgrid: the arrays have different dtypes")
+    if any(x.ndim > 1 for x in arrays):
+        raise ValueError("meshgrid: the arrays have more than one axis")
+    order = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(arrays[i].size for i in order)
+    result = []
+    for i, x in enumerate(arrays):
+        axes = [1] * len(arrays)
+        axes[order.index(i)] = x.size
+        result.append(_ops.copy(_core.broadcast_view(_core.reshape_view(x, axes), shape)))
+    return tuple(result)
+
+
+# ---- From Python and other libraries --------------------------------------------------------------------------------
+
+
+def _shape_of(obj):
+    shape = []
+    while isinstance(obj, (list, tuple)):
+        shape.append(len(obj))
+        if not obj:
+            break
+        obj = obj[0]
+    return tuple(shape)
+
+
+def _flatten(obj, shape, axis, out):
+    """Appends the numbers of nested sequences, all of the same lengths, to `out`."""
+    if axis == len(shape):
+        if isinstance(obj, (list, tuple)):
+            raise ValueError("asarray: the sequences have different depths")
+        out.append(obj)
+        return
+    if not isinstance(obj, (list, tuple)) or len(obj) != shape[axis]:
+        raise ValueError("asarray: the sequences have different lengths")
+    if axis == len(shape) - 1:
+        if any(isinstance(x, (list, tuple)) for x in obj):
+            raise ValueError("asarray: the sequences have different depths")
+        out.extend(obj)
+        return
+    for one in obj:
+        _flatten(one, shape, axis + 1, out)
+
+
+def _common_dtype(numbers):
+    kinds = {type(x) for x in numbers}
+    if not kinds:
+        return DEFAULT_FLOAT
+    for kind in kinds:
+        if not issubclass(kind, (builtins.bool, int, float, complex)):
+            raise TypeError(f"asarray: {kind.__name__} is not a number")
+    if any(issubclass(kind, complex) for kind in kinds):
+        return DEFAULT_COMPLEX
+    if any(issubclass(kind, float) for kind in kinds):
+        return DEFAULT_FLOAT
+    if all(issubclass(kind, builtins.bool) for kind in kinds):
+        return _dtypes.bool
+    return _dtypes.uint64 if max(numbers) >= 2 ** 63 else DEFAULT_INTEGER
+
+
+def _pack(numbers, dtype):
+    """The numbers as bytes of a dtype of the same or of a wider kind, and this dtype."""
+    if dtype is _dtypes.bool:
+        return bytes(map(builtins.bool, numbers)), dtype
+    if dtype in _dtypes.INTEGERS:
+        return _array.array(_CODES[dtype], [int(x) for x in numbers]), dtype
+    if dtype in _dtypes.COMPLEX:
+        parts = [part for x in map(complex, numbers) for part in (x.real, x.imag)]
+        return _array.array("f" if dtype is _dtypes.complex64 else "d", parts), dtype
+    if dtype is _dtypes.float16:
+        return struct.pack(f"{len(numbers)}e", *numbers), dtype
+    if dtype is _dtypes.bfloat16:
+        dtype = _dtypes.float32
+    return _array.array(_CODES[dtype], map(float, numbers)), dtype
+
+
+def _from_numbers(obj, dtype, device):
+    shape = _shape_of(obj)
+    numbers = []
+    _flatten(obj, shape, 0, numbers)
+    if any(isinstance(x, Array) or hasattr(x, "__dlpack__") or _is_buffer(x) for x in numbers):
+        return _from_arrays(numbers, shape, dtype, device)
+    wanted = dtype or _common_dtype(numbers)
+    data, packed = _pack(numbers, wanted)
+    x = _core.from_bytes(data, shape, packed, device)
+    return x if packed is wanted else _ops.cast(x, dtype=wanted)
+
+
+def _from_arrays(items, shape, dtype, device):
+    """Stacks arrays, and numbers beside them, that stand in nested sequences."""
+    arrays = [asarray(x, dtype=dtype, device=device) for x in items]
+    common = _dtypes.result_type(*arrays)
+    arrays = [_ops.cast(x, dtype=common) if x.dtype is not common else x for x in arrays]
+    stacked = _ops.stack(*arrays, axis=0)
+    return _core.reshape_view(stacked, shape + arrays[0].shape)
+
+
+def _is_buffer(obj):
+    try:
+        memoryview(obj).release()
+    except (TypeError, BufferError, ValueError):
+        return False
+    return True
+
+
+def _wrap(obj, copy):
+    """An array over the memory of `obj` if it can be shared."""
+    try:
+        x = _core.wrap_buffer(obj)
+        return x, memoryview(obj).readonly
+    except NotImplementedError:
+        if copy is False:
+            raise
+    import numpy  # memory that overlaps with that of another array: take a copy
+
+    return _core.wrap_buffer(numpy.array(obj)), False
+
+
+def _adopt(obj, dtype, device, copy):
+    """An array from an object of another library."""
+    if _is_buffer(obj):
+        x, readonly = _wrap(obj, copy)
+        if readonly and copy is None:
+            x = _ops.copy(x)
+    else:
+        x = from_dlpack(obj)
+    wanted = _core.device(device)
+    if x.device is not wanted and (device is not None or _is_buffer(obj)):
+        if copy is False:
+            raise ValueError(f"asarray: the memory is on {x.device}; on {wanted} it needs a copy")
+        x = _core.to_device(x, wanted)
+        copy = None
+    return _convert(x, dtype, copy)
+
+
+def _convert(x, dtype, copy):
+    if dtype is not None and dtype is not x.dtype:
+        if copy is False:
+            raise ValueError(f"asarray: {x.dtype} as {dtype} needs a copy")
+        return _ops.cast(x, dtype=dtype)
+    return _ops.copy(x) if copy else x
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """An array from an array, a number, nested sequences of numbers, or an object with a buffer or DLPack.
+
+    Without `copy`, memory is shared where that is possible.
+    """
+    if dtype is not None and not isinstance(dtype, _core.DType):
+        dtype = _dtypes._from_object(dtype)
+    if isinstance(obj, Array):
+        if device is not None and _core.device(device) is not obj.device:
+            if copy is False:
+                raise ValueError(f"asarray: an array on {obj.device} needs a copy to be on {device}")
+            obj, copy = _core.to_device(obj, device), None
+        return _convert(obj, dtype, copy)
+    if isinstance(obj, (builtins.bool, int, float, complex)) and type(obj).__module__ == "builtins":
+        if copy is False:
+            raise ValueError("asarray: a number needs a copy")
+        return _from_numbers(obj, dtype, device)
+    if isinstance(obj, (list, tuple, range)):
+        if copy is False:
+            raise ValueError("asarray: a sequence needs a copy")
+        return _from_numbers(list(obj) if isinstance(obj, range) else obj, dtype, device)
+    if _is_buffer(obj) or hasattr(obj, "__dlpack__"):
+        return _adopt(obj, dtype, device, copy)
+    if hasattr(obj, "__array__"):
+        return _adopt(obj.__array__(), dtype, device, copy)
+    raise TypeError(f"asarray: {type(obj).__name__} is not an array, a number or a sequence of numbers")
+
+
+_CPU, _CUDA = 1, 2
+
+
+def _capsule(x, copy):
+    """What `x` exports, in the newest form that it knows."""
+    options = {"max_version": (1, 3)}
+    if copy is not None:
+        options["copy"] = copy
+    kind, _ = x.__dlpack_device__()
+    if kind == _CUDA:
+        options["stream"] = 1  # the legacy default stream, which waits for all others
+    try:
+        return x.__dlpack__(**options)
+    except TypeError:  # from before DLPack 1.0
+        if copy is not None:
+            raise
+        options.pop("max_version")
+        return x.__dlpack__(**options)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array over the memory of an object with `__dlpack__`."""
+    if isinstance(x, Array):
+        return asarray(x, device=device, copy=copy)
+    if type(x).__name__ == "PyCapsule":
+        array = _core.from_dlpack_capsule(x)
+    else:
+        array = _core.from_dlpack_capsule(_capsule(x, copy))
+    if device is not None and _core.device(device) is not array.device:
+        if copy is False:
+            raise ValueError(f"from_dlpack: the memory is on {array.device}; on {device} it needs a copy")
+        array = _core.to_device(array, device)
+    return array

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices, streams, and what a `with` statement does with them."""
+from __future__ import annotations
+
+import threading
+
+from . import _core
+from ._core import Device, Stream
+
+_previous = threading.local()
+
+
+def device(selector=None, /):
+    """Opens a device. Without a selector, the one that COMPUTE_DEVICE names, or the best one.
+
+    `with device("cuda0"):` makes it the default device of the thread.
+    """
+    return _core.device(selector)
+
+
+def devices():
+    """All devices that can be opened, `cpu` first. docs/selecting-devices.md describes their names."""
+    found = []
+    for info in _core.device_list():
+        if not info["unusable"]:
+            found.append(_core.device(info["name"]))
+    return tuple(found)
+
+
+def device_list():
+    """The descriptions of all devices, as dicts. Opens none."""
+    return _core.device_list()
+
+
+def which(selector=None, /):
+    """States which device a selector would open, and why."""
+    return _core.device_which(selector)
+
+
+def stream(device=None, *, priority=0):
+    """Makes a stream. `with stream(...):` runs the thread's ops on its device in that stream."""
+    return _core.stream(device, priority)
+
+
+def _stack(name):
+    stack = getattr(_previous, name, None)
+    if stack is None:
+        stack = []
+        setattr(_previous, name, stack)
+    return stack
+
+
+def _enter_device(self):
+    _stack("devices").append(_core.set_thread_device(self))
+    return self
+
+
+def _exit_device(self, *exception):
+    _core.set_thread_device(_stack("devices").pop())
+
+
+def _enter_stream(self):
+    _stack("streams").append(_core.set_current_stream(self))
+    return self
+
+
+def _exit_stream(self, *exception):
+    _core.set_current_stream(_stack("streams").pop())
+
+
+def _trim(self, keep_bytes=0):
+    """Frees cached memory until at most `keep_bytes` bytes are cached."""
+    self._trim(keep_bytes)
+
+
+Device.__enter__ = _enter_device
+Device.__exit__ = _exit_device
+Device.trim = _trim
+Stream.__enter__ = _enter_stream
+Stream.__exit__ = _exit_stream
+_core.hooks["device"] = device

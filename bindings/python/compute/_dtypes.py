@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data types, their limits and their promotion."""
+from __future__ import annotations
+
+import builtins
+import math
+from typing import NamedTuple
+
+from . import _core
+from ._core import (Array, DType, bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16, int32,
+                    int64, uint8, uint16, uint32, uint64)
+
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = (float16, bfloat16, float32, float64)
+COMPLEX = (complex64, complex128)
+ALL = (bool,) + INTEGERS + FLOATS + COMPLEX
+
+# Without a dtype, numbers of Python become these. float32 is what every device has.
+DEFAULT_FLOAT = float32
+DEFAULT_INTEGER = int64
+DEFAULT_COMPLEX = complex64
+
+_KINDS = {
+    "bool": (bool,),
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": INTEGERS,
+    "real floating": FLOATS,
+    "complex floating": COMPLEX,
+    "numeric": INTEGERS + FLOATS + COMPLEX,
+}
+_PYTHON_TYPES = {builtins.bool: bool, int: DEFAULT_INTEGER, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
+_BY_NAME = {dtype.name: dtype for dtype in ALL}
+
+
+def _from_object(value):
+    """The dtype that another object means: a name, a type of Python, or a dtype of NumPy. The hook of the extension."""
+    if isinstance(value, type) and value in _PYTHON_TYPES:
+        return _PYTHON_TYPES[value]
+    name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", None))
+    if name in _BY_NAME and not isinstance(value, Array):
+        return _BY_NAME[name]
+    raise TypeError(f"{value!r} is not a dtype")
+
+
+_core.hooks["dtype"] = _from_object
+
+
+class finfo_object(NamedTuple):
+    """The limits of a floating-point dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class iinfo_object(NamedTuple):
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+_MANTISSA = {float16: 10, bfloat16: 7, float32: 23, float64: 52}
+_EXPONENT = {float16: 15, bfloat16: 127, float32: 127, float64: 1023}
+_PART = {complex64: float32, complex128: float64}
+
+
+def finfo(type, /):
+    """The limits of a floating-point dtype, or of the parts of a complex one."""
+    dtype = type.dtype if isinstance(type, Array) else type if isinstance(type, DType) else _from_object(type)
+    part = _PART.get(dtype, dtype)
+    if part not in FLOATS:
+        raise TypeError(f"finfo needs a floating-point dtype, not {dtype}")
+    bits, exponent = _MANTISSA[part], _EXPONENT[part]
+    largest = math.ldexp(2.0 - 2.0 ** -bits, exponent)
+    return finfo_object(8 * part.itemsize, 2.0 ** -bits, largest, -largest, 2.0 ** (1 - exponent), part)
+
+
+def iinfo(type, /):
+    """The limits of an integer dtype."""
+    dtype = type.dtype if isinstance(type, Array) else type if isinstance(type, DType) else _from_object(type)
+    if dtype not in INTEGERS:
+        raise TypeError(f"iinfo needs an integer dtype, not {dtype}")
+    bits = 8 * dtype.itemsize
+    if dtype in SIGNED:
+        return iinfo_object(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
+    return iinfo_object(bits, 2 ** bits - 1, 0, dtype)
+
+
+def isdtype(dtype, kind):
+    """Whether `dtype` is `kind`: a dtype, the name of a kind such as "real floating", or a tuple of these."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"{kind!r} is not a kind of dtypes: {', '.join(_KINDS)}")
+        return dtype in _KINDS[kind]
+    if isinstance(kind, DType):
+        return dtype is kind
+    raise TypeError(f"{kind!r} is neither a dtype nor the name of a kind")
+
+
+def _promote_integers(a, b):
+    if (a in SIGNED) == (b in SIGNED):
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if a in SIGNED else (b, a)
+    size = signed.itemsize if signed.itemsize > unsigned.itemsize else 2 * unsigned.itemsize
+    return {2: int16, 4: int32, 8: int64}.get(size)
+
+
+def _promote_inexact(a, b):
+    if a in FLOATS and b in FLOATS:
+        if a.itemsize != b.itemsize:
+            return a if a.itemsize > b.itemsize else b
+        return float32  # float16 and bfloat16
+    double = 8 in (a.itemsize if a in FLOATS else a.itemsize // 2, b.itemsize if b in FLOATS else b.itemsize // 2)
+    return complex128 if double else complex64
+
+
+def promote(a, b):
+    """The dtype that two dtypes have in common, as in the tables of the standard."""
+    if a is b:
+        return a
+    found = None
+    if a in INTEGERS and b in INTEGERS:
+        found = _promote_integers(a, b)
+    elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
+        found = _promote_inexact(a, b)
+    if found is None:
+        raise TypeError(f"{a} and {b} have no common dtype; cast one of them")
+    return found
+
+
+def _promote_number(dtype, number):
+    """The dtype of an array of `dtype` and a number of Python."""
+    if isinstance(number, builtins.bool):
+        fits = dtype is bool
+    elif isinstance(number, int):
+        fits = dtype is not bool
+    elif isinstance(number, float):
+        fits = dtype in FLOATS + COMPLEX
+    else:
+        fits = dtype in FLOATS + COMPLEX
+        if dtype in FLOATS:
+            return complex128 if dtype is float64 else complex64
+    if not fits:
+        raise TypeError(f"{dtype} and the number {number!r} have no common dtype")
+    return dtype
+
+
+def result_type(*arrays_and_dtypes):
+    """The dtype that an op on these arrays, dtypes and numbers has."""
+    dtypes = [x.dtype if isinstance(x, Array) else x for x in arrays_and_dtypes if isinstance(x, (Array, DType))]
+    numbers = [x for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
+    for number in numbers:
+        if not isinstance(number, (builtins.bool, int, float, complex)):
+            raise TypeError(f"{number!r} is neither an array, a dtype nor a number")
+    if not dtypes:
+        raise ValueError("result_type needs at least one array or dtype")
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = promote(result, dtype)
+    for number in numbers:
+        result = _promote_number(result, number)
+    return result
+
+
+def can_cast(from_, to, /):
+    """Whether promotion of `from_` can give `to`."""
+    dtype = from_.dtype if isinstance(from_, Array) else from_
+    try:
+        return promote(dtype, to) is to
+    except TypeError:
+        return False

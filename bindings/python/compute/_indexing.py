@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices that are arrays, and assignment to elements. Integers and slices are in the extension."""
+from __future__ import annotations
+
+import builtins
+
+from . import _core, _creation, _dtypes, _ops
+from ._core import Array
+
+
+def _as_index(key):
+    """A key as an array, if it is one or a sequence of numbers."""
+    if isinstance(key, Array):
+        return key
+    if isinstance(key, (list, tuple)) and not key:
+        return _creation.zeros((0,), dtype=_dtypes.int64)
+    if isinstance(key, (builtins.bool, list, tuple)) or hasattr(key, "__dlpack__"):
+        return _creation.asarray(key)
+    raise IndexError(f"{key!r} is not an index: these are integers, slices, None, ... and arrays of integers or bool")
+
+
+def _is_basic(key):
+    return isinstance(key, slice) or key is None or (
+        hasattr(key, "__index__") and not isinstance(key, (builtins.bool, Array)) and not hasattr(key, "__dlpack__"))
+
+
+def _expand(x, key):
+    """The keys with an ellipsis written out, one for each axis and for each None; masks count as their axes."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = [one if one is Ellipsis or _is_basic(one) else _as_index(one) for one in keys]
+    used = sum(one.ndim if isinstance(one, Array) and one.dtype is _dtypes.bool else 1
+               for one in keys if one is not None and one is not Ellipsis)
+    ellipses = [i for i, one in enumerate(keys) if one is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index has at most one ellipsis")
+    if used > x.ndim:
+        raise IndexError(f"{used} indices for an array with {x.ndim} axes")
+    at = ellipses[0] if ellipses else len(keys)
+    return keys[:at] + [slice(None)] * (x.ndim - used) + keys[at + 1:]
+
+
+def _positions(mask):
+    """The indices along each axis of the elements of a mask that are true."""
+    indices, count = _ops.nonzero(mask)
+    return [indices[i, :int(count)] for i in range(mask.ndim)]
+
+
+def _check_mask(mask, x, axis):
+    for i, extent in enumerate(mask.shape):
+        if extent not in (0, x.shape[axis + i]):  # NumPy and the standard let 0 stand for no element
+            raise IndexError(f"a mask of the shape {mask.shape} does not fit axis {axis + i} of extent "
+                             f"{x.shape[axis + i]}")
+
+
+class _Plan:
+    """An index with arrays: a view with the indexed axes first, their indices, and where the new axes go."""
+
+    def __init__(self, x, key):
+        basic, arrays, axis = [], [], 0  # axis: of the view that the basic keys give
+        source = 0
+        for one in _expand(x, key):
+            if isinstance(one, Array):
+                basic, arrays, axis, source = self._add_array(x, one, basic, arrays, axis, source)
+                continue
+            basic.append(one)
+            if one is None:
+                axis += 1
+            else:
+                axis += isinstance(one, slice)
+                source += 1
+        self.view = x[tuple(basic)] if basic else x
+        # A mask without axes adds an axis of its own, which is in the view as an axis of extent 1.
+        self.axes = [where for where, _ in arrays]
+        self.indices = _broadcast([index for _, index in arrays])
+        adjacent = self.axes == list(range(self.axes[0], self.axes[0] + len(self.axes)))
+        self.target = self.axes[0] if adjacent else 0
+        rest = [i for i in range(self.view.ndim) if i not in self.axes]
+        self.moved = _core.permute_view(self.view, self.axes + rest)
+
+    @staticmethod
+    def _add_array(x, one, basic, arrays, axis, source):
+        if one.dtype is _dtypes.bool:
+            if one.ndim == 0:
+                taken = _creation.zeros((1 if one else 0,), dtype=_dtypes.int64, device=x.device)
+                return basic + [None], arrays + [(axis, taken)], axis + 1, source
+            _check_mask(one, x, source)
+            new = [(axis + i, positions) for i, positions in enumerate(_positions(one))]
+        elif one.dtype in _dtypes.INTEGERS:
+            new = [(axis, one)]
+        else:
+            raise IndexError(f"arrays of {one.dtype} cannot be indices")
+        return basic + [slice(None)] * len(new), arrays + new, axis + len(new), source + len(new)
+
+    def stacked(self):
+        """The indices as one array whose last axis has one number for each indexed axis."""
+        return _ops.stack(*self.indices, axis=-1)
+
+    def place(self, result):
+        """Moves the new axes, which are the first ones of `result`, to where they belong."""
+        count = self.indices[0].ndim
+        order = list(range(count, result.ndim))
+        order[self.target:self.target] = range(count)
+        return _core.permute_view(result, order)
+
+    def unplace(self, value):
+        """The opposite of `place`, for a value that has the shape of the result."""
+        count = self.indices[0].ndim
+        order = list(range(self.target, self.target + count))
+        order += [i for i in range(value.ndim) if i not in order]
+        return _core.permute_view(value, order)
+
+
+def _broadcast(arrays):
+    from ._manipulation import broadcast_arrays
+
+    common = [x if x.dtype is _dtypes.int64 else _ops.cast(x, dtype=_dtypes.int64) for x in arrays]
+    return broadcast_arrays(*common)
+
+
+def _getitem(x, key):
+    plan = _Plan(x, key)
+    if len(plan.axes) == 1:
+        axis = plan.axes[0]
+        return _ops.take(plan.view, plan.indices[0], axis=axis)
+    return plan.place(_ops.gather_nd(plan.moved, plan.stacked()))
+
+
+def _check_assigned(value, target):
+    if value.dtype is target.dtype:
+        return value
+    if _dtypes.promote(value.dtype, target.dtype) is not target.dtype:
+        raise TypeError(f"elements of {target.dtype} cannot be set to {value.dtype}; cast the value")
+    return _ops.cast(value, dtype=target.dtype)
+
+
+def _as_value(value, target):
+    """A value to assign, as an array of the target's dtype, or a number."""
+    if isinstance(value, (builtins.bool, int, float, complex)):
+        _dtypes._promote_number(target.dtype, value)
+        if isinstance(value, complex) and target.dtype not in _dtypes.COMPLEX:
+            raise TypeError(f"elements of {target.dtype} cannot be set to a complex number")
+        return value
+    if not isinstance(value, Array):
+        value = _creation.asarray(value, device=target.device)
+        if value.dtype is not target.dtype:
+            value = _ops.cast(value, dtype=target.dtype)
+    return _check_assigned(value, target)
+
+
+def _assign(view, value):
+    """Writes a value into all elements of a view."""
+    value = _as_value(value, view)
+    if not isinstance(value, Array):
+        _creation._fill(view, value)
+        return
+    while value.ndim > view.ndim and value.shape[0] == 1:
+        value = value[0]
+    if value.shape != view.shape:
+        value = _core.broadcast_view(value, view.shape)
+    if _core.shares_memory(value, view):
+        value = _ops.copy(value)
+    _ops.copy(value, out=view)
+
+
+def _setitem(x, key, value):
+    value = _as_value(value, x)
+    if isinstance(key, Array) and key.dtype is _dtypes.bool and (not isinstance(value, Array) or value.ndim == 0):
+        _check_mask(key, x, 0)
+        if key.size == 0:
+            return
+        mask = _core.reshape_view(_row_major(key), key.shape + (1,) * (x.ndim - key.ndim))
+        if isinstance(value, Array):
+            value = _core.broadcast_view(value, x.shape)
+        _ops.where(mask, value, x, out=x)
+        return
+    plan = _Plan(x, key)
+    if not isinstance(value, Array):
+        value = _creation.full((), value, dtype=x.dtype, device=x.device)
+    rest = plan.moved.shape[len(plan.axes):]
+    shape = rest[:plan.target] + plan.indices[0].shape + rest[plan.target:]
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value[0]
+    updates = plan.unplace(_core.broadcast_view(value, shape))
+    if updates.size == 0:
+        return
+    if _core.shares_memory(updates, x):
+        updates = _ops.copy(updates)
+    _ops.scatter_nd(plan.moved, plan.stacked(), updates, out=plan.moved)
+
+
+def _row_major(x):
+    try:
+        return _core.reshape_view(x, x.shape)
+    except NotImplementedError:
+        return _ops.copy(x)
+
+
+def _in_place(name, x, other, error):
+    """Called when an operator could not write to `x` directly."""
+    message = str(error)
+    if isinstance(other, Array) and _core.shares_memory(x, other) and "overlap" in message:
+        return _ops.TABLE[name]["run"](x, _ops.copy(other), out=x)
+    raise error
+
+
+def _in_place_matmul(x, other):
+    result = _ops.matmul(x, other)
+    if result.shape != x.shape:
+        raise ValueError(f"matmul: the result has the shape {result.shape}, not {x.shape}")
+    _assign(x, result)
+    return x
+
+
+_core.hooks.update(getitem=_getitem, setitem=_setitem, assign=_assign, in_place=_in_place,
+                   in_place_matmul=_in_place_matmul)
+
+
+# ---- Functions ------------------------------------------------------------------------------------------------------
+
+
+def take(x, indices, /, *, axis=None):
+    """The elements of `x` at `indices` along `axis`."""
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError("take: an array with several axes needs an axis")
+        axis = 0
+    return _ops.take(x, indices, axis=axis)
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`."""
+    return _ops.take_along_axis(x, indices, axis=axis)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manipulation functions of the standard. Those that only rearrange axes return views."""
+from __future__ import annotations
+
+from . import _core, _dtypes, _ops
+from ._core import Array
+
+
+def _axis(axis, rank, name):
+    if not -rank <= axis < rank:
+        raise IndexError(f"{name}: axis {axis} is out of range for {rank} axes")
+    return axis % rank
+
+
+def _axes(axes, rank, name):
+    listed = [_axis(axis, rank, name) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    if len(set(listed)) != len(listed):
+        raise ValueError(f"{name}: the axes {axes} are not different")
+    return listed
+
+
+def reshape(x, /, shape, *, copy=None):
+    """`x` with another shape, in row-major order. A view, unless that needs a copy."""
+    if copy:
+        return _core.reshape_view(_ops.copy(x), shape)
+    try:
+        return _core.reshape_view(x, shape)
+    except NotImplementedError:
+        if copy is False:
+            raise ValueError(f"reshape: {x.shape} as {shape} needs a copy") from None
+    return _core.reshape_view(_ops.copy(x), shape)
+
+
+def _flat(x):
+    return reshape(x, (-1,)) if x.size else _core.reshape_view(x, (0,))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes broadcast to."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for i, extent in enumerate(shape, rank - len(shape)):
+            if extent is None or result[i] is None:
+                if extent not in (None, 1) or result[i] not in (None, 1):
+                    result[i] = extent if result[i] is None else result[i]
+                else:
+                    result[i] = None
+            elif result[i] == 1:
+                result[i] = extent
+            elif extent not in (1, result[i]):
+                raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
+    return tuple(result)
+
+
+def broadcast_to(x, /, shape):
+    """`x` repeated along axes of extent 1 and new leading axes; a view."""
+    return _core.broadcast_view(x, shape)
+
+
+def broadcast_arrays(*arrays):
+    """Views of the arrays with their common shape."""
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(x if x.shape == shape else _core.broadcast_view(x, shape) for x in arrays)
+
+
+def concat(arrays, /, *, axis=0):
+    """Joins arrays along an axis; without one, flattened."""
+    arrays = list(arrays)
+    if axis is None:
+        arrays, axis = [_flat(x) for x in arrays], 0
+    return _ops.concat(*arrays, axis=axis)
+
+
+def stack(arrays, /, *, axis=0):
+    """Joins arrays of one shape along a new axis."""
+    return _ops.stack(*arrays, axis=axis)
+
+
+def unstack(x, /, *, axis=0):
+    """The parts of `x` along an axis, as a tuple of views without it."""
+    axis = _axis(axis, x.ndim, "unstack")
+    before = (slice(None),) * axis
+    return tuple(x[before + (i,)] for i in range(x.shape[axis]))
+
+
+def expand_dims(x, /, axis):
+    """A view with new axes of extent 1 at the positions `axis` of the result."""
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    rank = x.ndim + len(axes)
+    new = _axes(axes, rank, "expand_dims")
+    return x[tuple(None if i in new else slice(None) for i in range(rank))]
+
+
+def squeeze(x, /, axis):
+    """A view without the axes `axis`, which have extent 1."""
+    axes = _axes(axis, x.ndim, "squeeze")
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"squeeze: axis {one} has extent {x.shape[one]}, not 1")
+    return x[tuple(0 if i in axes else slice(None) for i in range(x.ndim))]
+
+
+def flip(x, /, *, axis=None):
+    """A view with the order of the elements along the axes reversed; without axes, along all."""
+    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "flip")
+    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
+
+
+def permute_dims(x, /, axes):
+    """A view whose axis i is axis `axes[i]` of `x`."""
+    if sorted(_axes(axes, x.ndim, "permute_dims")) != list(range(x.ndim)):
+        raise ValueError(f"permute_dims: {axes} does not name each of {x.ndim} axes")
+    return _core.permute_view(x, axes)
+
+
+def moveaxis(x, source, destination, /):
+    """A view with the axes `source` moved to the positions `destination`."""
+    sources = _axes(source, x.ndim, "moveaxis")
+    destinations = _axes(destination, x.ndim, "moveaxis")
+    if len(sources) != len(destinations):
+        raise ValueError("moveaxis: source and destination have different lengths")
+    order = [i for i in range(x.ndim) if i not in sources]
+    for at, axis in sorted(zip(destinations, sources)):
+        order.insert(at, axis)
+    return _core.permute_view(x, order)
+
+
+def matrix_transpose(x, /):
+    """A view with the last two axes exchanged."""
+    return x.mT
+
+
+def roll(x, /, shift, *, axis=None):
+    """`x` with its elements shifted along axes; without axes, in row-major order."""
+    if axis is None:
+        if isinstance(shift, tuple):
+            raise ValueError("roll: several shifts need as many axes")
+        return reshape(_ops.roll(_flat(x), shift=shift, axis=0), x.shape) if x.size else _ops.copy(x)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError("roll: shift and axis have different lengths")
+    for one_shift, one_axis in zip(shifts, axes):
+        x = _ops.roll(x, shift=one_shift, axis=one_axis)
+    return x
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element of `x` along `axis` repeated; without an axis, of the flattened array."""
+    if axis is None:
+        x, axis = _flat(x), 0
+    axis = _axis(axis, x.ndim, "repeat")
+    if not isinstance(repeats, Array):
+        return _ops.repeat(x, repeats=repeats, axis=axis)
+    if repeats.ndim > 1 or repeats.size not in (1, x.shape[axis]):
+        raise ValueError(f"repeat: {repeats.shape} repeats for an axis of extent {x.shape[axis]}")
+    if repeats.size == 1:
+        return _ops.repeat(x, repeats=int(_flat(repeats)[0]), axis=axis)
+    ends = _ops.cumulative_sum(_ops.cast(repeats, dtype=_dtypes.int64), axis=0)
+    count = int(ends[-1]) if ends.size else 0
+    positions = _core.empty((count,), _dtypes.int64, x.device)
+    _ops.arange(start=0, step=1, size=count, dtype=_dtypes.int64, out=positions)
+    return _ops.take(x, _ops.searchsorted(ends, positions, side="right"), axis=axis)
+
+
+def tile(x, repetitions, /):
+    """Copies of `x` side by side."""
+    repetitions = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    rank = max(x.ndim, len(repetitions))
+    repetitions = (1,) * (rank - len(repetitions)) + repetitions
+    if x.ndim < rank:
+        x = expand_dims(x, tuple(range(rank - x.ndim)))
+    return _ops.tile(x, repetitions=repetitions) if rank else _ops.copy(x)
+

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded graphs: work that is queued once and run many times, each time as one submission.
+
+    with compute.graph.record(device) as g:
+        y = compute.tanh(x @ w)
+    for batch in batches:
+        x[...] = batch
+        g.run()                     # y has the new values
+"""
+from __future__ import annotations
+
+from . import _core, _creation, _devices
+
+
+class Graph:
+    """A recording, and afterwards what it recorded."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self._graph = None
+
+    def __enter__(self):
+        _core.begin_graph(self.stream)
+        self.stream.__enter__()
+        return self
+
+    def __exit__(self, kind, *exception):
+        self.stream.__exit__(kind, *exception)
+        if kind is None:
+            self._graph = _core.end_graph(self.stream)
+            return
+        try:  # the exception in flight says more than that the recording failed
+            _core.end_graph(self.stream)
+        except _core.hooks["Error"]:
+            pass
+
+    def run(self, stream=None):
+        """Queues a run, on the stream of the recording unless another one is given."""
+        self._graph.run(stream or self.stream)
+
+    def set(self, slot, value):
+        """Sets the value of a slot for later runs."""
+        data, _ = _creation._pack([value], slot.dtype)
+        self._graph.set_scalar(slot, bytes(data))
+
+    @property
+    def info(self):
+        """Facts about the graph, as a dict."""
+        return self._graph.info()
+
+
+def record(device=None, *, stream=None):
+    """Starts a recording in a `with` statement, in a stream of its own unless one is given."""
+    return Graph(stream or _devices.stream(device))
+
+
+def slot(dtype):
+    """A number whose value in a recorded graph can be changed with Graph.set. It starts as 0."""
+    return _core.scalar(None, dtype, 0)

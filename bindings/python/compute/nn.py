@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neural networks: activations, layers, losses. Images are [n, channels, height, width]."""
+from __future__ import annotations
+
+from . import _ops, random
+from ._ops import ROWS
+
+for _name in ("elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu", "log_sigmoid", "mish", "relu",
+              "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference",
+              "binary_cross_entropy_with_logits"):
+    globals()[_name] = ROWS[_name]
+
+
+def softmax(x, /, *, axis=-1):
+    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    return _ops.softmax(x, axis=axis)
+
+
+def log_softmax(x, /, *, axis=-1):
+    """The logarithm of softmax."""
+    return _ops.log_softmax(x, axis=axis)
+
+
+def logsumexp(x, /, *, axis=None, keepdims=False):
+    """log(sum(exp(x))), without overflow."""
+    return _ops.logsumexp(x, axes=[axis] if isinstance(axis, int) else axis, keepdims=keepdims)
+
+
+def linear(x, weight, bias=None, /, *, transpose_weight=False, activation="none"):
+    """activation(x weight + bias) along the last axis: "none", "relu", "gelu" and others."""
+    return _ops.affine(x, weight, bias, transpose_weight=transpose_weight, activation=activation)
+
+
+def _pair(value, count):
+    return [value] * count if isinstance(value, int) else value
+
+
+def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
+    """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis."""
+    count = x.ndim - 2
+    pads = {} if padding == "same" else {"pads_begin": _pair(0 if padding == "valid" else padding, count),
+                                         "pads_end": _pair(0 if padding == "valid" else padding, count)}
+    return _ops.convolution(x, weight, bias, strides=_pair(strides, count), dilations=_pair(dilations, count),
+                            padding="same" if padding == "same" else "explicit", groups=groups, **pads)
+
+
+def max_pool(x, /, window, *, strides=None, padding=0):
+    """The greatest elements of windows; without strides they do not overlap."""
+    return _pool(_ops.max_pool, x, window, strides, padding)
+
+
+def average_pool(x, /, window, *, strides=None, padding=0):
+    """The means of windows; without strides they do not overlap."""
+    return _pool(_ops.average_pool, x, window, strides, padding)
+
+
+def _pool(op, x, window, strides, padding):
+    count = x.ndim - 2
+    window, pads = _pair(window, count), _pair(padding, count)
+    return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads)
+
+
+def layer_norm(x, scale=None, bias=None, /, *, axis=-1, epsilon=1e-5):
+    """x with mean 0 and variance 1 over the axes from `axis` on, times scale, plus bias."""
+    return _ops.layer_norm(x, scale, bias, axis=axis, epsilon=epsilon)[0]
+
+
+def rms_norm(x, scale=None, /, *, axis=-1, epsilon=1e-5):
+    """x over the root of the mean of its squares over the axes from `axis` on, times scale."""
+    return _ops.rms_norm(x, scale, axis=axis, epsilon=epsilon)[0]
+
+
+def group_norm(x, scale=None, bias=None, /, *, groups, epsilon=1e-5):
+    """x with mean 0 and variance 1 in groups of channels, times scale, plus bias."""
+    return _ops.group_norm(x, scale, bias, groups=groups, epsilon=epsilon)[0]
+
+
+def batch_norm(x, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
+    """The normalised x, and the mean and variance of each channel, for running averages."""
+    return _ops.batch_norm(x, scale, bias, axis=axis, epsilon=epsilon)
+
+
+def batch_norm_inference(x, mean, variance, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
+    """batch_norm with given statistics."""
+    return _ops.batch_norm_inference(x, mean, variance, scale, bias, axis=axis, epsilon=epsilon)
+
+
+def attention(q, k, v, mask=None, /, *, causal=False, scale=0.0):
+    """softmax(scale q k^T + mask) v for [batch, heads, n, d]; scale 0 means 1 / sqrt(d)."""
+    return _ops.attention(q, k, v, mask, causal=causal, scale=scale)[0]
+
+
+def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
+    """Pairs of features turned by angles that grow with the position."""
+    return _ops.rotary_embedding(x, positions, base=base, interleaved=interleaved)
+
+
+def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_index=None):
+    """-log softmax(logits) of the label, for each element of `labels`."""
+    return _ops.cross_entropy(logits, labels, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)[0]
+
+
+def one_hot(x, /, depth, *, axis=-1, dtype=None):
+    """1 where the position along the new axis is x, else 0."""
+    from ._dtypes import DEFAULT_FLOAT
+
+    return _ops.one_hot(x, depth=depth, axis=axis, dtype=dtype or DEFAULT_FLOAT)
+
+
+def embedding(table, indices, /):
+    """Rows of a table."""
+    return _ops.take(table, indices, axis=0)
+
+
+def dropout(x, /, p=0.5, *, generator=None):
+    """0 with probability `p`, else x / (1 - p)."""
+    return (generator or random._generator).dropout(x, p)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimisers. A step updates the parameters in place, each in one pass over memory."""
+from __future__ import annotations
+
+from . import _creation, _ops
+
+
+class _Optimiser:
+    def __init__(self, parameters, **settings):
+        self.parameters = list(parameters)
+        self.settings = settings
+        self.steps = 0
+        self.states = [tuple(_creation.zeros_like(p) for _ in range(self._count())) for p in self.parameters]
+
+    def _count(self):
+        return 0
+
+    def step(self, gradients, **settings):
+        """Updates the parameters by their gradients. Settings such as rate=0.01 hold for this step only."""
+        gradients = list(gradients)
+        if len(gradients) != len(self.parameters):
+            raise ValueError(f"{len(gradients)} gradients for {len(self.parameters)} parameters")
+        self.steps += 1
+        for parameter, gradient, state in zip(self.parameters, gradients, self.states):
+            self._update(parameter, gradient, state, {**self.settings, **settings})
+
+
+class SGD(_Optimiser):
+    """Gradient descent, with momentum if that is not 0."""
+
+    def __init__(self, parameters, rate=0.01, *, momentum=0.0, decay=0.0, nesterov=False):
+        self._momentum = {"momentum": momentum, "nesterov": nesterov} if momentum else {}
+        super().__init__(parameters, rate=rate, decay=decay, **self._momentum)
+
+    def _count(self):
+        return 1 if self._momentum else 0
+
+    def _update(self, parameter, gradient, state, settings):
+        if self._momentum:
+            _ops.sgd_momentum(parameter, gradient, *state, out=(parameter, *state), **settings)
+        else:
+            _ops.sgd(parameter, gradient, out=parameter, **settings)
+
+
+class Adam(_Optimiser):
+    """Adam."""
+
+    _OP = staticmethod(_ops.adam)
+
+    def __init__(self, parameters, rate=0.001, *, beta1=0.9, beta2=0.999, epsilon=1e-8, decay=0.0):
+        super().__init__(parameters, rate=rate, beta1=beta1, beta2=beta2, epsilon=epsilon, decay=decay)
+
+    def _count(self):
+        return 2
+
+    def _update(self, parameter, gradient, state, settings):
+        self._OP(parameter, gradient, *state, step=self.steps, out=(parameter, *state), **settings)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay."""
+
+    _OP = staticmethod(_ops.adamw)
+
+    def __init__(self, parameters, rate=0.001, *, beta1=0.9, beta2=0.999, epsilon=1e-8, decay=0.01):
+        super().__init__(parameters, rate, beta1=beta1, beta2=beta2, epsilon=epsilon, decay=decay)

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The type Array: attributes, conversion of single elements, and the methods of the standard that need no op.
+#include <cstring>
+
+#include "module.hpp"
+
+namespace compute_python {
+
+namespace {
+
+void array_dealloc(PyObject* self) {
+  auto* const array = reinterpret_cast<ArrayObject*>(self);
+  PyTypeObject* const type = Py_TYPE(self);
+  if (array->weak_references != nullptr) PyObject_ClearWeakRefs(self);
+  compute_tensor_release(array->tensor);
+  static const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
+  release(self);
+  Py_DECREF(type);
+  if (garbage_waits != 0) collect_garbage();
+}
+
+PyObject* integers(const int64_t* values, int32_t count) {
+  PyObject* const tuple = PyTuple_New(count);
+  for (int32_t i = 0; tuple != nullptr && i < count; ++i) {
+    PyObject* const value = PyLong_FromLongLong(values[i]);
+    if (value == nullptr || PyTuple_SetItem(tuple, i, value) < 0) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+  }
+  return tuple;
+}
+
+PyObject* array_shape(PyObject* self, void*) {
+  return integers(compute_tensor_shape(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+}
+PyObject* array_strides(PyObject* self, void*) {
+  return integers(compute_tensor_strides(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+}
+PyObject* array_dtype(PyObject* self, void*) {
+  PyObject* const dtype = dtype_object(compute_tensor_dtype(tensor_of(self)));
+  Py_INCREF(dtype);
+  return dtype;
+}
+PyObject* array_device(PyObject* self, void*) { return device_object(compute_tensor_device(tensor_of(self))); }
+PyObject* array_ndim(PyObject* self, void*) { return PyLong_FromLong(compute_tensor_rank(tensor_of(self))); }
+PyObject* array_size(PyObject* self, void*) {
+  return PyLong_FromLongLong(compute_tensor_element_count(tensor_of(self)));
+}
+PyObject* array_nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(compute_tensor_size_bytes(tensor_of(self)));
+}
+PyObject* array_itemsize(PyObject* self, void*) {
+  return PyLong_FromLongLong(compute_dtype_size(compute_tensor_dtype(tensor_of(self))));
+}
+
+/// The view with its last two axes exchanged.
+PyObject* array_transposed(PyObject* self, void* only_matrices) {
+  compute_tensor* const tensor = tensor_of(self);
+  const int32_t rank = compute_tensor_rank(tensor);
+  if (rank < 2 || (only_matrices == nullptr && rank != 2)) {
+    return PyErr_Format(PyExc_ValueError, "%s needs %s, not one with %d axes", only_matrices != nullptr ? "mT" : "T",
+                        only_matrices != nullptr ? "an array with at least 2 axes" : "an array with 2 axes",
+                        static_cast<int>(rank));
+  }
+  int32_t axes[COMPUTE_MAX_RANK];
+  for (int32_t i = 0; i < rank; ++i) axes[i] = i;
+  std::swap(axes[rank - 1], axes[rank - 2]);
+  compute_tensor* view = nullptr;
+  return succeeded(compute_tensor_permute(tensor, rank, axes, &view)) ? array_object(view) : nullptr;
+}
+
+PyObject* array_label(PyObject* self, void*) { return PyUnicode_FromString(compute_tensor_label(tensor_of(self))); }
+int array_set_label(PyObject* self, PyObject* value, void*) {
+  const Ref text(value != nullptr ? PyUnicode_AsUTF8String(value) : PyBytes_FromString(""));
+  if (!text) return -1;
+  return succeeded(compute_tensor_set_label(tensor_of(self), PyBytes_AsString(text.get()))) ? 0 : -1;
+}
+
+template <class T>
+T read_one(const unsigned char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+/// read_element(array): the element of an array that has one.
+PyObject* read_element(PyObject*, PyObject* object) {
+  compute_tensor* const tensor = tensor_from(object, "read_element");
+  if (tensor == nullptr) return nullptr;
+  if (compute_tensor_element_count(tensor) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
+  if (!wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
+  unsigned char bytes[16];
+  compute_error* error = nullptr;
+  {
+    const Unlocked unlocked(!is_brief(tensor));
+    error = compute_tensor_read(tensor, bytes, compute_tensor_size_bytes(tensor));
+  }
+  if (!succeeded(error)) return nullptr;
+  switch (compute_tensor_dtype(tensor)) {
+    case COMPUTE_DTYPE_BOOL:
+      return PyBool_FromLong(bytes[0]);
+    case COMPUTE_DTYPE_INT8:
+      return PyLong_FromLong(read_one<int8_t>(bytes));
+    case COMPUTE_DTYPE_INT16:
+      return PyLong_FromLong(read_one<int16_t>(bytes));
+    case COMPUTE_DTYPE_INT32:
+      return PyLong_FromLong(read_one<int32_t>(bytes));
+    case COMPUTE_DTYPE_INT64:
+      return PyLong_FromLongLong(read_one<int64_t>(bytes));
+    case COMPUTE_DTYPE_UINT8:
+      return PyLong_FromLong(read_one<uint8_t>(bytes));
+    case COMPUTE_DTYPE_UINT16:
+      return PyLong_FromLong(read_one<uint16_t>(bytes));
+    case COMPUTE_DTYPE_UINT32:
+      return PyLong_FromUnsignedLong(read_one<uint32_t>(bytes));
+    case COMPUTE_DTYPE_UINT64:
+      return PyLong_FromUnsignedLongLong(read_one<uint64_t>(bytes));
+    case COMPUTE_DTYPE_FLOAT32:
+      return PyFloat_FromDouble(static_cast<double>(read_one<float>(bytes)));
+    case COMPUTE_DTYPE_FLOAT64:
+      return PyFloat_FromDouble(read_one<double>(bytes));
+    case COMPUTE_DTYPE_COMPLEX64:
+      return PyComplex_FromDoubles(static_cast<double>(read_one<float>(bytes)),
+                                   static_cast<double>(read_one<float>(bytes + 4)));
+    case COMPUTE_DTYPE_COMPLEX128:
+      return PyComplex_FromDoubles(read_one<double>(bytes), read_one<double>(bytes + 8));
+    default:
+      return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes), 2);  // float16, bfloat16
+  }
+}
+
+/// The only element of an array, as a number of Python.
+PyObject* element(PyObject* self) {
+  compute_tensor* const tensor = tensor_of(self);
+  if (compute_tensor_element_count(tensor) != 1) {
+    const Ref shape(array_shape(self, nullptr));
+    return shape ? PyErr_Format(PyExc_TypeError, "only an array with one element can be converted to a number, not %S",
+                                shape.get())
+                 : nullptr;
+  }
+  Ref value(read_element(nullptr, self));
+  if (!value || PyBytes_Check(value.get()) == 0) return value.release();
+  return call_hook("half", "(OO)", self, value.get());  // float16 and bfloat16
+}
+
+int array_bool(PyObject* self) {
+  const Ref number(element(self));
+  return number ? PyObject_IsTrue(number.get()) : -1;
+}
+PyObject* array_float(PyObject* self) {
+  const Ref number(element(self));
+  return number ? PyNumber_Float(number.get()) : nullptr;
+}
+PyObject* array_int(PyObject* self) {
+  const Ref number(element(self));
+  return number ? PyNumber_Long(number.get()) : nullptr;
+}
+PyObject* array_index(PyObject* self) {
+  const compute_dtype dtype = compute_tensor_dtype(tensor_of(self));
+  if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64 || compute_tensor_rank(tensor_of(self)) != 0) {
+    PyErr_SetString(PyExc_TypeError, "only an integer array without axes can be an index");
+    return nullptr;
+  }
+  return element(self);
+}
+PyObject* array_complex(PyObject* self, PyObject*) {
+  const Ref number(element(self));
+  if (!number || PyComplex_Check(number.get()) != 0) return Ref::share(number.get()).release();
+  const double value = PyFloat_AsDouble(number.get());
+  return value == -1.0 && PyErr_Occurred() != nullptr ? nullptr : PyComplex_FromDoubles(value, 0);
+}
+PyObject* array_item_method(PyObject* self, PyObject*) { return element(self); }
+
+Py_ssize_t array_length(PyObject* self) {
+  if (compute_tensor_rank(tensor_of(self)) > 0)
+    return static_cast<Py_ssize_t>(compute_tensor_shape(tensor_of(self))[0]);
+  PyErr_SetString(PyExc_TypeError, "an array without axes has no len()");
+  return -1;
+}
+
+PyObject* array_iter(PyObject* self) {
+  if (compute_tensor_rank(tensor_of(self)) > 0) return PySeqIter_New(self);
+  PyErr_SetString(PyExc_TypeError, "an array without axes cannot be iterated over");
+  return nullptr;
+}
+
+Py_hash_t array_hash(PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "unhashable type: 'Array'");
+  return -1;
+}
+
+PyObject* array_native_handle(PyObject* self, PyObject*) {
+  uint64_t handle = 0;
+  int64_t offset_bytes = 0;
+  if (!succeeded(compute_tensor_native_handle(tensor_of(self), &handle, &offset_bytes))) return nullptr;
+  return Py_BuildValue("(KL)", static_cast<unsigned long long>(handle), static_cast<long long>(offset_bytes));
+}
+
+PyGetSetDef array_getset[] = {
+    {"shape", array_shape, nullptr, "The extents.", nullptr},
+    {"strides", array_strides, nullptr, "The strides, in elements.", nullptr},
+    {"dtype", array_dtype, nullptr, "The data type.", nullptr},
+    {"device", array_device, nullptr, "The device that holds the elements.", nullptr},
+    {"ndim", array_ndim, nullptr, "The number of axes.", nullptr},
+    {"size", array_size, nullptr, "The number of elements.", nullptr},
+    {"nbytes", array_nbytes, nullptr, "The size of all elements in bytes.", nullptr},
+    {"itemsize", array_itemsize, nullptr, "The size of one element in bytes.", nullptr},
+    {"T", array_transposed, nullptr, "The transpose of an array with 2 axes, a view.", nullptr},
+    {"mT", array_transposed, nullptr, "The array with its last two axes exchanged, a view.",
+     const_cast<char*>("matrices")},
+    {"label", array_label, array_set_label, "A name for reports and messages.", nullptr},
+    {}};
+PyMethodDef array_methods[] = {
+    {"__complex__", array_complex, METH_NOARGS, nullptr},
+    {"item", array_item_method, METH_NOARGS, "item($self, /)\n--\n\nThe only element, as a number of Python."},
+    {"native_handle", array_native_handle, METH_NOARGS,
+     "native_handle($self, /)\n--\n\nThe CUdeviceptr or cl_mem, and the offset of element 0 in bytes."},
+    {}};
+PyMemberDef array_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr}, {}};
+PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr}, {}};
+
+}  // namespace
+
+PyObject* array_object(compute_tensor* tensor) {
+  static const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(state.array_type, Py_tp_alloc));
+  auto* const array = reinterpret_cast<ArrayObject*>(allocate(state.array_type, 0));
+  if (array == nullptr) {
+    compute_tensor_release(tensor);
+    return nullptr;
+  }
+  array->tensor = tensor;
+  return as_object(array);
+}
+
+compute_tensor* tensor_from(PyObject* object, const char* function) {
+  if (is_array(object)) return tensor_of(object);
+  PyErr_Format(PyExc_TypeError, "%s needs a compute.Array, not %R", function, Py_TYPE(object));
+  return nullptr;
+}
+
+bool add_arrays(PyObject* module) {
+  std::vector<PyType_Slot> slots = operator_slots();
+  const PyType_Slot own[] = {{Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)},
+                             {Py_tp_hash, reinterpret_cast<void*>(array_hash)},
+                             {Py_tp_iter, reinterpret_cast<void*>(array_iter)},
+                             {Py_nb_bool, reinterpret_cast<void*>(array_bool)},
+                             {Py_nb_float, reinterpret_cast<void*>(array_float)},
+                             {Py_nb_int, reinterpret_cast<void*>(array_int)},
+                             {Py_nb_index, reinterpret_cast<void*>(array_index)},
+                             {Py_mp_length, reinterpret_cast<void*>(array_length)},
+                             {Py_mp_subscript, reinterpret_cast<void*>(array_subscript)},
+                             {Py_mp_ass_subscript, reinterpret_cast<void*>(array_assign_subscript)},
+                             {Py_sq_length, reinterpret_cast<void*>(array_length)},
+                             {Py_sq_item, reinterpret_cast<void*>(array_item)},
+                             {Py_bf_getbuffer, reinterpret_cast<void*>(array_get_buffer)},
+                             {Py_bf_releasebuffer, reinterpret_cast<void*>(array_release_buffer)},
+                             {Py_tp_getset, array_getset},
+                             {Py_tp_methods, array_methods},
+                             {Py_tp_members, array_members},
+                             {Py_tp_doc, const_cast<char*>("An array of the array API standard, on a device.")}};
+  slots.insert(slots.end(), std::begin(own), std::end(own));
+  state.array_type =
+      add_type(module, "compute.Array", sizeof(ArrayObject), Py_TPFLAGS_DISALLOW_INSTANTIATION, std::move(slots));
+  return state.array_type != nullptr && PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace compute_python

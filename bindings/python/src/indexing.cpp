@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Basic indices: integers, slices, None and an ellipsis, whose results are views. compute/_indexing.py has the others.
+#include "module.hpp"
+
+namespace compute_python {
+
+namespace {
+
+/// A view that grows axis by axis from the axes of a tensor.
+struct View {
+  explicit View(compute_tensor* x)
+      : tensor(x),
+        rank(compute_tensor_rank(x)),
+        element_size(compute_tensor_element_count(x) > 0 ? compute_dtype_size(compute_tensor_dtype(x)) : 0),
+        offset_bytes(compute_tensor_offset_bytes(x)) {}
+
+  [[nodiscard]] int64_t extent() const { return compute_tensor_shape(tensor)[axis]; }
+  [[nodiscard]] int64_t stride() const { return compute_tensor_strides(tensor)[axis]; }
+  void append(int64_t new_extent, int64_t new_stride) {
+    if (count < COMPUTE_MAX_RANK) {
+      shape[count] = new_extent;
+      strides[count] = new_stride;
+    }
+    ++count;
+  }
+  void keep_axes(int32_t up_to) {
+    for (; axis < up_to; ++axis) append(extent(), stride());
+  }
+
+  compute_tensor* tensor;
+  int32_t rank;
+  int64_t element_size;  // in bytes; 0 if there are no elements, and so no offsets
+  int64_t offset_bytes;
+  int32_t axis = 0;
+  int32_t count = 0;
+  int64_t shape[COMPUTE_MAX_RANK];
+  int64_t strides[COMPUTE_MAX_RANK];
+};
+
+bool is_integer(PyObject* object) {
+  return (PyLong_Check(object) != 0 && PyBool_Check(object) == 0) ||
+         (!is_array(object) && PyBool_Check(object) == 0 && PyIndex_Check(object) != 0 &&
+          PyObject_CheckBuffer(object) == 0);
+}
+bool is_basic(PyObject* object) {
+  return PySlice_Check(object) != 0 || is_integer(object) || object == Py_None || object == Py_Ellipsis;
+}
+
+bool apply_integer(View& view, Py_ssize_t index) {
+  const int64_t extent = view.extent();
+  const int64_t position = index < 0 ? index + extent : index;
+  if (position < 0 || position >= extent) {
+    PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d of extent %lld", index,
+                 static_cast<int>(view.axis), static_cast<long long>(extent));
+    return false;
+  }
+  view.offset_bytes += position * view.stride() * view.element_size;
+  ++view.axis;
+  return true;
+}
+
+bool apply_slice(View& view, PyObject* slice) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return false;
+  const Py_ssize_t extent = PySlice_AdjustIndices(static_cast<Py_ssize_t>(view.extent()), &start, &stop, step);
+  if (extent > 0) view.offset_bytes += start * view.stride() * view.element_size;
+  view.append(extent, view.stride() * step);
+  ++view.axis;
+  return true;
+}
+
+bool apply(View& view, PyObject* key, int32_t axes_of_ellipsis) {
+  if (key == Py_None) {
+    view.append(1, 0);
+    return true;
+  }
+  if (key == Py_Ellipsis) {
+    view.keep_axes(view.axis + axes_of_ellipsis);
+    return true;
+  }
+  if (PySlice_Check(key) != 0) return apply_slice(view, key);
+  const Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  return (index != -1 || PyErr_Occurred() == nullptr) && apply_integer(view, index);
+}
+
+PyObject* finish(View& view) {
+  view.keep_axes(view.rank);
+  if (view.count > COMPUTE_MAX_RANK) {
+    return PyErr_Format(PyExc_IndexError, "the result would have more than %d axes", COMPUTE_MAX_RANK);
+  }
+  compute_tensor* result = nullptr;
+  if (!succeeded(compute_tensor_view(view.tensor, compute_tensor_dtype(view.tensor), view.count, view.shape,
+                                     view.strides, view.offset_bytes, &result))) {
+    return nullptr;
+  }
+  return array_object(result);
+}
+
+/// The keys of an index, which is a tuple of them or a single one, and how many of them use up an axis.
+struct Keys {
+  explicit Keys(PyObject* index) : tuple(PyTuple_Check(index) != 0 ? index : nullptr), single(index) {
+    count = tuple != nullptr ? PyTuple_Size(tuple) : 1;
+  }
+  [[nodiscard]] PyObject* at(Py_ssize_t i) const { return tuple != nullptr ? PyTuple_GetItem(tuple, i) : single; }
+
+  /// Returns whether all keys are basic.
+  bool classify() {
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const key = at(i);
+      if (!is_basic(key)) return false;
+      ellipses += key == Py_Ellipsis ? 1 : 0;
+      used += key != Py_Ellipsis && key != Py_None ? 1 : 0;
+    }
+    return true;
+  }
+
+  PyObject* tuple;
+  PyObject* single;
+  Py_ssize_t count;
+  int32_t ellipses = 0;
+  int32_t used = 0;
+};
+
+/// The view of a basic index; None if `key` is not basic.
+PyObject* basic_view(PyObject* self, PyObject* key) {
+  Keys keys(key);
+  if (!keys.classify()) Py_RETURN_NONE;
+  View view(tensor_of(self));
+  if (keys.ellipses > 1) return PyErr_Format(PyExc_IndexError, "an index has at most one ellipsis");
+  if (keys.used > view.rank) {
+    return PyErr_Format(PyExc_IndexError, "%d indices for an array with %d axes", static_cast<int>(keys.used),
+                        static_cast<int>(view.rank));
+  }
+  for (Py_ssize_t i = 0; i < keys.count; ++i) {
+    if (!apply(view, keys.at(i), view.rank - keys.used)) return nullptr;
+  }
+  return finish(view);
+}
+
+}  // namespace
+
+PyObject* array_item(PyObject* self, Py_ssize_t index) {
+  View view(tensor_of(self));
+  if (view.rank == 0) return PyErr_Format(PyExc_IndexError, "1 index for an array without axes");
+  return apply_integer(view, index) ? finish(view) : nullptr;
+}
+
+PyObject* array_subscript(PyObject* self, PyObject* key) {
+  PyObject* const view = basic_view(self, key);
+  if (view != Py_None) return view;
+  Py_DECREF(view);
+  return call_hook("getitem", "(OO)", self, key);
+}
+
+int array_assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+    return -1;
+  }
+  const Ref view(basic_view(self, key));
+  if (!view) return -1;
+  const Ref done(view.get() != Py_None ? call_hook("assign", "(OO)", view.get(), value)
+                                       : call_hook("setitem", "(OOO)", self, key, value));
+  return done ? 0 : -1;
+}
+
+}  // namespace compute_python

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The extension module compute._core.
+#include "module.hpp"
+
+namespace compute_python {
+
+PyTypeObject* add_type(PyObject* module, const char* name, int size, unsigned flags, std::vector<PyType_Slot> slots) {
+  slots.push_back({0, nullptr});
+  PyType_Spec spec{name, size, 0, Py_TPFLAGS_DEFAULT | flags, slots.data()};
+  PyObject* const type = PyType_FromModuleAndSpec(module, &spec, nullptr);
+  if (type == nullptr) return nullptr;
+  Py_INCREF(type);  // for `state`, which stays
+  const std::string_view full(name);
+  const char* const own_name = name + full.rfind('.') + 1;
+  if (PyModule_AddObject(module, own_name, type) == 0) return reinterpret_cast<PyTypeObject*>(type);
+  Py_DECREF(type);
+  return nullptr;
+}
+
+namespace {
+
+/// Called when memory is short: lets Python free arrays that only cycles keep alive.
+void collect_cycles(compute_device*, int64_t, void*) {
+  if (Py_IsInitialized() == 0) return;
+  const PyGILState_STATE lock = PyGILState_Ensure();
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  Py_XDECREF(call_hook("collect", "()"));
+  PyErr_Clear();
+  collect_garbage();
+  PyErr_Restore(type, value, trace);
+  PyGILState_Release(lock);
+}
+
+PyObject* version(PyObject*, PyObject*) {
+  int32_t major = 0, minor = 0, patch = 0;
+  compute_version(&major, &minor, &patch);
+  return PyUnicode_FromFormat("%d.%d.%d", static_cast<int>(major), static_cast<int>(minor), static_cast<int>(patch));
+}
+
+PyObject* watch_memory(PyObject*, PyObject* on) {
+  const int active = PyObject_IsTrue(on);
+  if (active < 0) return nullptr;
+  compute_error* error = nullptr;
+  {
+    const Unlocked unlocked;  // it waits for callbacks in progress, which need the interpreter
+    error = compute_memory_set_pressure_callback(active != 0 ? collect_cycles : nullptr, nullptr);
+  }
+  if (!succeeded(error)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* config_set(PyObject*, PyObject* args) {
+  const char *name = nullptr, *value = nullptr;
+  if (PyArg_ParseTuple(args, "sz", &name, &value) == 0 || !succeeded(compute_config_set(name, value))) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* config_get(PyObject*, PyObject* args) {
+  const char* name = nullptr;
+  compute_text* text = nullptr;
+  if (PyArg_ParseTuple(args, "z", &name) == 0 || !succeeded(compute_config_get(name, &text))) return nullptr;
+  return take_text(text);
+}
+PyObject* load_report(PyObject*, PyObject* args) {
+  int format = 0;
+  compute_text* text = nullptr;
+  if (PyArg_ParseTuple(args, "i", &format) == 0 || !succeeded(compute_load_report(format, &text))) return nullptr;
+  return take_text(text);
+}
+PyObject* placement_report(PyObject*, PyObject* args) {
+  int format = 0;
+  compute_text* text = nullptr;
+  if (PyArg_ParseTuple(args, "i", &format) == 0 || !succeeded(compute_placement_report(format, &text))) return nullptr;
+  return take_text(text);
+}
+PyObject* scope_push(PyObject*, PyObject* args) {
+  const char *label = nullptr, *file = nullptr;
+  int line = 0;
+  if (PyArg_ParseTuple(args, "szi", &label, &file, &line) == 0 || !succeeded(compute_scope_push(label, file, line))) {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+PyObject* scope_pop(PyObject*, PyObject*) {
+  if (!succeeded(compute_scope_pop())) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"version", version, METH_NOARGS, nullptr},
+                           {"watch_memory", watch_memory, METH_O, nullptr},
+                           {"config_set", config_set, METH_VARARGS, nullptr},
+                           {"config_get", config_get, METH_VARARGS, nullptr},
+                           {"load_report", load_report, METH_VARARGS, nullptr},
+                           {"placement_report", placement_report, METH_VARARGS, nullptr},
+                           {"scope_push", scope_push, METH_VARARGS, nullptr},
+                           {"scope_pop", scope_pop, METH_NOARGS, nullptr},
+                           {}};
+
+int execute(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError, "compute supports the main interpreter only; use threads or processes");
+    return -1;
+  }
+  if (state.hooks != nullptr) {
+    PyErr_SetString(PyExc_ImportError, "compute._core is loaded once in a process");
+    return -1;
+  }
+  state.hooks = PyDict_New();
+  if (state.hooks == nullptr) return -1;
+  Py_INCREF(state.hooks);
+  const bool added = PyModule_AddObject(module, "hooks", state.hooks) == 0 && add_dtypes(module) &&
+                     add_devices(module) && find_operators() && add_arrays(module) && add_ops(module) &&
+                     add_memory(module) && add_dlpack(module) && add_streams(module) && add_programs(module) &&
+                     PyModule_AddFunctions(module, functions) == 0;
+  return added ? 0 : -1;
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0, nullptr}};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_core", "compute.h for the package compute.", 0, nullptr, slots, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+}  // namespace compute_python
+
+PyMODINIT_FUNC PyInit__core() { return PyModuleDef_Init(&compute_python::definition); }

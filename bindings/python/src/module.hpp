@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the sources of the extension module compute._core share. It is written for the limited API of Python 3.11, on
+// compute.h alone.
+#ifndef COMPUTE_PYTHON_MODULE_HPP_
+#define COMPUTE_PYTHON_MODULE_HPP_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <compute/compute.h>
+#include <structmember.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace compute_python {
+
+// ---- Ownership ------------------------------------------------------------------------------------------------------
+
+/// A reference to a Python object that is dropped at the end of the scope.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* object) noexcept : object_(object) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_XDECREF(object_); }
+
+  [[nodiscard]] static Ref share(PyObject* object) noexcept {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  [[nodiscard]] PyObject* get() const noexcept { return object_; }
+  [[nodiscard]] PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Releases the interpreter for the time of a call that may take long. `active` is false for short calls.
+class Unlocked {
+ public:
+  explicit Unlocked(bool active = true) noexcept : state_(active ? PyEval_SaveThread() : nullptr) {}
+  ~Unlocked() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// ---- Objects --------------------------------------------------------------------------------------------------------
+
+struct DTypeObject {
+  PyObject_HEAD;
+  compute_dtype id;
+};
+
+struct DeviceObject {
+  PyObject_HEAD;
+  compute_device* handle;    // one reference, for good
+  compute_stream* default_;  // its default stream; NULL on cpu, which has one for each thread
+};
+
+struct ArrayObject {
+  PyObject_HEAD;
+  compute_tensor* tensor;
+  PyObject* weak_references;
+};
+
+/// An object that holds one handle: streams, events, expressions, kernels and graphs.
+template <class T>
+struct HandleObject {
+  PyObject_HEAD;
+  T* handle;
+};
+
+/// A type of attribute values, and whether there are several.
+struct Attribute {
+  PyObject* name;  // interned
+  std::string_view text;
+  int32_t kind;  // COMPUTE_KIND_, or kNumber
+  bool list;
+};
+constexpr int32_t kNumber = 100;
+
+/// An op of the library. Objects of this type are the `self` of the functions that run it.
+struct OpObject {
+  PyObject_HEAD;
+  const compute_op* handle;
+  const char* name;     // for good
+  int32_t input_count;  // with optional ones; the least number if `variadic`
+  int32_t output_count;
+  bool variadic;
+  bool elementwise;
+  std::vector<Attribute>* attributes;
+};
+
+/// The module is made once in a process, for the main interpreter.
+struct State {
+  PyTypeObject* dtype_type;
+  PyTypeObject* device_type;
+  PyTypeObject* array_type;
+  PyTypeObject* op_type;
+  PyTypeObject* stream_type;
+  PyTypeObject* event_type;
+  PyTypeObject* expression_type;
+  PyTypeObject* kernel_type;
+  PyTypeObject* graph_type;
+  PyObject* dtypes[COMPUTE_DTYPE_COMPLEX128 + 1];
+  compute_device* cpu;  // once it was seen; see is_cpu
+  PyObject* hooks;      // a dict of functions that the package sets: what is written in Python
+};
+inline State state{};
+
+/// The stream that the calling thread runs ops of its device on; NULL: the default streams.
+inline thread_local compute_stream* current_stream = nullptr;
+
+// ---- errors.cpp -----------------------------------------------------------------------------------------------------
+
+/// Raises the exception that stands for `error`, which it frees. Returns NULL.
+PyObject* raise(compute_error* error);
+/// Returns whether there is no error; raises it otherwise.
+inline bool succeeded(compute_error* error) {
+  if (error == nullptr) [[likely]]
+    return true;
+  raise(error);
+  return false;
+}
+/// Calls a function of the dict of hooks. Takes a format for the arguments, as Py_BuildValue.
+PyObject* call_hook(const char* name, const char* format, ...);
+/// The text as a str; frees it.
+PyObject* take_text(compute_text* text);
+/// A string of a struct of compute.h.
+PyObject* text_of(const char* data, int64_t size);
+
+// ---- dtype.cpp ------------------------------------------------------------------------------------------------------
+
+bool add_dtypes(PyObject* module);
+/// The object of a dtype, borrowed.
+PyObject* dtype_object(compute_dtype id);
+/// The dtype that an object stands for; NONE with an exception set if it stands for none.
+compute_dtype dtype_from(PyObject* object);
+inline bool is_dtype(PyObject* object) { return Py_TYPE(object) == state.dtype_type; }
+inline bool is_complex(compute_dtype id) { return id == COMPUTE_DTYPE_COMPLEX64 || id == COMPUTE_DTYPE_COMPLEX128; }
+inline bool is_float(compute_dtype id) { return id >= COMPUTE_DTYPE_FLOAT16 && id <= COMPUTE_DTYPE_FLOAT64; }
+
+// ---- device.cpp -----------------------------------------------------------------------------------------------------
+
+bool add_devices(PyObject* module);
+/// The object of a device, a new reference.
+PyObject* device_object(compute_device* device);
+/// The device that an argument means: a Device, a selector, or None for the default device. NULL with an exception set.
+compute_device* device_from(PyObject* object);
+/// Whether `device` is cpu, whose default streams are immediate.
+bool find_cpu(compute_device* device);
+inline bool is_cpu(compute_device* device) { return device == state.cpu || find_cpu(device); }
+/// Waits until the default stream and the current stream of `device` have finished. Signals such as Ctrl-C end the
+/// wait. Failures of work are left to the call that needs its results.
+bool wait_interruptibly(compute_device* device);
+/// The stream for work on `device`: the thread's current one if it belongs to that device, else NULL.
+inline compute_stream* stream_for(compute_device* device) {
+  if (current_stream == nullptr) [[likely]]
+    return nullptr;
+  return compute_stream_device(current_stream) == device ? current_stream : nullptr;
+}
+
+// ---- array.cpp, indexing.cpp, operators.cpp -------------------------------------------------------------------------
+
+bool add_arrays(PyObject* module);
+/// An array over `tensor`, whose reference it takes. NULL with an exception set.
+PyObject* array_object(compute_tensor* tensor);
+inline bool is_array(PyObject* object) { return Py_TYPE(object) == state.array_type; }
+inline compute_tensor* tensor_of(PyObject* array) { return reinterpret_cast<ArrayObject*>(array)->tensor; }
+/// The tensor of an argument that must be an array; NULL with an exception set.
+compute_tensor* tensor_from(PyObject* object, const char* function);
+
+PyObject* array_subscript(PyObject* self, PyObject* key);
+int array_assign_subscript(PyObject* self, PyObject* key, PyObject* value);
+PyObject* array_item(PyObject* self, Py_ssize_t index);
+
+/// The slots of Array for operators.
+const std::vector<PyType_Slot>& operator_slots();
+bool find_operators();
+/// Runs an elementwise op on arrays and numbers of Python. Returns NotImplemented for other operands.
+PyObject* run_elementwise(const compute_op* op, PyObject* const* operands, int count, compute_tensor* output = nullptr);
+/// A weak scalar for a number of Python; NULL without an exception if it is none.
+compute_tensor* weak_scalar(PyObject* number);
+/// Whether an op on `tensor` is over so soon that releasing the interpreter would cost more.
+bool is_brief(compute_tensor* tensor);
+
+// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp -----------------------------------------------------
+
+bool add_ops(PyObject* module);
+bool add_memory(PyObject* module);
+bool add_dlpack(PyObject* module);
+bool add_streams(PyObject* module);
+bool add_programs(PyObject* module);
+
+/// Reads integers from a sequence, or a single one.
+bool integers_from(PyObject* object, std::vector<int64_t>& out);
+int array_get_buffer(PyObject* self, Py_buffer* view, int flags);
+void array_release_buffer(PyObject* self, Py_buffer* view);
+
+/// Things of Python that the library gave back on a thread that may not hold the interpreter.
+void return_garbage(void (*free)(void*), void* object);
+/// Frees them. Needs the interpreter.
+void collect_garbage();
+extern volatile int garbage_waits;
+
+// ---- Types ----------------------------------------------------------------------------------------------------------
+
+/// Makes a type and adds it to the module.
+PyTypeObject* add_type(PyObject* module, const char* name, int size, unsigned flags, std::vector<PyType_Slot> slots);
+
+template <class T>
+T* make(PyTypeObject* type) {
+  const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+  return reinterpret_cast<T*>(allocate(type, 0));
+}
+
+template <class T>
+PyObject* as_object(T* object) {
+  return reinterpret_cast<PyObject*>(object);
+}
+
+using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+using FastKeywords = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+inline PyCFunction function(Fast call) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)); }
+inline PyCFunction function(FastKeywords call) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)); }
+
+}  // namespace compute_python
+
+#endif  // COMPUTE_PYTHON_MODULE_HPP_

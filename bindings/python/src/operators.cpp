@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elementwise ops on arrays and numbers of Python: the operators of Array, and the path that elementwise functions
+// share.
+#include <cstring>
+
+#include "module.hpp"
+
+namespace compute_python {
+
+namespace {
+
+/// Weak scalars that were used lately. A program has few different literals.
+struct CachedScalar {
+  compute_dtype dtype;
+  uint64_t bits;
+  compute_tensor* tensor;
+};
+constexpr size_t kCachedScalars = 64;
+CachedScalar cached_scalars[kCachedScalars];  // guarded by the interpreter's lock
+
+compute_tensor* cached_scalar(compute_dtype dtype, uint64_t bits) {
+  const uint64_t hash = (bits ^ (bits >> 29) ^ static_cast<uint64_t>(dtype)) * 0x9e3779b97f4a7c15u;
+  CachedScalar& slot = cached_scalars[hash >> 58];
+  if (slot.tensor == nullptr || slot.bits != bits || slot.dtype != dtype) {
+    compute_tensor* tensor = nullptr;
+    if (!succeeded(compute_tensor_scalar(dtype, &bits, 1, &tensor))) return nullptr;
+    compute_tensor_release(slot.tensor);
+    slot = {dtype, bits, tensor};
+  }
+  compute_tensor_retain(slot.tensor);
+  return slot.tensor;
+}
+
+compute_tensor* weak_integer(PyObject* number) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow == 0) return cached_scalar(COMPUTE_DTYPE_INT64, static_cast<uint64_t>(value));
+  const unsigned long long large = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;  // OverflowError
+  return cached_scalar(COMPUTE_DTYPE_UINT64, large);
+}
+
+compute_tensor* weak_float(double value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return cached_scalar(COMPUTE_DTYPE_FLOAT64, bits);
+}
+
+/// The operands of an op: tensors of arrays are borrowed, scalars are released at the end.
+class Operands {
+ public:
+  Operands() = default;
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+  ~Operands() {
+    for (int i = 0; i < count_; ++i) {
+      if ((owned_ & (1u << i)) != 0) compute_tensor_release(tensors_[i]);
+    }
+  }
+
+  /// Returns false for an object that is no operand, with an exception if it is a number that does not fit.
+  bool add(PyObject* object) {
+    if (is_array(object)) {
+      tensors_[count_++] = tensor_of(object);
+      return true;
+    }
+    compute_tensor* const scalar = weak_scalar(object);
+    if (scalar == nullptr) return false;
+    owned_ |= 1u << count_;
+    tensors_[count_++] = scalar;
+    return true;
+  }
+  [[nodiscard]] bool all_numbers() const { return owned_ + 1 == 1u << count_; }
+  [[nodiscard]] bool has_numbers() const { return owned_ != 0; }
+  [[nodiscard]] compute_tensor* const* tensors() const { return tensors_; }
+  [[nodiscard]] int count() const { return count_; }
+  [[nodiscard]] bool brief() const {
+    for (int i = 0; i < count_; ++i) {
+      if ((owned_ & (1u << i)) == 0 && !is_brief(tensors_[i])) return false;
+    }
+    return true;
+  }
+  /// The device of the operands: that of the first one that is not on cpu.
+  [[nodiscard]] compute_device* device() const {
+    compute_device* device = nullptr;
+    for (int i = 0; i < count_; ++i) {
+      device = compute_tensor_device(tensors_[i]);
+      if (!is_cpu(device)) break;
+    }
+    return device;
+  }
+
+ private:
+  compute_tensor* tensors_[4]{};
+  unsigned owned_ = 0;
+  int count_ = 0;
+};
+
+/// Whether the integer `number` is in the range of an integer dtype. Other numbers are the library's to judge.
+bool in_range(PyObject* number, compute_dtype dtype) {
+  if (PyLong_Check(number) == 0 || PyBool_Check(number) != 0) return true;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (dtype == COMPUTE_DTYPE_UINT64) return overflow > 0 || value >= 0;
+  const auto bits = static_cast<int>(compute_dtype_size(dtype)) * 8;
+  const bool is_signed = dtype <= COMPUTE_DTYPE_INT64;
+  const int64_t greatest = bits == 64 ? INT64_MAX : (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  const int64_t least = is_signed ? -greatest - 1 : 0;
+  return overflow == 0 && value >= least && value <= greatest;
+}
+
+/// Whether the numbers fit in the dtype of the first array, if that is an integer dtype; raises OverflowError if not.
+bool numbers_fit(PyObject* const* objects, int count) {
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  for (int i = 0; i < count && dtype == COMPUTE_DTYPE_NONE; ++i) {
+    if (is_array(objects[i])) dtype = compute_tensor_dtype(tensor_of(objects[i]));
+  }
+  if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64) return true;
+  for (int i = 0; i < count; ++i) {
+    if (is_array(objects[i]) || in_range(objects[i], dtype)) continue;
+    PyErr_Format(PyExc_OverflowError, "the number %S does not fit in %s", objects[i], compute_dtype_name(dtype));
+    return false;
+  }
+  return true;
+}
+
+/// The ops behind the operators, in the order of `kNames`.
+enum Operator {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kRemainder,
+  kPow,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLeftShift,
+  kRightShift,
+  kNegative,
+  kPositive,
+  kAbs,
+  kInvert,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kGreater,
+  kGreaterEqual,
+  kOperatorCount
+};
+constexpr const char* kNames[kOperatorCount] = {"add",
+                                                "subtract",
+                                                "multiply",
+                                                "divide",
+                                                "floor_divide",
+                                                "remainder",
+                                                "pow",
+                                                "matmul",
+                                                "bitwise_and",
+                                                "bitwise_or",
+                                                "bitwise_xor",
+                                                "bitwise_left_shift",
+                                                "bitwise_right_shift",
+                                                "negative",
+                                                "positive",
+                                                "abs",
+                                                "bitwise_invert",
+                                                "less",
+                                                "less_equal",
+                                                "equal",
+                                                "not_equal",
+                                                "greater",
+                                                "greater_equal"};
+const compute_op* operators[kOperatorCount];
+
+template <Operator op>
+PyObject* unary(PyObject* self) {
+  return run_elementwise(operators[op], &self, 1);
+}
+template <Operator op>
+PyObject* binary(PyObject* left, PyObject* right) {
+  PyObject* const operands[] = {left, right};
+  return run_elementwise(operators[op], operands, 2);
+}
+/// x op= y: into x itself, which keeps its shape and dtype.
+template <Operator op>
+PyObject* in_place(PyObject* self, PyObject* other) {
+  PyObject* const operands[] = {self, other};
+  PyObject* const result = run_elementwise(operators[op], operands, 2, tensor_of(self));
+  if (result != nullptr || PyDict_GetItemString(state.hooks, "in_place") == nullptr) return result;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const Ref type_ref(type), value_ref(value), trace_ref(trace);
+  return call_hook("in_place", "(sOOO)", kNames[op], self, other, value);
+}
+PyObject* power(PyObject* left, PyObject* right, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary<kPow>(left, right);
+}
+PyObject* in_place_power(PyObject* self, PyObject* other, PyObject*) { return in_place<kPow>(self, other); }
+PyObject* in_place_matmul(PyObject* self, PyObject* other) {
+  return is_array(other) ? call_hook("in_place_matmul", "(OO)", self, other) : Ref::share(Py_NotImplemented).release();
+}
+PyObject* matmul(PyObject* left, PyObject* right) {
+  if (!is_array(left) || !is_array(right)) Py_RETURN_NOTIMPLEMENTED;
+  return binary<kMatmul>(left, right);
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int how) {
+  constexpr Operator kOperators[] = {kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual};
+  PyObject* const operands[] = {self, other};
+  return run_elementwise(operators[kOperators[how]], operands, 2);
+}
+
+template <class F>
+PyType_Slot slot(int id, F* call) {
+  return {id, reinterpret_cast<void*>(call)};
+}
+
+}  // namespace
+
+bool is_brief(compute_tensor* tensor) {
+  constexpr int64_t kElements = 4096;
+  return is_cpu(compute_tensor_device(tensor)) && compute_tensor_element_count(tensor) <= kElements;
+}
+
+compute_tensor* weak_scalar(PyObject* number) {
+  if (PyFloat_Check(number) != 0) return weak_float(PyFloat_AsDouble(number));
+  if (PyBool_Check(number) != 0) return cached_scalar(COMPUTE_DTYPE_BOOL, number == Py_True ? 1 : 0);
+  if (PyLong_Check(number) != 0) return weak_integer(number);
+  if (PyComplex_Check(number) == 0) return nullptr;
+  const double parts[] = {PyComplex_RealAsDouble(number), PyComplex_ImagAsDouble(number)};
+  compute_tensor* tensor = nullptr;
+  return succeeded(compute_tensor_scalar(COMPUTE_DTYPE_COMPLEX128, parts, 1, &tensor)) ? tensor : nullptr;
+}
+
+PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
+  Operands operands;
+  for (int i = 0; i < count; ++i) {
+    if (operands.add(objects[i])) [[likely]]
+      continue;
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    const Ref number(call_hook("operand", "(O)", objects[i]));
+    if (!number) return nullptr;
+    if (number.get() == Py_NotImplemented || !operands.add(number.get())) {
+      if (PyErr_Occurred() != nullptr) return nullptr;
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+  }
+  if (operands.has_numbers() && !numbers_fit(objects, count)) return nullptr;
+  if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;
+  compute_tensor* result = output;
+  compute_stream* stream = current_stream;
+  if (stream != nullptr) stream = stream_for(operands.device());
+  compute_error* error = nullptr;
+  {
+    const Unlocked unlocked(!operands.brief());
+    error = compute_op_run(op, stream, nullptr, 0, operands.tensors(), count, &result, 1);
+  }
+  if (error != nullptr) [[unlikely]]
+    return raise(error);
+  if (output != nullptr) {
+    Py_INCREF(objects[0]);
+    return objects[0];
+  }
+  return array_object(result);
+}
+
+bool find_operators() {
+  for (int i = 0; i < kOperatorCount; ++i) {
+    if (!succeeded(compute_op_find(kNames[i], 0, &operators[i]))) return false;
+  }
+  return true;
+}
+
+const std::vector<PyType_Slot>& operator_slots() {
+  static const std::vector<PyType_Slot> slots = {
+      slot(Py_nb_add, binary<kAdd>),
+      slot(Py_nb_subtract, binary<kSubtract>),
+      slot(Py_nb_multiply, binary<kMultiply>),
+      slot(Py_nb_true_divide, binary<kDivide>),
+      slot(Py_nb_floor_divide, binary<kFloorDivide>),
+      slot(Py_nb_remainder, binary<kRemainder>),
+      slot(Py_nb_power, power),
+      slot(Py_nb_matrix_multiply, matmul),
+      slot(Py_nb_and, binary<kAnd>),
+      slot(Py_nb_or, binary<kOr>),
+      slot(Py_nb_xor, binary<kXor>),
+      slot(Py_nb_lshift, binary<kLeftShift>),
+      slot(Py_nb_rshift, binary<kRightShift>),
+      slot(Py_nb_negative, unary<kNegative>),
+      slot(Py_nb_positive, unary<kPositive>),
+      slot(Py_nb_absolute, unary<kAbs>),
+      slot(Py_nb_invert, unary<kInvert>),
+      slot(Py_nb_inplace_add, in_place<kAdd>),
+      slot(Py_nb_inplace_subtract, in_place<kSubtract>),
+      slot(Py_nb_inplace_multiply, in_place<kMultiply>),
+      slot(Py_nb_inplace_true_divide, in_place<kDivide>),
+      slot(Py_nb_inplace_floor_divide, in_place<kFloorDivide>),
+      slot(Py_nb_inplace_remainder, in_place<kRemainder>),
+      slot(Py_nb_inplace_power, in_place_power),
+      slot(Py_nb_inplace_matrix_multiply, in_place_matmul),
+      slot(Py_nb_inplace_and, in_place<kAnd>),
+      slot(Py_nb_inplace_or, in_place<kOr>),
+      slot(Py_nb_inplace_xor, in_place<kXor>),
+      slot(Py_nb_inplace_lshift, in_place<kLeftShift>),
+      slot(Py_nb_inplace_rshift, in_place<kRightShift>),
+      slot(Py_tp_richcompare, compare),
+  };
+  return slots;
+}
+
+}  // namespace compute_python

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A function for each op of the library, made from the op table when the module is imported.
+//
+//   op(*inputs, out=None, **attributes)   inputs are arrays, numbers of Python, or None for an absent optional input
+#include <cstring>
+#include <string>
+
+#include "module.hpp"
+
+namespace compute_python {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+template <class F>
+void split(std::string_view text, char separator, F each) {
+  while (!text.empty()) {
+    const size_t end = text.find(separator);
+    const std::string_view part = trimmed(text.substr(0, end));
+    if (!part.empty()) each(part);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+int32_t kind_of(std::string_view text) {
+  if (text == "int64") return COMPUTE_KIND_INT64;
+  if (text == "float64") return COMPUTE_KIND_FLOAT64;
+  if (text == "string") return COMPUTE_KIND_STRING;
+  if (text == "dtype") return COMPUTE_KIND_DTYPE;
+  return text == "number" ? kNumber : 0;
+}
+
+/// Reads "name: kind[] = default !". An attribute of a kind that this module does not know is left out.
+void add_attribute(std::vector<Attribute>& attributes, std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = trimmed(text.substr(0, colon));
+  std::string_view kind = trimmed(text.substr(colon + 1));
+  kind = trimmed(kind.substr(0, kind.find_first_of("=!")));
+  const bool list = kind.size() > 2 && kind.substr(kind.size() - 2) == "[]";
+  if (list) kind.remove_suffix(2);
+  if (kind_of(kind) == 0) return;
+  PyObject* const key = PyUnicode_InternFromString(std::string(name).c_str());
+  attributes.push_back({key, name, kind_of(kind), list});
+}
+
+// ---- Calls ----------------------------------------------------------------------------------------------------------
+
+/// The values of the attributes of a call, in the form of compute.h.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+
+  /// Reserves room, because values are pointed to.
+  void reserve(size_t count) {
+    all_.reserve(count);
+    values_.reserve(count);
+    lists_.reserve(count);
+    texts_.reserve(count);
+  }
+
+  bool add(const Attribute& attribute, PyObject* object) {
+    if (object == Py_None) return true;
+    values_.push_back({});
+    Value& value = values_.back();
+    compute_attribute out{sizeof(compute_attribute),
+                          COMPUTE_STRUCT_ATTRIBUTE,
+                          nullptr,
+                          attribute.text.data(),
+                          static_cast<int64_t>(attribute.text.size()),
+                          attribute.kind,
+                          0,
+                          1,
+                          &value};
+    const bool converted = attribute.list ? add_list(attribute, object, out) : add_value(attribute, object, value, out);
+    all_.push_back(out);
+    return converted;
+  }
+  [[nodiscard]] const compute_attribute* data() const { return all_.data(); }
+  [[nodiscard]] int64_t count() const { return static_cast<int64_t>(all_.size()); }
+
+ private:
+  union Value {
+    int64_t integer;
+    double parts[2];
+    compute_dtype dtype;
+    compute_string text;
+    compute_tensor* tensor;
+  };
+
+  bool add_list(const Attribute& attribute, PyObject* object, compute_attribute& out) {
+    if (attribute.kind != COMPUTE_KIND_INT64) {
+      PyErr_SetString(PyExc_TypeError, "lists of attributes other than integers are not supported");
+      return false;
+    }
+    lists_.emplace_back();
+    if (!integers_from(object, lists_.back())) return false;
+    out.values = lists_.back().data();
+    out.count = static_cast<int64_t>(lists_.back().size());
+    return true;
+  }
+
+  bool add_value(const Attribute& attribute, PyObject* object, Value& value, compute_attribute& out) {
+    switch (attribute.kind) {
+      case COMPUTE_KIND_INT64: {
+        const Ref index(PyNumber_Index(object));
+        if (!index) return false;
+        value.integer = PyLong_AsLongLong(index.get());
+        break;
+      }
+      case COMPUTE_KIND_FLOAT64:
+        value.parts[0] = PyFloat_AsDouble(object);
+        break;
+      case COMPUTE_KIND_DTYPE:
+        value.dtype = dtype_from(object);
+        break;
+      case COMPUTE_KIND_STRING:
+        return add_text(object, value);
+      default:
+        return add_number(object, value, out);
+    }
+    return PyErr_Occurred() == nullptr;
+  }
+
+  bool add_text(PyObject* object, Value& value) {
+    texts_.emplace_back(PyUnicode_AsUTF8String(object));
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    if (!texts_.back() || PyBytes_AsStringAndSize(texts_.back().get(), &data, &size) < 0) return false;
+    value.text = {data, size};
+    return true;
+  }
+
+  bool add_number(PyObject* object, Value& value, compute_attribute& out) {
+    if (is_array(object)) {
+      out.kind = COMPUTE_KIND_SCALAR;
+      value.tensor = tensor_of(object);
+      return true;
+    }
+    if (PyComplex_Check(object) != 0) {
+      out.kind = COMPUTE_KIND_COMPLEX128;
+      value.parts[0] = PyComplex_RealAsDouble(object);
+      value.parts[1] = PyComplex_ImagAsDouble(object);
+    } else if (PyLong_Check(object) != 0) {
+      int overflow = 0;
+      out.kind = COMPUTE_KIND_INT64;
+      value.integer = PyLong_AsLongLongAndOverflow(object, &overflow);
+      if (overflow > 0) {  // uint64
+        owned_ = weak_scalar(object);
+        out.kind = COMPUTE_KIND_SCALAR;
+        value.tensor = owned_;
+      } else if (overflow < 0) {
+        PyErr_Format(PyExc_OverflowError, "%S does not fit in int64", object);
+      }
+    } else {
+      out.kind = COMPUTE_KIND_FLOAT64;
+      value.parts[0] = PyFloat_AsDouble(object);
+    }
+    return PyErr_Occurred() == nullptr;
+  }
+
+  struct Release {
+    compute_tensor* tensor = nullptr;
+    Release& operator=(compute_tensor* x) {
+      compute_tensor_release(tensor);
+      tensor = x;
+      return *this;
+    }
+    operator compute_tensor*() const { return tensor; }
+    ~Release() { compute_tensor_release(tensor); }
+  };
+
+  std::vector<compute_attribute> all_;
+  std::vector<Value> values_;
+  std::vector<std::vector<int64_t>> lists_;
+  std::vector<Ref> texts_;
+  Release owned_;
+};
+
+/// The tensors of a call. Scalars that were made for it are released at its end.
+struct Tensors {
+  std::vector<compute_tensor*> inputs;
+  std::vector<compute_tensor*> outputs;
+  std::vector<compute_tensor*> owned;
+
+  Tensors() = default;
+  Tensors(const Tensors&) = delete;
+  Tensors& operator=(const Tensors&) = delete;
+  ~Tensors() {
+    for (compute_tensor* const tensor : owned) compute_tensor_release(tensor);
+  }
+
+  bool add_input(PyObject* object) {
+    compute_tensor* tensor = nullptr;
+    if (is_array(object)) {
+      tensor = tensor_of(object);
+    } else if (object != Py_None) {
+      tensor = weak_scalar(object);
+      if (tensor == nullptr) return false;  // with an exception only if a number does not fit
+      owned.push_back(tensor);
+    }
+    inputs.push_back(tensor);
+    return true;
+  }
+  /// The device of the work: that of the first tensor that is not on cpu.
+  [[nodiscard]] compute_device* device() const {
+    compute_device* device = nullptr;
+    for (const auto* const list : {&inputs, &outputs}) {
+      for (compute_tensor* const tensor : *list) {
+        if (tensor == nullptr) continue;
+        device = compute_tensor_device(tensor);
+        if (!is_cpu(device)) return device;
+      }
+    }
+    return device;
+  }
+};
+
+/// For pickle, which sees a function of the table as an attribute of its op: that attribute is one of this module.
+PyObject* op_reduce(PyObject*, PyObject*) {
+  const Ref import_module(PyImport_ImportModule("importlib"));
+  const Ref load(import_module ? PyObject_GetAttrString(import_module.get(), "import_module") : nullptr);
+  return load ? Py_BuildValue("(O(s))", load.get(), "compute._ops") : nullptr;
+}
+PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr}, {}};
+
+const OpObject& op_of(PyObject* self) { return *reinterpret_cast<OpObject*>(self); }
+
+bool add_outputs(const OpObject& op, PyObject* out, Tensors& tensors) {
+  tensors.outputs.assign(static_cast<size_t>(op.output_count), nullptr);
+  if (out == nullptr || out == Py_None) return true;
+  if (is_array(out) && op.output_count == 1) {
+    tensors.outputs[0] = tensor_of(out);
+    return true;
+  }
+  if (PyTuple_Check(out) == 0 || PyTuple_Size(out) != op.output_count) {
+    PyErr_Format(PyExc_TypeError, "out must be %s", op.output_count == 1 ? "an array" : "a tuple of all outputs");
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(out); ++i) {
+    PyObject* const one = PyTuple_GetItem(out, i);
+    if (one == Py_None) continue;
+    if ((tensors.outputs[static_cast<size_t>(i)] = tensor_from(one, "out")) == nullptr) return false;
+  }
+  return true;
+}
+
+bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, Attributes& attributes,
+                  PyObject** out) {
+  const Py_ssize_t count = names != nullptr ? PyTuple_Size(names) : 0;
+  attributes.reserve(static_cast<size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const name = PyTuple_GetItem(names, i);
+    const Attribute* found = nullptr;
+    for (const Attribute& attribute : *op.attributes) {
+      if (attribute.name == name || PyUnicode_Compare(attribute.name, name) == 0) found = &attribute;
+    }
+    if (found != nullptr) {
+      if (!attributes.add(*found, values[i])) return false;
+    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+      *out = values[i];
+    } else {
+      PyErr_Format(PyExc_TypeError, "there is no attribute %R", name);
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The outputs as an array or a tuple of arrays. `given` has those that the caller passed.
+PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given) {
+  Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(tensors.outputs.size())));
+  for (size_t i = 0; i < tensors.outputs.size(); ++i) {
+    if (given[i] != nullptr) compute_tensor_retain(given[i]);
+    PyObject* const array = array_object(tensors.outputs[i]);
+    if (array == nullptr || !tuple || PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), array) < 0) {
+      return nullptr;
+    }
+  }
+  return tensors.outputs.size() == 1 ? Ref::share(PyTuple_GetItem(tuple.get(), 0)).release() : tuple.release();
+}
+
+/// Hands a call to an operand that is neither an array nor a number, such as a variable of compute.grad.
+PyObject* dispatch(const OpObject& op, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  const Ref inputs(PyTuple_New(count)), attributes(PyDict_New());
+  if (!inputs || !attributes) return nullptr;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (PyTuple_SetItem(inputs.get(), i, Ref::share(args[i]).release()) < 0) return nullptr;
+  }
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
+    if (PyDict_SetItem(attributes.get(), PyTuple_GetItem(names, i), args[count + i]) < 0) return nullptr;
+  }
+  return call_hook("dispatch", "(sOO)", op.name, inputs.get(), attributes.get());
+}
+
+PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  const OpObject& op = op_of(self);
+  Tensors tensors;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (tensors.add_input(args[i])) continue;
+    return PyErr_Occurred() == nullptr ? dispatch(op, args, count, names) : nullptr;
+  }
+  while (!op.variadic && tensors.inputs.size() < static_cast<size_t>(op.input_count)) tensors.inputs.push_back(nullptr);
+  Attributes attributes;
+  PyObject* out = nullptr;
+  if (!add_keywords(op, args + count, names, attributes, &out) || !add_outputs(op, out, tensors)) return nullptr;
+  const std::vector<compute_tensor*> given = tensors.outputs;
+  compute_stream* stream = current_stream;
+  if (stream != nullptr) stream = stream_for(tensors.device());
+  compute_error* error = nullptr;
+  {
+    const Unlocked unlocked;
+    error = compute_op_run(op.handle, stream, attributes.data(), attributes.count(), tensors.inputs.data(),
+                           static_cast<int64_t>(tensors.inputs.size()), tensors.outputs.data(),
+                           static_cast<int64_t>(tensors.outputs.size()));
+  }
+  return succeeded(error) ? results(tensors, given) : nullptr;
+}
+
+PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const OpObject& op = op_of(self);
+  if (count != op.input_count) {
+    return PyErr_Format(PyExc_TypeError, "the function takes %d arguments, not %zd", static_cast<int>(op.input_count),
+                        count);
+  }
+  PyObject* const result = run_elementwise(op.handle, args, static_cast<int>(count));
+  if (result != Py_NotImplemented) return result;
+  Py_DECREF(result);
+  return dispatch(op, args, count, nullptr);
+}
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+/// A function and what its definition points to; for good.
+struct Function {
+  std::string name;
+  std::string doc;
+  PyMethodDef definition;
+};
+
+PyObject* make_function(PyObject* op, std::string name, std::string doc, PyCFunction call, int flags) {
+  auto* const kept = new Function{std::move(name), std::move(doc), {}};
+  kept->definition = {kept->name.c_str(), call, flags, kept->doc.c_str()};
+  static PyObject* const module_name = PyUnicode_InternFromString("compute");
+  return PyCFunction_NewEx(&kept->definition, op, module_name);
+}
+
+std::string documentation(const compute_op_info& info, const OpObject& op) {
+  std::string doc = std::string(info.name) + "(";
+  if (op.elementwise) {
+    if (op.input_count == 1) doc += "x, ";
+    for (int32_t i = 0; op.input_count > 1 && i < op.input_count; ++i) doc += "x" + std::to_string(i + 1) + ", ";
+    doc += "/)";
+  } else {
+    doc += "*inputs, out=None, **attributes)";
+  }
+  doc += "\n--\n\n" + std::string(info.summary) + ".";
+  if (!op.elementwise) {
+    doc += "\n\ninputs:     " + std::string(info.inputs) + "\nattributes: " + std::string(info.attributes);
+  } else {
+    doc += "\n\nExpression: " + std::string(info.expression) + "\nDtypes:     " + std::string(info.dtypes);
+  }
+  return doc + "\nError:      " + std::string(info.bound);
+}
+
+OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
+  auto* const op = make<OpObject>(state.op_type);
+  if (op == nullptr) return nullptr;
+  op->handle = handle;
+  op->name = info.name;
+  op->elementwise = info.expression_size > 0;
+  op->attributes = new std::vector<Attribute>;
+  split(info.inputs, ' ', [&](std::string_view name) {
+    ++op->input_count;
+    op->variadic |= name.size() > 3 && name.substr(name.size() - 3) == "...";
+  });
+  split(info.outputs, ' ', [&](std::string_view) { ++op->output_count; });
+  split(info.attributes, ';', [&](std::string_view text) { add_attribute(*op->attributes, text); });
+  return op;
+}
+
+/// A dict of what is known of an op, with its functions: "run", and "row" of an elementwise one.
+PyObject* entry(const compute_op_info& info) {
+  const compute_op* handle = nullptr;
+  if (!succeeded(compute_op_find(info.name, info.version, &handle))) return nullptr;
+  const Ref op(as_object(op_object(handle, info)));
+  if (!op) return nullptr;
+  const OpObject& known = op_of(op.get());
+  const std::string doc = documentation(info, known);
+  const Ref generic(make_function(op.get(), info.name, doc, function(run), METH_FASTCALL | METH_KEYWORDS));
+  const Ref row(known.elementwise ? make_function(op.get(), info.name, doc, function(run_row), METH_FASTCALL)
+                                  : Ref::share(Py_None).release());
+  if (!generic || !row) return nullptr;
+  return Py_BuildValue("{s:s,s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:O,s:O}", "name", info.name, "version",
+                       static_cast<int>(info.version), "summary", info.summary, "inputs", info.inputs, "attributes",
+                       info.attributes, "outputs", info.outputs, "expression", info.expression, "dtypes", info.dtypes,
+                       "bound", info.bound, "run", generic.get(), "row", row.get());
+}
+
+/// op_table(): what is known of each op, by name.
+PyObject* op_table(PyObject*, PyObject*) {
+  int64_t count = 0;
+  if (!succeeded(compute_op_list(nullptr, 0, &count))) return nullptr;
+  std::vector<compute_op_info> infos(static_cast<size_t>(count) + 1);
+  infos[0].struct_size = sizeof infos[0];
+  if (!succeeded(compute_op_list(infos.data(), count, &count))) return nullptr;
+  Ref dict(PyDict_New());
+  for (int64_t i = 0; dict && i < count; ++i) {  // versions ascend: the newest stays
+    const Ref one(entry(infos[static_cast<size_t>(i)]));
+    if (!one || PyDict_SetItemString(dict.get(), infos[static_cast<size_t>(i)].name, one.get()) < 0) return nullptr;
+  }
+  return dict.release();
+}
+
+/// find_op(name, version): an entry of the table for one op, also for a registered one.
+PyObject* find_op(PyObject*, PyObject* args) {
+  const char* name = nullptr;
+  int version = 0;
+  const compute_op* op = nullptr;
+  compute_op_info info{};
+  info.struct_size = sizeof info;
+  if (PyArg_ParseTuple(args, "si", &name, &version) == 0 || !succeeded(compute_op_find(name, version, &op)) ||
+      !succeeded(compute_op_get_info(op, &info))) {
+    return nullptr;
+  }
+  return entry(info);
+}
+
+/// register_op(name, inputs, attributes, dtypes, expression, composition, outputs, summary, version)
+PyObject* register_op(PyObject*, PyObject* args) {
+  compute_op_registration r{};
+  r.struct_size = sizeof r;
+  r.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;
+  int version = 1;
+  if (PyArg_ParseTuple(args, "sszzzzzzi", &r.name, &r.inputs, &r.attributes, &r.dtypes, &r.expression, &r.composition,
+                       &r.outputs, &r.summary, &version) == 0) {
+    return nullptr;
+  }
+  const auto size = [](const char* text) { return text != nullptr ? static_cast<int64_t>(std::strlen(text)) : 0; };
+  r.name_size = size(r.name);
+  r.inputs_size = size(r.inputs);
+  r.attributes_size = size(r.attributes);
+  r.dtypes_size = size(r.dtypes);
+  r.expression_size = size(r.expression);
+  r.composition_size = size(r.composition);
+  r.outputs_size = size(r.outputs);
+  r.summary_size = size(r.summary);
+  r.version = version;
+  const compute_op* op = nullptr;
+  if (!succeeded(compute_op_register(&r, &op))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"op_table", op_table, METH_NOARGS, nullptr},
+                           {"find_op", find_op, METH_VARARGS, nullptr},
+                           {"register_op", register_op, METH_VARARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+bool integers_from(PyObject* object, std::vector<int64_t>& out) {
+  if (PyIndex_Check(object) != 0 && !is_array(object)) {
+    out.push_back(PyNumber_AsSsize_t(object, PyExc_OverflowError));
+    return PyErr_Occurred() == nullptr;
+  }
+  const Py_ssize_t count = PySequence_Size(object);
+  if (count < 0) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Ref item(PySequence_GetItem(object, i));
+    if (!item) return false;
+    out.push_back(PyNumber_AsSsize_t(item.get(), PyExc_OverflowError));
+    if (PyErr_Occurred() != nullptr) return false;
+  }
+  return true;
+}
+
+bool add_ops(PyObject* module) {
+  state.op_type = add_type(module, "compute.Op", sizeof(OpObject), Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                           {{Py_tp_methods, op_methods}, {Py_tp_doc, const_cast<char*>("An op of the library.")}});
+  return state.op_type != nullptr && PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace compute_python

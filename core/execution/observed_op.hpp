@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What observers are told of ops.
+#pragma once
+
+#include "core/execution/execution.hpp"
+#include "core/execution/recording.hpp"
+#include "core/observation/work.hpp"
+
+namespace compute {
+
+// For an op that has been queued. Without memory for it nothing is told.
+void tell_of_op(Work& work, const Execution& execution) noexcept;
+// A graph is one piece of work, named after its ops.
+void tell_of_graph(Work& work, const Recording& recording, bool is_native) noexcept;
+
+// A launch of a kernel of the program, which counts as no op.
+void tell_of_launch(Work& work, const std::string& kernel) noexcept;
+
+}  // namespace compute

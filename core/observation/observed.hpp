@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the library's work is observed. Normally nothing is: then a call costs one load of this word.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace compute {
+
+enum Observation : uint32_t {
+  kProfiles = 1,     // COMPUTE_PROFILE: times per op and transfer
+  kTraces = 2,       // COMPUTE_TRACE: events for a viewer
+  kListsOps = 4,     // COMPUTE_TRACE_OPS: a line for each op and transfer
+  kPlaces = 8,       // COMPUTE_PLACEMENT: where ops ran and where their inputs came from
+  kTracksLeaks = 16  // COMPUTE_LEAKS: tensors that are alive
+};
+
+// Those that need the times of submissions.
+inline constexpr uint32_t kWatchesWork = kProfiles | kTraces | kListsOps;
+
+extern std::atomic<uint32_t> observations;
+inline bool observes(uint32_t any_of) noexcept { return (observations.load(std::memory_order_relaxed) & any_of) != 0; }
+
+inline void begin_observing(Observation one) noexcept { observations.fetch_or(one); }
+inline void stop_observing(Observation one) noexcept { observations.fetch_and(~static_cast<uint32_t>(one)); }
+
+// Nanoseconds of CLOCK_MONOTONIC, which is the host's clock in plugin.h.
+int64_t host_now() noexcept;
+
+}  // namespace compute

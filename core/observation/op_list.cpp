@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/observation/op_list.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+#include "core/expressions/dtype.hpp"
+#include "core/observation/amounts.hpp"
+#include "core/selection/device.hpp"
+
+namespace compute {
+
+OpList::OpList(const std::string& path) : file_(path == "-" ? stderr : std::fopen(path.c_str(), "we")) {
+  if (file_ != nullptr) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the list of ops {} cannot be written: {}",
+                                                          printable(path, kLongestPath), std::strerror(errno)));
+}
+
+void OpList::add(const Work& work) {
+  const std::string time = time_text((work.is_timed ? work.on_device : work.on_host).length());
+  std::string line;
+  if (work.op) {
+    const OpWork& op = *work.op;
+    line = fmt::format("{:<12}{:<24}{} [{}]  {} ({})  {}", work.device->name, printable(work.name),
+                       op.dtype != 0 ? dtype_name(op.dtype) : "-", fmt::join(op.shape, ","), op.how, op.steps, time);
+  } else if (work.transfer) {
+    const auto name = [](const Device* device) { return device != nullptr ? device->name : std::string("host"); };
+    const TransferWork& transfer = *work.transfer;
+    line = fmt::format("{:<12}{:<24}{}  {}→{}  {}  for {}{}  {}", work.device->name, "transfer",
+                       printable(transfer.tensor), name(transfer.from), name(transfer.to),
+                       bytes_text(transfer.size_bytes), transfer.cause, transfer.is_implicit ? ", implicit" : "", time);
+  } else {
+    line = fmt::format("{:<12}{:<24}{}", work.device->name, printable(work.name), time);
+  }
+  std::fprintf(file_, "%s\n", line.c_str());
+}
+
+}  // namespace compute

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/observation/placement.hpp"
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <tuple>
+
+#include "core/base/lock.hpp"
+#include "core/selection/device.hpp"
+
+namespace compute {
+namespace {
+
+// Never destroyed.
+struct Placement {
+  Lock lock;
+  std::map<std::tuple<const Device*, std::string, std::string>, int64_t> fallbacks;
+  std::map<std::tuple<const Device*, std::string, int32_t, InputOrigin>, int64_t> inputs;
+};
+
+Placement& placement() {
+  static auto* const immortal = new Placement;
+  return *immortal;
+}
+
+}  // namespace
+
+void note_fallback(const Device& device, std::string_view op, const std::string& reason) noexcept {
+  Placement& all = placement();
+  const std::lock_guard guard(all.lock);
+  try {
+    ++all.fallbacks[{&device, std::string(op), reason}];
+  } catch (...) {
+    // Without memory it is missing.
+  }
+}
+
+std::vector<Fallback> fallbacks() {
+  Placement& all = placement();
+  const std::lock_guard guard(all.lock);
+  std::vector<Fallback> found;
+  for (const auto& [key, count] : all.fallbacks)
+    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  return found;
+}
+
+const char* origin_name(InputOrigin origin) noexcept {
+  switch (origin) {
+    case InputOrigin::kThere:
+      return "there";
+    case InputOrigin::kMirror:
+      return "mirror";
+    case InputOrigin::kCopied:
+      return "copied";
+    case InputOrigin::kByValue:
+      return "by value";
+  }
+  return "";
+}
+
+void note_input(const Device& device, std::string_view op, int32_t input, InputOrigin origin) noexcept {
+  Placement& all = placement();
+  const std::lock_guard guard(all.lock);
+  try {
+    ++all.inputs[{&device, std::string(op), input, origin}];
+  } catch (...) {
+    // As above.
+  }
+}
+
+std::vector<InputCount> input_counts() {
+  Placement& all = placement();
+  const std::lock_guard guard(all.lock);
+  std::vector<InputCount> found;
+  for (const auto& [key, count] : all.inputs)
+    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
+  return found;
+}
+
+void renew_placement_lock() noexcept { new (&placement().lock) Lock; }
+
+}  // namespace compute

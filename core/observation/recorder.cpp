@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/observation/recorder.hpp"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "core/base/error.hpp"
+#include "core/base/lock.hpp"
+#include "core/base/log.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/process_config.hpp"
+#include "core/observation/live_tensors.hpp"
+#include "core/observation/observed.hpp"
+#include "core/observation/op_list.hpp"
+#include "core/observation/placement.hpp"
+#include "core/observation/profile.hpp"
+#include "core/observation/trace.hpp"
+#include "core/observation/work.hpp"
+#include "core/selection/device.hpp"
+
+namespace compute {
+namespace {
+
+// Never destroyed. The lock is held for look-ups and for writing to a file's buffer.
+struct Recorder {
+  Lock lock;
+  Work* first = nullptr;  // not recorded yet, in the order of their begins
+  Work* last = nullptr;
+  std::unique_ptr<Profile> profile;
+  int64_t profile_end = 0;  // of a profile that was stopped; 0 while it runs
+  std::unique_ptr<Trace> trace;
+  std::unique_ptr<OpList> list;
+  std::string profile_target;  // of the setting: a file, or 1
+};
+
+Recorder& recorder() {
+  static auto* const immortal = new Recorder;
+  return *immortal;
+}
+
+int32_t thread_id() noexcept {
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local int32_t id = 0;
+  if (id == 0) id = static_cast<int32_t>(syscall(SYS_gettid));
+  return id;
+}
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool waits_for_transfer = false;
+
+// Locked. No work that will be recorded began before this.
+int64_t horizon_of(const Recorder& all, int64_t now) noexcept { return all.first != nullptr ? all.first->begun : now; }
+
+void link(Recorder& all, Work& work) noexcept {
+  work.before = all.last;
+  (all.last != nullptr ? all.last->after : all.first) = &work;
+  all.last = &work;
+}
+
+void unlink(Recorder& all, Work& work) noexcept {
+  (work.before != nullptr ? work.before->after : all.first) = work.after;
+  (work.after != nullptr ? work.after->before : all.last) = work.before;
+}
+
+bool profiles(const Recorder& all) noexcept { return all.profile != nullptr && all.profile_end == 0; }
+
+}  // namespace
+
+Work* begin_work(const char* name, const Device& device, uint32_t stream) {
+  auto work = std::make_unique<Work>();
+  work->name = name;
+  work->device = &device;
+  work->stream = stream;
+  work->thread = thread_id();
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  work->begun = work->on_host.begin = host_now();
+  link(all, *work);
+  return work.release();
+}
+
+void abandon_work(Work* work) noexcept {
+  if (work == nullptr) return;
+  {
+    Recorder& all = recorder();
+    const std::lock_guard guard(all.lock);
+    unlink(all, *work);
+  }
+  delete work;
+}
+
+void record_work(Work* work) noexcept {
+  const std::unique_ptr<Work> owner(work);
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  unlink(all, *work);
+  try {
+    if (profiles(all)) {
+      all.profile->add(*work);
+      all.profile->settle(horizon_of(all, host_now()));
+    }
+    if (all.trace != nullptr) all.trace->add(*work);
+    if (all.list != nullptr) all.list->add(*work);
+  } catch (...) {
+    // Without memory it is missing.
+  }
+}
+
+WatchedWait::WatchedWait(const Device* device, uint32_t stream, bool is_timed) noexcept : work_(nullptr) {
+  if (device == nullptr) return;
+  try {
+    work_ = begin_work("wait", *device, stream);
+    work_->is_timed = is_timed;
+  } catch (...) {
+    // Without memory it is missing.
+  }
+}
+
+WatchedWait::~WatchedWait() {
+  if (work_ == nullptr) return;
+  const std::unique_ptr<Work> owner(work_);
+  work_->on_host.end = host_now();
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  unlink(all, *work_);
+  try {
+    if (profiles(all) && !work_->is_timed) all.profile->add_wait(work_->on_host, waits_for_transfer);
+    if (all.trace != nullptr) all.trace->add_wait(*work_);
+  } catch (...) {
+    // As above.
+  }
+}
+
+WaitsForTransfer::WaitsForTransfer() noexcept : before_(waits_for_transfer) { waits_for_transfer = true; }
+WaitsForTransfer::~WaitsForTransfer() { waits_for_transfer = before_; }
+
+void record_preparation(std::string_view name, const Device& device, int64_t begin) noexcept {
+  const TimeSpan span{begin, host_now()};
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  try {
+    if (profiles(all)) all.profile->add_preparation(device.name, span);
+    if (all.trace != nullptr) all.trace->add_preparation(name, device, thread_id(), span);
+  } catch (...) {
+    // As above.
+  }
+}
+
+void record_memory(std::string_view device, int64_t used, int64_t change) noexcept {
+  const int64_t now = host_now();
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  try {
+    if (all.trace != nullptr) all.trace->add_memory(device, used, change, now);
+  } catch (...) {
+    // As above.
+  }
+}
+
+// ---- Starting and ending --------------------------------------------------------------------------------------------
+
+void start_profile() {
+  Recorder& all = recorder();
+  auto profile = std::make_unique<Profile>(host_now());
+  {
+    const std::lock_guard guard(all.lock);
+    profile.swap(all.profile);
+    all.profile_end = 0;
+  }
+  begin_observing(kProfiles);
+}
+
+void stop_profile() noexcept {
+  Recorder& all = recorder();
+  stop_observing(kProfiles);
+  const std::lock_guard guard(all.lock);
+  if (profiles(all)) all.profile_end = host_now();
+}
+
+std::string profile_report(int32_t format) {
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  if (all.profile == nullptr) {
+    throw Error(COMPUTE_ERROR_NOT_FOUND,
+                "compute_profile_report: there is no profile; call compute_profile_start or set COMPUTE_PROFILE=1");
+  }
+  const int64_t end = all.profile_end != 0 ? all.profile_end : host_now();
+  return format == COMPUTE_FORMAT_JSON ? all.profile->json(end) : all.profile->text(end);
+}
+
+void start_trace(const std::string& path) {
+  static_cast<void>(stop_trace());
+  Recorder& all = recorder();
+  auto trace = std::make_unique<Trace>(path, host_now());
+  {
+    const std::lock_guard guard(all.lock);
+    trace.swap(all.trace);
+  }
+  begin_observing(kTraces);
+}
+
+bool stop_trace() {
+  Recorder& all = recorder();
+  stop_observing(kTraces);
+  std::unique_ptr<Trace> trace;
+  {
+    const std::lock_guard guard(all.lock);
+    trace.swap(all.trace);
+  }
+  if (trace == nullptr) return false;
+  if (!trace->close()) throw Error(COMPUTE_ERROR_INTERNAL, "the trace could not be written as a whole");
+  return true;
+}
+
+namespace {
+
+void write_file(const std::string& path, const std::string& text) {
+  FILE* const file = std::fopen(path.c_str(), "we");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int fault = errno;
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (written && closed) return;
+  log(COMPUTE_LOG_ERROR, "error",
+      fmt::format("the profile {} cannot be written: {}", printable(path, kLongestPath), std::strerror(fault)));
+}
+
+bool is_json(const std::string& path) { return path.size() > 5 && path.ends_with(".json"); }
+
+}  // namespace
+
+void begin_configured_observations() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    Recorder& all = recorder();
+    const std::string profile = setting(SettingId::kProfile).text;
+    if (!profile.empty() && profile != "0") {
+      all.profile_target = profile;
+      start_profile();
+    }
+    const std::string trace = setting(SettingId::kTrace).text;
+    if (!trace.empty()) start_trace(trace);
+    const std::string list = setting(SettingId::kTraceOps).text;
+    if (!list.empty()) {
+      all.list = std::make_unique<OpList>(list);
+      begin_observing(kListsOps);
+    }
+    if (setting(SettingId::kPlacement).flag) begin_observing(kPlaces);
+    if (setting(SettingId::kLeaks).flag) begin_observing(kTracksLeaks);
+  });
+}
+
+void report_at_end(std::string (*placement)(int32_t format)) noexcept {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  try {
+    const std::string target = recorder().profile_target;
+    if (!target.empty()) {
+      const std::string text = profile_report(is_json(target) ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT);
+      if (target == "1") {
+        std::fputs(text.c_str(), stderr);
+      } else {
+        write_file(target, text);
+      }
+    }
+    static_cast<void>(stop_trace());
+    if (observes(kPlaces)) std::fputs(("compute: placement\n" + placement(COMPUTE_FORMAT_TEXT)).c_str(), stderr);
+    std::fputs(leaks_at_end().c_str(), stderr);
+  } catch (...) {
+    // There is nobody left to tell.
+  }
+}
+
+void forget_observations() noexcept {
+  observations.store(0);
+  Recorder& all = recorder();
+  new (&all.lock) Lock;
+  all.first = all.last = nullptr;
+  all.profile_target.clear();
+  if (all.trace != nullptr) all.trace->drop();
+  all.trace.release();
+  renew_live_tensors_lock();
+  renew_placement_lock();
+}
+
+}  // namespace compute

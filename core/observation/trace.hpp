@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace in the Trace Event Format, which Perfetto and chrome://tracing show.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/observation/work.hpp"
+
+namespace compute {
+
+// Writes the JSON array form, of which viewers accept a file that ends early. Times are relative to `begin`. Threads of
+// the program are the threads of process 1, and streams those of one process for each device.
+class Trace {
+ public:
+  // Throws if the file cannot be written.
+  Trace(const std::string& path, int64_t begin);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  void add(const Work& work);
+  void add_wait(const Work& wait);
+  void add_preparation(std::string_view name, const compute_device& device, int32_t thread, TimeSpan span);
+  void add_memory(std::string_view device, int64_t used, int64_t change, int64_t now);
+  // Ends the list and closes the file. False if it could not be written as a whole.
+  bool close() noexcept;
+  // Closes the file as it is: in the child of a fork.
+  void drop() noexcept;
+
+ private:
+  struct Event {
+    std::string_view name, category;
+    int64_t process = 1;
+    int64_t thread = 0;
+    TimeSpan span;
+    std::string_view arguments;  // members of an object
+  };
+
+  void put(const Event& event);
+  void put_name(int64_t process, int64_t thread, const char* what, std::string_view name);
+  void put_line(const std::string& line);
+  int64_t process_of(const compute_device& device);
+  void name_track(int64_t process, int64_t thread);
+  void flush() noexcept;
+
+  const int64_t begin_;
+  int file_ = -1;
+  bool is_first_ = true;
+  bool failed_ = false;
+  std::string buffer_;
+  std::map<std::string, int64_t, std::less<>> processes_;  // by device
+  std::set<std::pair<int64_t, int64_t>> named_;
+};
+
+}  // namespace compute

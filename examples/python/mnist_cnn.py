@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a convolutional network on MNIST, or on any data in its format, such as Fashion-MNIST.
+
+    COMPUTE_DEVICE=cuda0 python3 mnist_cnn.py FOLDER [--epochs N] [--steps N] [--batch N] [--losses N] [--plot FILE]
+
+FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not.
+"""
+import argparse
+import gzip
+import math
+import pathlib
+import random
+import struct
+import time
+
+import compute as cp
+from compute import grad, nn
+
+
+def read_idx(folder, name):
+    """An IDX file of bytes as an array."""
+    path = pathlib.Path(folder) / name
+    data = path.read_bytes() if path.exists() else gzip.decompress(path.with_name(name + ".gz").read_bytes())
+    rank = data[3]
+    shape = struct.unpack_from(f">{rank}I", data, 4)
+    return cp.reshape(cp.asarray(data[4 + 4 * rank:]), shape)
+
+
+def load(folder, prefix):
+    labels = read_idx(folder, prefix + "-labels-idx1-ubyte")
+    return read_idx(folder, prefix + "-images-idx3-ubyte"), cp.astype(labels, cp.int32)
+
+
+def make_parameters(seed):
+    generator = cp.random.Generator(seed)
+
+    def weights(*shape):
+        inputs = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
+        return generator.normal(shape, 0, math.sqrt(2 / inputs))
+
+    return [weights(32, 1, 5, 5), cp.zeros(32), weights(64, 32, 5, 5), cp.zeros(64), weights(64 * 49, 10), cp.zeros(10)]
+
+
+def network(parameters, pixels):
+    w1, b1, w2, b2, w3, b3 = parameters
+    x = cp.reshape(cp.astype(pixels, cp.float32) / 255, (pixels.shape[0], 1, 28, 28))
+    h = nn.max_pool(nn.relu(nn.convolution(x, w1, b1, padding="same")), 2)
+    h = nn.max_pool(nn.relu(nn.convolution(h, w2, b2, padding="same")), 2)
+    return nn.linear(cp.reshape(h, (pixels.shape[0], 64 * 49)), w3, b3)
+
+
+def loss(parameters, pixels, labels):
+    return cp.mean(nn.cross_entropy(network(parameters, pixels), labels))
+
+
+def accuracy(parameters, pixels, labels):
+    right = 0
+    for i in range(0, pixels.shape[0], 500):
+        best = cp.argmax(network(parameters, pixels[i:i + 500]), axis=1)
+        right += int(cp.count_nonzero(cp.astype(best, cp.int32) == labels[i:i + 500]))
+    return right / pixels.shape[0]
+
+
+def batches(count, size, steps, seed):
+    """Indices of random batches; the images repeat if there are too few."""
+    draw, order = random.Random(seed), []
+    for _ in range(steps):
+        while len(order) < size:
+            more = list(range(count))
+            draw.shuffle(more)
+            order += more
+        yield cp.asarray(order[:size], dtype=cp.int32)
+        del order[:size]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=430)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rate", type=float, default=0.001)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--losses", type=int, default=0, help="prints the first losses")
+    parser.add_argument("--plot", help="a file for the curve of the loss, by matplotlib")
+    options = parser.parse_args()
+
+    pixels, labels = load(options.folder, "train")
+    parameters = make_parameters(options.seed)
+    print(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
+    adam = cp.optim.Adam(parameters, options.rate)
+    history = []
+    for epoch in range(1, options.epochs + 1):
+        start = time.perf_counter()
+        for chosen in batches(pixels.shape[0], options.batch, options.steps, options.seed + epoch):
+            some, their = cp.take(pixels, chosen, axis=0), cp.take(labels, chosen, axis=0)
+            value, gradients = grad.value_and_gradients(lambda p: loss(p, some, their))(parameters)
+            adam.step(gradients)
+            history.append(value)
+            if len(history) <= options.losses:
+                print(f"loss {len(history)}: {float(value):.7g}")
+        mean = float(cp.mean(cp.stack(history[-options.steps:])))
+        seconds = time.perf_counter() - start
+        print(f"epoch {epoch}: loss {mean:.4f}, test accuracy {accuracy(parameters, *load(options.folder, 't10k')):.4f}, "
+              f"{seconds:.1f} s")
+    if options.plot:
+        import matplotlib.pyplot as plt
+
+        plt.plot([float(value) for value in history])
+        plt.xlabel("step")
+        plt.ylabel("loss")
+        plt.savefig(options.plot)
+
+
+if __name__ == "__main__":
+    main()

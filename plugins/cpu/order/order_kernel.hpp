@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and running sums of blocks of elements: one table of functions per instruction set. Included by code of every
+// instruction set, so it contains no functions and nothing of the standard library.
+#pragma once
+
+#include <stdint.h>
+
+namespace compute::cpu {
+
+struct OrderKernels {
+  // keys[i] = the key of float32 number i, whose order as an unsigned number is that of the numbers, with NaN last; the
+  // other way around if `descending`. Returns how many are less than `limit`.
+  int64_t (*float32_keys)(const uint32_t* bits, int64_t n, bool descending, uint32_t limit, uint32_t* keys);
+  // y[i] = *running + x[0] + … + x[i], in float64; *running becomes the sum of all. -0 is the identity.
+  void (*float32_sums)(const float* x, int64_t n, double* running, float* y);
+};
+
+namespace baseline {
+extern const OrderKernels order_kernels;
+}
+namespace avx2 {
+extern const OrderKernels order_kernels;
+}
+namespace avx512 {
+extern const OrderKernels order_kernels;
+}
+
+}  // namespace compute::cpu

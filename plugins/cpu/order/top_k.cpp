@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first k elements of each line in the order of sort. A few more candidates than k are kept; when their place is
+// full, the k first of them remain, and the last of these is a limit for all elements that follow. Most blocks have
+// nothing below it.
+#include "plugins/cpu/order/top_k.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/order/order_kernel.hpp"
+#include "plugins/cpu/order/pairs.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kBlock = 128;
+constexpr int64_t kLeastSpare = 64;          // candidates beyond k
+constexpr int64_t kMostSelected = 8 << 10;   // k that is selected rather than sorted
+constexpr int64_t kShort = 256;              // lines of which any k are selected
+constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
+constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
+
+// The candidates of a line, in the memory of `capacity` pairs.
+template <class Pair>
+class Candidates {
+ public:
+  Candidates(Pair* pairs, int64_t k, int64_t capacity) : pairs_(pairs), k_(k), capacity_(capacity) {}
+
+  // Whether elements from now on must have a lesser key than limit().
+  bool is_limited() const { return is_limited_; }
+  uint64_t limit() const { return limit_; }
+
+  void add(const Pair& pair) {
+    if (is_limited_ && pair.key() >= limit_) return;
+    pairs_[count_++] = pair;
+    if (count_ == capacity_) keep_first();
+  }
+
+  // How many there are, at most k.
+  int64_t finish() {
+    if (count_ > k_) keep_first();
+    return count_;
+  }
+
+ private:
+  void keep_first() {
+    std::nth_element(pairs_, pairs_ + k_ - 1, pairs_ + count_);
+    count_ = k_;
+    limit_ = pairs_[k_ - 1].key();
+    is_limited_ = true;
+  }
+
+  Pair* const pairs_;
+  const int64_t k_, capacity_;
+  int64_t count_ = 0;
+  uint64_t limit_ = 0;
+  bool is_limited_ = false;
+};
+
+template <class Pair>
+class TopKPlan final : public Plan {
+ public:
+  explicit TopKPlan(const Op& op) {
+    const compute_plugin_tensor &src = op.input(0), &values = op.output(0), &indices = op.output(1);
+    int64_t given = op.integer("axis", -1);
+    if (given < 0) given += src.rank;
+    const auto axis = static_cast<size_t>(given);
+    dtype_ = src.dtype;
+    size_ = common::dtype_size(dtype_);
+    descending_ = op.integer("largest", 1) != 0;
+    extent_ = src.shape[axis];
+    k_ = values.shape[axis];
+    capacity_ = k_ + std::max(k_, kLeastSpare);
+    const compute_plugin_tensor* const tensors[] = {&src, &values, &indices};
+    std::vector<int64_t> shape, strides[3];
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t bytes = i < 2 ? size_ : static_cast<int64_t>(sizeof(int64_t));
+      strides_[i] = tensors[i]->strides[axis] * bytes;
+      for (size_t j = 0; j < static_cast<size_t>(src.rank); ++j) {
+        if (j != axis) strides[i].push_back(tensors[i]->strides[j] * bytes);
+      }
+    }
+    for (size_t j = 0; j < static_cast<size_t>(src.rank); ++j) {
+      if (j != axis) shape.push_back(src.shape[j]);
+    }
+    const int64_t* const pointers[] = {strides[0].data(), strides[1].data(), strides[2].data()};
+    nest_ = common::collapse(shape, pointers, 0);
+    const int64_t lines = nest_.points(), threads = thread_count();
+    if (threads > 1 && lines < threads && extent_ >= 2 * kPiece) pieces_ = (extent_ + kPiece - 1) / kPiece;
+    slots_ = pieces_ > 1 ? pieces_ : std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, std::min(lines, threads));
+    workspace_bytes = slots_ * (static_cast<int64_t>(sizeof(int64_t)) + capacity_ * static_cast<int64_t>(sizeof(Pair)));
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    auto* const pairs = reinterpret_cast<Pair*>(address(run.workspace));
+    auto* const counts = reinterpret_cast<int64_t*>(pairs + slots_ * capacity_);
+    if (pieces_ > 1) {
+      for (int64_t line = 0; line < nest_.points(); ++line) select_together(Place(*this, run, line), pairs, counts);
+      return;
+    }
+    parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) {
+        Pair* const own = pairs + slot * capacity_;
+        const int64_t last = nest_.points() * (slot + 1) / slots_;
+        for (int64_t line = nest_.points() * slot / slots_; line < last; ++line) {
+          const Place place(*this, run, line);
+          select(place.src, 0, extent_, own);
+          write(place, own);
+        }
+      }
+    });
+  }
+
+ private:
+  // Where the tensors of a line are.
+  struct Place {
+    Place(const TopKPlan& plan, const compute_plugin_run& run, int64_t line) {
+      int64_t offsets[3] = {};
+      Walk(plan.nest_, plan.nest_.rank, line, offsets);
+      src = address(run.tensors[0]) + plan.nest_.offsets[0] + offsets[0];
+      values = address(run.tensors[1]) + plan.nest_.offsets[1] + offsets[1];
+      indices = address(run.tensors[2]) + plan.nest_.offsets[2] + offsets[2];
+    }
+    const char* src;
+    char *values, *indices;
+  };
+
+  // The first k of the elements [begin, end) of a line, in no order; returns how many there are.
+  int64_t select(const char* src, int64_t begin, int64_t end, Pair* pairs) const {
+    Candidates<Pair> candidates(pairs, k_, capacity_);
+    const bool has_kernel = dtype_ == COMPUTE_DTYPE_FLOAT32 && strides_[0] == static_cast<int64_t>(sizeof(float));
+    for (int64_t first = begin; first < end; first += kBlock) {
+      const int64_t n = std::min(kBlock, end - first);
+      const char* const from = src + first * strides_[0];
+      has_kernel ? add_floats(from, first, n, candidates) : add(from, first, n, candidates);
+    }
+    return candidates.finish();
+  }
+
+  void add(const char* src, int64_t first, int64_t n, Candidates<Pair>& candidates) const {
+    Pair block[kBlock];
+    load_pairs(dtype_, descending_, src, strides_[0], first, n, block);
+    for (int64_t i = 0; i < n; ++i) candidates.add(block[i]);
+  }
+
+  void add_floats(const char* src, int64_t first, int64_t n, Candidates<Pair>& candidates) const {
+    uint32_t keys[kBlock];
+    const auto limit = static_cast<uint32_t>(candidates.limit());
+    const int64_t less = isa().order->float32_keys(reinterpret_cast<const uint32_t*>(src), n, descending_, limit, keys);
+    if (candidates.is_limited() && less == 0) return;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!candidates.is_limited() || keys[i] < candidates.limit())
+        candidates.add(Pair::of(keys[i], static_cast<uint32_t>(first + i)));
+    }
+  }
+
+  // A piece of the line each; then the candidates of all pieces.
+  void select_together(const Place& place, Pair* pairs, int64_t* counts) const {
+    parallel_tasks(pieces_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        counts[i] = select(place.src, i * kPiece, std::min(extent_, (i + 1) * kPiece), pairs + i * capacity_);
+    });
+    int64_t total = counts[0];
+    for (int64_t i = 1; i < pieces_; total += counts[i++]) std::copy_n(pairs + i * capacity_, counts[i], pairs + total);
+    if (total > k_) std::nth_element(pairs, pairs + k_ - 1, pairs + total);
+    write(place, pairs);
+  }
+
+  // The selected pairs, which it sorts.
+  void write(const Place& place, Pair* pairs) const {
+    std::sort(pairs, pairs + k_);
+    for (int64_t i = 0; i < k_; ++i) {
+      const int64_t position = pairs[i].position();
+      std::memcpy(place.values + i * strides_[1], place.src + position * strides_[0], static_cast<size_t>(size_));
+      std::memcpy(place.indices + i * strides_[2], &position, sizeof position);
+    }
+  }
+
+  common::LoopNest nest_;  // the other axes; operands: x, values, indices
+  compute_dtype dtype_ = 0;
+  int64_t size_ = 0, extent_ = 1, k_ = 1;
+  int64_t strides_[3] = {};  // bytes, along the axis
+  bool descending_ = false;
+  int64_t capacity_ = 0;
+  int64_t pieces_ = 1;  // of a line that threads share
+  int64_t slots_ = 1;   // memories of candidates
+};
+
+}  // namespace
+
+std::optional<Refusal> refuse_top_k(const Op& op) {
+  const compute_plugin_tensor& src = op.input(0);
+  int64_t axis = op.integer("axis", -1);
+  if (axis < 0) axis += src.rank;
+  const int64_t extent = src.shape[axis], k = op.output(0).shape[axis];
+  if (extent > int64_t{UINT32_MAX})
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: a line has more than 2^32 elements", ""};
+  if (extent > kShort && (k > extent / 8 || k > kMostSelected))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: so many elements are sorted rather than selected", ""};
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_top_k(const Op& op) {
+  if (common::dtype_size(op.input(0).dtype) == 8) return std::make_unique<TopKPlan<Wide>>(op);
+  return std::make_unique<TopKPlan<Narrow>>(op);
+}
+
+}  // namespace compute::cpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of networks' ops that are computed while they are in the first cache: one table of functions per instruction
+// set. Included by code of every instruction set, so it contains no functions and nothing of the standard library.
+#pragma once
+
+#include <stdint.h>
+
+namespace compute::cpu {
+
+// Rows of n >= 1 contiguous elements. In each sum a term passes through at most log2(n) + 8 additions.
+struct NetworkKernels {
+  // Of a row with a NaN, NaN.
+  float (*greatest)(const float* x, int64_t n);
+  float (*sum)(const float* x, int64_t n);
+  // The sum of exp(x[i] - base).
+  float (*exponentials)(const float* x, float base, int64_t n);
+  void (*softmax)(const float* x, int64_t n, float* y);
+  void (*softmax_grad)(const float* dy, const float* y, int64_t n, float* dx);
+  // scale and bias may be NULL.
+  void (*layer_norm)(const float* x, const float* scale, const float* bias, float epsilon, int64_t n, float* y,
+                     float* mean, float* rstd);
+  // The row's terms are added to dscale and dbias. scale may be NULL.
+  void (*layer_norm_grad)(const float* dy, const float* x, const float* scale, float mean, float rstd, int64_t n,
+                          float* dx, float* dscale, float* dbias);
+  // sums[i] += terms[i], and terms[i] = 0.
+  void (*flush)(float* terms, int64_t n, double* sums);
+};
+
+namespace baseline {
+extern const NetworkKernels network_kernels;
+}
+namespace avx2 {
+extern const NetworkKernels network_kernels;
+}
+namespace avx512 {
+extern const NetworkKernels network_kernels;
+}
+
+}  // namespace compute::cpu

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that fit in a cache go through a kernel of their own. Other layouts, dtypes and lengths are refused; core then
+// passes the primitive `row`.
+#include "plugins/cpu/reduce/network_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plugins/common/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/reduce/network_kernel.hpp"
+#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/walk.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kLeastRow = 32, kLongestRow = 32 << 10;
+constexpr int64_t kPieceElements = 4 << 10;  // a grain
+
+int64_t axis_of(const Op& op, int32_t input) {
+  const int64_t axis = op.integer("axis", -1);
+  return axis < 0 ? axis + op.input(input).rank : axis;
+}
+
+bool is_given(const compute_plugin_tensor& tensor) { return tensor.rank >= 0; }
+
+// The elements of the axes from `axis` on.
+int64_t row_of(const compute_plugin_tensor& tensor, int64_t axis) {
+  int64_t n = 1;
+  for (int64_t i = axis; i < tensor.rank; ++i) n *= tensor.shape[i];
+  return n;
+}
+
+bool is_row(const compute_plugin_tensor& tensor, int64_t axis) {
+  int64_t expected = 1;
+  for (int64_t i = tensor.rank - 1; i >= axis; --i) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+// `like` is an input with all axes; every tensor of `rows` has rows of its own, from `axis` on, as the last ones have
+// from their first axis on.
+std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
+                                   std::initializer_list<int32_t> parameters = {}) {
+  const auto refusal = [&](int32_t reason, int32_t tensor, const char* what) {
+    return Refusal{reason, tensor, std::string(op.name()) + ": " + what + " are left to the primitive row", ""};
+  };
+  if (op.input(like).dtype != COMPUTE_DTYPE_FLOAT32)
+    return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, like, "other dtypes than float32");
+  const int64_t n = row_of(op.input(like), axis);
+  if (n < kLeastRow || n > kLongestRow)
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows of another length than 32 to 32768");
+  const auto check = [&](std::initializer_list<int32_t> tensors, int64_t first) -> std::optional<Refusal> {
+    for (const int32_t i : tensors) {
+      if (is_given(op.tensor(i)) && !is_row(op.tensor(i), first))
+        return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, i, "rows that are not contiguous");
+    }
+    return std::nullopt;
+  };
+  if (std::optional<Refusal> found = check(rows, axis)) return found;
+  return check(parameters, 0);
+}
+
+// The loops over rows; operands are tensors of the op.
+class Rows {
+ public:
+  Rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> tensors)
+      : n_(row_of(op.input(like), axis)) {
+    const compute_plugin_tensor& shaped = op.input(like);
+    const std::vector<int64_t> shape(shaped.shape, shaped.shape + axis);
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<const int64_t*> pointers;
+    for (const int32_t i : tensors) {
+      const compute_plugin_tensor& tensor = op.tensor(i);
+      tensors_[count_++] = i;
+      strides.emplace_back(tensor.strides, tensor.strides + axis);
+      for (int64_t& stride : strides.back()) stride *= common::dtype_size(tensor.dtype);
+    }
+    for (const auto& list : strides) pointers.push_back(list.data());
+    nest_ = common::collapse(shape, pointers, 0);
+  }
+
+  int64_t n() const { return n_; }
+  int64_t count() const { return nest_.points(); }
+
+  // f(addresses of the operands) for the rows [begin, end).
+  template <class F>
+  void visit(const compute_plugin_run& run, int64_t begin, int64_t end, const F& f) const {
+    int64_t offsets[kMost] = {};
+    char* at[kMost] = {};
+    Walk walk(nest_, nest_.rank, begin, offsets);
+    for (int64_t row = begin; row < end; ++row) {
+      for (size_t i = 0; i < count_; ++i) at[i] = address(run.tensors[tensors_[i]]) + nest_.offsets[i] + offsets[i];
+      f(static_cast<char* const*>(at));
+      walk.next();
+    }
+  }
+
+  // The same for all rows, by all threads.
+  template <class F>
+  void visit(const compute_plugin_run& run, const F& f) const {
+    parallel_for(count(), std::max<int64_t>(kPieceElements / n_, 1),
+                 [&](int64_t begin, int64_t end) { visit(run, begin, end, f); });
+  }
+
+ private:
+  static constexpr size_t kMost = 5;
+
+  const int64_t n_;
+  size_t count_ = 0;
+  int32_t tensors_[kMost] = {};
+  common::LoopNest nest_;
+};
+
+float* floats(char* at) { return reinterpret_cast<float*>(at); }
+
+class SoftmaxPlan final : public Plan {
+ public:
+  explicit SoftmaxPlan(const Op& op) : rows_(op, 0, axis_of(op, 0), {0, 1}) {}
+
+  void run(const compute_plugin_run& run) const override {
+    const auto kernel = isa().network->softmax;
+    rows_.visit(run, [&](char* const* at) { kernel(floats(at[0]), rows_.n(), floats(at[1])); });
+  }
+
+ private:
+  const Rows rows_;
+};
+
+class SoftmaxGradPlan final : public Plan {
+ public:
+  explicit SoftmaxGradPlan(const Op& op) : rows_(op, 0, axis_of(op, 0), {0, 1, 2}) {}
+
+  void run(const compute_plugin_run& run) const override {
+    const auto kernel = isa().network->softmax_grad;
+    rows_.visit(run, [&](char* const* at) { kernel(floats(at[0]), floats(at[1]), rows_.n(), floats(at[2])); });
+  }
+
+ private:
+  const Rows rows_;
+};
+
+// Inputs x, scale?, bias?; outputs y, mean, rstd; the scalar epsilon.
+class LayerNormPlan final : public Plan {
+ public:
+  explicit LayerNormPlan(const Op& op)
+      : rows_(op, 0, axis_of(op, 0), {0, op.input_count(), op.input_count() + 1, op.input_count() + 2}),
+        scale_(op.input_count() > 1 && is_given(op.input(1)) ? 1 : -1),
+        bias_(op.input_count() > 2 && is_given(op.input(2)) ? 2 : -1) {}
+
+  void run(const compute_plugin_run& run) const override {
+    double epsilon;
+    std::memcpy(&epsilon, &run.scalars[0], sizeof epsilon);
+    const float* const scale = scale_ >= 0 ? floats(address(run.tensors[scale_])) : nullptr;
+    const float* const bias = bias_ >= 0 ? floats(address(run.tensors[bias_])) : nullptr;
+    const auto kernel = isa().network->layer_norm;
+    rows_.visit(run, [&](char* const* at) {
+      kernel(floats(at[0]), scale, bias, static_cast<float>(epsilon), rows_.n(), floats(at[1]), floats(at[2]),
+             floats(at[3]));
+    });
+  }
+
+ private:
+  const Rows rows_;
+  const int32_t scale_, bias_;
+};
+
+// Inputs dy, x, mean, rstd, scale?; outputs dx, dscale, dbias. A task has a part of the rows, whose number depends on
+// the shape alone, and sums in float64 of groups of a few rows in float32.
+class LayerNormGradPlan final : public Plan {
+ public:
+  explicit LayerNormGradPlan(const Op& op)
+      : rows_(op, 1, axis_of(op, 1), {1, 0, 2, 3, op.input_count()}),
+        scale_(op.input_count() > 4 && is_given(op.input(4)) ? 4 : -1),
+        dscale_(op.input_count() + 1) {
+    const int64_t count = rows_.count();
+    tasks_ = std::clamp<int64_t>(count * rows_.n() / kTaskElements, 1, std::min(count, kMostTasks));
+    workspace_bytes = tasks_ * task_bytes();
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    char* const workspace = address(run.workspace);
+    parallel_tasks(tasks_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) add_up(run, task, workspace + task * task_bytes());
+    });
+    float* const outputs[] = {floats(address(run.tensors[dscale_])), floats(address(run.tensors[dscale_ + 1]))};
+    const int64_t n = rows_.n();
+    parallel_for(2 * n, kPieceElements, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        double sum = 0;
+        for (int64_t task = 0; task < tasks_; ++task)
+          sum += reinterpret_cast<const double*>(workspace + task * task_bytes())[i];
+        outputs[i / n][i % n] = static_cast<float>(sum);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kTaskElements = 128 << 10, kMostTasks = 64;
+  static constexpr int64_t kGroup = 8;  // rows
+
+  int64_t task_bytes() const { return 2 * rows_.n() * static_cast<int64_t>(sizeof(double) + sizeof(float)); }
+
+  void add_up(const compute_plugin_run& run, int64_t task, char* memory) const {
+    const int64_t n = rows_.n(), count = rows_.count();
+    auto* const sums = reinterpret_cast<double*>(memory);
+    auto* const terms = reinterpret_cast<float*>(sums + 2 * n);
+    std::fill_n(sums, 2 * n, 0.0);
+    std::fill_n(terms, 2 * n, 0.0F);
+    const float* const scale = scale_ >= 0 ? floats(address(run.tensors[scale_])) : nullptr;
+    const NetworkKernels& kernels = *isa().network;
+    const int64_t end = count * (task + 1) / tasks_;
+    for (int64_t row = count * task / tasks_; row < end; row += kGroup) {
+      rows_.visit(run, row, std::min(end, row + kGroup), [&](char* const* at) {
+        kernels.layer_norm_grad(floats(at[1]), floats(at[0]), scale, *floats(at[2]), *floats(at[3]), n, floats(at[4]),
+                                terms, terms + n);
+      });
+      kernels.flush(terms, 2 * n, sums);
+    }
+  }
+
+  const Rows rows_;
+  const int32_t scale_, dscale_;
+  int64_t tasks_ = 1;
+};
+
+// Inputs logits, labels; outputs loss, logsumexp; the scalar label_smoothing.
+class CrossEntropyPlan final : public Plan {
+ public:
+  explicit CrossEntropyPlan(const Op& op)
+      : rows_(op, 0, axis_of(op, 0), {0, 1, 2, 3}),
+        labels_(op.input(1).dtype),
+        ignores_(!op.integers("ignore_index").empty()),
+        ignored_(op.integer("ignore_index", 0)) {}
+
+  void run(const compute_plugin_run& run) const override {
+    double given;
+    std::memcpy(&given, &run.scalars[0], sizeof given);
+    const auto smoothing = static_cast<float>(given);
+    const NetworkKernels& kernels = *isa().network;
+    const int64_t n = rows_.n();
+    rows_.visit(run, [&](char* const* at) {
+      const float* const x = floats(at[0]);
+      const float most = kernels.greatest(x, n), base = std::isfinite(most) ? most : 0;
+      const float logsumexp = std::log(kernels.exponentials(x, base, n)) + base;
+      *floats(at[3]) = logsumexp;
+      const int64_t label = label_at(at[1]);
+      float logit = label >= 0 && label < n ? x[label] * (1 - smoothing) : 0;
+      if (smoothing != 0) logit += kernels.sum(x, n) * (smoothing / static_cast<float>(n));
+      *floats(at[2]) = ignores_ && label == ignored_ ? 0 : logsumexp - logit;
+    });
+  }
+
+ private:
+  template <class T>
+  static int64_t read(const char* at) {
+    T label;
+    std::memcpy(&label, at, sizeof label);
+    return static_cast<int64_t>(label);
+  }
+
+  int64_t label_at(const char* at) const {
+    switch (labels_) {
+      case COMPUTE_DTYPE_INT8:
+        return read<int8_t>(at);
+      case COMPUTE_DTYPE_UINT8:
+        return read<uint8_t>(at);
+      case COMPUTE_DTYPE_INT16:
+        return read<int16_t>(at);
+      case COMPUTE_DTYPE_UINT16:
+        return read<uint16_t>(at);
+      case COMPUTE_DTYPE_INT32:
+        return read<int32_t>(at);
+      case COMPUTE_DTYPE_UINT32:
+        return read<uint32_t>(at);
+      default:
+        return read<int64_t>(at);
+    }
+  }
+
+  const Rows rows_;
+  const compute_dtype labels_;
+  const bool ignores_;
+  const int64_t ignored_;
+};
+
+// Along the last axis alone.
+std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int32_t> rows) {
+  const int64_t axis = axis_of(op, 0);
+  if (axis != op.input(0).rank - 1)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
+                   std::string(op.name()) + ": other axes than the last are left to the primitive row", ""};
+  return refuse_rows(op, 0, axis, rows);
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
+std::unique_ptr<Plan> prepare_softmax(const Op& op) { return std::make_unique<SoftmaxPlan>(op); }
+
+std::optional<Refusal> refuse_softmax_grad(const Op& op) { return refuse_last_axis(op, {0, 1, 2}); }
+std::unique_ptr<Plan> prepare_softmax_grad(const Op& op) { return std::make_unique<SoftmaxGradPlan>(op); }
+
+std::optional<Refusal> refuse_layer_norm(const Op& op) {
+  const int32_t output = op.input_count();
+  if (output == 3) return refuse_rows(op, 0, axis_of(op, 0), {0, output}, {1, 2});
+  if (output == 2) return refuse_rows(op, 0, axis_of(op, 0), {0, output}, {1});
+  return refuse_rows(op, 0, axis_of(op, 0), {0, output});
+}
+std::unique_ptr<Plan> prepare_layer_norm(const Op& op) { return std::make_unique<LayerNormPlan>(op); }
+
+std::optional<Refusal> refuse_layer_norm_grad(const Op& op) {
+  const int32_t output = op.input_count();
+  if (output == 5) return refuse_rows(op, 1, axis_of(op, 1), {0, 1, output}, {4, output + 1, output + 2});
+  return refuse_rows(op, 1, axis_of(op, 1), {0, 1, output}, {output + 1, output + 2});
+}
+std::unique_ptr<Plan> prepare_layer_norm_grad(const Op& op) { return std::make_unique<LayerNormGradPlan>(op); }
+
+std::optional<Refusal> refuse_cross_entropy(const Op& op) { return refuse_last_axis(op, {0}); }
+std::unique_ptr<Plan> prepare_cross_entropy(const Op& op) { return std::make_unique<CrossEntropyPlan>(op); }
+
+}  // namespace compute::cpu

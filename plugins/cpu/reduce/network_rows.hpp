@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of networks over contiguous rows of float32: softmax and its gradient, layer_norm and its gradient,
+// cross_entropy.
+#pragma once
+
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+std::optional<Refusal> refuse_softmax(const Op& op);
+std::unique_ptr<Plan> prepare_softmax(const Op& op);
+
+std::optional<Refusal> refuse_softmax_grad(const Op& op);
+std::unique_ptr<Plan> prepare_softmax_grad(const Op& op);
+
+std::optional<Refusal> refuse_layer_norm(const Op& op);
+std::unique_ptr<Plan> prepare_layer_norm(const Op& op);
+
+std::optional<Refusal> refuse_layer_norm_grad(const Op& op);
+std::unique_ptr<Plan> prepare_layer_norm_grad(const Op& op);
+
+std::optional<Refusal> refuse_cross_entropy(const Op& op);
+std::unique_ptr<Plan> prepare_cross_entropy(const Op& op);
+
+}  // namespace compute::cpu

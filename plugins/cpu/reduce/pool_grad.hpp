@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op max_pool_grad.
+#pragma once
+
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+std::optional<Refusal> refuse_max_pool_grad(const Op& op);
+std::unique_ptr<Plan> prepare_max_pool_grad(const Op& op);
+
+}  // namespace compute::cpu

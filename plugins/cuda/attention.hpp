@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention of float16 and bfloat16 by cuDNN, where it is found.
+#pragma once
+
+#include <memory>
+
+#include "plugins/cuda/plan.hpp"
+
+namespace compute::cuda {
+
+/// NULL if a generated kernel should do it: COMPUTE_CUDA_ATTENTION says so, cuDNN was not found, it has no engine for
+/// the op, or the op is small. The device's context must be current.
+std::unique_ptr<Plan> prepare_attention(Device& device, const common::Op& op);
+
+}  // namespace compute::cuda

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients against what does not come of this library: results of PyTorch (gradients.py), and central differences.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "registry.hpp"
+
+namespace compute::conformance {
+
+namespace {
+
+// ---- Results of PyTorch ---------------------------------------------------------------------------------------------
+
+enum Kind : int { kAbsent, kFloat, kInteger, kBool };
+
+struct Numbers {
+  Kind kind = kAbsent;
+  Shape shape = {};
+  std::vector<double> values = {};
+};
+
+struct Call {
+  std::string op;
+  Attributes attributes;
+  std::vector<Numbers> inputs, outputs;
+};
+
+const std::vector<Call>& calls() {
+  static const auto& list = *new std::vector<Call>{
+#define COMPUTE_CALLS
+#include "gradients.inc"
+#undef COMPUTE_CALLS
+  };
+  return list;
+}
+
+const std::vector<Call>& derivatives() {
+  static const auto& list = *new std::vector<Call>{
+#define COMPUTE_DERIVATIVES
+#include "gradients.inc"
+#undef COMPUTE_DERIVATIVES
+  };
+  return list;
+}
+
+Dtype dtype_of(const Numbers& numbers, Dtype floats) {
+  return numbers.kind == kInteger ? Dtype{dtype::INT64} : numbers.kind == kBool ? Dtype{dtype::BOOL} : floats;
+}
+
+Operand upload(const Session& session, const Numbers& numbers, Dtype floats) {
+  if (numbers.kind == kAbsent) return {};
+  Array array(dtype_of(numbers, floats), numbers.shape);
+  for (int64_t i = 0; i < array.size(); ++i) {
+    const double x = numbers.values[static_cast<size_t>(i)];
+    array.set(i, numbers.kind == kFloat ? Value::of(Real{x}) : Value::of(static_cast<oracle::Integer>(x)));
+  }
+  return session.upload(array);
+}
+
+// The inputs are small, and so are the sums: their roundings stay below 512 u of the greatest result.
+void compare(const Session& session, compute_tensor* actual, const Numbers& expected, const std::string& what) {
+  const Array array = session.download(actual);
+  ASSERT_EQ(array.shape(), expected.shape) << what;
+  Real greatest = 0;
+  for (const double x : expected.values) greatest = std::max(greatest, std::fabs(Real{x}));
+  const Real u = array.dtype() == dtype::FLOAT64 ? 0x1p-53L : 0x1p-24L;
+  for (int64_t i = 0; i < array.size(); ++i) {
+    const Real error = std::fabs(array.at(i).re - Real{expected.values[static_cast<size_t>(i)]});
+    EXPECT_FALSE(!(error <= 512 * u * greatest))
+        << what << ", element " << i << ": " << static_cast<double>(array.at(i).re) << ", PyTorch has "
+        << expected.values[static_cast<size_t>(i)];
+  }
+}
+
+void agrees_with_pytorch(const Session& session, Dtype floats) {
+  for (size_t k = 0; k < calls().size(); ++k) {
+    const Call& call = calls()[k];
+    std::vector<Operand> inputs;
+    for (const Numbers& numbers : call.inputs) inputs.push_back(upload(session, numbers, floats));
+    std::vector<Tensor> outputs(call.outputs.size());
+    session.run_all(call.op, call.attributes, inputs, nullptr, outputs);
+    const std::string what = call.op + ", call " + std::to_string(k) + " of gradients.inc, output ";
+    for (size_t i = 0; i < outputs.size(); ++i) compare(session, outputs[i], call.outputs[i], what + std::to_string(i));
+  }
+}
+
+const char* expression_of(const std::string& op) {
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary) \
+  if (op == #name) return expression;
+#define COMPUTE_BINARY COMPUTE_UNARY
+#define COMPUTE_TERNARY COMPUTE_UNARY
+#define COMPUTE_OP(...)
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
+  return "";
+}
+
+// The derived gradients of elementwise ops.
+void derivatives_agree_with_pytorch(const Session& session, Dtype floats) {
+  const char* const names[] = {"x", "y", "z"};
+  for (const Call& call : derivatives()) {
+    const auto count = static_cast<int32_t>(call.inputs.size()) - 1;
+    std::vector<Operand> inputs;
+    for (const Numbers& numbers : call.inputs) inputs.push_back(upload(session, numbers, floats));
+    std::vector<compute_tensor*> given, results(call.outputs.size());
+    for (const Operand& input : inputs) given.push_back(input.tensor);
+    Expression forward, gradient;
+    check(compute_expression_parse(expression_of(call.op), names, count, nullptr, 0, forward.out()));
+    std::vector<int32_t> wanted;
+    for (int32_t i = 0; i < count; ++i) wanted.push_back(i);
+    check(compute_expression_gradient(forward, wanted.data(), count, gradient.out()));
+    check(compute_map(nullptr, gradient, given.data(), count + 1, nullptr, 0, results.data(), count));
+    for (size_t i = 0; i < results.size(); ++i) {
+      Tensor result;
+      *result.out() = results[i];
+      compare(session, result, call.outputs[i], "the gradient of " + call.op + " by input " + std::to_string(i));
+    }
+  }
+}
+
+// ---- Central differences --------------------------------------------------------------------------------------------
+
+using Operands = std::vector<Operand>;
+
+struct Forward {
+  Operands inputs, results;  // of the forward op
+  Operand dy;                // the gradient of its first result
+};
+
+class Differences {
+ public:
+  explicit Differences(const Session& session) : session_(session), inputs_(20240612) {}
+
+  Operand numbers(const Shape& shape, Real low = -1, Real high = 1) {
+    return session_.upload(inputs_.uniform(dtype::FLOAT64, shape, low, high));
+  }
+  Operand integers(const Shape& shape, int64_t extent) {
+    return session_.upload(inputs_.indices(dtype::INT64, shape, extent, false));
+  }
+  Operands run(const std::string& op, const Attributes& attributes, const Operands& given, size_t count) const {
+    std::vector<Tensor> outputs(count);
+    session_.run_all(op, attributes, given, nullptr, outputs);
+    Operands operands;
+    for (const Tensor& output : outputs) operands.push_back({session_.download(output), output});
+    return operands;
+  }
+
+  // Compares the gradients of sum(op(inputs) dy) by the first inputs, as `backward` has them, with central differences.
+  // `count` is the number of results of the op.
+  void check(const std::string& op, const Attributes& attributes, const Operands& given, size_t count,
+             const std::function<Operands(const Forward&)>& backward) {
+    Forward forward{given, run(op, attributes, given, count), {}};
+    forward.dy = numbers(forward.results[0].array.shape(), 0.5L, 1.5L);
+    const Operands gradients = backward(forward);
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      for (int64_t i = 0; i < given[k].array.size(); ++i) {
+        constexpr Real kStep = 1e-5L;
+        const auto moved = [&](Real by) {
+          Operands all = given;
+          Array array = given[k].array.copy();
+          array.set(i, Value::of(array.at(i).re + by));
+          all[k] = session_.upload(array);
+          return weighted(run(op, attributes, all, count)[0].array, forward.dy.array);
+        };
+        const Real difference = (moved(kStep) - moved(-kStep)) / (2 * kStep), gradient = gradients[k].array.at(i).re;
+        EXPECT_NEAR(static_cast<double>(gradient), static_cast<double>(difference),
+                    static_cast<double>(2e-6L * (1 + std::fabs(difference))))
+            << op << ", input " << k << ", element " << i;
+      }
+    }
+  }
+
+ private:
+  static Real weighted(const Array& y, const Array& weights) {
+    Real sum = 0;
+    for (int64_t i = 0; i < y.size(); ++i) sum += y.at(i).re * weights.at(i).re;
+    return sum;
+  }
+
+  const Session& session_;
+  oracle::Inputs inputs_;
+};
+
+using Number = std::complex<double>;
+
+void differ_rows(Differences& d) {
+  for (const std::string op : {"softmax", "log_softmax"}) {
+    d.check(op, {{"axis", int64_t{1}}}, {d.numbers({2, 5, 3})}, 1, [&](const Forward& f) {
+      return d.run(op + "_grad", {{"axis", int64_t{1}}}, {f.dy, f.results[0]}, 1);
+    });
+  }
+  for (const Attributes& attributes :
+       {Attributes{}, {{"label_smoothing", Number(0.25)}, {"ignore_index", int64_t{1}}}}) {
+    d.check("cross_entropy", attributes, {d.numbers({4, 5}), d.integers({4}, 5)}, 2, [&](const Forward& f) {
+      return d.run("cross_entropy_grad", attributes, {f.dy, f.inputs[0], f.inputs[1], f.results[1]}, 1);
+    });
+  }
+  d.check("cross_entropy_soft", {}, {d.numbers({4, 5}), d.numbers({4, 5}, 0, 1)}, 2, [&](const Forward& f) {
+    return d.run("cross_entropy_soft_grad", {}, {f.dy, f.inputs[0], f.inputs[1], f.results[1]}, 1);
+  });
+  const auto norm = [&](const std::string& op, const Attributes& attributes, const Operands& given) {
+    d.check(op, attributes, given, op == "rms_norm" ? 2 : 3, [&](const Forward& f) {
+      Operands list = {f.dy, f.inputs[0]};
+      list.insert(list.end(), f.results.begin() + 1, f.results.end());
+      list.push_back(f.inputs[1]);
+      return d.run(op + "_grad", attributes, list, f.inputs.size());
+    });
+  };
+  norm("layer_norm", {{"axis", int64_t{1}}}, {d.numbers({3, 2, 3}), d.numbers({2, 3}), d.numbers({2, 3})});
+  norm("rms_norm", {}, {d.numbers({3, 5}), d.numbers({5})});
+  norm("batch_norm", {{"epsilon", Number(0.125)}}, {d.numbers({3, 4, 2}), d.numbers({4}), d.numbers({4})});
+  norm("group_norm", {{"groups", int64_t{2}}}, {d.numbers({2, 4, 3}), d.numbers({4}), d.numbers({4})});
+}
+
+void differ_windows(Differences& d) {
+  const Attributes window = {{"window", Shape{3, 2}}, {"strides", Shape{2, 1}}, {"padding", std::string("same")}};
+  d.check("max_pool", window, {d.numbers({1, 2, 5, 4})}, 1, [&](const Forward& f) {
+    return d.run("max_pool_grad", window, {f.dy, f.inputs[0], f.results[0]}, 1);
+  });
+  d.check("average_pool", window, {d.numbers({1, 2, 5, 4})}, 1, [&](const Forward& f) {
+    Attributes backward = window;
+    backward["shape"] = Shape{5, 4};
+    return d.run("average_pool_grad", backward, {f.dy}, 1);
+  });
+  const auto convolution = [&](const Attributes& attributes, const Shape& x, const Shape& weight) {
+    d.check("convolution", attributes, {d.numbers(x), d.numbers(weight)}, 1, [&](const Forward& f) {
+      Attributes by_input = attributes, by_weight = attributes;
+      by_input["shape"] = Shape(x.begin() + 2, x.end());
+      by_weight["kernel"] = Shape(weight.begin() + 2, weight.end());
+      Operands gradients = d.run("convolution_grad_input", by_input, {f.dy, f.inputs[1]}, 1);
+      gradients.push_back(d.run("convolution_grad_weight", by_weight, {f.dy, f.inputs[0]}, 1)[0]);
+      return gradients;
+    });
+  };
+  convolution({}, {2, 3, 7}, {2, 3, 3});
+  convolution({{"strides", Shape{2, 1}}, {"dilations", Shape{1, 2}}, {"padding", std::string("same")}}, {1, 2, 5, 4},
+              {3, 2, 3, 2});
+  convolution({{"groups", int64_t{4}}, {"pads_begin", Shape{1}}, {"pads_end", Shape{0}}}, {1, 4, 5}, {4, 1, 3});
+  d.check("convolution_transpose", {{"strides", Shape{2}}}, {d.numbers({1, 3, 4}), d.numbers({3, 2, 3})}, 1,
+          [&](const Forward& f) {
+            return d.run("convolution", {{"strides", Shape{2}}}, {f.dy, f.inputs[1]}, 1);
+          });
+}
+
+void differ_attention(Differences& d) {
+  const auto check = [&](const Attributes& attributes, int64_t shared, const Operand& mask) {
+    Operands given = {d.numbers({1, 2, 3, 4}), d.numbers({1, shared, 5, 4}), d.numbers({1, shared, 5, 3})};
+    if (mask.tensor) given.push_back(mask);
+    d.check("attention", attributes, given, 2, [&](const Forward& f) {
+      Operands list = {f.dy, f.inputs[0], f.inputs[1], f.inputs[2], f.results[0], f.results[1]};
+      if (mask.tensor) list.push_back(mask);
+      return d.run("attention_grad", attributes, list, 3);
+    });
+  };
+  check({}, 2, {});
+  check({{"causal", int64_t{1}}}, 1, {});
+  check({{"scale", Number(0.75)}}, 2, d.numbers({1, 2, 3, 5}));
+}
+
+void differ_places(Differences& d) {
+  d.check("take", {{"axis", int64_t{1}}}, {d.numbers({2, 4}), d.integers({5}, 4)}, 1, [&](const Forward& f) {
+    return d.run("take_grad", {{"axis", int64_t{1}}, {"size", int64_t{4}}}, {f.dy, f.inputs[1]}, 1);
+  });
+  for (const int64_t reverse : {0, 1}) {
+    d.check("cumulative_sum", {{"reverse", reverse}}, {d.numbers({2, 5})}, 1, [&](const Forward& f) {
+      return d.run("cumulative_sum", {{"reverse", 1 - reverse}}, {f.dy}, 1);
+    });
+  }
+  for (const int64_t interleaved : {0, 1}) {
+    const Attributes attributes = {{"interleaved", interleaved}, {"base", Number(100)}};
+    d.check("rotary_embedding", attributes, {d.numbers({2, 3, 6}), d.integers({3}, 50)}, 1, [&](const Forward& f) {
+      Attributes backward = attributes;
+      backward["inverse"] = int64_t{1};
+      return d.run("rotary_embedding", backward, {f.dy, f.inputs[1]}, 1);
+    });
+  }
+  const Attributes drop = {{"p", Number(0.25)}, {"seed", int64_t{7}}, {"offset", int64_t{3}}};
+  d.check("dropout", drop, {d.numbers({5, 6})}, 1, [&](const Forward& f) { return d.run("dropout", drop, {f.dy}, 1); });
+}
+
+}  // namespace
+
+void add_gradient_tests(Registry& registry) {
+  for (const Dtype dtype : {dtype::FLOAT32, dtype::FLOAT64}) {
+    const std::string suffix = std::string("_") + oracle::info(dtype).name;
+    const std::vector<Dtype> needed = {dtype, dtype::INT64, dtype::BOOL};
+    registry.add({"gradients", "agree_with_pytorch" + suffix,
+                  [dtype](const Session& session) { agrees_with_pytorch(session, dtype); }, Level::FULL, "", needed});
+    registry.add({"gradients", "derivatives_agree_with_pytorch" + suffix,
+                  [dtype](const Session& session) { derivatives_agree_with_pytorch(session, dtype); }, Level::FULL, "",
+                  needed});
+  }
+  const auto add = [&](const char* name, void (*body)(Differences&)) {
+    registry.add({"gradients",
+                  std::string("differences_of_") + name,
+                  [body](const Session& session) {
+                    Differences differences(session);
+                    body(differences);
+                  },
+                  Level::FULL,
+                  "",
+                  {dtype::FLOAT64, dtype::INT64}});
+  };
+  add("rows", differ_rows);
+  add("windows", differ_windows);
+  add("attention", differ_attention);
+  add("places", differ_places);
+}
+
+}  // namespace compute::conformance

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise functions, operators, and numbers of Python beside arrays."""
+import inspect
+import operator
+
+import compute as cp
+import numpy as np
+
+from case import ALL, COMPLEX, FLOATS, INTEGERS, NUMERIC, TOLERANCE, Case
+
+REAL = INTEGERS + FLOATS
+BITS = ("bool",) + INTEGERS
+INEXACT = FLOATS + COMPLEX
+
+UNARY = {
+    "abs": NUMERIC, "acos": INEXACT, "acosh": INEXACT, "asin": INEXACT, "asinh": INEXACT, "atan": INEXACT,
+    "bitwise_invert": BITS, "ceil": REAL, "conj": NUMERIC, "cos": INEXACT, "cosh": INEXACT, "exp": INEXACT,
+    "expm1": INEXACT, "floor": REAL, "imag": COMPLEX, "isfinite": NUMERIC, "isinf": NUMERIC, "isnan": NUMERIC,
+    "log": INEXACT, "log10": INEXACT, "log1p": FLOATS, "log2": INEXACT, "logical_not": ("bool",),
+    "negative": NUMERIC, "positive": NUMERIC, "real": COMPLEX, "reciprocal": INEXACT, "round": NUMERIC, "sign": REAL,
+    "signbit": FLOATS, "sin": INEXACT, "sinh": INEXACT, "sqrt": INEXACT, "square": NUMERIC, "tan": INEXACT,
+    "tanh": INEXACT, "trunc": REAL,
+}
+BINARY = {
+    "add": NUMERIC, "atan2": FLOATS, "bitwise_and": BITS, "bitwise_or": BITS, "bitwise_xor": BITS,
+    "copysign": FLOATS, "divide": INEXACT, "equal": ALL, "floor_divide": REAL, "greater": REAL,
+    "greater_equal": REAL, "hypot": FLOATS, "less": REAL, "less_equal": REAL, "logaddexp": FLOATS,
+    "logical_and": ("bool",), "logical_or": ("bool",), "logical_xor": ("bool",), "maximum": REAL, "minimum": REAL,
+    "multiply": NUMERIC, "nextafter": FLOATS, "not_equal": ALL, "pow": FLOATS, "remainder": REAL, "subtract": NUMERIC,
+}
+NUMPY_NAMES = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+               "atanh": "arctanh", "atan2": "arctan2", "bitwise_invert": "invert", "pow": "power"}
+OPERATORS = {operator.add: NUMERIC, operator.sub: NUMERIC, operator.mul: NUMERIC, operator.truediv: INEXACT,
+             operator.floordiv: REAL, operator.mod: REAL, operator.and_: BITS, operator.or_: BITS,
+             operator.xor: BITS, operator.eq: ALL, operator.ne: ALL, operator.lt: REAL, operator.le: REAL,
+             operator.gt: REAL, operator.ge: REAL}
+IN_PLACE = {operator.iadd: NUMERIC, operator.isub: NUMERIC, operator.imul: NUMERIC, operator.itruediv: INEXACT,
+            operator.ifloordiv: REAL, operator.imod: REAL, operator.iand: BITS, operator.ior: BITS,
+            operator.ixor: BITS}
+
+
+def tolerance(dtype):
+    return TOLERANCE.get(dtype, 0)
+
+
+class Elementwise(Case):
+    def test_unary(self):
+        for name, dtypes in UNARY.items():
+            for dtype in dtypes:
+                x = self.numbers(dtype, (3, 5))
+                with np.errstate(all="ignore"):
+                    expected = getattr(np, NUMPY_NAMES.get(name, name))(x)
+                actual = getattr(cp, name)(self.device_array(x))
+                self.assert_same(actual, expected.astype(actual.dtype.name) if name in ("ceil", "floor", "trunc") else
+                                 expected, tolerance(dtype), f"{name} {dtype}")
+
+    def test_binary_broadcasts(self):
+        for name, dtypes in BINARY.items():
+            for dtype in dtypes:
+                x, y = self.numbers(dtype, (3, 1, 4)), self.numbers(dtype, (5, 1), 1)
+                with np.errstate(all="ignore"):
+                    expected = getattr(np, NUMPY_NAMES.get(name, name))(x, y)
+                actual = getattr(cp, name)(self.device_array(x), self.device_array(y))
+                self.assert_same(actual, expected, tolerance(dtype), f"{name} {dtype}")
+
+    def test_operators(self):
+        for function, dtypes in OPERATORS.items():
+            for dtype in dtypes:
+                x, y = self.numbers(dtype, (4, 3)), self.numbers(dtype, (3,), 1)
+                expected = function(x, y)
+                actual = function(self.device_array(x), self.device_array(y))
+                self.assert_same(actual, expected, tolerance(dtype), f"{function.__name__} {dtype}")
+
+    def test_in_place(self):
+        for function, dtypes in IN_PLACE.items():
+            for dtype in dtypes:
+                x, y = self.numbers(dtype, (4, 3)), self.numbers(dtype, (3,), 1)
+                target = self.device_array(x)
+                view = target[1:]
+                result = function(target, self.device_array(y))
+                expected = function(x.copy(), y)
+                self.assertIs(result, target)
+                self.assert_same(target, expected, tolerance(dtype), f"{function.__name__} {dtype}")
+                self.assert_same(view, expected[1:], tolerance(dtype), f"{function.__name__} {dtype} view")
+
+    def test_in_place_on_overlapping_views(self):
+        x = self.numbers("float32", (6,))
+        target = self.device_array(x)
+        target[:-1] += target[1:]
+        x[:-1] += x[1:].copy()
+        self.assert_same(target, x)
+
+    def test_in_place_keeps_shape_and_dtype(self):
+        x = cp.zeros((2, 3))
+        with self.assertRaises(ValueError):
+            x += cp.zeros((4, 2, 3))
+        with self.assertRaises((TypeError, ValueError)):
+            x += 1j
+        self.assertEqual((x.shape, x.dtype), ((2, 3), cp.float32))
+
+    def test_numbers_take_the_dtype_of_the_array(self):
+        for dtype in INTEGERS + FLOATS:
+            x = self.numbers(dtype, (4,), 1)
+            array = self.device_array(x)
+            for number in (2, True)[:1] + ((0.5,) if dtype in FLOATS else ()):
+                typed = x.dtype.type(number)
+                self.assert_same(array + number, x + typed, note=dtype)
+                self.assert_same(number - array, typed - x, note=dtype)
+                self.assert_same(array < number, x < typed, note=dtype)
+        flags = self.device_array([True, False])
+        self.assert_same(flags & True, [True, False])
+        self.assert_same(flags == True, [True, False])  # noqa: E712
+
+    def test_a_complex_number_makes_a_real_array_complex(self):
+        self.assert_same(self.device_array(np.float32([1, 2])) + 1j, np.complex64([1 + 1j, 2 + 1j]))
+
+    def test_numbers_that_do_not_fit(self):
+        x = cp.asarray([1, 2], dtype=cp.int8)
+        for number in (128, -129, 2 ** 70):
+            with self.assertRaises(OverflowError):
+                x + number
+        with self.assertRaises(OverflowError):
+            cp.asarray([1], dtype=cp.uint8) - (-1)
+        self.assert_same(x + 126, np.int8([127, -128]))
+
+    def test_mixed_kinds_are_refused(self):
+        integers, floats, flags = cp.asarray([1]), cp.asarray([1.0]), cp.asarray([True])
+        for pair in ((integers, floats), (flags, integers), (integers, 0.5), (flags, 1), (floats, flags)):
+            with self.assertRaises(TypeError):
+                pair[0] + pair[1]
+        with self.assertRaises(TypeError):
+            cp.add(1, 2)
+        with self.assertRaises(TypeError):
+            integers + "a"
+        self.assertFalse(integers == "a")
+
+    def test_scalars_of_numpy_are_numbers(self):
+        x = cp.asarray([1.0, 2.0])
+        self.assert_same(x * np.float64(2), np.float32([2, 4]))
+        self.assert_same(np.float32(2) * x, np.float32([2, 4]))
+        with self.assertRaises(TypeError):
+            np.arange(2.0) + x
+
+    def test_infinities_of_floor_divide(self):
+        x = cp.asarray([cp.inf, -cp.inf, 1.0, -1.0, cp.inf])
+        y = cp.asarray([2.0, 2.0, -cp.inf, cp.inf, cp.inf])
+        self.assert_same(x // y, np.float32([np.inf, -np.inf, -0.0, -0.0, np.nan]))
+        self.assert_same(cp.signbit((x // y)[2:4]), [True, True])
+
+    def test_where_and_clip(self):
+        x, mask = self.numbers("float32", (3, 4)), self.numbers("bool", (4,))
+        array, flags = self.device_array(x), self.device_array(mask)
+        self.assert_same(cp.where(flags, array, 0.0), np.where(mask, x, np.float32(0)))
+        self.assert_same(cp.where(flags, 1, 2), np.where(mask, 1, 2))
+        self.assert_same(cp.clip(array, -1, 1), np.clip(x, -1, 1))
+        self.assert_same(cp.clip(array, max=1), np.minimum(x, 1))
+        small = cp.asarray([0, 100, 200], dtype=cp.uint8)
+        self.assert_same(cp.clip(small, -5, 1000), np.uint8([0, 100, 200]))
+
+    def test_functions_have_signatures_and_documentation(self):
+        self.assertEqual(str(inspect.signature(cp.add)), "(x1, x2, /)")
+        self.assertEqual(str(inspect.signature(cp.exp)), "(x, /)")
+        self.assertIn("e to the x", cp.exp.__doc__)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that other libraries share: buffers, DLPack, NumPy, pickle."""
+import array
+import copy
+import ctypes
+import gc
+import pickle
+import tempfile
+import threading
+import weakref
+
+import compute as cp
+import numpy as np
+
+from case import ALL, NUMERIC, Case
+
+class Exchange(Case):
+    def setUp(self):
+        super().setUp()
+        self.on_host = cp.__array_namespace_info__().default_device().name == "cpu"
+
+    def test_to_numpy(self):
+        for dtype in ALL:
+            x = self.numbers(dtype, (3, 4))
+            a = self.device_array(x)
+            np.testing.assert_array_equal(np.asarray(a), x)
+            np.testing.assert_array_equal(np.asarray(a.mT), x.T)
+            np.testing.assert_array_equal(np.asarray(a[::2, ::-1]), x[::2, ::-1])
+        np.testing.assert_array_equal(np.asarray(cp.asarray([0.5], dtype=cp.bfloat16)), [0.5])
+        self.assertEqual(np.asarray(cp.zeros((0, 3))).shape, (0, 3))
+        self.assertEqual(np.asarray(cp.ones(2), dtype="float64").dtype, np.float64)
+
+    def test_memory_is_shared_on_the_host(self):
+        a = cp.zeros((3,), device="cpu")
+        view = np.asarray(a)
+        view[1] = 5
+        self.assertEqual(float(a[1]), 5)
+        x = np.zeros(4)
+        b = cp.asarray(x, device="cpu")
+        b[2] = 7
+        self.assertEqual(x[2], 7)
+        x[0] = 3
+        self.assertEqual(float(b[0]), 3)
+        self.assertNotEqual(float(cp.asarray(x, device="cpu", copy=True)[0]), 0)
+        independent = cp.asarray(x, device="cpu", copy=True)
+        independent[0] = 0
+        self.assertEqual(x[0], 3)
+
+    def test_buffers_keep_their_owner_alive(self):
+        x = array.array("d", [1, 2, 3])
+        a = cp.asarray(x, device="cpu")
+        with self.assertRaises(BufferError):
+            x.append(4)
+        self.assertEqual(a.tolist(), [1, 2, 3])
+        del a
+        gc.collect()
+        x.append(4)
+        b = cp.asarray([1.0, 2.0], device="cpu")
+        view = memoryview(b)
+        del b
+        self.assertEqual(view.tolist(), [1, 2])
+        self.assertEqual((view.format, view.shape, view.strides), ("f", (2,), (4,)))
+
+    def test_read_only_buffers(self):
+        a = cp.asarray(b"abc", device="cpu")
+        self.assertEqual(a.tolist(), [97, 98, 99])
+        a[0] = 1  # a copy
+        with self.assertRaises(BufferError):
+            memoryview(cp.asarray([1.0], dtype=cp.bfloat16, device="cpu"))
+        with self.assertRaises(BufferError):
+            np.frombuffer(cp.zeros((4, 4), device="cpu").T, np.float32)  # takes no strides
+
+    def test_dlpack_from_numpy(self):
+        x = np.arange(6.0).reshape(2, 3)[:, ::2]
+        a = cp.from_dlpack(x)
+        np.testing.assert_array_equal(np.asarray(a), x)
+        x[0, 0] = 9
+        self.assertEqual(float(a[0, 0]), 9)
+        a[1, 1] = 8
+        self.assertEqual(x[1, 1], 8)
+
+    def test_dlpack_to_numpy(self):
+        for dtype in NUMERIC:  # NumPy 1 knows no bool here
+            x = self.numbers(dtype, (2, 3))
+            a = cp.asarray(x, device="cpu", copy=True)
+            y = np.from_dlpack(a)
+            np.testing.assert_array_equal(y, x)
+            del a
+            gc.collect()
+            np.testing.assert_array_equal(y, x)
+
+    def test_dlpack_forms(self):
+        a = cp.asarray([1.0, 2.0], device="cpu")
+        self.assertEqual(a.__dlpack_device__(), (1, 0))
+        for options in ({}, {"max_version": (1, 0)}, {"max_version": (0, 8)}, {"copy": True, "max_version": (1, 0)}):
+            b = cp.from_dlpack(a.__dlpack__(**options))
+            self.assertEqual(b.tolist(), [1, 2])
+            b[0] = 5
+            self.assertEqual(float(a[0]), 1 if options.get("copy") else 5)
+            a[0] = 1
+        used = a.__dlpack__()
+        cp.from_dlpack(used)
+        with self.assertRaises(ValueError):
+            cp.from_dlpack(used)
+        with self.assertRaises(ValueError):
+            a.__dlpack__(stream=3)
+        with self.assertRaises(BufferError):
+            a.__dlpack__(dl_device=(2, 0))
+        a.__dlpack__()  # a capsule that nobody takes frees what it holds
+
+    def test_dlpack_exchange_api(self):
+        api = ctypes.pythonapi.PyCapsule_GetPointer
+        api.restype, api.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        table = api(cp.Array.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+        major, minor = ctypes.cast(table, ctypes.POINTER(ctypes.c_uint32))[0:2]
+        self.assertEqual((major, minor), (1, 2))
+        entries = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+        managed = ctypes.c_void_p()
+        make = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))(entries[3])
+        take = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.py_object))(entries[4])
+        a = cp.asarray([1.0, 2.0])
+        self.assertEqual(make(a, ctypes.byref(managed)), 0)
+        result = ctypes.py_object()
+        self.assertEqual(take(managed, ctypes.byref(result)), 0)
+        result.value[0] = 5.0
+        self.assertEqual(a.tolist(), [5, 2])
+
+    def test_dlpack_of_a_device_on_the_host(self):
+        a = cp.asarray([1.0, 2.0])
+        b = cp.from_dlpack(a.__dlpack__(dl_device=(1, 0), max_version=(1, 0)))
+        self.assertEqual((b.tolist(), b.device.name), ([1, 2], "cpu"))
+
+    def test_dlpack_owners_die_on_any_thread(self):
+        class Owner(np.ndarray):
+            pass
+
+        x = np.zeros(1000).view(Owner)
+        alive = weakref.ref(x)
+        arrays = [cp.from_dlpack(x)]
+        del x
+        self.assertIsNotNone(alive())
+        thread = threading.Thread(target=arrays.clear)
+        thread.start()
+        thread.join()
+        gc.collect()
+        cp.zeros(1)  # what came back on the other thread is freed here at the latest
+        self.assertIsNone(alive())
+
+    def test_pickle_and_copy(self):
+        for dtype in ALL:
+            a = self.device_array(self.numbers(dtype, (2, 3)))[:, ::2]
+            for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+                b = pickle.loads(pickle.dumps(a, protocol))
+                self.assert_same(b, np.asarray(a))
+                self.assertIs(b.device, a.device)
+            buffers = []
+            data = pickle.dumps(a, 5, buffer_callback=buffers.append)
+            self.assertEqual(len(buffers), 1)
+            self.assert_same(pickle.loads(data, buffers=buffers), np.asarray(a))
+            for same in (copy.copy(a), copy.deepcopy(a)):
+                same[...] = cp.zeros((), dtype=a.dtype)
+            self.assertIs(pickle.loads(pickle.dumps(a.dtype)), a.dtype)
+        self.assertIs(pickle.loads(pickle.dumps(a.device)), a.device)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for dtype in ALL:
+                x = self.numbers(dtype, (2, 3))
+                path = f"{folder}/{dtype}.npy"
+                cp.save(path, self.device_array(x)[:, ::2])
+                np.testing.assert_array_equal(np.load(path), x[:, ::2])
+                np.save(path, np.asfortranarray(x))
+                self.assert_same(cp.load(path), x)
+            path = f"{folder}/a.safetensors"
+            saved = {"weights": cp.asarray([[0.5, 2.0]], dtype=cp.bfloat16), "empty": cp.zeros((0, 3)),
+                     "steps": cp.asarray(7)}
+            cp.save(path, saved)
+            loaded = cp.load(path)
+            self.assertEqual(list(loaded), list(saved))
+            for name, x in saved.items():
+                self.assertEqual((loaded[name].dtype, loaded[name].tolist()), (x.dtype, x.tolist()))
+            with self.assertRaises(ValueError):
+                cp.save(f"{folder}/a.txt", cp.zeros(1))
+            with self.assertRaises(TypeError):
+                cp.save(path, {"a": cp.asarray(1j)})
+
+    def test_devices(self):
+        a = cp.asarray([1.0, 2.0])
+        b = a.to_device("cpu")
+        self.assertEqual(b.device.name, "cpu")
+        self.assert_same(b.to_device(a.device), np.float32([1, 2]))
+        self.assertIs(a.to_device(a.device).device, a.device)
+        with cp.device("cpu") as device:
+            self.assertIs(cp.zeros(1).device, device)
+            with a.device:
+                self.assertIs(cp.zeros(1).device, a.device)
+            self.assertIs(cp.zeros(1).device, device)
+        if not self.on_host:
+            with self.assertRaises(BufferError):
+                memoryview(a)
+            with self.assertRaises(ValueError):
+                cp.asarray(np.zeros(2), copy=False)
+
+    def test_elements(self):
+        self.assertEqual(float(cp.asarray(0.5)), 0.5)
+        self.assertEqual(int(cp.asarray(3)), 3)
+        self.assertEqual(complex(cp.asarray(1 + 2j)), 1 + 2j)
+        self.assertEqual([0, 1, 2][cp.asarray(2)], 2)
+        self.assertTrue(cp.asarray(True))
+        self.assertEqual(cp.asarray(0.5, dtype=cp.float16).item(), 0.5)
+        self.assertEqual(cp.asarray(0.5, dtype=cp.bfloat16).item(), 0.5)
+        self.assertEqual(cp.asarray([[1, 2], [3, 4]]).tolist(), [[1, 2], [3, 4]])
+        self.assertEqual([int(x) for x in cp.arange(3)], [0, 1, 2])
+        self.assertEqual(len(cp.zeros((4, 2))), 4)
+        for wrong in (lambda: bool(cp.zeros(2)), lambda: float(cp.zeros(2)), lambda: len(cp.zeros(())),
+                      lambda: iter(cp.zeros(())), lambda: hash(cp.zeros(2)), lambda: [0][cp.asarray(0.5)]):
+            with self.assertRaises(TypeError):
+                wrong()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading and assigning elements: every form of an index, against NumPy."""
+import compute as cp
+import numpy as np
+
+from case import ALL, Case
+
+SHAPE = (3, 4, 5)
+
+
+class Indexing(Case):
+    def random_slice(self, extent):
+        step = int(self.random.choice([-2, -1, 1, 2]))
+        bounds = [None if self.random.random() < 0.3 else int(self.random.integers(-extent - 1, extent + 2))
+                  for _ in range(2)]
+        return slice(*bounds, step)
+
+    def random_basic(self):
+        keys = []
+        for extent in SHAPE[:int(self.random.integers(0, 4))]:
+            choice = self.random.random()
+            keys.append(int(self.random.integers(-extent, extent)) if choice < 0.4 else self.random_slice(extent))
+        if self.random.random() < 0.3:
+            keys.insert(int(self.random.integers(0, len(keys) + 1)), None)
+        if self.random.random() < 0.3 and len(keys) < 3:
+            keys.append(Ellipsis)
+        return tuple(keys)
+
+    def random_arrays(self):
+        """A key with at least one array, as one of NumPy."""
+        shape = ((2,), (2, 1), (), (0,))[int(self.random.integers(0, 4))]
+        keys = []
+        for extent in SHAPE:
+            choice = self.random.random()
+            if choice < 0.5:
+                keys.append(self.random.integers(-extent, extent, shape))
+            elif choice < 0.7:
+                keys.append(int(self.random.integers(-extent, extent)))
+            else:
+                keys.append(self.random_slice(extent))
+        if not any(isinstance(key, np.ndarray) for key in keys):
+            keys[0] = self.random.integers(-3, 3, shape)
+        return tuple(keys)
+
+    def converted(self, key):
+        return tuple(self.device_array(one) if isinstance(one, np.ndarray) else one for one in key)
+
+    def test_basic(self):
+        for dtype in ALL:
+            x = self.numbers(dtype, SHAPE)
+            array = self.device_array(x)
+            for _ in range(20):
+                key = self.random_basic()
+                self.assert_same(array[key], x[key], note=f"{key}")
+
+    def test_views_share_memory(self):
+        x = cp.zeros((3, 4))
+        x[1:, ::2][0, 1] = 5.0
+        self.assertEqual(float(x[1, 2]), 5.0)
+
+    def test_arrays_of_integers(self):
+        x = self.numbers("float32", SHAPE)
+        array = self.device_array(x)
+        for _ in range(60):
+            key = self.random_arrays()
+            # NumPy counts an integer beside arrays as an array of indices; so does the standard.
+            separated = [isinstance(one, (int, np.ndarray)) for one in key]
+            if separated[0] and not separated[1] and separated[2]:
+                continue
+            as_arrays = tuple(np.asarray(one) if isinstance(one, int) else one for one in key)
+            self.assert_same(array[self.converted(as_arrays)], x[as_arrays], note=f"{key}")
+
+    def test_masks(self):
+        x = self.numbers("int32", SHAPE)
+        array = self.device_array(x)
+        for axes in (1, 2, 3):
+            mask = self.numbers("bool", SHAPE[:axes])
+            self.assert_same(array[self.device_array(mask)], x[mask])
+        self.assert_same(array[cp.asarray(True)], x[np.True_])
+        self.assert_same(array[cp.asarray(False)], x[np.False_])
+        self.assert_same(array[cp.zeros((3, 0), dtype=cp.bool)], x[np.zeros((3, 4), bool)])
+        last = self.numbers("bool", SHAPE[2:])
+        self.assert_same(array[..., self.device_array(last)], x[..., last])
+
+    def test_assignment_to_basic_indices(self):
+        for dtype in ALL:
+            x = self.numbers(dtype, SHAPE)
+            array = self.device_array(x)
+            for _ in range(10):
+                key = self.random_basic()
+                value = self.numbers(dtype, x[key].shape[-1:] if x[key].ndim else ())
+                x[key] = value
+                array[key] = self.device_array(value)
+                self.assert_same(array, x, note=f"{key}")
+        array[0] = 0
+        x[0] = 0
+        self.assert_same(array, x)
+
+    def test_assignment_to_arrays_of_integers(self):
+        x = np.zeros(SHAPE, np.float32)
+        array = self.device_array(x)
+        rows = np.array([2, 0])
+        value = self.numbers("float32", (2, 4, 5))
+        x[rows] = value
+        array[self.device_array(rows)] = self.device_array(value)
+        self.assert_same(array, x)
+        columns = np.array([1, 3])
+        x[:, rows, columns] = value[0, 0, :2]
+        array[:, self.device_array(rows), self.device_array(columns)] = self.device_array(value[0, 0, :2])
+        self.assert_same(array, x)
+        array[self.device_array(rows), 1] = 7
+        x[rows, 1] = 7
+        self.assert_same(array, x)
+
+    def test_assignment_to_masks(self):
+        x = self.numbers("float32", SHAPE)
+        array = self.device_array(x)
+        array[array < 0] = 0.5
+        x[x < 0] = 0.5
+        self.assert_same(array, x)
+        mask = self.numbers("bool", SHAPE[:2])
+        value = self.numbers("float32", (int(mask.sum()), 5))
+        array[self.device_array(mask)] = self.device_array(value)
+        x[mask] = value
+        self.assert_same(array, x)
+
+    def test_assignment_of_a_view_of_itself(self):
+        x = self.numbers("int64", (6,))
+        array = self.device_array(x)
+        array[1:] = array[:-1]
+        x[1:] = x[:-1].copy()
+        self.assert_same(array, x)
+
+    def test_faults(self):
+        x = cp.zeros((2, 3))
+        for key in (5, (0, 0, 0), (0, -4), cp.asarray([True]), "a", cp.asarray([0.5])):
+            with self.assertRaises(IndexError, msg=str(key)):
+                x[key]
+        with self.assertRaises(ValueError):
+            x[0] = cp.zeros((4,))
+        with self.assertRaises(TypeError):
+            x[0] = 1j
+        with self.assertRaises(TypeError):
+            cp.zeros((2,), dtype=cp.int32)[0] = cp.asarray(0.5)
+        with self.assertRaises(IndexError):
+            np.asarray(cp.take(x, cp.asarray([9]), axis=0))
+
+    def test_take(self):
+        x = self.numbers("float32", SHAPE)
+        array = self.device_array(x)
+        indices = np.array([1, 0, 1])
+        self.assert_same(cp.take(array, self.device_array(indices), axis=1), np.take(x, indices, axis=1))
+        order = np.argsort(x, axis=-1)
+        self.assert_same(cp.take_along_axis(array, self.device_array(order)), np.take_along_axis(x, order, -1))

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text of arrays, against NumPy's."""
+import compute as cp
+import numpy as np
+
+from case import ALL, Case
+
+
+class Printing(Case):
+    def test_text_is_that_of_numpy(self):
+        for dtype in ALL:
+            for shape in ((), (1,), (3,), (30,), (2, 3), (2, 1, 3), (2, 2, 2), (1001,), (50, 50)):
+                x = self.numbers(dtype, shape, -100, 100)
+                self.assertEqual(str(cp.asarray(x, device="cpu")), str(x), f"{dtype} {shape}")
+
+    def test_floats(self):
+        for scale in (1e-9, 1e-3, 1.0, 1e5, 1e9):
+            for dtype in ("float32", "float64"):
+                x = (self.random.standard_normal(12) * scale).astype(dtype)
+                self.assertEqual(str(cp.asarray(x, device="cpu")), str(x))
+        x = np.array([np.nan, np.inf, -np.inf, 0.5])
+        self.assertEqual(str(cp.asarray(x, device="cpu")), str(x))
+
+    def test_repr(self):
+        self.assertEqual(repr(cp.asarray([1.0, 2.5], device="cpu")), "Array([1. , 2.5], dtype=float32)")
+        self.assertEqual(repr(cp.asarray([[1], [2]], device="cpu")), "Array([[1],\n       [2]], dtype=int64)")
+        self.assertEqual(repr(cp.asarray(True, device="cpu")), "Array(True, dtype=bool)")
+        self.assertEqual(repr(cp.zeros((0, 2), device="cpu")), "Array([], shape=(0, 2), dtype=float32)")
+        self.assertEqual(repr(cp.float32), "compute.float32")
+        self.assertEqual(repr(cp.device("cpu")), "Device('cpu')")
+        self.assertEqual(f"{cp.asarray(0.125, device='cpu'):.2f}", "0.12")

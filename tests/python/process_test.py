@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What concerns the process: exceptions, threads, fork, signals, interpreters, memory."""
+import gc
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import unittest
+import weakref
+
+import compute as cp
+import numpy as np
+
+from case import Case
+
+
+def run_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+class Errors(Case):
+    def test_types_and_fields(self):
+        with self.assertRaises(ValueError) as caught:
+            cp.zeros((2, 3)) + cp.zeros((4,))
+        error = caught.exception
+        self.assertIsInstance(error, cp.Error)
+        self.assertEqual((error.code, error.op), ("INVALID_ARGUMENT", "add"))
+        self.assertIn("[2,3]", str(error))
+        for expected, call in {
+            cp.InvalidTypeError: lambda: cp.exp(cp.asarray([1])),
+            cp.NotFoundError: lambda: cp.device("cpu7"),
+            ValueError: lambda: cp.device("nonsense!"),
+            MemoryError: lambda: cp.empty((2 ** 40, 2 ** 10)),
+            TypeError: lambda: cp.sum(np.zeros(2)),
+            IndexError: lambda: np.asarray(cp.take(cp.zeros(2), cp.asarray([5]))),
+        }.items():
+            with self.assertRaises(expected):
+                call()
+
+    def test_a_failure_leaves_the_library_usable(self):
+        with self.assertRaises(cp.Error):
+            np.asarray(cp.take(cp.zeros(2), cp.asarray([5])))
+        self.assertEqual(float(cp.sum(cp.ones(3))), 3)
+
+
+class Process(Case):
+    def test_threads(self):
+        wrong = []
+
+        def work(seed):
+            x = np.random.default_rng(seed).random(2000).astype("float32")
+            a = cp.asarray(x, copy=True)
+            for _ in range(50):
+                if not np.array_equal(np.asarray(a + a), x + x):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_the_interpreter_runs_while_an_op_runs(self):
+        ticks = []
+        stop = threading.Event()
+
+        def tick():
+            while not stop.wait(0.001):
+                ticks.append(1)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        a = cp.ones((1000, 1000))
+        while not ticks:
+            float(cp.sum(a @ a))
+        stop.set()
+        thread.join()
+        self.assertTrue(ticks)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    def test_fork(self):
+        a = cp.ones(3)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                result = str(float(cp.sum(a)))
+            except cp.ForkedError:
+                result = "forked"
+            except BaseException as error:  # whatever it is, the parent compares it
+                result = repr(error)
+            os.write(writer, result.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        self.assertEqual(os.read(reader, 1000).decode(), "3.0" if a.device.name == "cpu" else "forked")
+
+    def test_spawn(self):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            self.assert_same(pool.apply(cp.negative, (cp.asarray([1.0]),)), np.float32([-1]))
+
+    def test_an_interrupt_ends_a_wait(self):
+        code = ("import compute as cp, threading, _thread, time\n"
+                "x = cp.ones((64,))\n"
+                "threading.Timer(0.5, _thread.interrupt_main).start()\n"
+                "try:\n"
+                "    while True: float(cp.sum(x))\n"
+                "except KeyboardInterrupt:\n"
+                "    print('interrupted', float(cp.sum(x)))\n")
+        result = run_python(code)
+        self.assertIn("interrupted 64.0", result.stdout, result.stderr)
+
+    def test_sub_interpreters_are_refused(self):
+        names = ("_xxsubinterpreters", "_interpreters")
+        code = ("import importlib\n"
+                f"for name in {names!r}:\n"
+                "    try: module = importlib.import_module(name)\n"
+                "    except ImportError: continue\n"
+                "    one = module.create()\n"
+                "    run = getattr(module, 'run_string')\n"
+                "    try:\n"
+                "        failure = run(one, 'try:\\n import compute\\n print(\"loaded\")\\n"
+                "except ImportError as e:\\n print(\"refused\", e)')\n"
+                "    except Exception as error: print('refused', error)\n"
+                "    break\n"
+                "else: print('refused')\n")
+        self.assertIn("refused", run_python(code).stdout)
+
+    def test_arrays_at_exit(self):
+        result = run_python("import compute as cp\nx = cp.ones(3)\nclass A: pass\na = A(); a.a = a; a.x = x\n"
+                            "import numpy\ny = cp.from_dlpack(numpy.ones(3))\nz = numpy.asarray(x.to_device('cpu'))")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_weak_references(self):
+        a = cp.zeros(3)
+        alive = weakref.ref(a)
+        del a
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_cycles_give_memory_back_under_pressure(self):
+        code = ("import compute as cp, gc\n"
+                "cp.config('COMPUTE_MEMORY_LIMIT', '64M')\n"
+                "gc.disable()\n"
+                "class Node: pass\n"
+                "for i in range(20):\n"
+                "    node = Node(); node.me = node; node.x = cp.empty((2 ** 21,))\n"
+                "print('done')\n")
+        result = run_python(code)
+        self.assertIn("done", result.stdout, result.stderr)
+

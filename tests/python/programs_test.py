@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients, networks, optimisers, random numbers, expressions, kernels and graphs."""
+import compute as cp
+import numpy as np
+from compute import grad, nn
+
+from case import Case
+
+
+class Gradients(Case):
+    """Against differences of the function's own values."""
+
+    STEP = 1e-6
+
+    def differences(self, function, values):
+        found = []
+        for i, value in enumerate(values):
+            slopes = np.zeros_like(value)
+            for index in np.ndindex(value.shape):
+                sides = []
+                for sign in (1, -1):
+                    moved = [x.copy() for x in values]
+                    moved[i][index] += sign * self.STEP
+                    sides.append(float(function(*map(self.device_array, moved))))
+                slopes[index] = (sides[0] - sides[1]) / (2 * self.STEP)
+            found.append(slopes)
+        return found
+
+    def check(self, function, *shapes):
+        values = [self.random.random(shape) + 0.1 for shape in shapes]
+        _, found = grad.value_and_gradients(function)(*map(self.device_array, values))
+        for actual, expected in zip(found if len(values) > 1 else (found,), self.differences(function, values)):
+            self.assertEqual(actual.shape, expected.shape)
+            np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-5, atol=1e-6)
+
+    def test_elementwise_and_products(self):
+        self.check(lambda x, w, b: cp.mean(cp.square(x @ w + b)), (4, 3), (3, 2), (2,))
+        self.check(lambda x, w: cp.sum(cp.tanh(x @ w)), (3,), (3,))
+        self.check(lambda x, w: cp.sum(cp.tanh(x @ w)), (4, 3), (3,))
+        self.check(lambda x, w: cp.sum(cp.exp(cp.matmul(x, w))), (2, 4, 3), (3, 2))
+        self.check(lambda x: cp.sum(2 * x / (1 + x) - x ** 2.0 + 1 / x), (3, 2))
+        self.check(lambda x: cp.sum(cp.where(x > 0.5, x * x, -x)), (2, 3))
+
+    def test_reductions(self):
+        self.check(lambda x: cp.sum(cp.max(x, axis=1) * 3), (3, 4))
+        self.check(lambda x: cp.sum(cp.var(x, axis=0, correction=1)) + cp.sum(cp.std(x)), (3, 4))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(x, axis=1))), (2, 3))
+        self.check(lambda x: nn.logsumexp(x) + cp.sum(cp.square(nn.logsumexp(x, axis=0))), (3, 4))
+
+    def test_views(self):
+        self.check(lambda x: cp.sum(cp.square(cp.reshape(cp.permute_dims(x, (1, 0)), (6,))[1:4]
+                                              * cp.concat([x[0], x[1]])[2:5])), (2, 3))
+        self.check(lambda x, y: cp.sum(cp.exp(cp.stack([x, y], axis=1))) + cp.sum(cp.broadcast_to(x, (3, 2)) ** 2.0),
+                   (2,), (2,))
+        self.check(lambda x: cp.sum(cp.square(cp.expand_dims(x, 0) * cp.squeeze(cp.flip(x[None]), 0))), (2, 3))
+
+    def test_networks(self):
+        labels = cp.asarray([0, 2, 1])
+        self.check(lambda x: cp.sum(cp.square(nn.softmax(x))) + cp.sum(cp.square(nn.log_softmax(x, axis=0))), (3, 4))
+        self.check(lambda x: cp.mean(nn.cross_entropy(x, labels)), (3, 4))
+        self.check(lambda x, w, b: cp.sum(cp.square(nn.max_pool(nn.relu(nn.convolution(x, w, b, padding=1)), 2))),
+                   (1, 2, 4, 4), (3, 2, 3, 3), (3,))
+        self.check(lambda x, w: cp.sum(cp.square(nn.average_pool(nn.convolution(x, w, padding="same"), 2))),
+                   (1, 2, 4, 4), (2, 2, 3, 3))
+        self.check(lambda x, s, b: cp.sum(cp.square(nn.layer_norm(x, s, b) + 0.3 * x)), (3, 5), (5,), (5,))
+        self.check(lambda x, s: cp.sum(cp.square(nn.rms_norm(x, s) + 0.3 * x)), (3, 5), (5,))
+        self.check(lambda x, s, b: cp.sum(cp.square(nn.group_norm(x, s, b, groups=2) + 0.3 * x)), (2, 4, 3), (4,), (4,))
+        self.check(lambda x, s, b: cp.sum(cp.square(nn.batch_norm(x, s, b)[0] + 0.3 * x)), (3, 2, 2), (2,), (2,))
+        self.check(lambda q, k, v: cp.sum(cp.square(nn.attention(q, k, v, causal=True))), *3 * ((1, 2, 3, 4),))
+        self.check(lambda x, w, b: cp.sum(nn.gelu(nn.linear(x, w, b))), (2, 3), (3, 4), (4,))
+        self.check(lambda table: cp.sum(cp.square(nn.embedding(table, labels))), (4, 2))
+
+    def test_structures_and_faults(self):
+        parameters = {"w": [cp.asarray([2.0])], "b": (cp.asarray([1.0]), cp.asarray([5.0]))}
+        value, found = grad.value_and_gradients(lambda p: cp.sum(p["w"][0] * p["b"][0]))(parameters)
+        self.assertEqual((float(value), float(found["w"][0]), float(found["b"][0]), float(found["b"][1])), (2, 1, 2, 0))
+        with self.assertRaises(ValueError):
+            grad.gradients(lambda x: x)(cp.zeros(2))
+        with self.assertRaises(TypeError):
+            grad.gradients(lambda x: cp.sum(cp.sort(x)))(cp.zeros(2))
+        self.assertEqual(float(grad.gradients(lambda x: x * grad.constant(x))(cp.asarray(3.0))), 3)
+
+    def test_optimisers(self):
+        x = self.random.standard_normal((20, 2)).astype(np.float32)
+        inputs, target = self.device_array(x), self.device_array(x @ np.float32([[3], [-1]]))
+        step = grad.value_and_gradients(lambda w: cp.mean(cp.square(inputs @ w - target)))
+        for make in (lambda p: cp.optim.SGD(p, 0.1), lambda p: cp.optim.SGD(p, 0.05, momentum=0.9),
+                     lambda p: cp.optim.Adam(p, 0.2), lambda p: cp.optim.AdamW(p, 0.2, decay=0)):
+            w = cp.zeros((2, 1))
+            optimiser = make([w])
+            for _ in range(200):
+                _, dw = step(w)
+                optimiser.step([dw])
+            np.testing.assert_allclose(np.asarray(w), [[3], [-1]], atol=0.02)
+
+
+class Programs(Case):
+    def test_expressions(self):
+        x = self.numbers("float32", (3, 4))
+        a = self.device_array(x)
+        e = cp.expression("tanh(a * x + b)")
+        self.assertEqual(e.names, ("a", "x", "b"))
+        np.testing.assert_allclose(np.asarray(e(a=0.5, x=a, b=a)), np.tanh(0.5 * x + x), rtol=1e-6)
+        out = cp.empty((3, 4))
+        self.assertIs(e(0.5, a, 1, out=out), out)
+        first, second = cp.expression("h = x * x; h + 1")(a), cp.expression("x + 1; x - 1")(a)
+        self.assert_same(first, x * x + 1)
+        self.assert_same(second[1], x - 1)
+        self.assert_same(cp.expression("x * y").reduce("max", a, a, axis=0), (x * x).max(0))
+        self.assert_same(cp.expression("x").reduce("sum", a, after="s / 2"), x.sum() / np.float32(2))
+        with self.assertRaises(ValueError):
+            cp.expression("x +")
+        with self.assertRaises(TypeError):
+            e(a)
+
+    def test_kernels(self):
+        source = ("COMPUTE_KERNEL scale(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL f32* y, const f32 f, const i64 n,\n"
+                  "                     const i64 stride) {\n"
+                  "  const i64 i = COMPUTE_GLOBAL_ID(0);\n"
+                  "  if (i < n) y[i] = f * x[i * stride];\n"
+                  "}\n")
+        scale = cp.kernel(source, "scale")
+        x = cp.arange(200, dtype=cp.float32)
+        view, y = x[::2], cp.empty((100,))
+        scale(100, cp.reads(view), y, (0.5, cp.float32), 100, view.strides[0])
+        self.assert_same(y, np.arange(0, 200, 2, dtype=np.float32) / 2)
+        with self.assertRaises(cp.CompileError):
+            cp.kernel("COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x) { nonsense }", "f")(1, y)
+
+    def test_graphs(self):
+        x = cp.asarray([1.0, 2.0])
+        slot = cp.graph.slot(cp.float32)
+        with cp.graph.record(x.device) as recorded:
+            y = x * slot + 1
+        recorded.set(slot, 2.0)
+        recorded.run()
+        self.assert_same(y, np.float32([3, 5]))
+        x[...] = cp.asarray([5.0, 6.0])
+        recorded.set(slot, 3.0)
+        recorded.run()
+        self.assert_same(y, np.float32([16, 19]))
+        self.assertGreater(recorded.info["nodes"], 0)
+        with self.assertRaises(ZeroDivisionError):
+            with cp.graph.record(x.device):
+                1 / 0
+
+    def test_streams(self):
+        x = cp.ones((1000,))
+        with cp.stream(x.device) as stream:
+            y = x + 1
+            event = stream.record()
+        event.synchronize()
+        self.assertTrue(event.finished())
+        stream.synchronize()
+        self.assertTrue(stream.finished())
+        self.assert_same(y * 2, np.full(1000, 4, np.float32))
+
+    def test_random_numbers(self):
+        generator = cp.random.Generator(3)
+        first, second = generator.uniform((100,)), generator.uniform((100,))
+        self.assertFalse(np.array_equal(np.asarray(first), np.asarray(second)))
+        generator.seed(3)
+        self.assert_same(generator.uniform((100,)), np.asarray(first))
+        x = np.asarray(cp.random.normal((10000,), 2.0, 3.0))
+        self.assertLess(abs(x.mean() - 2), 0.2)
+        self.assertLess(abs(x.std() - 3), 0.2)
+        self.assertEqual(sorted(cp.random.permutation(20).tolist()), list(range(20)))
+        integers = np.asarray(cp.random.integers((1000,), -2, 3))
+        self.assertEqual((integers.min(), integers.max()), (-2, 2))
+        with cp.device("cpu"):
+            on_host = cp.random.Generator(9).bits((50,))
+        self.assert_same(cp.random.Generator(9).bits((50,)), np.asarray(on_host))
+
+    def test_process(self):
+        with self.assertRaises(ValueError) as caught:
+            with cp.scope("outer"):
+                cp.zeros(2) + cp.zeros(3)
+        self.assertIn("scope: outer", str(caught.exception))
+        self.assertIn("ops", cp.placement_report())
+        self.assertIn("COMPUTE_DEVICE", cp.config())
+        self.assertIn("cpu", cp.load_report())
+        self.assertIn("ops_run", cp.device("cpu").statistics())
+        self.assertEqual(cp.device("cpu").info()["name"], "cpu")
+        self.assertIn(cp.device("cpu"), cp.devices())
+
+    def test_the_namespace(self):
+        info = cp.__array_namespace_info__()
+        self.assertEqual(info.capabilities()["max dimensions"], 32)
+        self.assertIs(info.default_dtypes()["real floating"], cp.float32)
+        self.assertIs(info.dtypes(kind="bool")["bool"], cp.bool)
+        self.assertIs(cp.zeros(1).__array_namespace__(api_version="2025.12"), cp)
+        with self.assertRaises(ValueError):
+            cp.zeros(1).__array_namespace__(api_version="1999.12")

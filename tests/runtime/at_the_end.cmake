@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a program that knows nothing of observation prints at its end, by settings alone.
+set(ENV{COMPUTE_PLUGIN_PATH} "${PLUGINS}")
+set(ENV{COMPUTE_CONFIG} /dev/null)
+set(ENV{COMPUTE_DEVICE} minimal0)
+set(ENV{COMPUTE_LOG} off)
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+set(size --rows 64 --columns 8 --iterations 20 --mode explicit)
+
+# run("settings" expression…): with these settings stderr matches each expression.
+function(run settings)
+  separate_arguments(settings UNIX_COMMAND "${settings}")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env ${settings} "${PROGRAM}" ${size}
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(SEND_ERROR "${settings}: the program ends with ${result}:\n${output}${errors}")
+  endif()
+  foreach(expression IN LISTS ARGN)
+    if(NOT errors MATCHES "${expression}")
+      message(SEND_ERROR "${settings}: stderr does not match ${expression}:\n${errors}")
+    endif()
+  endforeach()
+endfunction()
+
+run("" "^$")
+run("COMPUTE_PROFILE=1"
+    "\nmatmul +minimal0 +float32 +.64,8. +21 "
+    "\nm +host→minimal0 +to_device +20 +41.0 kB "
+    "\nSpent [0-9.]+s.[0-9.]+%. in cpu Op, [0-9.]+s.[0-9.]+%. in device Op and [0-9.]+s.[0-9.]+%. in transfer Op\n$")
+run("COMPUTE_PROFILE=${WORK}/profile.json" "^$")
+file(READ "${WORK}/profile.json" profile)
+string(JSON wall GET "${profile}" wall_ns)
+if(NOT wall GREATER 0)
+  message(SEND_ERROR "the profile has no wall time:\n${profile}")
+endif()
+run("COMPUTE_TRACE=${WORK}/trace.json" "^$")
+file(READ "${WORK}/trace.json" trace)
+string(JSON events LENGTH "${trace}")
+if(events LESS 80)
+  message(SEND_ERROR "the trace has ${events} events")
+endif()
+run("COMPUTE_TRACE_OPS=-" "\nminimal0 +transfer +m  host→minimal0 " "\nminimal0 +matmul +float32 .64,8.  [a-z]+ .[a-z ]+.  ")
+run("COMPUTE_PLACEMENT=1" "\nminimal0 +matmul +[a-z]+ +21\n" "\nminimal0 +matmul +0  there +21\n")
+run("COMPUTE_LEAKS=1" "^$")

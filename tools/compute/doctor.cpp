@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// compute doctor: what works, what does not, and what would help.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <compute/compute.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands.hpp"
+#include "system.hpp"
+
+namespace {
+
+using nlohmann::json;
+
+struct Attempt {
+  bool works = false;
+  std::string problem;
+};
+
+// The end of a process, in words.
+std::string end_text(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("crashes: {}", strsignal(WTERMSIG(status)));
+  return fmt::format("fails with exit status {}", WEXITSTATUS(status));
+}
+
+// Runs this program's `attempt` on a device: what crashes there does not end this process.
+Attempt attempt_in_child(const std::string& device) {
+  std::array<int, 2> pipe_ends{};
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {false, std::strerror(errno)};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
+  std::array<std::string, 3> words = {"compute", "attempt", device};
+  std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  pid_t child = 0;
+  const int fault = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  std::string output;
+  std::array<char, 4096> part;
+  for (ssize_t count = 0; fault == 0 && (count = read(pipe_ends[0], part.data(), part.size())) > 0;)
+    output.append(part.data(), static_cast<size_t>(count));
+  close(pipe_ends[0]);
+  if (fault != 0) return {false, std::strerror(fault)};
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status == 0) return {true, ""};
+  const std::string line = output.substr(0, output.find('\n'));
+  constexpr std::string_view kSelf = "compute: ";
+  if (WIFSIGNALED(status) || !line.starts_with(kSelf)) return {false, end_text(status)};
+  return {false, "fails: " + line.substr(kSelf.size())};
+}
+
+class Doctor {
+ public:
+  int run(bool environment, bool as_json) {
+    settle_configuration();
+    // Each plugin is tried in a process of its own first, whatever was found before.
+    compute::config_set("COMPUTE_PROBE", "always");
+    try_devices();
+    report_ = json::parse(compute::load_report(compute::Format::json));
+    for (const json& plugin : report_["plugins"]) {
+      if (!plugin["rejected"].is_string()) continue;
+      fault(fmt::format("plugin {}: {}", plugin["path"].get<std::string>(), plugin["rejected"].get<std::string>()));
+    }
+    choose();
+    look_at_system();
+    if (as_json) {
+      print_json(environment);
+    } else {
+      print_text(environment);
+    }
+    return faults_.empty() ? 0 : 1;
+  }
+
+ private:
+  void fault(const std::string& text) { faults_.push_back(text); }
+
+  // Goes on without a configuration file that cannot be read.
+  void settle_configuration() {
+    try {
+      static_cast<void>(compute::config_list());
+    } catch (const compute::Error& error) {
+      fault(fmt::format("the configuration is faulty and not used: {}", error.what()));
+      setenv("COMPUTE_CONFIG", "/dev/null", 1);
+      unset_faulty_variables();
+    }
+  }
+
+  // Without the file, what is still faulty are variables.
+  void unset_faulty_variables() {
+    for (int turn = 0; turn < 64; ++turn) {
+      try {
+        static_cast<void>(compute::config_list());
+        return;
+      } catch (const compute::Error& error) {
+        const std::string message = error.what();
+        const std::string name = message.substr(0, message.find(':'));
+        if (getenv(name.c_str()) == nullptr) throw;
+        if (turn > 0) fault(message);
+        unsetenv(name.c_str());
+      }
+    }
+  }
+
+  // What works there is then used here, so that the report knows the libraries that ops look for.
+  void try_devices() {
+    for (const compute::DeviceInfo& info : compute::Device::list()) {
+      json row = {{"name", info.name}, {"description", info.description}, {"pci_address", info.pci_address}};
+      const std::string name(info.name);
+      const Attempt attempt = attempt_in_child(name);
+      row["works"] = attempt.works;
+      row["problem"] = attempt.problem;
+      devices_.push_back(row);
+      if (attempt.works) {
+        static_cast<void>(attempt_device(name));
+      } else {
+        fault(fmt::format("device {} {}", info.name, attempt.problem));
+      }
+    }
+  }
+
+  void choose() {
+    try {
+      chosen_ = compute::Device::which();
+      static_cast<void>(compute::Device::open());
+    } catch (const compute::Error& error) {
+      chosen_ = error.what();
+      fault(fmt::format("the chosen device cannot be used: {}", chosen_.substr(0, chosen_.find('\n'))));
+    }
+  }
+
+  void look_at_system() {
+    for (const PciDevice& device : pci_devices()) {
+      const bool is_driven = std::any_of(devices_.begin(), devices_.end(), [&](const json& row) {
+        return row["pci_address"].get<std::string>() == device.address;
+      });
+      pci_.push_back(
+          {{"address", device.address}, {"ids", device.ids}, {"driver", device.driver}, {"used", is_driven}});
+    }
+  }
+
+  void print_text(bool environment) {
+    fmt::print("{}Devices\n", compute::load_report());
+    for (const json& row : devices_) {
+      fmt::print("  {:<15} {}\n", row["name"].get<std::string>(),
+                 row["works"].get<bool>() ? "works" : row["problem"].get<std::string>());
+    }
+    fmt::print("Chosen\n  {}\n", chosen_.substr(0, chosen_.find('\n')));
+    fmt::print("System\n  {:<15} {}\n", "kernel", system_name());
+    for (const std::string& module : gpu_modules()) fmt::print("  {:<15} {}\n", "module", module);
+    for (const json& row : pci_) {
+      const std::string driver = row["driver"];
+      fmt::print("  {:<15} {} {}, driver of the kernel: {}{}\n", "PCI", row["address"].get<std::string>(),
+                 row["ids"].get<std::string>(), driver.empty() ? "none" : driver,
+                 row["used"].get<bool>() ? "" : "; no plugin uses it");
+    }
+    for (const std::string& node : closed_device_nodes()) fmt::print("  {:<15} {}\n", "no access", node);
+    if (environment) {
+      fmt::print("Settings\n");
+      for (const compute::Setting& one : compute::config_list())
+        fmt::print("{:<24} {:<24} {}\n", one.name, one.value, one.origin);
+      fmt::print("Variables of loaders\n");
+      for (const char* name : kVariables)
+        if (const char* value = getenv(name)) fmt::print("{:<24} {}\n", name, value);
+    }
+    fmt::print("{}\n", faults_.empty() ? "No faults" : "Faults");
+    for (const std::string& text : faults_) fmt::print("  {}\n", text);
+  }
+
+  void print_json(bool environment) {
+    json all = report_;
+    all["devices"] = devices_;
+    all["chosen"] = chosen_;
+    all["faults"] = faults_;
+    all["system"] = {{"kernel", system_name()},
+                     {"modules", gpu_modules()},
+                     {"pci", pci_},
+                     {"closed_device_nodes", closed_device_nodes()}};
+    if (environment) {
+      all["settings"] = json::parse(compute::config_describe(compute::Format::json));
+      for (const char* name : kVariables)
+        if (const char* value = getenv(name)) all["variables"][name] = value;
+    }
+    fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  }
+
+  // That loaders and drivers read.
+  static constexpr const char* kVariables[] = {
+      "LD_LIBRARY_PATH", "LD_PRELOAD",      "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",  "NVIDIA_VISIBLE_DEVICES",
+      "CUDA_HOME",       "CUDA_PATH",       "OCL_ICD_VENDORS",      "OPENCL_VENDOR_PATH", "POCL_DEVICES",
+      "XDG_CACHE_HOME",  "XDG_CONFIG_HOME", "XDG_DATA_HOME"};
+
+  json report_, devices_ = json::array(), pci_ = json::array();
+  std::string chosen_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+int show_doctor(bool environment, bool as_json) { return Doctor().run(environment, as_json); }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string without_prefix(const std::string& text, const char* prefix) {
+  return text.starts_with(prefix) ? text.substr(std::strlen(prefix)) : text;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+std::vector<PciDevice> pci_devices() {
+  std::vector<PciDevice> found;
+  for (const fs::path& folder : entries_of("/sys/bus/pci/devices")) {
+    // Display controllers, and processing accelerators.
+    const std::string kind = first_line(folder / "class");
+    if (!kind.starts_with("0x03") && !kind.starts_with("0x12")) continue;
+    PciDevice device;
+    device.address = folder.filename();
+    device.ids =
+        without_prefix(first_line(folder / "vendor"), "0x") + ":" + without_prefix(first_line(folder / "device"), "0x");
+    std::error_code error;
+    const fs::path driver = fs::read_symlink(folder / "driver", error);
+    if (!error) device.driver = driver.filename();
+    found.push_back(device);
+  }
+  return found;
+}
+
+std::vector<std::string> closed_device_nodes() {
+  std::vector<fs::path> nodes = entries_of("/dev/dri");
+  for (const fs::path& node : entries_of("/dev")) {
+    const std::string name = node.filename();
+    if (name.starts_with("nvidia") || name == "kfd") nodes.push_back(node);
+  }
+  std::vector<std::string> closed;
+  for (const fs::path& node : nodes) {
+    std::error_code error;
+    const std::string name = node.filename();
+    if (!fs::is_character_file(node, error) || name.starts_with("card")) continue;  // renderD* serves programs
+    if (access(node.c_str(), R_OK | W_OK) == 0) continue;
+    closed.push_back(fmt::format("{}: {}; join the group that owns it (often render or video)", node.string(),
+                                 std::strerror(errno)));
+  }
+  return closed;
+}
+
+std::string system_name() {
+  utsname name{};
+  uname(&name);
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::vector<std::string> gpu_modules() {
+  std::vector<std::string> found;
+  for (const char* module : {"nvidia", "nouveau", "amdgpu", "i915", "xe"}) {
+    const fs::path folder = fs::path("/sys/module") / module;
+    std::error_code error;
+    if (!fs::exists(folder, error)) continue;
+    const std::string version = first_line(folder / "version");
+    found.push_back(version.empty() ? module : fmt::format("{} {}", module, version));
+  }
+  return found;
+}

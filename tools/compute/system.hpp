@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operating system says about devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+struct PciDevice {
+  std::string address;  // 0000:65:00.0
+  std::string ids;      // 10de:2335
+  std::string driver;   // the kernel's; "" if none drives it
+};
+
+// GPUs and accelerators.
+std::vector<PciDevice> pci_devices();
+
+// Device nodes of GPUs that this user cannot open, with the reason.
+std::vector<std::string> closed_device_nodes();
+
+// "Linux 6.1.0 x86_64"
+std::string system_name();
+
+// The kernel modules of GPUs that are loaded, with their versions.
+std::vector<std::string> gpu_modules();
