@@ -273,14 +273,15 @@ bool draws(compute_device* cpu, const std::string& op, Dtype dtype) {
   }
 }
 
-// The device draws what `cpu` draws, for every number of elements. `cpu` itself, and a device that has no `cpu` beside
+// The device draws what `cpu` draws, for few elements and for many. `cpu` itself, and a device that has no `cpu` beside
 // it, is compared with its own work in another layout.
 void same_as_cpu(const Session& session, const std::string& op, Dtype dtype) {
   Device cpu;
   check(compute_device_open("cpu", cpu.out()));
   const bool by_itself = cpu.get() == session.device() || !draws(cpu, op, dtype);
   compute_device* const device = by_itself ? session.device() : cpu.get();
-  for (int64_t n = 1; n <= int64_t{1} << 22; n *= 2) {
+  const int64_t most = int64_t{1} << (session.level() == Level::FULL ? 22 : 12);
+  for (int64_t n = 1; n <= most; n *= 2) {
     const Attributes attributes = draw_attributes(op, dtype, n);
     Tensor other;
     draw_on(device, op, dtype, n, by_itself, other);
