@@ -2,6 +2,7 @@
 // The generated files, each as one text.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,29 @@ std::string ops_header();      // api/compute/ops.h
 std::string ops_cpp_header();  // api/compute/ops.hpp
 std::string op_wrappers();     // core/interface/op_wrappers.inc
 std::string ops_layout();      // tests/abi/ops_layout.inc
-std::string ops_reference();   // docs/ops.md
 std::string compiled_rows();   // plugins/cpu/map/rows.inc
+// docs/ops.md; `native_ops` is docs/native_ops.txt.
+std::string ops_reference(const std::string& native_ops);
+
+// What op_notes.def states of an op; of an elementwise op the gradient follows from the expression.
+struct OpNote {
+  std::string inputs, gradient, sources;
+};
+OpNote op_note(const OpSchema& op);  // throws for an op without a row
+std::string source_table();
+// Throws for a row that names an op, an input or a source that does not exist.
+void check_notes();
+
+// The rows of docs/native_ops.txt.
+class NativeOps {
+ public:
+  explicit NativeOps(const std::string& text);
+  // The devices that run the op natively: "all", "cpu, opencl".
+  std::string text_of(const OpSchema& op) const;
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
 
 // What docs/ops.md and ops.h say of a rule of ops.def; throws for a rule that nobody explained.
 std::string_view dtype_rule_text(const OpSchema& op);

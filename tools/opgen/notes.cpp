@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of op_notes.def and of docs/native_ops.txt.
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <stdexcept>
+
+#include "tools/opgen/texts.hpp"
+
+namespace compute::opgen {
+
+namespace {
+
+struct NoteRow {
+  std::string_view op;
+  bool is_elementwise;
+  std::string_view inputs, gradient, sources;
+};
+
+#define COMPUTE_SOURCE(name, text)
+#define COMPUTE_ROW_NOTE(op, sources) {#op, true, "", "", sources},
+#define COMPUTE_OP_NOTE(op, inputs, gradient, sources) {#op, false, inputs, gradient, sources},
+constexpr NoteRow kNotes[] = {
+#include "tools/opgen/op_notes.def"
+};
+#undef COMPUTE_SOURCE
+#undef COMPUTE_ROW_NOTE
+#undef COMPUTE_OP_NOTE
+
+#define COMPUTE_SOURCE(name, text) {#name, text},
+#define COMPUTE_ROW_NOTE(...)
+#define COMPUTE_OP_NOTE(...)
+constexpr std::pair<std::string_view, std::string_view> kOrigins[] = {
+#include "tools/opgen/op_notes.def"
+};
+#undef COMPUTE_SOURCE
+#undef COMPUTE_ROW_NOTE
+#undef COMPUTE_OP_NOTE
+
+[[noreturn]] void fail(std::string_view op, const std::string& what) {
+  throw std::runtime_error("tools/opgen/op_notes.def: " + std::string(op) + ": " + what);
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + separator.size(), text.size()));
+  }
+  return parts;
+}
+
+// Whether `text` is `word`, or goes on behind it.
+bool begins_with_word(std::string_view text, std::string_view word) {
+  return text.starts_with(word) && (text.size() == word.size() || text[word.size()] == ' ');
+}
+
+void check_inputs(const OpSchema& op, std::string_view given) {
+  const std::vector<std::string_view> inputs = split(given, "; ");
+  std::vector<std::string_view> names = split(op.inputs_text, " ");
+  for (const AttributeSchema& attribute : op.attributes) {
+    if (attribute.kind == AttributeKind::kDtype && attribute.required) names.push_back(attribute.name);
+  }
+  if (!std::ranges::equal(inputs, names, begins_with_word))
+    fail(op.name, "the inputs \"" + std::string(given) + "\" are not those of ops.def: " + op.inputs_text);
+}
+
+void check_sources(const OpSchema& op, std::string_view sources) {
+  for (const std::string_view source : split(sources, "; ")) {
+    const auto is_named = [&](const auto& known) { return begins_with_word(source, known.first); };
+    if (std::ranges::none_of(kOrigins, is_named))
+      fail(op.name, "the source \"" + std::string(source) + "\" is not known");
+  }
+}
+
+void check_gradient(std::string_view gradient) {
+  const std::vector<std::string_view> parts = split(gradient, "`");
+  for (size_t i = 1; i < parts.size(); i += 2) find_op(parts[i], 0);
+}
+
+// "expression", or "0" if that is what the gradients of all inputs are.
+std::string derived_gradient(const OpSchema& op, compute_dtype dtype) {
+  std::vector<int32_t> wanted;
+  std::vector<LeafDesc> leaves;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const bool is_condition = op.result == RowResult::kSecond && i == 0;
+    leaves.push_back({is_condition ? COMPUTE_DTYPE_BOOL : dtype});
+    if (!is_condition) wanted.push_back(static_cast<int32_t>(i));
+  }
+  const compute_dtype result = type_expression(op.expression, leaves).output_dtype(0);
+  leaves.push_back({result});
+  const TypedExpression gradient = type_expression(gradient_of(op.expression, wanted), leaves);
+  const std::span outputs(gradient.plugin_view().outputs, static_cast<size_t>(gradient.output_count()));
+  const bool is_zero = std::ranges::all_of(outputs, [&](int32_t node) {
+    return gradient.nodes()[static_cast<size_t>(node)].kind == COMPUTE_PLUGIN_NODE_CONSTANT;
+  });
+  return is_zero ? "0" : "expression";
+}
+
+// Of an elementwise op.
+std::string row_gradient(const OpSchema& op) {
+  const bool has_real = in_class(COMPUTE_DTYPE_FLOAT32, op.input_class),
+             has_complex = in_class(COMPUTE_DTYPE_COMPLEX64, op.input_class);
+  if (op.result == RowResult::kBool || (!has_real && !has_complex)) return "none";
+  if (!has_real || !has_complex)
+    return derived_gradient(op, has_real ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_COMPLEX64);
+  const std::string real = derived_gradient(op, COMPUTE_DTYPE_FLOAT32),
+                    complex = derived_gradient(op, COMPUTE_DTYPE_COMPLEX64);
+  return real == complex ? real : real + "; complex: " + complex;
+}
+
+}  // namespace
+
+void check_notes() {
+  for (const NoteRow& note : kNotes) {
+    const OpSchema& op = find_op(note.op, 0);
+    if (op.is_elementwise != note.is_elementwise) fail(op.name, "its row has the form of another kind of op");
+    if (std::ranges::count(kNotes, note.op, &NoteRow::op) > 1) fail(op.name, "there are several rows");
+    if (!op.is_elementwise) check_inputs(op, note.inputs);
+    check_gradient(note.gradient);
+    check_sources(op, note.sources);
+  }
+}
+
+OpNote op_note(const OpSchema& op) {
+  const auto* note = std::ranges::find(kNotes, op.name, &NoteRow::op);
+  if (note == std::end(kNotes)) fail(op.name, "there is no row");
+  return {std::string(note->inputs), op.is_elementwise ? row_gradient(op) : std::string(note->gradient),
+          std::string(note->sources)};
+}
+
+std::string source_table() {
+  std::string text = "| source | what it is |\n| --- | --- |\n";
+  for (const auto& [name, what] : kOrigins) text += "| " + std::string(name) + " | " + std::string(what) + " |\n";
+  return text;
+}
+
+NativeOps::NativeOps(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string op;
+    std::array<std::string, 3> levels;
+    if (line.starts_with('#') || !(words >> op >> levels[0] >> levels[1] >> levels[2])) continue;
+    constexpr std::string_view kDevices[] = {"cpu", "cuda", "opencl"};
+    std::string native, unknown;
+    for (size_t i = 0; i < levels.size(); ++i) {
+      std::string& list = levels[i] == "native" ? native : unknown;
+      if (levels[i] == "native" || levels[i] == "-") list += (list.empty() ? "" : ", ") + std::string(kDevices[i]);
+    }
+    if (std::ranges::count(levels, "native") == 3) native = "all";
+    if (native.empty()) native = "none";
+    texts_[op] = native + (unknown.empty() ? "" : " (not known: " + unknown + ")");
+  }
+}
+
+std::string NativeOps::text_of(const OpSchema& op) const {
+  const auto found = texts_.find(op.name);
+  return found == texts_.end() ? "not known" : found->second;
+}
+
+}  // namespace compute::opgen
