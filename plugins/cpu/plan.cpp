@@ -21,6 +21,7 @@
 #include "plugins/cpu/order/top_k.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
 #include "plugins/cpu/reduce/network_rows.hpp"
+#include "plugins/cpu/reduce/pool.hpp"
 #include "plugins/cpu/reduce/pool_grad.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/reduce/row.hpp"
@@ -71,6 +72,8 @@ constexpr Primitive kPrimitives[] = {
     {"kernel", refuse_kernel, prepare_kernel},
     {"layer_norm", refuse_layer_norm, prepare_layer_norm},
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
+    {"average_pool", refuse_pool, prepare_pool},
+    {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},

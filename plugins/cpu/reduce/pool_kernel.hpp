@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of maxima over windows: one table of functions per instruction set. Included by code of every instruction
-// set, so it contains no functions and nothing of the standard library.
+// Windows and the gradients of their maxima: one table of functions per instruction set. Included by code of every
+// instruction set, so it contains no functions and nothing of the standard library.
 #pragma once
 
 #include <stdint.h>
@@ -9,6 +9,11 @@ namespace compute::cpu {
 
 template <class T>
 struct PoolKernel {
+  // One element of each of n windows: y[i] is the greater of y[i] and x[i * step], or a NaN if either is one. With step
+  // 2, x[2 * n - 1] may be read.
+  void (*take_greater)(const T* x, int64_t step, int64_t n, T* y);
+  // Adds x[i * step] to y[i].
+  void (*add)(const T* x, int64_t step, int64_t n, double* y);
   // One element of each of n windows: where x[i * step] is y[i] or NaN and taken[i] is 0, adds dy[i] to dx[i * step]
   // and sets taken[i].
   void (*give)(const T* x, const T* y, const T* dy, int64_t step, int64_t n, uint8_t* taken, T* dx);
