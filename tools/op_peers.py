@@ -237,6 +237,20 @@ def rows(torch, lib, add, quick, where):
                     add(f"attention {dtype} {n}x{d}{' causal' if causal else ''}", lib.op("attention", given, 2, causal=causal),
                         lambda: F.scaled_dot_product_attention(q, k, v, is_causal=bool(causal)), 2e-3 if dtype == "float32" else 3e-2,
                         4 * q.numel() * SIZES[dtype])
+                    if n <= 2048:
+                        attention_grad(f"{dtype} {n}x{d}{' causal' if causal else ''}", q, k, v, given, causal)
+
+    def attention_grad(what, q, k, v, given, causal):
+        forward = lib.op("attention", given, 2, causal=causal)
+        forward()
+        dy = torch.ones_like(q) / 4
+        with torch.enable_grad():
+            leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+            y = F.scaled_dot_product_attention(*leaves, is_causal=bool(causal))
+        ours = lib.op("attention_grad", [*both(dy), *given, forward.result(0), forward.result(1)], 3, causal=causal)
+        ours.forward = forward  # keeps its results
+        add(f"attention_grad {what}", ours, lambda: torch.autograd.grad(y, leaves, dy, retain_graph=True)[0],
+            2e-3 if q.dtype == torch.float32 else 5e-2, 8 * q.numel() * q.element_size())
 
     def products():
         x, w, b = rand(4096, 1024), rand(1024, 1024), rand(1024)
