@@ -50,7 +50,8 @@ RESULTS = {
     "broadcast_arrays": f"tuple[{ARRAY}, ...]", "broadcast_shapes": "tuple[int | None, ...]",
     "unique_all": "UniqueAll", "unique_counts": "UniqueCounts", "unique_inverse": "UniqueInverse", "device": "Device",
     "devices": "tuple[Device, ...]", "device_list": "list[dict[str, Any]]", "which": "str", "stream": "Stream",
-    "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "scope": "ContextManager[None]",
+    "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
+    "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]",
 }
@@ -98,6 +99,15 @@ class Stream:
     def wait(self, event: Event, /) -> None: ...
     def native_handle(self) -> int: ...
     def __enter__(self) -> Stream: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+class Profile:
+    seconds: dict[str, float]
+    ops: list[dict[str, Any]]
+    transfers: list[dict[str, Any]]
+    hints: list[str]
+    def plot(self, path: Any = None, most: int = 15) -> None: ...
+    def __enter__(self) -> Profile: ...
     def __exit__(self, *exception: object) -> None: ...
 
 class finfo_object(NamedTuple):

@@ -75,6 +75,13 @@ class Examples(Case):
             data_maker().make_digits(pathlib.Path(folder))
             self.check_losses(self.outputs("mnist_cnn.py", folder, "--steps", 8, "--batch", 16, "--losses", 8))
 
+    def test_imdb_cnn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data_maker().make_reviews(pathlib.Path(folder))
+            options = {"train": 64, "batch": 16, "length": 40, "words": 60, "epochs": 5, "losses": 20}
+            arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+            self.check_losses(self.outputs("imdb_cnn.py", f"{folder}/reviews.tsv", *arguments))
+
     def test_transformer(self):
         with tempfile.TemporaryDirectory() as folder:
             data_maker().make_text(pathlib.Path(folder))

@@ -44,6 +44,33 @@ class Errors(Case):
         self.assertEqual(float(cp.sum(cp.ones(3))), 3)
 
 
+class Profiles(Case):
+    def test_profile_has_what_ran(self):
+        x = self.device_array(np.ones((50, 50), "float32"))
+        with cp.profile() as p:
+            for _ in range(3):
+                y = x @ x
+            cp.tanh(y)
+        self.assertIn("Spent ", str(p))
+        calls = {row["op"]: row["calls"] for row in p.ops}
+        self.assertEqual((calls["matmul"], calls["tanh"]), (3, 1))
+        parts = p.seconds
+        self.assertAlmostEqual(parts.pop("total"), sum(parts.values()), places=6)
+        self.assertEqual(p.transfers, [])
+        cp.tanh(y)
+        self.assertEqual(calls, {row["op"]: row["calls"] for row in p.ops}, "the block has ended")
+
+    def test_profile_has_transfers(self):
+        device = cp.device()
+        if device.name == "cpu":
+            self.skipTest("cpu has no transfers")
+        host = cp.asarray(np.ones(1000, "float32"), device="cpu")
+        with cp.profile() as p:
+            host.to_device(device)
+        self.assertEqual([(row["from"], row["to"], row["count"], row["bytes"]) for row in p.transfers],
+                         [("host", device.name, 1, 4000)])
+
+
 class Process(Case):
     def test_threads(self):
         wrong = []

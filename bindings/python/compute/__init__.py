@@ -23,7 +23,7 @@ from . import _array
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
 from ._devices import device, device_list, devices, stream, which
-from ._process import config, load_report, placement_report, scope
+from ._process import Profile, config, load_report, placement_report, profile, scope
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._files import load, save
 from ._functions import (all, any, argmax, argmin, argsort, astype, clip, count_nonzero, cumulative_prod,

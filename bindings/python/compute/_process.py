@@ -43,3 +43,72 @@ def scope(label):
         yield
     finally:
         _core.scope_pop()
+
+
+class Profile:
+    """What ops, transfers and preparations cost inside a `with profile():`.
+
+    str(p) is the table; `seconds`, `ops`, `transfers` and `hints` have what it says. There is one profile at a time.
+    """
+
+    def __init__(self):
+        self._text = self._data = None
+
+    def __enter__(self):
+        _core.profile_start()
+        self._text = self._data = None
+        return self
+
+    def __exit__(self, *exception):
+        self._text, self._data = _core.profile_report(_TEXT), json.loads(_core.profile_report(_JSON))
+        _core.profile_stop()
+
+    def _report(self):
+        return self._data if self._data is not None else json.loads(_core.profile_report(_JSON))
+
+    def __str__(self):
+        return self._text if self._text is not None else _core.profile_report(_TEXT)
+
+    @property
+    def seconds(self):
+        """Wall time in seconds: `total`, and its parts `cpu`, `device`, `transfer` and `elsewhere`."""
+        report = self._report()
+        parts = {name: report[name + "_ns"] / 1e9 for name in ("cpu", "device", "transfer", "elsewhere")}
+        return {"total": report["wall_ns"] / 1e9, **parts}
+
+    @property
+    def ops(self):
+        """A dict for each op, device, dtype and shape, the most expensive first."""
+        return sorted(self._report()["ops"], key=lambda row: -row["total_ns"])
+
+    @property
+    def transfers(self):
+        """A dict for each tensor, route and place in the program, the most expensive first."""
+        return sorted(self._report()["transfers"], key=lambda row: -row["total_ns"])
+
+    @property
+    def hints(self):
+        """What would save time, in words."""
+        return self._report()["hints"]
+
+    def plot(self, path=None, most=15):
+        """Bars of the most expensive ops and transfers, by Matplotlib; written to `path`, or shown."""
+        import matplotlib.pyplot as plt
+
+        rows = [(f"{row['op']} {row['dtype']} on {row['device']}", row["total_ns"] / 1e6, row["calls"], "tab:blue")
+                for row in self.ops]
+        rows += [(f"{row['tensor'] or 'array'} {row['from']} to {row['to']}", row["total_ns"] / 1e6, row["count"], "tab:orange")
+                 for row in self.transfers]
+        rows = sorted(rows, key=lambda row: -row[1])[:most][::-1]
+        figure, axes = plt.subplots(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
+        bars = axes.barh([row[0] for row in rows], [row[1] for row in rows], color=[row[3] for row in rows])
+        axes.bar_label(bars, [f"{row[2]} calls" for row in rows], padding=3)
+        axes.margins(x=0.15)
+        axes.set_xlabel("ms in all calls (blue: ops, orange: transfers)")
+        figure.savefig(path) if path is not None else plt.show()
+        plt.close(figure)
+
+
+def profile():
+    """Profiles a block: `with profile() as p: ...`, then print(p)."""
+    return Profile()

@@ -74,6 +74,25 @@ PyObject* placement_report(PyObject*, PyObject* args) {
   if (PyArg_ParseTuple(args, "i", &format) == 0 || !succeeded(compute_placement_report(format, &text))) return nullptr;
   return take_text(text);
 }
+PyObject* profile_start(PyObject*, PyObject*) {
+  if (!succeeded(compute_profile_start())) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* profile_stop(PyObject*, PyObject*) {
+  if (!succeeded(compute_profile_stop())) return nullptr;
+  Py_RETURN_NONE;
+}
+// Waits for queued work, meanwhile other threads run.
+PyObject* profile_report(PyObject*, PyObject* args) {
+  int format = 0;
+  compute_text* text = nullptr;
+  if (PyArg_ParseTuple(args, "i", &format) == 0) return nullptr;
+  compute_error* error = nullptr;
+  Py_BEGIN_ALLOW_THREADS;
+  error = compute_profile_report(format, &text);
+  Py_END_ALLOW_THREADS;
+  return succeeded(error) ? take_text(text) : nullptr;
+}
 PyObject* scope_push(PyObject*, PyObject* args) {
   const char *label = nullptr, *file = nullptr;
   int line = 0;
@@ -93,6 +112,9 @@ PyMethodDef functions[] = {{"version", version, METH_NOARGS, nullptr},
                            {"config_get", config_get, METH_VARARGS, nullptr},
                            {"load_report", load_report, METH_VARARGS, nullptr},
                            {"placement_report", placement_report, METH_VARARGS, nullptr},
+                           {"profile_start", profile_start, METH_NOARGS, nullptr},
+                           {"profile_stop", profile_stop, METH_NOARGS, nullptr},
+                           {"profile_report", profile_report, METH_VARARGS, nullptr},
                            {"scope_push", scope_push, METH_VARARGS, nullptr},
                            {"scope_pop", scope_pop, METH_NOARGS, nullptr},
                            {}};
