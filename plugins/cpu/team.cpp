@@ -146,6 +146,7 @@ struct alignas(kLine) Team::Slot {
   Share share;
   // Of the job's caller until the worker has started.
   std::atomic<bool> was_asleep{false};
+  std::atomic<int64_t> given_ns{0};  // when it was given the job, if it was asleep
   int32_t wakes[2] = {-1, -1};  // sleepers that this one wakes
 };
 
@@ -266,6 +267,7 @@ void Team::assign(Job& job) {
   job.share.set(job.tag, 0, begin_of(1));
   job.last_slot = chosen_.empty() ? -1 : chosen_.back();
   job.workers_steal = pieces > shares || !sleepers_.empty();
+  const int64_t now = sleepers_.empty() ? 0 : now_ns();
   size_t sleeper = 0;
   for (int64_t i = 1; i < shares; ++i) {
     const int32_t index = chosen_[static_cast<size_t>(i - 1)];
@@ -274,6 +276,7 @@ void Team::assign(Job& job) {
     slot.was_asleep = sleeper < sleepers_.size() && sleepers_[sleeper] == index;
     slot.wakes[0] = slot.wakes[1] = -1;
     if (slot.was_asleep) {
+      slot.given_ns.store(now, std::memory_order_relaxed);
       for (size_t child = 0; child < 2; ++child) {
         const size_t at = 2 * sleeper + 1 + child;
         if (at < sleepers_.size()) slot.wakes[child] = sleepers_[at];
@@ -284,6 +287,7 @@ void Team::assign(Job& job) {
     if (slot.word.compare_exchange_strong(word, reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel)) continue;
     // It has gone to sleep in this moment.
     slot.was_asleep = true;
+    slot.given_ns.store(now_ns(), std::memory_order_relaxed);
     slot.word.exchange(reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel);
     futex_wake(slot.word);
   }
@@ -382,6 +386,7 @@ bool Team::add_to_another(Slot& slot, uintptr_t state, uintptr_t flags) {
   if (neediest == nullptr) return false;
   slot.share.set(neediest->tag, 0, 0);
   slot.was_asleep = state == kAsleep;
+  if (state == kAsleep) slot.given_ns.store(now_ns(), std::memory_order_relaxed);
   slot.wakes[0] = slot.wakes[1] = -1;
   slot.word.exchange(reinterpret_cast<uintptr_t>(neediest) | flags, std::memory_order_acq_rel);
   ++neediest->workers;
@@ -406,7 +411,8 @@ void Team::hand_over() {
 }
 
 // The job that the worker is given, or kQuit. A worker that looked for work in vain looks for a shorter time, until
-// work comes again as soon as it would have found it.
+// work is given again as soon as it would have found it. How late the system runs the woken worker does not count: that
+// may take longer than the whole time to look, and the worker would sleep before each loop of a busy program.
 uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
   const int64_t start = now_ns();
   uintptr_t word = kIdle;
@@ -427,8 +433,11 @@ uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
       word = slot.word.load(std::memory_order_acquire);
       if (is_woken && word == kAsleep) break;
     }
-    spin_ns = now_ns() - start < spin_ns_ ? spin_ns_ : std::max(spin_ns / 2, spin_ns_ / kLeastSpinFraction);
-    if (word != kAsleep) return word;
+    if (word != kAsleep) {
+      const bool is_busy = slot.given_ns.load(std::memory_order_relaxed) - start < spin_ns_;
+      spin_ns = is_busy ? spin_ns_ : std::max(spin_ns / 2, spin_ns_ / kLeastSpinFraction);
+      return word;
+    }
     // It came too late, and its caller has taken the job back. The next one will find it awake.
     spin_ns = spin_ns_;
     slot.word.compare_exchange_strong(word, kIdle, std::memory_order_acq_rel);
