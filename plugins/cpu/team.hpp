@@ -51,6 +51,8 @@ class Team {
   static void* enter(void* slot);
   void work(Slot& slot);
   uintptr_t await(Slot& slot, int64_t& spin_ns);
+  template <class F>
+  bool look(int64_t spin_ns, const F& has_news) const;
   bool add_to_another(Slot& slot, uintptr_t state, uintptr_t flags);
   bool join_another(Slot& slot, uintptr_t state);
   void hand_over();
@@ -66,11 +68,13 @@ class Team {
   std::unique_ptr<Slot[]> slots_;  // of the workers
   std::vector<unsigned long> threads_;
   alignas(64) std::atomic<int32_t> callers_{0};
-  std::atomic<int32_t> demand_{0};  // threads that they could use
+  std::atomic<int32_t> demand_{0};                   // threads that they could use
+  std::atomic<int64_t> last_end_ns_{INT64_MIN / 2};  // of a loop
   alignas(64) std::atomic<int32_t> listed_{0};
 
   alignas(64) std::mutex mutex_;  // guards the members below, and the assignment of workers
   uint32_t tag_ = 0;
+  int32_t streak_ = 0;   // loops that each began right after another, up to kStreak
   Job* list_ = nullptr;  // jobs that could use more workers
   std::vector<int32_t> chosen_, sleepers_;
 };
