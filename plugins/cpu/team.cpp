@@ -222,7 +222,7 @@ void Team::claim(Job& job) {
     const std::lock_guard lock(mutex_);
     job.tag = ++tag_;
     job.is_busy = callers_.fetch_add(1) > 0 || idle_ns < spin_ns_;
-    streak_ = job.is_busy ? std::min(streak_ + 1, kStreak) : 0;
+    streak_ = job.is_busy && spin_ns_ > 0 ? std::min(streak_ + 1, kStreak) : 0;
     job.wakes = streak_ == kStreak ? job.demand : job.loop.wakes;
     demand_.fetch_add(job.demand);
     const int32_t most = allowance(job);
