@@ -15,7 +15,7 @@ namespace compute::cpu {
 struct Loop {
   int32_t pieces = 0;   // at most Team::kMostPieces
   int32_t threads = 1;  // that may take part, with the caller
-  int32_t wakes = 0;    // sleeping threads among them that the work justifies waking
+  int32_t wakes = 0;    // sleeping threads among them that the work justifies waking, unless many loops follow closely
   void (*body)(const void* user, int64_t piece) = nullptr;  // does not throw
   const void* user = nullptr;
 };
@@ -25,7 +25,7 @@ class Team {
   static constexpr int32_t kMostPieces = 65535;
 
   /// Starts `workers` threads, or as many as the system grants. A thread without work, or one that waits for others,
-  /// looks for `spin_ns` before it sleeps. Throws std::bad_alloc.
+  /// looks for `spin_ns` before it sleeps, or for a few times that while a loop is running. Throws std::bad_alloc.
   Team(int32_t workers, int64_t spin_ns);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

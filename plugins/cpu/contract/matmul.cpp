@@ -155,8 +155,8 @@ void write_terms(int64_t m, int64_t n, Strided<T> c, T beta, Strided<const T> ad
 
 // ---- Cuts ---------------------------------------------------------------------------------------------------------
 
-// Multiplications of float32 that take about 5 us: less is not worth another thread.
-constexpr int64_t kSerialWork = int64_t{1} << 18;
+// Multiplications of float32 that take about 2 us: less is not worth another thread.
+constexpr int64_t kSerialWork = int64_t{1} << 17;
 // A task of a library is cut no smaller than this, or than kLibraryTile rows and columns.
 constexpr int64_t kLibraryWork = int64_t{1} << 21;
 constexpr int64_t kLibraryTile = 256;
@@ -384,6 +384,13 @@ bool MatmulPlan::find_vector() {
   return false;
 }
 
+/// True iff each result is one product, and rows or columns of them can be written as they come: libraries write c
+/// twice.
+bool MatmulPlan::is_outer() const {
+  return k_ == 1 && (dtype_ == COMPUTE_DTYPE_FLOAT32 || dtype_ == COMPUTE_DTYPE_FLOAT64) && !has_addend_ &&
+         !has_bias_ && ((column_[kB] == 1 && column_[kC] == 1) || (row_[kA] == 1 && row_[kC] == 1));
+}
+
 /// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
 /// threads.
 MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
@@ -392,6 +399,7 @@ MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
   const bool in_libraries = is_float32 || dtype_ == COMPUTE_DTYPE_FLOAT64 || dtype_ == COMPUTE_DTYPE_COMPLEX64 ||
                             dtype_ == COMPUTE_DTYPE_COMPLEX128;
   if (!in_libraries || k_ == 0 || options.engine == MatmulEngine::own) return MatmulEngine::own;
+  if (options.engine == MatmulEngine::automatic && is_outer()) return MatmulEngine::own;
   if (!describe_for_blas()) return MatmulEngine::own;
 
   const bool narrowed = options.engine != MatmulEngine::automatic;
@@ -441,6 +449,9 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile)
       halve_longer(kernel.rows, kernel.columns);
     if (threads > 1) {
+      // A single term per result takes the time to write it, which is fastest along long rows.
+      while (k_ == 1 && tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && tile_m_ > kernel.rows)
+        tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows);
       while (tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && divisible()) {
         halve_longer(kernel.rows, kernel.columns);
       }

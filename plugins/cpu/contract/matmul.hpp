@@ -129,6 +129,7 @@ class MatmulPlan {
   bool openblas_is_best(const MatmulOptions& options) const;
   bool cuts_to_unpacked() const;
   bool find_vector();
+  bool is_outer() const;
   MatmulEngine choose_engine(const MatmulOptions& options);
   void cut_vector(int64_t threads);
   void cut(const MatmulOptions& options);
