@@ -5,8 +5,10 @@
     tools/cpu_peers.py [--library PATH/libcompute.so.0] [--threads 1,4,16] [--gap-us 10] [--quick] [--only WORD] [--json FILE]
 
 Each number of threads has a process of its own. Results go into given tensors. Between two calls passes --gap-us, as in a program that
-does something else between its operations; a time is that of the calls alone, the median of interleaved rounds. A ratio is PyTorch's time
-over ours: above 1 ours is faster. Our time in microseconds stands beside it. A row whose result differs from PyTorch's says so.
+does something else between its operations; a time is that of the calls alone, the median of rounds in turn. Threads of OpenMP spin for
+many milliseconds after their last work; a round begins when the other library's threads sleep, and with calls that do not count. A ratio
+is PyTorch's time over ours: above 1 ours is faster. Our time in microseconds stands beside it. A row whose result differs from PyTorch's
+says so.
 """
 import argparse
 import ctypes
@@ -24,6 +26,7 @@ from gpu_peers import DTYPES, Attribute, Library  # noqa: E402
 DTYPES.update({"int8": 2, "int16": 3, "complex64": 14, "complex128": 15})
 INT64, FLOAT64, STRING, DTYPE = 1, 2, 4, 5
 BIG = 1 << 22
+WARMUPS = 5
 
 
 class Text(ctypes.Structure):
@@ -111,6 +114,16 @@ class Cpu(Library):
         return call
 
 
+def wait_until_quiet():
+    """Returns when no other thread of the process runs any more, or after a tenth of a second."""
+    end = time.perf_counter() + 0.1
+    while time.perf_counter() < end:
+        used, start = time.process_time(), time.perf_counter()
+        time.sleep(0.001)
+        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
+            return
+
+
 class Rows:
     """Collects rows, and measures each as it comes."""
 
@@ -124,11 +137,13 @@ class Rows:
         return self.torch.randn(*shape, generator=self.gen, dtype=dtype or self.torch.float32)
 
     def time(self, calls, seconds):
-        """Medians of the calls' times, taken in turn with gaps between them."""
+        """Medians of the calls' times, taken in turn with gaps between them; see above."""
         clock, gap = time.perf_counter, self.options.gap_us * 1e-6
         once = []
         for call in calls:
-            call()
+            wait_until_quiet()
+            for _ in range(WARMUPS):
+                call()
             start = clock()
             call()
             once.append(clock() - start)
@@ -138,14 +153,15 @@ class Rows:
         for _ in range(rounds):
             for i, call in enumerate(calls):
                 times = []
-                for _ in range(each[i]):
+                wait_until_quiet()
+                for _ in range(each[i] + WARMUPS):
                     until = clock() + gap
                     while clock() < until:
                         pass
                     start = clock()
                     call()
                     times.append(clock() - start)
-                medians[i].append(statistics.median(times))
+                medians[i].append(statistics.median(times[WARMUPS:]))
         return [statistics.median(m) for m in medians]
 
     def row(self, name, ours, peer, out=None, like=None, tolerance=1e-4):

@@ -18,6 +18,9 @@ namespace {
 constexpr size_t kLine = 128;               // what two cores do not share: the processor fetches lines in pairs
 constexpr size_t kStackBytes = 4 << 20;     // as oneTBB's
 constexpr int64_t kLeastSpinFraction = 16;  // of the time to look for work, where looking was in vain
+constexpr int64_t kMostSpins = 4;           // of these times a worker waits at most for the end of another's pieces
+constexpr int32_t kStreak = 4;              // loops in close succession from which on it pays to wake all threads
+constexpr size_t kRoots = 8;                // sleepers that a caller wakes itself: they wake up at the same time
 
 // What a worker's word says: one of the states, or a job's address with flags.
 constexpr uintptr_t kIdle = 0;       // it looks for work
@@ -126,6 +129,8 @@ struct alignas(kLine) Team::Job {
   FloatModes modes = FloatModes::of_this_thread();
   uint32_t tag = 0;
   int32_t demand = 0;      // threads that it could use
+  int32_t wakes = 0;       // sleepers among them
+  bool is_busy = false;    // another loop is running, or has just ended
   int32_t last_slot = -1;  // of those that have a share
   bool workers_steal = false;
   bool is_listed = false;
@@ -146,7 +151,8 @@ struct alignas(kLine) Team::Slot {
   Share share;
   // Of the job's caller until the worker has started.
   std::atomic<bool> was_asleep{false};
-  int32_t wakes[2] = {-1, -1};  // sleepers that this one wakes
+  std::atomic<bool> is_busy{false};  // the job came so soon that it would have found the worker looking for work
+  int32_t wakes[2] = {-1, -1};       // sleepers that this one wakes
 };
 
 Team::Team(int32_t workers, int64_t spin_ns) : spin_ns_(spin_ns) {
@@ -199,6 +205,7 @@ void Team::run(const Loop& loop) {
   if (job.is_listed) unlist(job);
   settle(job);
   demand_.fetch_sub(job.demand);
+  last_end_ns_.store(now_ns(), std::memory_order_relaxed);
   callers_.fetch_sub(1);
   if (listed_.load() != 0) hand_over();
 }
@@ -208,11 +215,15 @@ void Team::claim(Job& job) {
   const int32_t all = workers();
   job.demand = std::min({job.loop.threads, job.loop.pieces, all + 1});
   for (int32_t i = 0; i < job.demand - 1; ++i) prefetch_to_write(&slots_[static_cast<size_t>(i)]);
-  int32_t root = -1;
+  int32_t roots[kRoots];
+  size_t root_count = 0;
+  const int64_t idle_ns = now_ns() - last_end_ns_.load(std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
     job.tag = ++tag_;
-    callers_.fetch_add(1);
+    job.is_busy = callers_.fetch_add(1) > 0 || idle_ns < spin_ns_;
+    streak_ = job.is_busy && spin_ns_ > 0 ? std::min(streak_ + 1, kStreak) : 0;
+    job.wakes = streak_ == kStreak ? job.demand : job.loop.wakes;
     demand_.fetch_add(job.demand);
     const int32_t most = allowance(job);
     const bool some_are_busy = choose(job, most);
@@ -224,10 +235,10 @@ void Team::claim(Job& job) {
       // Callers that have left since then did not see the job.
       if (const int32_t now = allowance(job); now > most) choose(job, now);
     }
-    if (!sleepers_.empty()) root = sleepers_[0];
+    for (; root_count < std::min(sleepers_.size(), kRoots); ++root_count) roots[root_count] = sleepers_[root_count];
     assign(job);
   }
-  if (root >= 0) futex_wake(slots_[static_cast<size_t>(root)].word);
+  for (size_t i = 0; i < root_count; ++i) futex_wake(slots_[static_cast<size_t>(roots[i])].word);
 }
 
 // Chooses up to `most` workers; true if some are busy.
@@ -238,7 +249,7 @@ bool Team::choose(Job& job, int32_t most) {
   for (int32_t i = 0; i < workers() && static_cast<int32_t>(chosen_.size()) < most; ++i) {
     const uintptr_t word = slots_[static_cast<size_t>(i)].word.load(std::memory_order_acquire);
     if (word == kAsleep) {
-      if (static_cast<int32_t>(sleepers_.size()) == job.loop.wakes) continue;
+      if (static_cast<int32_t>(sleepers_.size()) == job.wakes) continue;
       sleepers_.push_back(i);
     } else if (word != kIdle) {
       some_are_busy = true;
@@ -258,7 +269,7 @@ int32_t Team::allowance(const Job& job) const {
   return std::min(job.demand, std::max(all / callers, all - others)) - 1;
 }
 
-// Sleepers wake each other, each of them two: the caller has better things to do.
+// The caller wakes the first sleepers. They wake the others, each of them two: the caller has better things to do.
 void Team::assign(Job& job) {
   const auto shares = static_cast<int64_t>(chosen_.size()) + 1;
   const int64_t pieces = job.loop.pieces;
@@ -274,8 +285,9 @@ void Team::assign(Job& job) {
     slot.was_asleep = sleeper < sleepers_.size() && sleepers_[sleeper] == index;
     slot.wakes[0] = slot.wakes[1] = -1;
     if (slot.was_asleep) {
+      slot.is_busy.store(job.is_busy, std::memory_order_relaxed);
       for (size_t child = 0; child < 2; ++child) {
-        const size_t at = 2 * sleeper + 1 + child;
+        const size_t at = 2 * sleeper + kRoots + child;
         if (at < sleepers_.size()) slot.wakes[child] = sleepers_[at];
       }
       ++sleeper;
@@ -284,6 +296,7 @@ void Team::assign(Job& job) {
     if (slot.word.compare_exchange_strong(word, reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel)) continue;
     // It has gone to sleep in this moment.
     slot.was_asleep = true;
+    slot.is_busy.store(job.is_busy, std::memory_order_relaxed);
     slot.word.exchange(reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel);
     futex_wake(slot.word);
   }
@@ -382,6 +395,7 @@ bool Team::add_to_another(Slot& slot, uintptr_t state, uintptr_t flags) {
   if (neediest == nullptr) return false;
   slot.share.set(neediest->tag, 0, 0);
   slot.was_asleep = state == kAsleep;
+  if (slot.was_asleep) slot.is_busy.store(true, std::memory_order_relaxed);
   slot.wakes[0] = slot.wakes[1] = -1;
   slot.word.exchange(reinterpret_cast<uintptr_t>(neediest) | flags, std::memory_order_acq_rel);
   ++neediest->workers;
@@ -406,13 +420,13 @@ void Team::hand_over() {
 }
 
 // The job that the worker is given, or kQuit. A worker that looked for work in vain looks for a shorter time, until
-// work comes again as soon as it would have found it.
+// work is given again as soon as it would have found it. How late the system runs the woken worker does not count: that
+// may take longer than the whole time to look, and the worker would sleep before each loop of a busy program.
 uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
-  const int64_t start = now_ns();
   uintptr_t word = kIdle;
   const auto has_news = [&] { return (word = slot.word.load(std::memory_order_acquire)) != kIdle; };
   for (;;) {
-    if (!spin(spin_ns, has_news)) {
+    if (!look(spin_ns, has_news)) {
       word = kIdle;
       if (slot.word.compare_exchange_strong(word, kAsleep)) {
         // The callers that it has worked for seem to stay away.
@@ -427,12 +441,31 @@ uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
       word = slot.word.load(std::memory_order_acquire);
       if (is_woken && word == kAsleep) break;
     }
-    spin_ns = now_ns() - start < spin_ns_ ? spin_ns_ : std::max(spin_ns / 2, spin_ns_ / kLeastSpinFraction);
-    if (word != kAsleep) return word;
+    if (word != kAsleep) {
+      const bool is_busy = slot.is_busy.load(std::memory_order_relaxed);
+      spin_ns = is_busy ? spin_ns_ : std::max(spin_ns / 2, spin_ns_ / kLeastSpinFraction);
+      return word;
+    }
     // It came too late, and its caller has taken the job back. The next one will find it awake.
     spin_ns = spin_ns_;
     slot.word.compare_exchange_strong(word, kIdle, std::memory_order_acq_rel);
   }
+}
+
+// Looks for `has_news` until no loop has been running for spin_ns: a worker that is done early does not use up its time
+// while others still work.
+template <class F>
+bool Team::look(int64_t spin_ns, const F& has_news) const {
+  const int64_t start = now_ns(), last = start + kMostSpins * spin_ns_;
+  for (int64_t until = start + spin_ns, now = start; now < until;) {
+    if (spin(until - now, has_news)) return true;
+    now = now_ns();
+    if (listed_.load(std::memory_order_relaxed) != 0) break;
+    const int64_t end =
+        callers_.load(std::memory_order_relaxed) != 0 ? now : last_end_ns_.load(std::memory_order_relaxed);
+    until = std::min(end + spin_ns, last);
+  }
+  return has_news();
 }
 
 }  // namespace compute::cpu

@@ -15,7 +15,7 @@ namespace compute::cpu {
 struct Loop {
   int32_t pieces = 0;   // at most Team::kMostPieces
   int32_t threads = 1;  // that may take part, with the caller
-  int32_t wakes = 0;    // sleeping threads among them that the work justifies waking
+  int32_t wakes = 0;    // sleeping threads among them that the work justifies waking, unless many loops follow closely
   void (*body)(const void* user, int64_t piece) = nullptr;  // does not throw
   const void* user = nullptr;
 };
@@ -25,7 +25,7 @@ class Team {
   static constexpr int32_t kMostPieces = 65535;
 
   /// Starts `workers` threads, or as many as the system grants. A thread without work, or one that waits for others,
-  /// looks for `spin_ns` before it sleeps. Throws std::bad_alloc.
+  /// looks for `spin_ns` before it sleeps, or for a few times that while a loop is running. Throws std::bad_alloc.
   Team(int32_t workers, int64_t spin_ns);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -51,6 +51,8 @@ class Team {
   static void* enter(void* slot);
   void work(Slot& slot);
   uintptr_t await(Slot& slot, int64_t& spin_ns);
+  template <class F>
+  bool look(int64_t spin_ns, const F& has_news) const;
   bool add_to_another(Slot& slot, uintptr_t state, uintptr_t flags);
   bool join_another(Slot& slot, uintptr_t state);
   void hand_over();
@@ -66,11 +68,13 @@ class Team {
   std::unique_ptr<Slot[]> slots_;  // of the workers
   std::vector<unsigned long> threads_;
   alignas(64) std::atomic<int32_t> callers_{0};
-  std::atomic<int32_t> demand_{0};  // threads that they could use
+  std::atomic<int32_t> demand_{0};                   // threads that they could use
+  std::atomic<int64_t> last_end_ns_{INT64_MIN / 2};  // of a loop
   alignas(64) std::atomic<int32_t> listed_{0};
 
   alignas(64) std::mutex mutex_;  // guards the members below, and the assignment of workers
   uint32_t tag_ = 0;
+  int32_t streak_ = 0;   // loops that each began right after another, up to kStreak
   Job* list_ = nullptr;  // jobs that could use more workers
   std::vector<int32_t> chosen_, sleepers_;
 };

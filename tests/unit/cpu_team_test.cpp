@@ -123,6 +123,19 @@ TEST(CpuTeam, SleepersAreLeftAsleepByWorkThatIsNotWorthIt) {
   team.run(loop_of(8, kWorkers + 1, 0, body));
 }
 
+TEST(CpuTeam, ManySmallLoopsOneAfterAnotherWakeSleepers) {
+  Team team(kWorkers, 10 * kSpinNs);
+  let_workers_sleep();
+  std::atomic<bool> has_helped{false};
+  const auto caller = std::this_thread::get_id();
+  const auto body = [&](int64_t) {
+    if (std::this_thread::get_id() != caller) has_helped = true;
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!has_helped && std::chrono::steady_clock::now() < end) team.run(loop_of(8, kWorkers + 1, 0, body));
+  EXPECT_TRUE(has_helped);
+}
+
 TEST(CpuTeam, ANestedLoopRunsOnItsCaller) {
   Team team(kWorkers, kSpinNs);
   std::atomic<int32_t> runs{0};

@@ -155,8 +155,8 @@ void write_terms(int64_t m, int64_t n, Strided<T> c, T beta, Strided<const T> ad
 
 // ---- Cuts ---------------------------------------------------------------------------------------------------------
 
-// Multiplications of float32 that take about 5 us: less is not worth another thread.
-constexpr int64_t kSerialWork = int64_t{1} << 18;
+// Multiplications of float32 that take about 2 us: less is not worth another thread.
+constexpr int64_t kSerialWork = int64_t{1} << 17;
 // A task of a library is cut no smaller than this, or than kLibraryTile rows and columns.
 constexpr int64_t kLibraryWork = int64_t{1} << 21;
 constexpr int64_t kLibraryTile = 256;
@@ -184,6 +184,7 @@ constexpr int64_t kFewResults = 16 << 10;
 constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMostParts = 16;
 constexpr int64_t kJoined = 64;
+constexpr int64_t kJoinBytes = 16 << 10;  // of results of parts, from other threads' caches: about 2 us
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
@@ -383,6 +384,13 @@ bool MatmulPlan::find_vector() {
   return false;
 }
 
+/// True iff each result is one product, and rows or columns of them can be written as they come: libraries write c
+/// twice.
+bool MatmulPlan::is_outer() const {
+  return k_ == 1 && (dtype_ == COMPUTE_DTYPE_FLOAT32 || dtype_ == COMPUTE_DTYPE_FLOAT64) && !has_addend_ &&
+         !has_bias_ && ((column_[kB] == 1 && column_[kC] == 1) || (row_[kA] == 1 && row_[kC] == 1));
+}
+
 /// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
 /// threads.
 MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
@@ -391,6 +399,7 @@ MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
   const bool in_libraries = is_float32 || dtype_ == COMPUTE_DTYPE_FLOAT64 || dtype_ == COMPUTE_DTYPE_COMPLEX64 ||
                             dtype_ == COMPUTE_DTYPE_COMPLEX128;
   if (!in_libraries || k_ == 0 || options.engine == MatmulEngine::own) return MatmulEngine::own;
+  if (options.engine == MatmulEngine::automatic && is_outer()) return MatmulEngine::own;
   if (!describe_for_blas()) return MatmulEngine::own;
 
   const bool narrowed = options.engine != MatmulEngine::automatic;
@@ -440,6 +449,9 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile)
       halve_longer(kernel.rows, kernel.columns);
     if (threads > 1) {
+      // A single term per result takes the time to write it, which is fastest along long rows.
+      while (k_ == 1 && tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && tile_m_ > kernel.rows)
+        tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows);
       while (tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && divisible()) {
         halve_longer(kernel.rows, kernel.columns);
       }
@@ -565,9 +577,18 @@ struct MatmulPlan::Execution {
   const MatmulPlan* plan;
   const MatmulRun* run;
   Factor alpha, beta;
-  std::atomic<int64_t> next_task{0};
   std::atomic<bool> failed{false};
 };
+
+namespace {
+
+// Tasks [next, end) that nobody has taken yet, in a cache line of their own.
+struct alignas(kAlignment) TaskRange {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+
+}  // namespace
 
 bool MatmulPlan::run(const MatmulRun& run) const {
   if (tasks_ == 0) return true;
@@ -578,32 +599,55 @@ bool MatmulPlan::run(const MatmulRun& run) const {
     return true;
   }
   if (tasks_ == 1) return run_task(execution, 0, run.workspace);
-  if (is_vector_ && slot_bytes_ == 0 && cuts_ == 1 && run.parallel_for != nullptr) {
-    // Each thread gets the same rows each time.
+  if (slots_ == 1 || run.parallel_for == nullptr) {
+    bool succeeded = true;
+    for (int64_t task = 0; task < tasks_; ++task) succeeded = run_task(execution, task, run.workspace) && succeeded;
+    return succeeded;
+  }
+  if (slot_bytes_ > 0) {
+    run_in_slots(execution);
+  } else {
     const auto tasks = [](void* user, int64_t begin, int64_t end) {
-      const Execution& shared = *static_cast<const Execution*>(user);
-      for (int64_t task = begin; task < end; ++task) shared.plan->run_task(shared, task, nullptr);
+      Execution& shared = *static_cast<Execution*>(user);
+      for (int64_t task = begin; task < end; ++task) {
+        if (!shared.plan->run_task(shared, task, nullptr)) shared.failed.store(true, std::memory_order_relaxed);
+      }
     };
     run.parallel_for(tasks_, 1, tasks, &execution);
-    return true;
-  }
-  // Each body takes tasks until none is left, so that a part of the workspace has one user.
-  const auto body = [](void* user, int64_t slot, int64_t) {
-    Execution& shared = *static_cast<Execution*>(user);
-    const MatmulPlan& plan = *shared.plan;
-    void* const scratch = offset(shared.run->workspace, slot * plan.slot_bytes_);
-    while (true) {
-      const int64_t task = shared.next_task.fetch_add(1, std::memory_order_relaxed);
-      if (task >= plan.tasks_) return;
-      if (!plan.run_task(shared, task, scratch)) shared.failed.store(true, std::memory_order_relaxed);
-    }
-  };
-  if (slots_ == 1 || run.parallel_for == nullptr) {
-    body(&execution, 0, 1);
-  } else {
-    run.parallel_for(slots_, 1, body, &execution);
   }
   return !execution.failed.load(std::memory_order_relaxed);
+}
+
+/// Tasks that need workspace: each part of it has one user, who begins with the same tasks each time, for the sake of
+/// its cache, and then takes what others have not begun.
+void MatmulPlan::run_in_slots(Execution& execution) const {
+  constexpr int64_t kRanges = 64;
+  struct Shared {
+    Execution& execution;
+    int64_t count;
+    TaskRange ranges[kRanges];
+  };
+  Shared shared{execution, std::min(slots_, kRanges), {}};
+  for (int64_t i = 0; i < shared.count; ++i) {
+    shared.ranges[i].next.store(tasks_ * i / shared.count, std::memory_order_relaxed);
+    shared.ranges[i].end = tasks_ * (i + 1) / shared.count;
+  }
+  const auto body = [](void* user, int64_t begin, int64_t end) {
+    Shared& all = *static_cast<Shared*>(user);
+    const MatmulPlan& plan = *all.execution.plan;
+    for (int64_t slot = begin; slot < end; ++slot) {
+      void* const scratch = offset(all.execution.run->workspace, slot * plan.slot_bytes_);
+      for (int64_t step = 0; step < all.count; ++step) {
+        TaskRange& range = all.ranges[(slot + step) % all.count];
+        while (range.next.load(std::memory_order_relaxed) < range.end) {
+          const int64_t task = range.next.fetch_add(1, std::memory_order_relaxed);
+          if (task >= range.end) break;
+          if (!plan.run_task(all.execution, task, scratch)) all.execution.failed.store(true, std::memory_order_relaxed);
+        }
+      }
+    }
+  };
+  execution.run->parallel_for(slots_, 1, body, &shared);
 }
 
 /// Results from sums that are cut: first all parts, then their sums in order.
@@ -631,8 +675,11 @@ void MatmulPlan::run_split(const Execution& execution) const {
   } else {
     execution.run->parallel_for(tasks_, 1, parts, &shared);
   }
-  const bool along_rows = column_[kA] == 1;
-  join(execution, cuts_, along_rows ? 1 : m_, along_rows ? cuts_ : 1);
+  if (column_[kA] == 1) {
+    join(execution, {m_, 1, cuts_, 1, row_[kC], 0});
+  } else {
+    join(execution, {1, m_, 0, m_, 0, row_[kC]});
+  }
 }
 
 /// A matrix of sums that are cut.
@@ -651,34 +698,50 @@ bool MatmulPlan::run_parts(const Execution& execution) const {
       if (!last_part_->run(part)) return false;
     }
   }
-  join(execution, cuts_, m_ * n_, n_);
+  join(execution, {m_, n_, n_, m_ * n_, row_[kC], column_[kC]});
   return true;
 }
 
-/// Adds up the parts, in order, and writes the results.
-void MatmulPlan::join(const Execution& execution, int64_t parts, int64_t part_stride, int64_t row_stride) const {
+/// Adds up the parts, in order, and writes the results: in chunks of a row, on several threads where there is much.
+void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
+  struct Shared {
+    const Execution& execution;
+    const Parts& parts;
+    int64_t chunks;  // of a row
+  } shared{execution, parts, ceiling(parts.columns, kJoined)};
+  const auto body = [](void* user, int64_t begin, int64_t end) {
+    const Shared& all = *static_cast<const Shared*>(user);
+    for (int64_t chunk = begin; chunk < end; ++chunk)
+      all.execution.plan->join_chunk(all.execution, all.parts, chunk / all.chunks, chunk % all.chunks * kJoined);
+  };
+  const int64_t chunks = parts.rows * shared.chunks;
+  const int64_t grain = ceiling(kJoinBytes, cuts_ * std::min(parts.columns, kJoined) * element_bytes_);
+  if (slots_ == 1 || chunks <= grain || execution.run->parallel_for == nullptr) {
+    body(&shared, 0, chunks);
+  } else {
+    execution.run->parallel_for(chunks, grain, body, &shared);
+  }
+}
+
+void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const {
   with_accumulator(dtype_, [&](auto one) {
     using T = decltype(one);
     T alpha;
     std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
     T sums[kJoined];
-    for (int64_t i = 0; i < m_; ++i) {
-      for (int64_t first = 0; first < n_; first += kJoined) {
-        const T* partial = static_cast<const T*>(execution.run->workspace) + i * row_stride + first;
-        T* const c = static_cast<T*>(execution.run->c) + i * row_[kC] + first * column_[kC];
-        const int64_t n = std::min(kJoined, n_ - first);
-        if (execution.alpha.zero) {
-          std::fill_n(sums, n, T{});
-        } else {
-          std::copy_n(partial, n, sums);
-          for (int64_t part = 1; part < parts; ++part) {
-            partial += part_stride;
-            for (int64_t j = 0; j < n; ++j) sums[j] = add(sums[j], partial[j]);
-          }
-        }
-        for (int64_t j = 0; j < n; ++j) c[j * column_[kC]] = execution.alpha.one ? sums[j] : multiply(alpha, sums[j]);
+    const T* partial = static_cast<const T*>(execution.run->workspace) + row * parts.row_stride + first;
+    T* const c = static_cast<T*>(execution.run->c) + row * parts.c_row + first * parts.c_column;
+    const int64_t n = std::min(kJoined, parts.columns - first);
+    if (execution.alpha.zero) {
+      std::fill_n(sums, n, T{});
+    } else {
+      std::copy_n(partial, n, sums);
+      for (int64_t part = 1; part < cuts_; ++part) {
+        partial += parts.part_stride;
+        for (int64_t j = 0; j < n; ++j) sums[j] = add(sums[j], partial[j]);
       }
     }
+    for (int64_t j = 0; j < n; ++j) c[j * parts.c_column] = execution.alpha.one ? sums[j] : multiply(alpha, sums[j]);
   });
 }
 

@@ -115,6 +115,13 @@ class MatmulPlan {
 
   struct Execution;
 
+  /// Results of parts in the workspace, as rows that are contiguous, and where their sums go. Strides are in elements.
+  struct Parts {
+    int64_t rows, columns;
+    int64_t row_stride, part_stride;
+    int64_t c_row, c_column;
+  };
+
   void merge_batch_axes();
   void fold_batch_into_matrices();
   void transpose();
@@ -122,13 +129,16 @@ class MatmulPlan {
   bool openblas_is_best(const MatmulOptions& options) const;
   bool cuts_to_unpacked() const;
   bool find_vector();
+  bool is_outer() const;
   MatmulEngine choose_engine(const MatmulOptions& options);
   void cut_vector(int64_t threads);
   void cut(const MatmulOptions& options);
   bool plan_parts(const MatmulOptions& options);
+  void run_in_slots(Execution& execution) const;
   bool run_parts(const Execution& execution) const;
   void run_split(const Execution& execution) const;
-  void join(const Execution& execution, int64_t parts, int64_t part_stride, int64_t row_stride) const;
+  void join(const Execution& execution, const Parts& parts) const;
+  void join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const;
   bool run_task(const Execution& execution, int64_t task, void* scratch) const;
   bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;

@@ -336,8 +336,19 @@ void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, v
   for (int k = 0; k < outputs; ++k) results[k] = at(results[k], -lead * operands_[sources_ + k].size);
 }
 
+// True if an output is an input too: reading it brings it into the cache, which a store around the cache would undo.
+bool MapPlan::is_in_place(const Run& run) const {
+  for (int k = 0; k < program_.output_count(); ++k) {
+    for (int i = 0; i < inputs_; ++i) {
+      if (run.data[inputs_ + k] == run.data[i]) return true;
+    }
+  }
+  return false;
+}
+
 void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const {
   const int inner = nest_.rank - 1;
+  const bool streams = streams_ && !is_in_place(run);
   const bool rows = nest_.extents[inner] >= kShortRow;
   const int outputs = program_.output_count();
   BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
@@ -355,10 +366,10 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
     for (int k = 0; k < outputs; ++k) {
       const int i = sources_ + k;
       const bool direct = operands_[i].linear || (rows && nest_.strides[i][inner] == operands_[i].size);
-      results[k] = direct && (!streams_ || streams_directly_) ? at(run.data[inputs_ + k], position.offsets[i])
-                                                              : at(frame, operands_[i].buffer);
+      results[k] = direct && (!streams || streams_directly_) ? at(run.data[inputs_ + k], position.offsets[i])
+                                                             : at(frame, operands_[i].buffer);
     }
-    if (streams_) {
+    if (streams) {
       if (streams_directly_)
         program_.stream(sources, results[0], n);
       else
@@ -395,7 +406,7 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
     point += n;
     if (point < last) position.advance(nest_, n);
   }
-  if (streams_) table_->stream_end();
+  if (streams) table_->stream_end();
 }
 
 // Tiles of tile_rows_ by block_ points of the two inner loops. A transposed operand is read down its contiguous

@@ -43,6 +43,7 @@ class MapPlan {
   void plan_loops();
   void plan_frame();
   static void body(void* user, int64_t begin, int64_t end);
+  bool is_in_place(const Run& run) const;
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
   void stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results, int64_t n,

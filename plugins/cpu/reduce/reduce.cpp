@@ -31,6 +31,9 @@ constexpr int64_t kBlock = 1024;                    // elements that an expressi
 constexpr int64_t kDirectRow = 256;                 // shorter rows are gathered in a block first
 constexpr int64_t kDecisionRow = 8192;     // elements after which `all` and `any` look whether they are decided
 constexpr int64_t kRowSegment = 256;       // outputs of a segment in the form `rows`
+constexpr int64_t kPlaneRow = 64;          // elements of a row from which on the form `planes` is chosen
+constexpr int64_t kPlaneBytes = 2048;      // of a segment's accumulators in that form
+constexpr int64_t kPlaneBlocks = 64;       // at most, of such a segment
 constexpr int64_t kColumnBytes = 8192;     // of a segment's accumulators in the form `columns`
 constexpr int64_t kRunBytes = 2048;        // of a row that such a segment reads, where rows are longer than twice that
 constexpr int64_t kPassBytes = 256 << 10;  // that it reads in a block: a part of a second-level cache
@@ -63,6 +66,7 @@ class ReducePlan final : public Plan {
   void plan_frame();
   void plan_units();
   void plan_fold();
+  bool suits_planes() const;
 
   template <class F>
   void for_units(const Run& run, int64_t units, int64_t grain, const F& f) const;
@@ -70,6 +74,7 @@ class ReducePlan final : public Plan {
   void join_units(const Run& run, int64_t begin, int64_t end, char* frame) const;
   void enter(const Run& run, int64_t unit, char* frame) const;
   void reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const;
+  const char* reduce_planes(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
   const char* reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
   void reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const;
   void produce(const Run& run, char* frame, const int64_t* offsets, int64_t n, char* dst) const;
@@ -108,7 +113,8 @@ class ReducePlan final : public Plan {
   std::vector<int64_t> strides_;  // of the sources along the loop that produce() runs along
 
   bool columns_ = false;
-  bool is_direct_ = false;    // the innermost loop reads the input where it is
+  bool planes_ = false;     // combined rows of neighbouring outputs follow one another; then come the next rows of all
+  bool is_direct_ = false;  // the innermost loop reads the input where it is
   bool single_call_ = false;  // the whole reduction reads the input and writes the output where they are, on one thread
   int64_t points_ = 1;        // combined per output
   int64_t inner_points_ = 1;  // of the innermost combined loop
@@ -216,10 +222,21 @@ void ReducePlan::plan_form(const Op& op) {
   } else {
     columns_ = along_kept < along_combined;
   }
+  planes_ = suits_planes();
   const common::LoopNest& along = columns_ ? kept_ : combined_;
   for (int i = 0; i < sources_; ++i) strides_.push_back(inner_stride(along, i));
   is_direct_ = source_.operand >= 0 && strides_[static_cast<size_t>(source_.operand)] == source_.element &&
                (columns_ || combined_.rank <= 1 || inner_points_ >= kDirectRow);
+}
+
+// The rows of a segment's outputs are then read in the order in which they lie.
+bool ReducePlan::suits_planes() const {
+  const bool decides = kind_ == ReduceKind::any || kind_ == ReduceKind::all;
+  if (columns_ || decides || source_.operand < 0 || combined_.rank < 2 || inner_points_ < kPlaneRow || kept_inner_ == 1)
+    return false;
+  const auto& strides = combined_.strides[static_cast<size_t>(source_.operand)];
+  return inner_stride(combined_, source_.operand) == source_.element &&
+         std::abs(inner_stride(kept_, source_.operand)) < std::abs(strides[static_cast<size_t>(combined_.rank - 2)]);
 }
 
 // Cuts the work into units: segments of outputs, times blocks of points where there are few of these.
@@ -240,6 +257,17 @@ void ReducePlan::plan_units() {
       if (segment_ <= kLine || slots_ * segment_ * accumulator_bytes_ <= kSlotBytes) break;
     }
     plan_fold();
+  } else if (planes_) {
+    segment_ =
+        std::min({kept_inner_, kPlaneBytes / accumulator_bytes_, std::max<int64_t>(kSumBlock / inner_points_, 1)});
+    const int64_t planes = points_ / inner_points_;
+    int64_t block_planes = planes;
+    if (kept_outer_ * divide_up(kept_inner_, segment_) < kManyUnits)
+      block_planes = std::max(divide_up(kSumBlock, segment_ * inner_points_), divide_up(planes, kPlaneBlocks));
+    block_points_ = std::min(block_planes, planes) * inner_points_;
+    blocks_ = divide_up(points_, block_points_);
+    slots_ = std::max(ColumnTree::slots_for(divide_up(block_planes, kColumnRows), groups_per_slot_),
+                      ColumnTree::slots_for(divide_up(blocks_, kColumnRows), join_groups_per_slot_));
   } else {
     segment_ = std::min(kept_inner_, std::clamp<int64_t>(kSumBlock / points_, 1, kRowSegment));
     block_points_ = points_;
@@ -301,7 +329,10 @@ void ReducePlan::plan_frame() {
     operands_offset_ = take((operands + 1) * static_cast<int64_t>(sizeof(BlockOperand)));
     accumulators_offset_ = take(segment_ * accumulator_bytes_);
     slots_offset_ = take(slots_ * fold_slot_bytes());
-    values_offset_ = take(is_direct_ ? 0 : columns_ ? kColumnRows * values_stride_ : block_ * source_.element);
+    values_offset_ = take(planes_      ? kColumnRows * slot_bytes_
+                          : is_direct_ ? 0
+                          : columns_   ? kColumnRows * values_stride_
+                                       : block_ * source_.element);
     pack_offsets_.assign(static_cast<size_t>(operands), 0);
     if (source_.operand < 0) {
       program_offset_ = take(before_.workspace_bytes(block_));
@@ -389,8 +420,9 @@ void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame)
     char* out =
         blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
     const char* result = out;
-    if (columns_) {
-      result = reduce_columns(run, frame, width, first, last);
+    if (columns_ || planes_) {
+      result =
+          columns_ ? reduce_columns(run, frame, width, first, last) : reduce_planes(run, frame, width, first, last);
       if (blocks_ > 1) std::memcpy(out, result, static_cast<size_t>(width * accumulator_bytes_));
     } else {
       reduce_rows(run, frame, width, first, last, out);
@@ -478,6 +510,27 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
       }
     }
   }
+}
+
+const char* ReducePlan::reduce_planes(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const {
+  const int operand = source_.operand;
+  int64_t* offsets = walk_offsets(frame);
+  char* values = frame + values_offset_;
+  for (int i = 0; i < sources_; ++i) offsets[i] = kept_offsets(frame)[i];
+  Walk walk(combined_, combined_.rank - 1, first / inner_points_, offsets);
+  ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, groups_per_slot_);
+  int64_t rows = 0;
+  for (int64_t point = first; point < last;) {
+    source_.kernel.rows(run.data[operand] + offsets[operand], inner_stride(kept_, operand), width, inner_points_,
+                        values + rows * slot_bytes_);
+    point += inner_points_;
+    if (++rows == kColumnRows || point == last) {
+      tree.add(combine_, values, slot_bytes_, rows);
+      rows = 0;
+    }
+    if (point < last) walk.next();
+  }
+  return tree.finish();
 }
 
 const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const {
