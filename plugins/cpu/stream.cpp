@@ -93,7 +93,7 @@ void Stream::run(const Plan& plan, const compute_plugin_run& run) {
     command.kind = CommandKind::kRun;
     command.run = {&plan, run.workspace, run.fault};
     char* behind = reinterpret_cast<char*>(&command + 1);
-    std::memcpy(behind, run.tensors, tensor_bytes);
+    if (tensor_bytes != 0) std::memcpy(behind, run.tensors, tensor_bytes);
     if (scalar_bytes != 0) std::memcpy(behind + tensor_bytes, run.scalars, scalar_bytes);
   });
 }
