@@ -175,15 +175,18 @@ class ConvolutionPlan final : public Plan {
   const int32_t tensor_count_;
 };
 
+constexpr int64_t kFewChannels = 8;  // of a group of the input
+
 // Where the engines that remain for float32 (no TF32, no Winograd, no Fourier transform) are faster than the generated
-// kernels: one channel per group, and gradients of the input with strides.
+// kernels: one channel per group, and gradients of the input with strides, unless the input has few channels.
 bool is_faster_in_float32(const Op& op) {
-  const std::array<int32_t, kRoles> place = places(op);
-  const bool is_depthwise = op.tensor(place[kWeight]).shape[1] == 1 && op.integer("groups", 1) > 1;
+  const compute_plugin_tensor& weight = op.tensor(places(op)[kWeight]);
+  const bool is_depthwise = weight.shape[1] == 1 && op.integer("groups", 1) > 1;
   if (op.name() == "convolution") return is_depthwise;
+  if (op.name() != "convolution_grad_input") return false;
   const std::span<const int64_t> strides = op.integers("strides");
   const bool has_strides = std::any_of(strides.begin(), strides.end(), [](int64_t stride) { return stride > 1; });
-  return op.name() == "convolution_grad_input" && (is_depthwise || has_strides);
+  return has_strides && (is_depthwise || weight.shape[1] >= kFewChannels);
 }
 
 // Whether a convolution is large enough, and of a kind that cuDNN may know.

@@ -417,7 +417,7 @@ class GeneratedText : public testing::Test {
       }
     }
   }
-  // Tiles, of which some divide the depth; items; groups.
+  // Tiles, of which some divide the depth and some have many taps; columns; rows.
   void expect_convolutions_compile(compute_dtype dtype) {
     struct Form {
       std::vector<int64_t> x, weight, y;
@@ -425,6 +425,8 @@ class GeneratedText : public testing::Test {
     };
     const Form forms[] = {{{4, 16, 30, 30}, {32, 16, 3, 3}, {4, 32, 28, 28}, 1},
                           {{64, 3, 12, 12}, {16, 3, 5, 5}, {64, 16, 8, 8}, 1},
+                          {{8, 16, 1, 90}, {16, 16, 1, 40}, {8, 16, 1, 51}, 1},
+                          {{300, 3, 1, 90}, {3, 3, 1, 40}, {300, 3, 1, 51}, 1},
                           {{64, 8, 30, 30}, {8, 1, 3, 3}, {64, 8, 28, 28}, 8}};
     for (const Form& form : forms) {
       for (const char* name : {"convolution", "convolution_grad_input", "convolution_grad_weight"}) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // convolution, convolution_grad_input and convolution_grad_weight. Forms:
 //
-//   item    a work item computes a result by itself: on a CPU core, and where a group of channels has few rows
-//   group   a group adds up the terms of one result: few results of many terms each
-//   tiles   on a GPU a group computes a tile of results through local memory. Where there are fewer tiles than the
-//           device runs at a time, the depth is divided, and a second kernel adds up the parts
+//   item     a work item computes a result by itself: on a CPU core, and where there is little to do
+//   group    a group adds up the terms of one result: few results of many terms each
+//   row      a group adds up a part of the terms of all results of a row: few columns of many terms each
+//   columns  a work item computes all results of some columns: few rows
+//   tiles    on a GPU a group computes a tile of results through local memory. Where this keeps more of the device
+//            busy, the depth is divided, and a second kernel adds up the parts
 #include <algorithm>
 #include <cstdlib>
 
@@ -17,14 +19,17 @@ namespace {
 
 #include "plugins/common/source/convolution.inc"
 
-constexpr int kTileDepth = 16;
 constexpr int64_t kMostParts = 512;
-constexpr int64_t kFew = 8;  // rows, columns or terms that are not worth a tile
+constexpr int64_t kFew = 8;              // rows, columns or terms that are not worth a tile
+constexpr int kMostTerms = 128;          // that are worked out at a time
+constexpr int64_t kMostRowColumns = 32;  // sums of a work item
+constexpr int64_t kMostTaps = 30;        // that have a bit of a mask
 
-enum class Form { kItem, kGroup, kTiles, kJoin };
+enum class Form { kItem, kGroup, kRow, kColumns, kTiles, kJoin };
 
 struct Tiles {
-  int m = 32, n = 32;
+  int m = 32, n = 32, depth = 16;
+  int item_rows = 2, item_columns = 2;
   int64_t rows = 1, columns = 1;  // how many there are
   int64_t parts = 1, part_depth = 0;
 };
@@ -34,31 +39,153 @@ Form choose_form(const WindowProduct& p, const Dialect& dialect) {
   const bool tiles = !dialect.is_host && dialect.group_size >= 64 && dialect.group_size <= 256;
   if (tiles && std::min({p.rows, columns, depth}) >= kFew) return Form::kTiles;
   const bool few = results < static_cast<int64_t>(dialect.compute_units) * dialect.group_size;
-  return few && depth >= 4 * dialect.group_size ? Form::kGroup : Form::kItem;
+  if (!few || depth < 4 * dialect.group_size) {
+    const bool many = columns >= dialect.group_size && depth > 1;
+    return !dialect.is_host && p.rows < kFew && many ? Form::kColumns : Form::kItem;
+  }
+  return !dialect.is_host && columns > 1 && columns <= kMostRowColumns ? Form::kRow : Form::kGroup;
 }
 
-Tiles choose_tiles(const WindowProduct& p, const Dialect& dialect, int32_t value_size) {
-  const int64_t columns = p.columns(), depth = p.depth_points();
-  const auto side = [&](int64_t extent) {
-    const int greatest = std::min(128, dialect.group_size);
-    return extent <= 32 ? 32 : extent <= 64 ? std::min(64, greatest) : greatest;
-  };
-  Tiles tiles{side(p.rows), side(columns)};
-  const auto count = [&] { return p.groups * divide_up(p.rows, tiles.m) * divide_up(columns, tiles.n); };
-  constexpr int64_t kPlaceBytes = 2 * kTileDepth * 8 * 8;
-  const auto bytes = [&] { return int64_t{kTileDepth} * (tiles.m + tiles.n + 8) * value_size + kPlaceBytes; };
-  const int64_t most = std::min<int64_t>(dialect.local_memory_bytes, 48 << 10);
-  while (std::max(tiles.m, tiles.n) > 32 &&
-         (bytes() > most || (count() < dialect.compute_units && std::max(tiles.m, tiles.n) > 64))) {
-    (tiles.m >= tiles.n ? tiles.m : tiles.n) /= 2;
+// Whether places of `parts` of the results need 64 bits.
+bool is_wide(const Op& op, const WindowProduct& p, int64_t parts) {
+  if (p.groups * p.rows * p.columns() * parts > INT32_MAX / 8 || p.depth_points() > INT32_MAX / 8) return true;
+  const WindowOperands operands = window_operands(op);
+  for (const int32_t i : {operands.a, operands.b, operands.c}) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    int64_t span = 1;
+    for (int32_t axis = 0; axis < tensor.rank; ++axis)
+      span += std::llabs(tensor.strides[axis]) * (tensor.shape[axis] - 1);
+    if (span * dtype_size(tensor.dtype) > INT32_MAX / 2) return true;
   }
-  tiles.rows = divide_up(p.rows, tiles.m);
-  tiles.columns = divide_up(columns, tiles.n);
-  const int64_t wanted = 2 * static_cast<int64_t>(dialect.compute_units) / count();
-  tiles.parts = std::clamp<int64_t>(std::min(wanted, depth / (8 * kTileDepth)), 1, kMostParts);
-  tiles.part_depth = divide_up(divide_up(depth, tiles.parts), kTileDepth) * kTileDepth;
+  for (size_t i = 0; i < kMaxSpatial; ++i) {
+    const int64_t greatest = std::llabs(p.start[i]) + std::llabs(p.depth_step[i]) * p.depth[1 + i] +
+                             std::llabs(p.column_step[i]) * p.column[1 + i];
+    if (greatest > INT32_MAX / 2) return true;
+  }
+  return false;
+}
+
+// A spatial axis with one position, in which nothing moves.
+bool is_single(const WindowProduct& p, size_t axis) {
+  return p.extent[axis] == 1 && p.depth[1 + axis] == 1 && p.column[1 + axis] == 1 && p.start[axis] == 0;
+}
+
+// A tap is a coordinate along a spatial axis of depth or of a column. Where there are few, each has a bit.
+enum class Taps { kNone, kOfTerms, kOfWindows };
+
+Taps choose_taps(const WindowProduct& p) {
+  int64_t of_terms = 0, of_windows = 0;
+  for (size_t i = 0; i < kMaxSpatial; ++i) {
+    if (is_single(p, i)) continue;
+    of_terms += p.depth[1 + i];
+    of_windows += p.column[1 + i];
+  }
+  if (std::min(of_terms, of_windows) > kMostTaps) return Taps::kNone;
+  return of_terms <= of_windows ? Taps::kOfTerms : Taps::kOfWindows;
+}
+
+// The words that a kernel of tiles keeps of a column or a term.
+int place_words(Taps taps) { return taps == Taps::kNone ? kWindowAxes : 2; }
+
+// What a kernel of tiles keeps in local memory.
+int64_t tile_bytes(const Op& op, const WindowProduct& p, const Dialect& dialect, const Tiles& tiles) {
+  const int64_t word_size = is_wide(op, p, tiles.parts) ? 8 : 4, words = place_words(choose_taps(p));
+  const int64_t value_size = dtype_size(computed_in(op.output(0).dtype));
+  const int64_t terms = std::min(dialect.group_size, kMostTerms);
+  return int64_t{2} * tiles.depth * (tiles.m + tiles.n + 8) * value_size + tiles.n * words * word_size +
+         2 * terms * (words + 1) * word_size;
+}
+
+// How much of a compute unit's arithmetic the tiles keep busy, by the results of a work item.
+double tile_rate(int results) {
+  return results >= 64 ? 1 : results >= 32 ? 0.8 : results >= 16 ? 0.6 : results >= 8 ? 0.4 : 0.25;
+}
+
+// The time of the products with these tiles, in products of one compute unit.
+double tile_time(const WindowProduct& p, const Dialect& dialect, const Tiles& tiles) {
+  constexpr double kOfPart = 64;        // to store and to add up a result of one part, on all units
+  constexpr double kOfJoin = 1 << 20;   // to launch the kernel that does so
+  constexpr int64_t kOfTile = 48;       // terms, to begin and to end a tile
+  constexpr double kOfOneGroup = 1.25;  // a unit with one group waits more
+  const int64_t units = std::max(dialect.compute_units, 1);
+  const int64_t per_unit = divide_up(p.groups * tiles.rows * tiles.columns * tiles.parts, units);
+  double time = static_cast<double>(per_unit) * tiles.m * tiles.n * static_cast<double>(tiles.part_depth + kOfTile) /
+                tile_rate(tiles.item_rows * tiles.item_columns);
+  if (per_unit == 1) time *= kOfOneGroup;
+  if (tiles.parts > 1) {
+    const auto results = static_cast<double>(p.groups * p.rows * p.columns());
+    time += kOfJoin + kOfPart * results * static_cast<double>(tiles.parts) / static_cast<double>(units);
+  }
+  return time;
+}
+
+Tiles choose_tiles(const Op& op, const WindowProduct& p, const Dialect& dialect) {
+  const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
+  const int64_t most_bytes = std::min<int64_t>(dialect.local_memory_bytes, 48 << 10);
+  const int64_t columns = p.columns(), depth = p.depth_points(), units = std::max(dialect.compute_units, 1);
+  Tiles best;
+  double best_time = 0;
+  for (int m = 32; m <= std::min(256, dialect.group_size); m *= 2) {
+    for (int n = 32; n <= std::min(256, dialect.group_size); n *= 2) {
+      Tiles tiles{m, n, value_size > 4 ? 8 : 16};
+      const int results = m * n / dialect.group_size;
+      tiles.item_rows = results >= 64 ? 8 : results >= 16 ? 4 : results >= 4 ? 2 : 1;
+      tiles.item_columns = results / tiles.item_rows;
+      // Eight by four work items are neighbours.
+      if (results == 0 || results > 64 || n / tiles.item_columns < 8 || m / tiles.item_rows < 4) continue;
+      tiles.rows = divide_up(p.rows, m);
+      tiles.columns = divide_up(columns, n);
+      const int64_t count = p.groups * tiles.rows * tiles.columns;
+      const int64_t most = std::clamp<int64_t>(depth / (8 * tiles.depth), 1, kMostParts);
+      for (int64_t turns = 0; turns <= 8; ++turns) {  // of all units
+        tiles.parts = std::clamp<int64_t>(turns * units / count, 1, most);
+        tiles.part_depth = divide_up(divide_up(depth, tiles.parts), tiles.depth) * tiles.depth;
+        tiles.parts = divide_up(depth, tiles.part_depth);
+        const double time = tile_time(p, dialect, tiles);
+        if (best_time != 0 && (time >= best_time || tile_bytes(op, p, dialect, tiles) > most_bytes)) continue;
+        best = tiles;
+        best_time = time;
+      }
+    }
+  }
+  return best;
+}
+
+// The columns of a work item, where it computes all rows: fewer where there would be too few groups.
+Tiles choose_columns(const WindowProduct& p, const Dialect& dialect) {
+  Tiles tiles;
+  tiles.item_rows = static_cast<int>(p.rows);
+  const int64_t at_once = int64_t{2} * std::max(dialect.compute_units, 1);
+  for (tiles.item_columns = 4; tiles.item_columns > 1; tiles.item_columns /= 2) {
+    if (p.groups * p.columns() >= at_once * dialect.group_size * tiles.item_columns) break;
+  }
+  tiles.n = tiles.item_columns * dialect.group_size;
+  tiles.columns = divide_up(p.columns(), tiles.n);
+  return tiles;
+}
+
+// How the depth is divided where a group computes a part of a row.
+Tiles choose_row_parts(const WindowProduct& p, const Dialect& dialect) {
+  Tiles tiles;
+  const int64_t depth = p.depth_points(),
+                at_once = int64_t{std::max(dialect.compute_units, 1)} * dialect.groups_per_unit;
+  const int64_t most = std::clamp<int64_t>(depth / (4 * dialect.group_size), 1, kMostParts);
+  tiles.parts = std::clamp<int64_t>(at_once / std::max<int64_t>(p.groups * p.rows, 1), 1, most);
+  tiles.part_depth = divide_up(depth, tiles.parts);
   tiles.parts = divide_up(depth, tiles.part_depth);
   return tiles;
+}
+
+// The b stride along the innermost axis of an index space that has points, and its extent.
+struct Run {
+  int64_t stride = 1, extent = 1;
+};
+Run run_of(const std::array<int64_t, kWindowAxes>& extents, const std::array<int64_t, kMaxSpatial>& strides,
+           const std::array<int64_t, kMaxSpatial>& steps, int64_t outer) {
+  for (size_t i = kMaxSpatial; i-- > 0;) {
+    if (extents[1 + i] != 1) return {std::max<int64_t>(std::llabs(strides[i] * steps[i]), 1), extents[1 + i]};
+  }
+  return {std::max<int64_t>(std::llabs(outer), 1), extents[0]};
 }
 
 class ConvolutionBuilder {
@@ -78,7 +205,7 @@ class ConvolutionBuilder {
         results_(p.groups * p.rows * p.columns()) {}
 
   void add_to(BuiltRecipe& recipe) {
-    builder_.is_wide = is_wide();
+    builder_.is_wide = is_wide(op_, p_, tiles_.parts);
     builder_.sign(static_cast<int64_t>(form_));
     builder_.sign(dtype_);
     builder_.sign(operands_.bias >= 0);
@@ -91,24 +218,9 @@ class ConvolutionBuilder {
  private:
   int64_t groups() const {
     if (form_ == Form::kTiles) return p_.groups * tiles_.rows * tiles_.columns * tiles_.parts;
+    if (form_ == Form::kColumns) return p_.groups * tiles_.columns;
+    if (form_ == Form::kRow) return p_.groups * p_.rows * tiles_.parts;
     return form_ == Form::kGroup ? results_ : divide_up(results_, dialect_.group_size);
-  }
-
-  bool is_wide() const {
-    if (results_ * tiles_.parts > INT32_MAX / 8 || p_.depth_points() > INT32_MAX / 8) return true;
-    for (const int32_t i : {operands_.a, operands_.b, operands_.c}) {
-      const compute_plugin_tensor& tensor = op_.tensor(i);
-      int64_t span = 1;
-      for (int32_t axis = 0; axis < tensor.rank; ++axis)
-        span += std::llabs(tensor.strides[axis]) * (tensor.shape[axis] - 1);
-      if (span * size_ > INT32_MAX / 2) return true;
-    }
-    for (size_t i = 0; i < kMaxSpatial; ++i) {
-      const int64_t greatest = std::llabs(p_.start[i]) + std::llabs(p_.depth_step[i]) * p_.depth[1 + i] +
-                               std::llabs(p_.column_step[i]) * p_.column[1 + i];
-      if (greatest > INT32_MAX / 2) return true;
-    }
-    return false;
   }
 
   // ---- parameters
@@ -155,15 +267,25 @@ class ConvolutionBuilder {
   }
 
   void add_words() {
-    builder_.sign(form_ == Form::kTiles ? tiles_.m * 1024 + tiles_.n : 0);
-    a_along_depth_ = std::llabs(p_.a_depth[kMaxSpatial]) <= std::llabs(p_.a_row) || p_.depth[kMaxSpatial] == 1;
+    builder_.sign(form_ == Form::kTiles ? (tiles_.m * 1024 + tiles_.n) * 1024 + tiles_.depth : 0);
+    builder_.sign(form_ == Form::kColumns ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
+    for (const int64_t extent : p_.column) builder_.sign(form_ == Form::kRow ? extent : 0);
+    size_t inner = kMaxSpatial;
+    while (inner > 0 && p_.depth[inner] == 1) --inner;
+    a_along_depth_ = std::llabs(p_.a_depth[inner]) <= std::llabs(p_.a_row);
     builder_.sign(a_along_depth_);
+    const Run along_depth = run_of(p_.depth, p_.stride, p_.depth_step, p_.b_depth);
+    const Run along_column = run_of(p_.column, p_.stride, p_.column_step, p_.b_column);
+    b_along_depth_ = static_cast<double>(along_depth.extent) * static_cast<double>(along_column.stride) >
+                     static_cast<double>(along_column.extent) * static_cast<double>(along_depth.stride);
+    builder_.sign(b_along_depth_);
     depth_ = add_side(p_.depth);
     column_ = add_side(p_.column);
     for (size_t i = 0; i < kMaxSpatial; ++i) {
-      is_single_[i] = p_.extent[i] == 1 && p_.depth[1 + i] == 1 && p_.column[1 + i] == 1 && p_.start[i] == 0;
+      is_single_[i] = is_single(p_, i);
       builder_.sign(is_single_[i]);
     }
+    add_taps();
     const int64_t even = even_stride();
     is_a_even_ = even != 0;
     builder_.sign(is_a_even_);
@@ -177,6 +299,22 @@ class ConvolutionBuilder {
     start_ = words_of(p_.start);
     depth_step_ = words_of(p_.depth_step);
     column_step_ = words_of(p_.column_step);
+    taps_ = words_of(taps_extents_);
+    first_bit_ = words_of(first_bits_);
+  }
+
+  void add_taps() {
+    taps_side_ = choose_taps(p_);
+    builder_.sign(static_cast<int64_t>(taps_side_));
+    int64_t bit = 0;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      taps_extents_[i] = taps_side_ == Taps::kOfTerms ? p_.depth[1 + i] : p_.column[1 + i];
+      first_bits_[i] = bit;
+      if (!is_single_[i]) bit += taps_extents_[i];
+      const int64_t tap_step = taps_side_ == Taps::kOfTerms ? p_.depth_step[i] : p_.column_step[i];
+      unit_steps_[i] = std::llabs(tap_step) == 1 ? static_cast<int>(tap_step) : 0;
+      builder_.sign(unit_steps_[i]);
+    }
   }
 
   // The stride of a along all of the depth, or 0.
@@ -290,37 +428,129 @@ class ConvolutionBuilder {
     return out.empty() ? "1" : out;
   }
 
-  // What a tile's kernel keeps of a term: its places along the spatial axes of b relative to a column's, its offset in
-  // b along the other axis, and its offset in a. A term beyond the depth is not used.
-  std::string store_place() const {
+  // What a tile's kernel keeps of a column and of a term: their parts of the offset in b and of the positions along its
+  // spatial axes. With taps, instead of positions, bits: the one has those of its taps, the other has those of all taps
+  // with which it is inside. A term beyond the depth is never inside.
+  static constexpr const char* kExists = "((ix)1 << 30)";
+
+  // Declares the bits of taps that are inside for the positions start + tap * step.
+  std::string inside_taps(const std::array<std::string, kMaxSpatial>& starts,
+                          const std::array<int32_t, kMaxSpatial>& steps, const char* otherwise) const {
+    std::string out = cat("ix taps = ", otherwise, ";\n");
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (is_single_[i]) continue;
+      const std::string count = word(taps_[i]), extent = word(extent_[i]), first = word(first_bit_[i]);
+      if (unit_steps_[i] == 0) {
+        out += cat("for (int tap = 0; tap < ", count, "; ++tap) {\n  const ix p = ", starts[i], " + tap * ",
+                   word(steps[i]), ";\n  if (p >= 0 && p < ", extent, ") taps |= (ix)1 << (", first, " + tap);\n}\n");
+        continue;
+      }
+      // Those from one tap up to another.
+      const bool is_forward = unit_steps_[i] > 0;
+      out += cat("{\n  const ix from = ", is_forward ? cat("-", starts[i]) : cat(starts[i], " + 1 - ", extent),
+                 ", to = ", is_forward ? cat(extent, " - ", starts[i]) : cat(starts[i], " + 1"),
+                 ";\n  const ix last = to < ", count, " ? to : ", count,
+                 ";\n  const ix begin = from > 0 ? from : 0;\n  if (begin < last) taps |= (((ix)1 << (last - begin)) - "
+                 "1) << (",
+                 first, " + begin);\n}\n");
+    }
+    return out;
+  }
+  std::string own_taps(const char* prefix) const {
+    std::string out;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (!is_single_[i])
+        out += cat(out.empty() ? "" : " | ", "(ix)1 << (", word(first_bit_[i]), " + ", prefix, i + 1, ")");
+    }
+    return out.empty() ? "0" : out;
+  }
+
+  std::string store_window() const {
+    std::array<std::string, kMaxSpatial> starts;
+    for (size_t i = 0; i < kMaxSpatial; ++i) starts[i] = cat("s", i + 1);
+    std::string out, base = "bj";
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (!is_single_[i]) base += cat(" + ", starts[i], " * ", word(stride_[i]));
+    }
+    switch (taps_side_) {
+      case Taps::kOfTerms:
+        return inside_taps(starts, depth_step_, "0") + cat("windows[t][0] = ", base, ";\nwindows[t][1] = taps;\n");
+      case Taps::kOfWindows:
+        return cat("windows[t][0] = ", base, ";\nwindows[t][1] = ", own_taps("j"), " | ", kExists, ";\n");
+      case Taps::kNone:
+        break;
+    }
+    for (size_t i = 0; i < kMaxSpatial; ++i) out += cat("windows[t][", i + 1, "] = s", i + 1, ";\n");
+    return out + cat("windows[t][0] = ", base, ";\n");
+  }
+
+  std::string store_term() const {
     std::string out = coordinates(depth_, "d", "l");
-    std::string a_offset = "0";
+    std::string a_offset = "0", offset = cat("d0 * ", scalar(kBDepth));
+    std::array<std::string, kMaxSpatial> moves, starts;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      moves[i] = cat("d", i + 1, " * ", word(depth_step_[i]));
+      starts[i] = cat("(", word(start_[i]), " + ", moves[i], ")");
+      if (!is_single_[i]) offset += cat(" + ", moves[i], " * ", word(stride_[i]));
+    }
     for (size_t i = 0; i < kWindowAxes; ++i) {
       if (depth_.has[i]) a_offset += cat(" + d", i, " * ", word(a_depth_[i]));
     }
-    for (size_t i = 0; i < kMaxSpatial; ++i)
-      out += cat("places[turn][id][", i, "] = d", i + 1, " * ", word(depth_step_[i]), ";\n");
-    return out + cat("places[turn][id][", kMaxSpatial, "] = d0 * ", scalar(kBDepth), ";\n") +
-           (is_a_even_ ? std::string() : cat("places[turn][id][", kMaxSpatial + 1, "] = ", a_offset, ";\n"));
+    out += cat("terms[turn][id][0] = ", offset, ";\n");
+    if (form_ == Form::kColumns) {
+      out += cat("const ix left_place = ", a_offset, ";\n");
+    } else if (!is_a_even_) {
+      out += cat("left_terms[turn][id] = ", a_offset, ";\n");
+    }
+    switch (taps_side_) {
+      case Taps::kOfTerms:
+        return out + cat("terms[turn][id][1] = l < depth_end ? ", own_taps("d"), " : ", kExists, ";\n");
+      case Taps::kOfWindows:
+        return out + inside_taps(starts, column_step_, kExists) + "terms[turn][id][1] = l < depth_end ? taps : 0;\n";
+      case Taps::kNone:
+        break;
+    }
+    for (size_t i = 0; i < kMaxSpatial; ++i) out += cat("terms[turn][id][", i + 1, "] = ", moves[i], ";\n");
+    return out;
   }
-  std::string load_place() const {
+
+  std::string load_words(const char* name, const std::string& from) const {
     std::string out;
-    for (size_t i = 0; i < kMaxSpatial; ++i) {
-      if (!is_single_[i]) out += cat("const ix p", i + 1, " = s", i + 1, " + places[turn][d][", i, "];\n");
+    for (size_t i = 0; i < static_cast<size_t>(place_words(taps_side_)); ++i)
+      out += cat("const ix ", name, i, " = ", from, "[", i, "];\n");
+    return out;
+  }
+  std::string load_window(const char* t) const { return load_words("w", cat("windows[", t, "]")); }
+  std::string load_term(const char* d) const { return load_words("v", cat("terms[turn][first + ", d, "]")); }
+
+  std::string tile_inside() const {
+    if (taps_side_ == Taps::kOfTerms) return "(w1 & v1) == v1";
+    if (taps_side_ == Taps::kOfWindows) return "(w1 & v1) == w1";
+    std::string out = "k + d < depth_end";
+    for (size_t i = 1; i <= kMaxSpatial; ++i) {
+      if (!is_single_[i - 1])
+        out += cat(" && w", i, " + v", i, " >= 0 && w", i, " + v", i, " < ", word(extent_[i - 1]));
     }
     return out;
   }
   std::string tile_left() {
-    const std::string at = cat("group * ", scalar(kAGroup), " + row * ", scalar(kARow));
-    if (is_a_even_) return loaded(cat("x0[", at, " + l * ", scalar(kEven), "]"));
-    return loaded(cat("x0[", at, " + places[turn][d][", kMaxSpatial + 1, "]]"));
-  }
-  std::string tile_right() {
-    std::string at = cat("bj + places[turn][d][", kMaxSpatial, "]");
-    for (size_t i = 0; i < kMaxSpatial; ++i) {
-      if (!is_single_[i]) at += cat(" + p", i + 1, " * ", word(stride_[i]));
+    if (!is_a_even_) {
+      return loaded(
+          cat("x0[left_place + e * ", left_skip_t(), " * ", scalar(kARow), " + left_terms[turn][first + d]]"));
     }
-    return loaded(cat("x1[", at, "]"));
+    return loaded(
+        cat("x0[left_place + k * ", scalar(kEven), " + e * ",
+            a_along_depth_ ? cat(left_skip_t(), " * ", scalar(kARow)) : cat(left_skip_d(), " * ", scalar(kEven)), "]"));
+  }
+
+  int left_skip_t() const { return a_along_depth_ ? dialect_.group_size / tiles_.depth : 0; }
+  int left_skip_d() const { return a_along_depth_ ? 0 : dialect_.group_size / tiles_.m; }
+  // The first of the elements of a tile that a work item loads.
+  std::string first_t(bool along_depth, int side) const {
+    return along_depth ? cat("id / ", tiles_.depth) : cat("id % ", side);
+  }
+  std::string first_d(bool along_depth, int side) const {
+    return along_depth ? cat("id % ", tiles_.depth) : cat("id / ", side);
   }
 
   std::string left() {
@@ -364,6 +594,10 @@ class ConvolutionBuilder {
         return item_text();
       case Form::kGroup:
         return group_text();
+      case Form::kRow:
+        return row_text();
+      case Form::kColumns:
+        return columns_text();
       case Form::kTiles:
         return tile_text();
       case Form::kJoin:
@@ -420,27 +654,103 @@ class ConvolutionBuilder {
                                     {"store", store("sum", "j")}});
   }
 
+  std::string row_text() {
+    std::string depth_place = coordinates(depth_, "d", "l");
+    std::string left_at = cat("group * ", scalar(kAGroup), " + row * ", scalar(kARow));
+    std::string right_at = cat("group * ", scalar(kBGroup), " + d0 * ", scalar(kBDepth), " + j0 * ", scalar(kBColumn));
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      depth_place +=
+          cat("const ix s", i + 1, " = ", word(start_[i]), " + d", i + 1, " * ", word(depth_step_[i]), ";\n");
+      right_at += cat(" + p", i + 1, " * ", word(stride_[i]));
+    }
+    for (size_t i = 0; i < kWindowAxes; ++i) {
+      if (depth_.has[i]) left_at += cat(" + d", i, " * ", word(a_depth_[i]));
+    }
+    return fill(
+        kConvolutionRow,
+        {{"group_size", dialect_.group_size},
+         {"type", value()},
+         {"zero", zero()},
+         {"rows", scalar(kRows)},
+         {"groups", scalar(kGroups)},
+         {"depth", scalar(kDepth)},
+         {"part_depth", scalar(kPartDepth)},
+         {"row_columns", p_.columns()},
+         {"depth_place", depth_place},
+         {"left", loaded(cat("x0[", left_at, "]"))},
+         {"right", loaded(cat("x1[", right_at, "]"))},
+         {"extent0", p_.column[0]},
+         {"extent1", p_.column[1]},
+         {"extent2", p_.column[2]},
+         {"extent3", p_.column[3]},
+         {"step1", word(column_step_[0])},
+         {"step2", word(column_step_[1])},
+         {"step3", word(column_step_[2])},
+         {"inside", inside()},
+         {"row_step", step("p", "q", "sum[j]")},
+         {"joined", add("x", "y")},
+         {"result_column_place", is_divided_ ? std::string() : coordinates(column_, "c", "result_column")},
+         {"store_row", is_divided_ ? cat(partial("result_column"), " = total_sum;") : store("total_sum", "c")}});
+  }
+
+  std::string columns_text() {
+    return fill(kConvolutionColumns,
+                {{"group_size", dialect_.group_size},
+                 {"type", value()},
+                 {"zero", zero()},
+                 {"terms", std::min(dialect_.group_size, kMostTerms)},
+                 {"place_words", place_words(taps_side_)},
+                 {"left_words", tiles_.item_rows <= 2   ? tiles_.item_rows
+                                : tiles_.item_rows <= 4 ? 4
+                                                        : 8},
+                 {"columns", scalar(kColumns)},
+                 {"depth", scalar(kDepth)},
+                 {"tile_columns", scalar(kTileColumns)},
+                 {"tile_n", tiles_.n},
+                 {"item_rows", tiles_.item_rows},
+                 {"item_columns", tiles_.item_columns},
+                 {"column_place", column_place()},
+                 {"store_window", store_window()},
+                 {"store_term", store_term()},
+                 {"left", loaded(cat("x0[group * ", scalar(kAGroup), " + row * ", scalar(kARow), " + left_place]"))},
+                 {"load_term", load_term("d")},
+                 {"load_window", load_window("t")},
+                 {"inside", tile_inside()},
+                 {"right", loaded("x1[w0 + v0]")},
+                 {"columns_step", step("p", "q", "sum[row][t]")},
+                 {"result_column_place", coordinates(column_, "c", "result_column")},
+                 {"store_columns", store("sum[row][t]", "c")}});
+  }
+
   // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
   static std::string place_of(const std::string& id, const std::string& i, int side, int lanes) {
     const int run = std::min(side, 4);
     return cat(id, " * ", run, " + ", i, " % ", run, " + ", i, " / ", run, " * ", lanes * run);
   }
 
-  std::string left_at() const {
-    const std::string number = cat("(id + e * ", dialect_.group_size, ")");
-    return a_along_depth_ ? cat("const int d = ", number, " % ", kTileDepth, ", t = ", number, " / ", kTileDepth, ";")
-                          : cat("const int t = ", number, " % ", tiles_.m, ", d = ", number, " / ", tiles_.m, ";");
-  }
-
   std::string tile_text() {
-    const int lines = dialect_.group_size / 16, side_m = tiles_.m / lines, side_n = tiles_.n / 16;
+    const int lanes_n = tiles_.n / tiles_.item_columns, lanes_m = tiles_.m / tiles_.item_rows;
+    const int terms = std::min(dialect_.group_size, kMostTerms);
+    const int results = tiles_.item_rows * tiles_.item_columns;
+    if (results >= 32 && dtype_size(wide_) == 4) builder_.least_at_once = results >= 64 ? 2 : 3;
+    const int left_loads = tiles_.m * tiles_.depth / dialect_.group_size;
+    const int right_loads = tiles_.n * tiles_.depth / dialect_.group_size;
+    // With more loads on their way there are not enough registers for the factors of many terms.
+    const bool unrolls_some = !is_a_even_ && left_loads + right_loads > 16;
     return fill(
         kConvolutionTile,
         {{"type", value()},
          {"zero", zero()},
-         {"tile_depth", kTileDepth},
+         {"group_size", dialect_.group_size},
+         {"tile_depth", tiles_.depth},
+         {"unroll", unrolls_some ? " 4" : ""},
          {"tile_m", tiles_.m},
          {"tile_n", tiles_.n},
+         {"lanes_n", lanes_n},
+         {"terms", terms},
+         {"term_steps", terms / tiles_.depth},
+         {"place_words", place_words(taps_side_)},
+         {"has_left_terms", !is_a_even_},
          {"rows", scalar(kRows)},
          {"columns", scalar(kColumns)},
          {"tile_rows", scalar(kTileRows)},
@@ -448,21 +758,32 @@ class ConvolutionBuilder {
          {"groups", scalar(kGroups)},
          {"depth", scalar(kDepth)},
          {"part_depth", scalar(kPartDepth)},
+         {"a_group", scalar(kAGroup)},
+         {"a_row", scalar(kARow)},
+         {"left_even", is_a_even_ ? cat(" + left_d * ", scalar(kEven)) : std::string()},
          {"column_place", column_place()},
-         {"item_rows", side_m},
-         {"item_columns", side_n},
-         {"left_loads", tiles_.m * kTileDepth / dialect_.group_size},
-         {"right_loads", tiles_.n * kTileDepth / dialect_.group_size},
-         {"right_skip", dialect_.group_size / tiles_.n},
-         {"left_at", left_at()},
+         {"store_window", store_window()},
+         {"store_term", store_term()},
+         {"item_rows", tiles_.item_rows},
+         {"item_columns", tiles_.item_columns},
+         {"left_loads", left_loads},
+         {"right_loads", right_loads},
+         {"left_t", first_t(a_along_depth_, tiles_.m)},
+         {"left_d", first_d(a_along_depth_, tiles_.m)},
+         {"right_t", first_t(b_along_depth_, tiles_.n)},
+         {"right_d", first_d(b_along_depth_, tiles_.n)},
+         {"left_skip_t", left_skip_t()},
+         {"left_skip_d", left_skip_d()},
+         {"right_skip_t", b_along_depth_ ? dialect_.group_size / tiles_.depth : 0},
+         {"right_skip_d", b_along_depth_ ? 0 : dialect_.group_size / tiles_.n},
+         {"load_fixed_window", b_along_depth_ ? std::string() : load_window("right_t")},
+         {"load_fixed_term", b_along_depth_ ? load_term("right_d") : std::string()},
+         {"load_place", b_along_depth_ ? load_window("t") : load_term("d")},
          {"left", tile_left()},
-         {"place_words", is_a_even_ ? 4 : 8},
-         {"store_place", store_place()},
-         {"load_place", load_place()},
-         {"inside", inside()},
-         {"right", tile_right()},
-         {"row_of_i", place_of("row_id", "i", side_m, lines)},
-         {"column_of_j", place_of("column_id", "j", side_n, 16)},
+         {"inside", tile_inside()},
+         {"right", loaded("x1[w0 + v0]")},
+         {"row_of_i", place_of("row_id", "i", tiles_.item_rows, lanes_m)},
+         {"column_of_j", place_of("column_id", "j", tiles_.item_columns, lanes_n)},
          {"tile_step", step("p[i]", "q[j]", "sum[i][j]")},
          {"result_column_place", is_divided_ ? std::string() : coordinates(column_, "c", "result_column")},
          {"store_tile", is_divided_ ? cat(partial("result_column"), " = sum[i][j];") : store("sum[i][j]", "c")}});
@@ -478,15 +799,19 @@ class ConvolutionBuilder {
   const compute_dtype dtype_, wide_;
   const int32_t size_;
   const int64_t results_;
-  bool is_divided_ = false;                    // the depth
-  bool a_along_depth_ = false;                 // neighbours in memory
-  bool is_a_even_ = false;                     // one stride along all of the depth
+  bool is_divided_ = false;     // the depth
+  bool a_along_depth_ = false;  // neighbours in memory
+  bool b_along_depth_ = false;
+  bool is_a_even_ = false;  // one stride along all of the depth
+  Taps taps_side_ = Taps::kNone;
+  std::array<int64_t, kMaxSpatial> taps_extents_{}, first_bits_{};
+  std::array<int, kMaxSpatial> unit_steps_{};  // 1 or -1 between taps; 0: another step
   std::array<bool, kMaxSpatial> is_single_{};  // spatial axes with one position
   int32_t partials_ = 0;
   Side depth_, column_;
   std::array<int32_t, kScalars> scalars_{};
   std::array<int32_t, kWindowAxes> a_depth_{}, c_column_{};
-  std::array<int32_t, kMaxSpatial> extent_{}, stride_{}, start_{}, depth_step_{}, column_step_{};
+  std::array<int32_t, kMaxSpatial> extent_{}, stride_{}, start_{}, depth_step_{}, column_step_{}, taps_{}, first_bit_{};
 };
 
 }  // namespace
@@ -496,7 +821,10 @@ BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_te
   const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
   for (const WindowProduct& p : read_windows(op)) {
     const Form form = choose_form(p, dialect);
-    const Tiles tiles = form == Form::kTiles ? choose_tiles(p, dialect, value_size) : Tiles{};
+    const Tiles tiles = form == Form::kTiles     ? choose_tiles(op, p, dialect)
+                        : form == Form::kRow     ? choose_row_parts(p, dialect)
+                        : form == Form::kColumns ? choose_columns(p, dialect)
+                                                 : Tiles{};
     ConvolutionBuilder(op, p, dialect, form, tiles, with_text).add_to(recipe);
     if (tiles.parts == 1) continue;
     recipe.workspace_bytes =
