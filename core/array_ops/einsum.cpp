@@ -156,8 +156,8 @@ class Products {
     return result;
   }
 
-  // Sums over the labels that are not in `kept`.
-  Named summed(const Named& x, std::string_view kept) {
+  // Sums over the labels that are not in `kept`; into `to`, if it is given, which has the others.
+  Named summed(const Named& x, std::string_view kept, const Named* to = nullptr) {
     Named result{{}, ""};
     std::vector<int64_t> axes, shape = x.tensor.shape;
     for (size_t i = 0; i < x.labels.size(); ++i) {
@@ -169,7 +169,12 @@ class Products {
       }
     }
     if (axes.empty()) return x;
-    result.tensor = steps_.temporary(dtype_, shape);
+    if (to == nullptr) {
+      result.tensor = steps_.temporary(dtype_, shape);
+    } else {
+      result.tensor = ordered(*to, result.labels).tensor;
+      for (const int64_t axis : axes) result.tensor = with_axis(std::move(result.tensor), static_cast<int32_t>(axis));
+    }
     const compute_dtype accumulator = computed_in(dtype_);
     steps_.reduce("sum", accumulator, axes, {convert_text("x", computed_in(x.tensor.dtype), accumulator)}, {x.tensor},
                   {"x"}, result.tensor);
@@ -177,8 +182,9 @@ class Products {
     return result;
   }
 
-  // x y, summed over the labels that are not in `kept`.
-  Named product(const Named& x, const Named& y, std::string_view kept) {
+  // x y, summed over the labels that are not in `kept`; into `to`, if it is given, which has the others, and its layout
+  // is that of matrices.
+  Named product(const Named& x, const Named& y, std::string_view kept, const Named* to = nullptr) {
     std::string batch, rows, columns, inner;
     for (const char label : x.labels) {
       std::string& group = !has(y.labels, label) ? rows : has(kept, label) ? batch : inner;
@@ -187,7 +193,32 @@ class Products {
     for (const char label : y.labels) {
       if (!has(x.labels, label)) columns += label;
     }
+    std::optional<StepOperand> direct;
+    if (to != nullptr && to->tensor.dtype == dtype_) {
+      direct = as_matrices(*to, {batch, rows, columns});
+      if (!direct) {
+        // The order of the result's labels, if no operand has to be copied for it.
+        const auto sorted = [&](std::string labels) {
+          std::sort(labels.begin(), labels.end(),
+                    [&](char p, char q) { return to->labels.find(p) < to->labels.find(q); });
+          return labels;
+        };
+        const std::string groups[] = {sorted(batch), sorted(rows), sorted(columns)};
+        direct = as_matrices(*to, {groups[0], groups[1], groups[2]});
+        if (direct && grouped(x, {groups[0], groups[1], inner}) && grouped(y, {groups[0], inner, groups[2]})) {
+          batch = groups[0];
+          rows = groups[1];
+          columns = groups[2];
+        } else {
+          direct.reset();
+        }
+      }
+    }
     const StepOperand a = packed(x, {batch, rows, inner}), b = packed(y, {batch, inner, columns});
+    if (direct) {
+      multiply(a, b, *direct);
+      return *to;
+    }
     const int64_t shape[] = {count(batch), count(rows), count(columns)};
     const StepOperand made = steps_.temporary(dtype_, shape);
     multiply(a, b, made);
@@ -207,29 +238,45 @@ class Products {
     return result;
   }
 
-  // The axes of each group as one.
-  StepOperand packed(const Named& x, std::initializer_list<std::string> groups) {
+  using Groups = std::initializer_list<std::string>;
+  static std::string joined(Groups groups) {
     std::string all;
     for (const std::string& group : groups) all += group;
-    StepOperand result = ordered(x, all).tensor;
-    if (result.dtype != dtype_) result = steps_.as_dtype(result, dtype_);
-    StepOperand view = result;
-    const auto as_groups = [&] {
-      int32_t axis = 0;
-      for (const std::string& group : groups) {
-        const auto axes = static_cast<int32_t>(group.size());
-        const auto one = axes == 0 ? std::optional(with_axis(view, axis)) : collapsed(view, axis, axes);
-        if (!one) return false;
-        view = *one;
-        ++axis;
-      }
-      return true;
-    };
-    if (as_groups()) return view;
-    view = steps_.temporary(dtype_, result.shape);
-    steps_.copy(result, view);
-    as_groups();
+    return all;
+  }
+
+  // The axes of each group as one; nothing where the elements do not lie evenly.
+  static std::optional<StepOperand> grouped(StepOperand view, Groups groups) {
+    int32_t axis = 0;
+    for (const std::string& group : groups) {
+      const auto axes = static_cast<int32_t>(group.size());
+      const auto one = axes == 0 ? std::optional(with_axis(view, axis)) : collapsed(view, axis, axes);
+      if (!one) return std::nullopt;
+      view = *one;
+      ++axis;
+    }
     return view;
+  }
+  static std::optional<StepOperand> grouped(const Named& x, Groups groups) {
+    return grouped(ordered(x, joined(groups)).tensor, groups);
+  }
+
+  // The batch, the rows and the columns of a result, if products can be written there as they are.
+  static std::optional<StepOperand> as_matrices(const Named& to, Groups groups) {
+    const std::optional<StepOperand> view = grouped(to, groups);
+    if (!view) return std::nullopt;
+    const auto is_even = [&](size_t axis) { return view->strides[axis] == 1 || view->shape[axis] == 1; };
+    return is_even(1) || is_even(2) ? view : std::nullopt;
+  }
+
+  // The axes of each group as one.
+  StepOperand packed(const Named& x, Groups groups) {
+    StepOperand result = ordered(x, joined(groups)).tensor;
+    if (result.dtype != dtype_) result = steps_.as_dtype(result, dtype_);
+    if (const std::optional<StepOperand> view = grouped(result, groups)) return *view;
+    const StepOperand copy = steps_.temporary(dtype_, result.shape);
+    steps_.copy(result, copy);
+    return *grouped(copy, groups);
   }
 
   void multiply(const StepOperand& a, const StepOperand& b, const StepOperand& to) {
@@ -296,16 +343,16 @@ std::optional<Lowering> lower_equation(const OpCall& call, const LoweringTarget&
     for (size_t j = i + 1; j < operands.size(); ++j) labels += operands[j].labels;
     return labels;
   };
+  const Named wanted{y, equation.output};
   Named result = operands[0];
   for (size_t i = 1; i < operands.size(); ++i) {
     const std::string later = wanted_after(i);
     const Named x = products.summed(result, later + operands[i].labels),
                 z = products.summed(operands[i], later + result.labels);
-    result = products.product(x, z, later);
+    result = products.product(x, z, later, i + 1 == operands.size() ? &wanted : nullptr);
   }
-  result = products.summed(result, equation.output);
-  const StepOperand shaped = Products::ordered(result, equation.output).tensor;
-  steps.copy(shaped, y);
+  if (operands.size() == 1) result = products.summed(result, equation.output, &wanted);
+  if (result.tensor.kind != ValueKind::kOutput) steps.copy(Products::ordered(result, equation.output).tensor, y);
   return steps.take();
 }
 

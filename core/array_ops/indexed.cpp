@@ -37,11 +37,16 @@ std::vector<int64_t> selected_shape(const OpCall& call) {
   return shape;
 }
 
-// The indices as positions [m] among the indexed axes as one. An index out of range gives a position out of range.
+// The indices as positions [m] among the indexed axes as one: themselves if that is one axis. Of several, an index out
+// of range gives a position out of range.
 StepOperand positions_of(Steps& steps, const OpCall& call) {
   const int32_t axes = indexed_axes(call);
   const StepOperand indices = steps.as_indices(steps.input(1));
   const auto last = static_cast<int32_t>(indices.shape.size()) - 1;
+  if (axes == 1) {
+    const StepOperand positions = without_axis(indices, last);
+    return last == 0 ? with_axis(positions, 0) : steps.as_collapsed(positions, 0, last);
+  }
   StepExpression linear;
   std::string wrong, position;
   std::vector<StepOperand> inputs;

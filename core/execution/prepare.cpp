@@ -349,14 +349,17 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     return COMPUTE_SUPPORT_NONE;
   }
   int32_t support = COMPUTE_SUPPORT_NATIVE;
-  std::string first_reason;
+  // The first refusals, of the op by its own name and of a primitive. The second, if there is one, says what a plugin
+  // lacks for the way that core wanted.
+  std::string own_reason, primitive_reason;
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;
     std::optional<PluginRefusal> refused = offer(lowering, [&](const Step& step) {
       compute_plugin_query_info info{};
       std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
       if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
-      if (of_step && first_reason.empty()) first_reason = of_step->text;
+      std::string& reason = lowering.is_composite || lowering.is_kernel ? own_reason : primitive_reason;
+      if (of_step && reason.empty()) reason = of_step->text;
       workspace_bytes =
           info.workspace_bytes < 0 || workspace_bytes < 0 ? -1 : std::max(workspace_bytes, info.workspace_bytes);
       return of_step;
@@ -377,7 +380,8 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     *out_reason = refused_text(request, refusal->text);
     return COMPUTE_SUPPORT_NONE;
   }
-  if (support == COMPUTE_SUPPORT_DECOMPOSED && !first_reason.empty()) *out_reason = refused_text(request, first_reason);
+  const std::string& reason = primitive_reason.empty() ? own_reason : primitive_reason;
+  if (support == COMPUTE_SUPPORT_DECOMPOSED && !reason.empty()) *out_reason = refused_text(request, reason);
   return support;
 }
 

@@ -177,23 +177,27 @@ std::optional<Lowering> lower_norm_grad(const OpCall& call, const LoweringTarget
     return steps.take();
   }
   const StepOperand mean = along(steps.input(2), layout, false, x.shape);
-  StepOperand spread = along(steps.input(3), layout, false, x.shape);
-  if (norm == Norm::kBatch) {
-    const StepOperand rstd = steps.temporary(computed, layout.reduced);
-    steps.map({"1 / sqrt(x + a)", {attribute_term(call, "epsilon", computed)}}, {steps.input(3)}, rstd);
-    spread = along(rstd, layout, false, x.shape);
-  }
+  const StepOperand spread = along(steps.input(3), layout, false, x.shape);
+  // Of a batch the spread is the variance. Its reciprocal root is taken at each element, so that nothing is stored.
+  const bool is_batch = norm == Norm::kBatch;
+  const ScalarTerm epsilon = is_batch ? attribute_term(call, "epsilon", computed) : ScalarTerm{};
+  const auto with_epsilon = [&](std::string text) {
+    return StepExpression{std::move(text), is_batch ? std::vector<ScalarTerm>{epsilon} : std::vector<ScalarTerm>{}};
+  };
+  const std::string rstd = is_batch ? "rsqrt(x3 + a)" : "x3", normalised = "((y - z) * " + rstd + ")";
   // dx = rstd * (dy scale - mean(dy scale) - normalised * mean(dy scale normalised)).
   const bool has_scale = steps.has_input(4);
   const std::string g = has_scale ? "(x * x4)" : "x";
   Row row{{dy, x, mean, spread}, layout.axes, {}};
   if (has_scale) row.inputs.push_back(along(steps.input(4), layout, true, x.shape));
   row.stages.push_back({"sum", computed, {g}, {"x / a", {extent_term(layout.count)}}, computed});
-  row.stages.push_back({"sum", computed, {g + " * ((y - z) * x3)"}, {"x / a", {extent_term(layout.count)}}, computed});
-  row.map = StepExpression{"x3 * (" + g + " - r0 - (y - z) * x3 * r1)"};
+  row.stages.push_back(
+      {"sum", computed, with_epsilon(g + " * " + normalised), {"x / a", {extent_term(layout.count)}}, computed});
+  row.map = with_epsilon(is_batch ? "s = rsqrt(x3 + a); s * (" + g + " - r0 - (y - z) * s * r1)"
+                                  : "x3 * (" + g + " - r0 - (y - z) * x3 * r1)");
   row.outputs = {whole(steps.output(), layout)};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
-  steps.reduce("sum", computed, summed, {"x * ((y - z) * x3)"}, {dy, x, mean, spread}, {"x"}, parameter(1));
+  steps.reduce("sum", computed, summed, with_epsilon("x * " + normalised), {dy, x, mean, spread}, {"x"}, parameter(1));
   steps.reduce("sum", computed, summed, {"x"}, {dy}, {"x"}, parameter(2));
   return steps.take();
 }

@@ -73,6 +73,7 @@ constexpr Primitive kPrimitives[] = {
     {"layer_norm", refuse_layer_norm, prepare_layer_norm},
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
     {"average_pool", refuse_pool, prepare_pool},
+    {"average_pool_grad", refuse_average_pool_grad, prepare_average_pool_grad},
     {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"row", refuse_row, prepare_row},

@@ -538,6 +538,61 @@ TEST_F(GeneratedText, CompilesAttention) {
   }
 }
 
+// Windows of three by two with strides of two by one over 9 by 8 elements in memory that they span, or along one axis.
+TestOp pooling(const char* name, compute_dtype dtype, bool is_flat, bool has_padding, int64_t dilation = 1) {
+  const bool is_max = std::string_view(name).starts_with("max_"), is_grad = std::string_view(name).ends_with("_grad");
+  const auto shape = [&](int64_t rows, int64_t columns) {
+    return is_flat ? std::vector<int64_t>{2, 3, rows} : std::vector<int64_t>{2, 3, rows, columns};
+  };
+  const auto list = [&](int64_t first, int64_t second) {
+    return is_flat ? std::vector<int64_t>{first} : std::vector<int64_t>{first, second};
+  };
+  const int64_t rows = (9 + 2 * has_padding - 2 * dilation - 1) / 2 + 1, columns = 8 - dilation;
+  const std::vector<int64_t> of_elements = shape(9, 8), of_windows = shape(rows, columns);
+  TestOp op(name);
+  op.tensor(dtype, is_grad ? of_windows : of_elements);
+  if (is_grad && is_max) op.tensor(dtype, of_elements).tensor(dtype, of_windows);
+  op.output(dtype, is_grad ? of_elements : of_windows);
+  op.integers("window", list(3, 2)).integers("strides", list(2, 1));
+  if (dilation > 1) op.integers("dilations", list(dilation, dilation));
+  if (has_padding) op.integers("pads_begin", list(1, 0)).integers("pads_end", list(1, 0));
+  return op;
+}
+
+TEST(SourceGenerator, TakesPoolsThatOtherPrimitivesDoWorse) {
+  const auto is_taken = [](TestOp op) { return !refuse_op(op.view(), gpu()).has_value(); };
+  for (const bool has_padding : {false, true}) {
+    EXPECT_EQ(is_taken(pooling("max_pool", kF32, false, has_padding)), has_padding);
+    EXPECT_EQ(is_taken(pooling("average_pool", kF32, false, has_padding)), has_padding);
+    EXPECT_TRUE(is_taken(pooling("max_pool_grad", kF32, false, has_padding)));
+    EXPECT_TRUE(is_taken(pooling("average_pool_grad", kF32, false, has_padding)));
+  }
+  TestOp apart("average_pool_grad");
+  apart.tensor(kF32, {2, 3, 4}).output(kF32, {2, 3, 8}).integers("window", {2});
+  EXPECT_FALSE(is_taken(std::move(apart)));
+}
+
+TEST_F(GeneratedText, CompilesPooling) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+           COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16, kF32, COMPUTE_DTYPE_FLOAT64}) {
+    for (const bool is_flat : {false, true}) {
+      SCOPED_TRACE(dtype_name(dtype));
+      TestOp pool = pooling("max_pool", dtype, is_flat, true, 2);
+      expect_compiles(pool);
+      if (dtype == COMPUTE_DTYPE_INT8) continue;
+      for (const char* name : {"average_pool", "average_pool_grad", "max_pool_grad"}) {
+        SCOPED_TRACE(name);
+        TestOp op = pooling(name, dtype, is_flat, true);
+        expect_compiles(op);
+      }
+      TestOp dilated = pooling("max_pool_grad", dtype, is_flat, false, 2),
+             plain = pooling("average_pool_grad", dtype, is_flat, false);
+      expect_compiles(dilated);
+      expect_compiles(plain);
+    }
+  }
+}
+
 TEST_F(GeneratedText, CompilesEveryForm) {
   const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{

@@ -5,6 +5,7 @@
 
 #include "plugins/common/core.hpp"
 #include "plugins/common/matrix_product.hpp"
+#include "plugins/common/pooling.hpp"
 #include "plugins/common/source/combination.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
@@ -92,6 +93,8 @@ std::optional<Refusal> refuse_segments(const Op& op, const Dialect& dialect) {
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_pool(const Op& op, const Dialect&) { return refuse_pooling(op); }
+
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -105,7 +108,11 @@ constexpr Primitive kPrimitives[] = {
     {"adamw", refuse_optimizer, build_optimizer},
     {"attention", refuse_attention, build_attention},
     {"attention_grad", refuse_attention_tiles, build_attention_grad},
+    {"average_pool", refuse_pool, build_pooling},
+    {"average_pool_grad", refuse_pool, build_pooling},
     {"map", refuse_expressions, build_map},
+    {"max_pool", refuse_pool, build_pooling},
+    {"max_pool_grad", refuse_pool, build_pooling},
     {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce},
     {"gather", refuse_nothing, build_gather},

@@ -12,6 +12,7 @@ BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_pooling(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);

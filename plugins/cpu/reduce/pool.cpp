@@ -18,8 +18,6 @@ constexpr int64_t kLine = 3840;              // elements of a row of x that are 
 constexpr int64_t kLineSlack = 128;          // that kernels may read behind them
 constexpr int64_t kMostDoubles = 8;
 
-int64_t reach(const PoolWindow& w) { return (w.size - 1) * w.dilation + 1; }
-
 template <class T>
 class PoolPlan final : public Plan {
  public:
@@ -31,7 +29,7 @@ class PoolPlan final : public Plan {
         windows_(pool_windows(op, op.input(0), op.output(0))) {
     channels_ = op.input(0).shape[1];
     rows_ = op.input(0).shape[0] * channels_ * windows_[0].count * windows_[1].count;
-    chunk_ = std::max<int64_t>((kLine - reach(windows_[2])) / windows_[2].stride, 1);
+    chunk_ = std::max<int64_t>((kLine - windows_[2].reach()) / windows_[2].stride, 1);
     int64_t elements = windows_[2].count;
     for (const PoolWindow& w : windows_) elements *= w.size;
     grain_ = std::max<int64_t>(kPieceElements / std::max<int64_t>(elements, 1), 1);
@@ -144,7 +142,7 @@ std::optional<Refusal> refuse_pool(const Op& op) {
   if (x.rank > static_cast<int32_t>(kPoolLead + kPoolSpatial))
     return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, name + ": only up to 3 spatial axes are done in one pass", ""};
   const PoolWindow columns = pool_windows(op, x, op.output(0)).back();
-  if (columns.size > columns.count || reach(columns) > kLine)
+  if (columns.size > columns.count || columns.reach() > kLine)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, name + ": few wide windows are faster as a reduction", ""};
   int64_t elements = 1;
   for (const int64_t size : op.integers("window")) elements *= size;

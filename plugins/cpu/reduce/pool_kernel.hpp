@@ -14,6 +14,8 @@ struct PoolKernel {
   void (*take_greater)(const T* x, int64_t step, int64_t n, T* y);
   // Adds x[i * step] to y[i].
   void (*add)(const T* x, int64_t step, int64_t n, double* y);
+  // Adds dy[i] to dx[i * step].
+  void (*share)(const T* dy, int64_t step, int64_t n, T* dx);
   // One element of each of n windows: where x[i * step] is y[i] or NaN and taken[i] is 0, adds dy[i] to dx[i * step]
   // and sets taken[i].
   void (*give)(const T* x, const T* y, const T* dy, int64_t step, int64_t n, uint8_t* taken, T* dx);
