@@ -25,12 +25,14 @@ set(COMPUTE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/compute")
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
-# Programs and a plugin to copy.
+# Programs, a plugin and packages to copy, without what was built beside them.
+set(built PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN compute*.mod EXCLUDE PATTERN *.node EXCLUDE)
 set(examples_dir "${CMAKE_INSTALL_DATADIR}/compute/examples")
 install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py")
 install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
 install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
-install(DIRECTORY examples/plugin_rust DESTINATION "${examples_dir}")
+install(DIRECTORY examples/plugin_rust examples/languages DESTINATION "${examples_dir}" ${built})
+install(DIRECTORY bindings/fortran bindings/go bindings/rust DESTINATION "${CMAKE_INSTALL_DATADIR}/compute/bindings" ${built})
 install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)
 install(FILES LICENSE DESTINATION "${examples_dir}")
 

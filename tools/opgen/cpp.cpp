@@ -11,11 +11,6 @@
 
 namespace compute::opgen {
 
-namespace {
-
-constexpr size_t kColumns = 120;
-
-// Attributes of kind int64 whose value is 0 or 1.
 bool is_flag(const AttributeSchema& a) {
   constexpr std::string_view kFlags[] = {"causal",   "ceil_mode", "count_include_pad", "descending",  "deterministic",
                                          "endpoint", "exclusive", "include_initial",   "interleaved", "inverse",
@@ -24,9 +19,32 @@ bool is_flag(const AttributeSchema& a) {
   return std::find(std::begin(kFlags), std::end(kFlags), a.name) != std::end(kFlags);
 }
 
-std::string cpp_name(const OpSchema& op) {
-  return op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
+std::string camel(std::string_view name) {
+  std::string text;
+  bool capital = true;
+  for (const char c : name) {
+    if (c != '_') text += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    capital = c == '_';
+  }
+  return text;
 }
+
+std::vector<std::string> creation_extents(const OpSchema& op) {
+  const auto has = [&](std::string_view name) {
+    for (const AttributeSchema& a : op.attributes) {
+      if (a.required && a.name == name) return true;
+    }
+    return false;
+  };
+  if (has("shape")) return {"shape"};
+  if (has("size")) return {"size"};
+  if (has("rows") && has("columns")) return {"rows", "columns"};
+  throw std::runtime_error(op.name + ": the shape of its result has no form in the bindings");
+}
+
+namespace {
+
+constexpr size_t kColumns = 120;
 
 struct Parameter {
   std::string type, name, value;  // value: the default, or ""
@@ -133,16 +151,7 @@ std::string signature(const std::string& head, const std::vector<Parameter>& par
   return broken(head, parts, ") {", 0) + "\n";
 }
 
-std::string comment(const OpSchema& op) {
-  std::string words = op.name + ": " + op.summary + ".";
-  if (op.is_elementwise) {
-    words += " " + elementwise_text(op);
-  } else {
-    words += " Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
-             bound_text(op);
-  }
-  return wrapped(words, "/// ", "/// ", kColumns) + "\n";
-}
+std::string comment(const OpSchema& op) { return wrapped(op_text(op), "/// ", "/// ", kColumns) + "\n"; }
 
 // What fills the options, and whether there are any.
 std::string fill_options(const OpSchema& op) {
@@ -220,16 +229,12 @@ std::string prepare(const OpSchema& op) {
 
 // The shape of what an op without inputs makes, from its attributes.
 std::string creation_shape(const OpSchema& op) {
-  const auto has = [&](const char* name) {
-    for (const AttributeSchema& a : op.attributes) {
-      if (a.required && a.name == name) return true;
-    }
-    return false;
-  };
-  if (has("shape")) return "shape";
-  if (has("size")) return "{size.value()}";
-  if (has("rows") && has("columns")) return "{rows.value(), columns.value()}";
-  throw std::runtime_error(op.name + ": the shape of its result has no form in ops.hpp");
+  std::string text;
+  for (const std::string& name : creation_extents(op)) {
+    if (name == "shape") return name;
+    text += (text.empty() ? "" : ", ") + name + ".value()";
+  }
+  return "{" + text + "}";
 }
 
 // The result of an op without inputs is made on a device that is named, or on the stream's.
@@ -244,7 +249,7 @@ std::string creation(const OpSchema& op) {
   by_device.push_back({"const Stream&", "stream", "{}"});
   names.insert(names.begin(), "result");
   names.push_back("stream");
-  const std::string name = cpp_name(op);
+  const std::string name = plain_name(op);
   std::string text = signature("[[nodiscard]] inline Tensor " + name, by_device);
   text += "  const Tensor result = device.empty(dtype, " + creation_shape(op) + ");\n";
   // Declared below: the parameters of _into are the result, then the attributes, then the stream.
@@ -256,15 +261,7 @@ std::string creation(const OpSchema& op) {
 }
 
 // "TopKResult": what an op with several outputs returns.
-std::string result_name(const OpSchema& op) {
-  std::string text;
-  bool capital = true;
-  for (const char c : cpp_name(op)) {
-    if (c != '_') text += capital ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    capital = c == '_';
-  }
-  return text + "Result";
-}
+std::string result_name(const OpSchema& op) { return camel(plain_name(op)) + "Result"; }
 
 std::string result_struct(const OpSchema& op) {
   std::string text = "struct " + result_name(op) + " {\n  Tensor ";
@@ -288,7 +285,7 @@ std::string making(const OpSchema& op) {
 }
 
 std::string functions(const OpSchema& op) {
-  const std::string name = cpp_name(op);
+  const std::string name = plain_name(op);
   std::vector<Parameter> parameters = input_parameters(op), into = parameters;
   std::vector<std::string> places;
   for (const std::string& output : op.outputs) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/ops/schema.hpp"
 
@@ -10,6 +12,8 @@ namespace compute::opgen {
 
 // A later version of an op is a function of its own: programs keep what they were compiled against.
 std::string function_name(const OpSchema& op);
+// The same without the prefix, for languages with namespaces.
+std::string plain_name(const OpSchema& op);
 std::string options_name(const OpSchema& op);
 
 // Whether a list of axes can be given as a bit mask too, by callers that cannot put a pointer into a struct.
@@ -18,7 +22,17 @@ bool has_mask(const AttributeSchema& a);
 // A zero field means the default; where the default is another number, or none, the field is a pointer.
 bool is_pointer_field(const AttributeSchema& a);
 
-// What comments say: of an error bound, and of the dtypes of an elementwise op.
+// Attributes of kind int64 whose value is 0 or 1.
+bool is_flag(const AttributeSchema& a);
+
+// "top_k" as "TopK".
+std::string camel(std::string_view name);
+
+// The required attributes with the extents of what an op without inputs makes: "shape", which is a list, or numbers.
+std::vector<std::string> creation_extents(const OpSchema& op);
+
+// What comments say: of an op, of an error bound, and of the dtypes of an elementwise op.
+std::string op_text(const OpSchema& op);
 std::string bound_text(const OpSchema& op);
 std::string elementwise_text(const OpSchema& op);
 

@@ -12,9 +12,11 @@
 
 namespace compute::opgen {
 
-std::string function_name(const OpSchema& op) {
-  return "compute_" + op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
+std::string plain_name(const OpSchema& op) {
+  return op.name + (op.version == 1 ? "" : "_v" + std::to_string(op.version));
 }
+
+std::string function_name(const OpSchema& op) { return "compute_" + plain_name(op); }
 
 std::string options_name(const OpSchema& op) { return function_name(op) + "_options"; }
 
@@ -37,6 +39,13 @@ std::string elementwise_text(const OpSchema& op) {
                      : condition           ? "y and z: "
                                            : "Inputs: ") +
          class_description(op.input_class) + "; result: " + std::string(result_text(op)) + ". " + bound_text(op);
+}
+
+std::string op_text(const OpSchema& op) {
+  const std::string start = op.name + ": " + op.summary + ". ";
+  if (op.is_elementwise) return start + elementwise_text(op);
+  return start + "Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
+         bound_text(op);
 }
 
 namespace {
@@ -120,16 +129,7 @@ std::string signature(const std::string& head, std::vector<std::string> paramete
   return text;
 }
 
-std::string comment(const OpSchema& op) {
-  std::string words = op.name + ": " + op.summary + ".";
-  if (op.is_elementwise) {
-    words += " " + elementwise_text(op);
-  } else {
-    words += " Dtype: " + std::string(dtype_rule_text(op)) + ". Shape: " + std::string(shape_rule_text(op)) + ". " +
-             bound_text(op);
-  }
-  return wrapped(words, "/* ", " * ", 117) + " */\n";
-}
+std::string comment(const OpSchema& op) { return wrapped(op_text(op), "/* ", " * ", 117) + " */\n"; }
 
 // A field of an options struct; `comment` is the default's, of an attribute's first field.
 struct Field {
