@@ -95,11 +95,34 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
 
 Device::~Device() = default;
 
-Queue Device::make_queue() const {
+Queue Device::make_queue(cl_bitfield properties) const {
   cl_int status = CL_SUCCESS;
-  Queue queue(api().clCreateCommandQueue(context(), info_.device, 0, &status));
+  Queue queue(api().clCreateCommandQueue(context(), info_.device, properties, &status));
   check(status, "clCreateCommandQueue");
   return queue;
+}
+
+int64_t end_of(cl_event event) {
+  uint64_t time_ns = 0;
+  check(api().clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof time_ns, &time_ns, nullptr),
+        "clGetEventProfilingInfo");
+  return static_cast<int64_t>(time_ns);
+}
+
+void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
+  const auto host_now = [] {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  const std::lock_guard lock(clock_mutex_);
+  if (!clock_queue_) clock_queue_ = make_queue(CL_QUEUE_PROFILING_ENABLE);
+  const int64_t before = host_now();
+  cl_event event = nullptr;
+  check(api().clEnqueueMarkerWithWaitList(clock_queue_.get(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+  const Event owned(event);
+  check(api().clFinish(clock_queue_.get()), "clFinish");
+  const int64_t after = host_now();
+  *out_device_ns = end_of(event);
+  *out_host_ns = before + (after - before) / 2;
 }
 
 Memory Device::make_memory(int64_t size_bytes) const {

@@ -40,6 +40,9 @@ struct CompiledKernel {
   cl_int enqueue(cl_command_queue queue, cl_uint rank, const size_t* global_size, const size_t* group_size);
 };
 
+// When the command of an event ended, by the device's clock in nanoseconds. Its queue has times.
+int64_t end_of(cl_event event);
+
 class Device {
  public:
   Device(DeviceInfo info, uint64_t core_device);
@@ -50,10 +53,13 @@ class Device {
   cl_context context() const { return context_.get(); }
   const compute_plugin_caps& caps() const { return caps_; }
 
-  Queue make_queue() const;
+  // `properties`: 0, or CL_QUEUE_PROFILING_ENABLE for one whose events have times.
+  Queue make_queue(cl_bitfield properties = 0) const;
   // For commands without a stream; any thread may use it.
   cl_command_queue queue() const { return map_queue_.get(); }
   Memory make_memory(int64_t size_bytes) const;
+  // The device's clock, by which events have times, and the host's, in nanoseconds. Waits for the device.
+  void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
   // A buffer over another object's memory, at least `size_bytes` long. UNSUPPORTED if it belongs to another context.
   std::unique_ptr<Buffer> take_memory(cl_mem memory, int64_t size_bytes) const;
 
@@ -88,6 +94,9 @@ class Device {
 
   std::mutex kernels_mutex_;
   std::unordered_map<common::KernelKey, std::shared_ptr<CompiledKernel>, common::KernelKeyHash> kernels_;
+
+  std::mutex clock_mutex_;
+  Queue clock_queue_;  // made when the clock is first read
 
   std::mutex maps_mutex_;
   std::unordered_map<const Buffer*, std::pair<void*, int>> maps_;  // address and users

@@ -129,6 +129,16 @@ compute_error* stream_create(uint64_t device, const compute_plugin_stream_option
   });
 }
 
+compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
+  if (out_ns != nullptr) *out_ns = 0;
+  return guard([&] { object<Stream>(stream).take_time(number, out_ns); });
+}
+
+compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns) {
+  *out_device_ns = *out_host_ns = 0;
+  return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
+}
+
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& self) {
     check(api().clEnqueueWriteBuffer(self.queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
@@ -177,6 +187,8 @@ constexpr compute_plugin_device_table device_table() {
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;
   table.stream_create = stream_create;
+  table.mark_time = mark_time;
+  table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.copy = copy;
@@ -333,7 +345,7 @@ compute_error* native_device(uint64_t device, uint64_t* out_handle) {
 
 compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
   *out_handle = 0;
-  return guard([&] { *out_handle = handle_of(object<Stream>(stream).queue()); });
+  return guard([&] { *out_handle = handle_of(object<Stream>(stream).share_queue()); });
 }
 
 compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {

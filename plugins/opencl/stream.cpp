@@ -82,15 +82,62 @@ common::Error Stream::break_off(common::Error error) {
   return *error_;
 }
 
-void Stream::mark(uint64_t number) {
+cl_command_queue Stream::share_queue() {
+  std::lock_guard lock(mutex_);
+  if (error_) throw *error_;
+  is_shared_ = true;
+  return queue_.get();
+}
+
+// Another queue, which goes on where this one ends. What this one has queued ends as before.
+void Stream::start_times() {
+  {
+    std::lock_guard lock(mutex_);
+    if (is_shared_ || has_times_) return;
+  }
+  Queue timed = device_->make_queue(CL_QUEUE_PROFILING_ENABLE);
+  cl_event event = nullptr;
+  check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+  const Event end(event);
+  check(api().clFlush(queue_.get()), "clFlush");
+  check(api().clEnqueueBarrierWithWaitList(timed.get(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+  std::lock_guard lock(mutex_);
+  queue_ = std::move(timed);
+  has_times_ = true;
+}
+
+void Stream::mark(uint64_t number, bool timed) {
   if (!fault_targets_.empty()) read_faults();
+  if (timed && !has_times_) start_times();
   cl_event event = nullptr;
   check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   Event owned(event);
   check(api().clFlush(queue_.get()), "clFlush");
   std::lock_guard lock(mutex_);
-  marks_.push_back({number, std::move(owned), std::move(fault_batches_)});
+  marks_.push_back({number, std::move(owned), timed && has_times_, std::move(fault_batches_)});
   fault_batches_.clear();
+}
+
+void Stream::take_time(uint64_t number, int64_t* out_ns) {
+  std::lock_guard lock(mutex_);
+  settle_locked();
+  if (out_ns == nullptr) {
+    for (Mark& mark : marks_) {
+      if (mark.number == number) mark.wants_time = false;
+    }
+  }
+  const auto found = std::ranges::find(times_, number, &MarkTime::number);
+  if (found == times_.end()) {
+    if (out_ns == nullptr) return;
+    if (is_shared_ && !has_times_) {
+      throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                          "the program has the queue of this stream, which was made without times");
+    }
+    throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                        "mark " + std::to_string(number) + " was not recorded with a time");
+  }
+  if (out_ns != nullptr) *out_ns = found->ns;
+  times_.erase(found);
 }
 
 void Stream::wait(Stream& other, uint64_t number) {
@@ -163,6 +210,13 @@ void Stream::settle_locked() {
                         " is out of range for an extent of " + std::to_string(fault.limit),
                     fault.argument, 0);
         return;
+      }
+    }
+    if (mark.wants_time) {
+      try {
+        times_.push_back({mark.number, end_of(mark.event.get())});
+      } catch (...) {
+        // Whoever asks is told that there is none.
       }
     }
     reached_ = mark.number;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: one in-order queue each, with one event per mark.
+// Streams: one in-order queue each, with one event per mark. The first mark that needs a time gives the stream another
+// queue, whose events have times.
 #pragma once
 
 #include <compute/plugin.h>
@@ -40,7 +41,11 @@ class Stream {
     Stream& stream_;
   };
 
-  void mark(uint64_t number);
+  void mark(uint64_t number, bool timed);
+  // The time of a timed mark, which is then forgotten; without `out_ns` it is only forgotten.
+  void take_time(uint64_t number, int64_t* out_ns);
+  // The queue, which the stream then keeps.
+  cl_command_queue share_queue();
   void wait(Stream& other, uint64_t number);
   // The greatest marked number that has finished. A failure is reported only when the work that was queued after it no
   // longer accesses memory: then *out_error is the error, and the result is the last number known to be good.
@@ -71,9 +76,16 @@ class Stream {
   struct Mark {
     uint64_t number;
     Event event;
+    bool wants_time;
     std::vector<std::unique_ptr<FaultBatch>> faults;  // read when `event` has completed
   };
 
+  struct MarkTime {
+    uint64_t number;
+    int64_t ns;
+  };
+
+  void start_times();
   void read_faults();
   uint64_t settled(compute_error** out_error);
   void settle_locked();
@@ -88,10 +100,13 @@ class Stream {
 
   mutable std::mutex mutex_;  // guards the members below
   std::deque<Mark> marks_;
+  std::vector<MarkTime> times_;  // that were not taken yet
   uint64_t reached_ = 0;
   std::optional<common::Error> error_;
   Event end_;  // after all work that was queued before `error_` was set
   bool is_over_ = false;
+  bool is_shared_ = false;  // the program has the queue
+  bool has_times_ = false;  // the queue's events have times
 
   std::atomic<bool> submitting_{false};
 };

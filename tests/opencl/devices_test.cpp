@@ -2,6 +2,7 @@
 // Two devices of one platform: POCL_DEVICES="pthread pthread" makes them of one processor.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -98,6 +99,43 @@ TEST_F(OpenclDevices, StreamsWaitForEachOther) {
   }
   const std::vector<float> values = x.to_vector<float>();
   for (const float value : values) ASSERT_EQ(value, 64.f);
+}
+
+// The first time gives the stream another queue: work before it and after it stays in order.
+TEST_F(OpenclDevices, TimesAreThoseOfTheWorkBetween) {
+  const Stream stream(first_), other(second_);
+  Tensor x = first_.full({1 << 20}, 1.f);
+  for (int step = 0; step < 4; ++step) x = add(stream, x, x);
+  const Event start(stream, {.timed = true});
+  for (int step = 0; step < 4; ++step) x = add(stream, x, x);
+  const Event middle(stream, {.timed = true}), end(stream, {.timed = true});
+  const Event far(other, {.timed = true});
+  EXPECT_GT(middle.elapsed_since(start).count(), 0);
+  EXPECT_GE(end.elapsed_since(middle).count(), 0);
+  EXPECT_EQ(end.elapsed_since(start), middle.elapsed_since(start) + end.elapsed_since(middle));
+  EXPECT_LT(middle.elapsed_since(start), std::chrono::minutes(1));
+  EXPECT_LT(std::chrono::abs(far.elapsed_since(start)), std::chrono::minutes(10)) << "by the host's clock";
+  EXPECT_EQ(x.to_vector<float>()[77], 256.f);
+}
+
+// A program that has a stream's queue counts on it.
+TEST_F(OpenclDevices, AQueueThatIsSharedStays) {
+  const Stream stream(first_), timed(first_);
+  uint64_t queue = 0, again = 0;
+  check(compute_stream_native_handle(stream.get(), &queue));
+  const Event start(stream, {.timed = true}), end(stream, {.timed = true});
+  check(compute_stream_native_handle(stream.get(), &again));
+  EXPECT_EQ(queue, again);
+  try {
+    static_cast<void>(end.elapsed_since(start));
+    FAIL() << "there are times";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.what();
+  }
+  const Event before(timed, {.timed = true});
+  check(compute_stream_native_handle(timed.get(), &queue));
+  const Event after(timed, {.timed = true});
+  EXPECT_GE(after.elapsed_since(before).count(), 0);
 }
 
 TEST_F(OpenclDevices, WorkAtOnce) {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs PROGRAM with ARGUMENTS on Oclgrind, the loader's only platform, and fails if the program does or if Oclgrind reports anything; with
 # PLANTED it must report something. CHECKS are Oclgrind's switches; FOLDER is for what is written. One process runs the tests
-# that FILTER names; with EACH every test that PROGRAM lists has its own, but for those that the expression EXCEPT matches.
+# that FILTER names; with EACH every test that PROGRAM lists has its own, but for those that the expression EXCEPT matches. Oclgrind does not know
+# every instruction of LLVM: what uses others is not checked, and named.
 set(log "${FOLDER}/log.txt")
 file(WRITE "${FOLDER}/vendors/oclgrind.icd" "${LIBRARY}\n")
 set(environment "OCL_ICD_VENDORS=${FOLDER}/vendors" "OCLGRIND_LOG=${log}" "COMPUTE_CACHE_DIR=${FOLDER}/cache" COMPUTE_LOG=error)
@@ -20,6 +21,7 @@ if(EACH)
 else()
   set(runs --gtest_filter=${FILTER})
 endif()
+set(unchecked "")
 foreach(run IN LISTS runs)
   file(REMOVE "${log}")
   execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} "${PROGRAM}" ${ARGUMENTS} ${run} RESULT_VARIABLE result)
@@ -27,7 +29,9 @@ foreach(run IN LISTS runs)
   if(EXISTS "${log}")
     file(READ "${log}" report LIMIT 4000)
   endif()
-  if(NOT result EQUAL 0)
+  if(EACH AND NOT result EQUAL 0 AND report MATCHES "Unsupported instruction")
+    list(APPEND unchecked "${run}")
+  elseif(NOT result EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ${run} ends with ${result}\n${report}")
   elseif(PLANTED AND report STREQUAL "")
     message(FATAL_ERROR "Oclgrind does not see the fault that was planted")
@@ -35,3 +39,8 @@ foreach(run IN LISTS runs)
     message(FATAL_ERROR "${run}: Oclgrind reports:\n${report}")
   endif()
 endforeach()
+list(LENGTH unchecked count)
+message(STATUS "not checked, by instructions that Oclgrind does not know: ${unchecked}")
+if(count GREATER 12)
+  message(FATAL_ERROR "${count} tests were not checked")
+endif()
