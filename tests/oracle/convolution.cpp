@@ -121,7 +121,8 @@ class Sums {
     integers_[i] += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
     if (is_complex(result_.dtype)) {
       totals_[i] += Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-      weigh(i, std::hypot(x.re, x.im) * std::hypot(y.re, y.im));
+      weigh(i,
+            std::sqrt((x.re * x.re + x.im * x.im) * (y.re * y.re + y.im * y.im)));  // long double: squares are in range
     } else {
       totals_[i] += x.re * y.re;
       weigh(i, std::fabs(x.re * y.re));
