@@ -20,8 +20,11 @@ import subprocess
 import sys
 import time
 
-import torch
-import torch.nn.functional as F
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    sys.exit(f"{__doc__}\nPyTorch is not installed.")
 
 
 def read(path):
