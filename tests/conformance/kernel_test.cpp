@@ -137,17 +137,19 @@ void work_items(const Session& session) {
   }
 }
 
+constexpr int64_t kGroupSize = 32;  // every device's limit is at least that
+
 // Local memory that a group shares, and barriers in a loop.
 void barriers(const Session& session) {
   const Kernel kernel =
       compile(session,
               "COMPUTE_KERNEL sum(COMPUTE_GLOBAL const i32* x, COMPUTE_GLOBAL i32* y, COMPUTE_GLOBAL i32* z) {\n"
-              "  COMPUTE_LOCAL i32 part[64];\n"
+              "  COMPUTE_LOCAL i32 part[32];\n"
               "  const i32 own = COMPUTE_LOCAL_ID(0);\n"
               "  part[own] = x[COMPUTE_GLOBAL_ID(0)];\n"
               "  COMPUTE_BARRIER();\n"
-              "  z[COMPUTE_GLOBAL_ID(0)] = part[63 - own];\n"
-              "  for (i32 width = 32; width > 0; width /= 2) {\n"
+              "  z[COMPUTE_GLOBAL_ID(0)] = part[31 - own];\n"
+              "  for (i32 width = 16; width > 0; width /= 2) {\n"
               "    COMPUTE_BARRIER();\n"
               "    if (own < width) part[own] += part[own + width];\n"
               "  }\n"
@@ -157,16 +159,16 @@ void barriers(const Session& session) {
               "sum");
   constexpr int64_t kGroups = 50;
   Inputs inputs(72);
-  const Operand x = session.upload(inputs.uniform(dtype::INT32, {kGroups * 64}, -1000, 1000));
-  const Tensor y = session.empty(dtype::INT32, {kGroups}), z = session.empty(dtype::INT32, {kGroups * 64});
+  const Operand x = session.upload(inputs.uniform(dtype::INT32, {kGroups * kGroupSize}, -1000, 1000));
+  const Tensor y = session.empty(dtype::INT32, {kGroups}), z = session.empty(dtype::INT32, {kGroups * kGroupSize});
   const Stream stream = session.stream();
-  check(Arguments().reads(x.tensor).writes(y).writes(z).launch(kernel, {kGroups}, {64}, stream));
+  check(Arguments().reads(x.tensor).writes(y).writes(z).launch(kernel, {kGroups}, {kGroupSize}, stream));
   const Array sums = session.download(y), turned = session.download(z);
   for (int64_t group = 0; group < kGroups; ++group) {
     Real sum = 0;
-    for (int64_t i = 0; i < 64; ++i) {
-      sum += number(x.array, group * 64 + i);
-      ASSERT_EQ(number(turned, group * 64 + i), number(x.array, group * 64 + 63 - i));
+    for (int64_t i = 0; i < kGroupSize; ++i) {
+      sum += number(x.array, group * kGroupSize + i);
+      ASSERT_EQ(number(turned, group * kGroupSize + i), number(x.array, group * kGroupSize + kGroupSize - 1 - i));
     }
     ASSERT_EQ(number(sums, group), sum) << group;
   }
@@ -192,7 +194,7 @@ void atomics_and_conversions(const Session& session) {
             .tensor(bins.tensor, COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)
             .writes(halves)
             .value(kCount)
-            .launch(kernel, {(kCount + 63) / 64}, {64}));
+            .launch(kernel, {(kCount + kGroupSize - 1) / kGroupSize}, {kGroupSize}));
   int64_t expected[8] = {};
   for (int64_t i = 0; i < kCount; ++i) expected[i % 7] += i % 2 != 0 ? 3 : 1;
   expected[7] = kCount - 1;
