@@ -85,7 +85,7 @@ common::Error Stream::break_off(common::Error error) {
 cl_command_queue Stream::share_queue() {
   std::lock_guard lock(mutex_);
   if (error_) throw *error_;
-  is_shared_ = true;
+  keeps_queue_ = true;
   return queue_.get();
 }
 
@@ -93,9 +93,16 @@ cl_command_queue Stream::share_queue() {
 void Stream::start_times() {
   {
     std::lock_guard lock(mutex_);
-    if (is_shared_ || has_times_) return;
+    if (keeps_queue_ || has_times_) return;
   }
-  Queue timed = device_->make_queue(CL_QUEUE_PROFILING_ENABLE);
+  Queue timed;
+  try {
+    timed = device_->make_queue(CL_QUEUE_PROFILING_ENABLE);
+  } catch (const common::Error&) {
+    std::lock_guard lock(mutex_);
+    keeps_queue_ = true;  // work goes on without times
+    return;
+  }
   cl_event event = nullptr;
   check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   const Event end(event);
@@ -129,9 +136,10 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
   const auto found = std::ranges::find(times_, number, &MarkTime::number);
   if (found == times_.end()) {
     if (out_ns == nullptr) return;
-    if (is_shared_ && !has_times_) {
-      throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
-                          "the program has the queue of this stream, which was made without times");
+    if (keeps_queue_ && !has_times_) {
+      throw common::Error(
+          COMPUTE_ERROR_UNSUPPORTED,
+          "the queue of this stream has no times: the program had it before, or the driver makes none that has");
     }
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                         "mark " + std::to_string(number) + " was not recorded with a time");

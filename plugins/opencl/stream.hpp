@@ -105,8 +105,8 @@ class Stream {
   std::optional<common::Error> error_;
   Event end_;  // after all work that was queued before `error_` was set
   bool is_over_ = false;
-  bool is_shared_ = false;  // the program has the queue
-  bool has_times_ = false;  // the queue's events have times
+  bool keeps_queue_ = false;  // the program has the queue, or the driver makes none with times
+  bool has_times_ = false;    // the queue's events have times
 
   std::atomic<bool> submitting_{false};
 };

@@ -69,12 +69,15 @@ class PoolPlan final : public Plan {
     bool is_first = true;
     for_lines(plane, i, j, [&](const T* row) {
       const T* const part = row + from * x_[4];
-      if (!is_first) {
-        kernel.take_greater(part, x_[4], to - from, line);
-      } else if (x_[4] == 1) {
+      if (x_[4] != 1) {  // kernels may read behind the last element of a step
+        for (int64_t k = 0; k < to - from; ++k) {
+          const T value = part[k * x_[4]];
+          if (is_first || value > line[k] || value != value) line[k] = value;
+        }
+      } else if (is_first) {
         std::copy(part, part + std::max<int64_t>(to - from, 0), line);
       } else {
-        for (int64_t k = 0; k < to - from; ++k) line[k] = part[k * x_[4]];
+        kernel.take_greater(part, 1, to - from, line);
       }
       is_first = false;
     });
