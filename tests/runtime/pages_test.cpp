@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fresh pages cost more than most kernels: a loop that makes and releases results touches none after its first rounds.
+// And nothing is read behind a tensor, where the next page may not be there.
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "runtime.hpp"
 
@@ -32,6 +35,33 @@ TEST(Pages, ASteadyLoopTouchesNoFreshOnes) {
   const int64_t before = pages_touched();
   for (int i = 0; i < 100; ++i) round();
   EXPECT_LT(pages_touched() - before, 256);  // a thread's stack and the like; once through the results would be 204800
+}
+
+// Two rows of every step-th element, of which the last is the last of its page.
+TEST(Pages, PoolsReadNothingBehindTheirTensor) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<char*>(pages) + page, page, PROT_NONE), 0);
+  float* const end = static_cast<float*>(pages) + page / sizeof(float);
+  for (const int64_t step : {1, 2, 3}) {
+    for (const int64_t columns : {6, 32, 62, 64, 66}) {
+      const int64_t row = 200, last = row + (columns - 1) * step;
+      float* const data = end - 1 - last;
+      for (int64_t i = 0; i <= last; ++i) data[i] = static_cast<float>(i);
+      const compute::Tensor x = compute::Tensor::wrap_host(data, {1, 1, 2, columns}, compute::Wrap::exposed,
+                                                           compute::List<int64_t>{2 * row, 2 * row, row, step});
+      const std::vector<float> most = compute::max_pool(x, {2, 2}).to_vector<float>();
+      const std::vector<float> means = compute::average_pool(x, {2, 2}).to_vector<float>();
+      for (int64_t i = 0; i < columns / 2; ++i) {
+        const auto greatest = static_cast<float>(row + (2 * i + 1) * step);
+        EXPECT_EQ(most[static_cast<size_t>(i)], greatest) << "step " << step;
+        EXPECT_EQ(means[static_cast<size_t>(i)], greatest - static_cast<float>(row + step) / 2) << "step " << step;
+      }
+    }
+  }
+  compute::Device::open("cpu").synchronize();
+  munmap(pages, 2 * page);
 }
 
 }  // namespace
