@@ -51,6 +51,7 @@ class Case {
   void full() {
     attributes();
     shapes();
+    blocks_of_channels();
     layouts();
     degenerate();
     outputs();
@@ -154,6 +155,24 @@ class Case {
     run({{3, 3, 65, 67}, {20, 3, 7, 5}, lists({2, 2}, {}, {3, 3}, {3, 3}, 1)});
     run({{4, 30, 37, 36}, {30, 1, 3, 3}, lists({}, {}, {1, 1}, {1, 1}, 30), true});
     run({{9, 70, 14, 14}, {72, 70, 3, 3}, lists({}, {}, {1, 1}, {1, 1}, 1)});
+  }
+
+  // Whole blocks of 16 channels, for which libraries have kernels.
+  void blocks_of_channels() {
+    if (dtype_ != dtype::FLOAT32) return;
+    run({{3, 32, 70}, {48, 32, 3}, lists({}, {2}, {3}, {1}, 1), true});
+    run({{2, 16, 5, 6, 7}, {16, 16, 2, 3, 3}, lists({}, {}, {1, 1, 0}, {0, 1, 2}, 1), true});
+    run({{3, 48, 13, 12}, {48, 1, 3, 3}, lists({}, {}, {1, 1}, {1, 1}, 48), true});
+    run({{2, 32, 13, 12}, {32, 1, 5, 3}, lists({2, 2}, {}, {2, 1}, {2, 0}, 32)});
+    run({{3, 32, 15, 16}, {64, 32, 3, 3}, lists({2, 2}, {1, 2}, {1, 0}, {0, 2}, 1), true});
+    run({{1, 64, 9, 9}, {128, 64, 1, 1}, {}, true});
+    run({{17, 16, 20, 19}, {16, 16, 3, 3}, lists({}, {}, {1, 1}, {1, 1}, 1)});
+    const Geometry g = {{2, 16, 10, 11}, {32, 16, 3, 3}, lists({}, {}, {1, 1}, {1, 1}, 1), true};
+    for (Layout layout : kEveryLayout) run(g, layout, layout);
+    std::vector<Operand> operands;
+    for (const Shape& shape : input_shapes(g)) operands.push_back(operand(shape, Layout::CONTIGUOUS));
+    for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET})
+      session_.expect_into(op_, attributes_of(g), operands, bound_, what("output"), layout);
   }
 
   void layouts() {

@@ -463,17 +463,10 @@ class ConvolutionPlan final : public Plan {
  public:
   explicit ConvolutionPlan(const Op& op) : operands_(common::window_operands(op)) {
     const int32_t threads = thread_count();
-    const compute_dtype dtype = op.output(0).dtype;
-    const bool has_bias = operands_.bias >= 0, depth_is_images = op.name() == "convolution_grad_weight";
-    for (const WindowProduct& product : common::read_windows(op)) {
-      std::unique_ptr<WindowPart> part = make_shifted_part(product, dtype, has_bias, threads);
-      if (!part && !depth_is_images) part = make_plane_part(product, dtype, has_bias, threads);
-      if (!part) part = std::make_unique<BlockPart>(product, dtype, has_bias, depth_is_images, threads);
-      shared_at_.push_back(workspace_bytes);
-      workspace_bytes += part->shared_bytes();
-      slot_bytes_ = std::max(slot_bytes_, part->scratch_bytes());
-      tasks_ += part->tasks();
-      parts_.push_back(std::move(part));
+    if (std::unique_ptr<WindowPart> part = make_onednn_part(op, threads)) {
+      add(std::move(part));
+    } else {
+      add_products(op, threads);
     }
     slots_at_ = workspace_bytes;
     slots_ = std::max<int64_t>(std::min<int64_t>(threads, tasks_), 1);
@@ -481,14 +474,36 @@ class ConvolutionPlan final : public Plan {
   }
 
   void run(const compute_plugin_run& run) const override {
-    each(run, &WindowPart::packing_tasks, &WindowPart::pack);
-    each(run, &WindowPart::tasks, &WindowPart::run);
-    each(run, &WindowPart::joining_tasks, &WindowPart::join);
+    std::atomic<bool> failed{false};
+    each(run, failed, &WindowPart::packing_tasks, &WindowPart::pack);
+    each(run, failed, &WindowPart::tasks, &WindowPart::run);
+    each(run, failed, &WindowPart::joining_tasks, &WindowPart::join);
+    if (failed.load(std::memory_order_relaxed))
+      throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "convolution: oneDNN has no memory");
   }
 
  private:
+  void add(std::unique_ptr<WindowPart> part) {
+    shared_at_.push_back(workspace_bytes);
+    workspace_bytes += part->shared_bytes();
+    slot_bytes_ = std::max(slot_bytes_, part->scratch_bytes());
+    tasks_ += part->tasks();
+    parts_.push_back(std::move(part));
+  }
+
+  void add_products(const Op& op, int32_t threads) {
+    const compute_dtype dtype = op.output(0).dtype;
+    const bool has_bias = operands_.bias >= 0, depth_is_images = op.name() == "convolution_grad_weight";
+    for (const WindowProduct& product : common::read_windows(op)) {
+      std::unique_ptr<WindowPart> part = make_shifted_part(product, dtype, has_bias, threads);
+      if (!part && !depth_is_images) part = make_plane_part(product, dtype, has_bias, threads);
+      if (!part) part = std::make_unique<BlockPart>(product, dtype, has_bias, depth_is_images, threads);
+      add(std::move(part));
+    }
+  }
+
   // Tasks of all parts, which threads take one at a time: each has its own scratch.
-  void each(const compute_plugin_run& run, int64_t (WindowPart::*count)() const,
+  void each(const compute_plugin_run& run, std::atomic<bool>& failed, int64_t (WindowPart::*count)() const,
             void (WindowPart::*perform)(const WindowMemory&, int64_t) const) const {
     int64_t total = 0;
     for (const auto& part : parts_) total += ((*part).*count)();
@@ -497,6 +512,7 @@ class ConvolutionPlan final : public Plan {
     const auto body = [&](int64_t slot, int64_t) {
       char* const workspace = address(run.workspace);
       WindowMemory memory{};
+      memory.failed = &failed;
       memory.a = address(run.tensors[operands_.a]);
       memory.b = address(run.tensors[operands_.b]);
       memory.c = address(run.tensors[operands_.c]);

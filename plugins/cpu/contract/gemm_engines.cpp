@@ -88,8 +88,9 @@ bool open_first(std::span<const char* const> names, int binding, LibraryReport& 
 struct OnednnLibrary {
   Onednn functions{};
   bool usable = false;
-  LibraryReport report{"oneDNN", "float32 matrix products", "install libdnnl2 or newer (Debian: libdnnl-dev)", {}, {},
-                       {}};
+  LibraryReport report{
+      "oneDNN", "float32 matrix products and convolutions", "install libdnnl2 or newer (Debian: libdnnl-dev)", {}, {},
+      {}};
 
   OnednnLibrary() {
     usable = open_first(kOnednnNames, 0, report, [this](void* library) -> std::string {
@@ -112,6 +113,7 @@ struct OnednnLibrary {
       }
       report.version = std::to_string(version()->major) + "." + std::to_string(version()->minor) + "." +
                        std::to_string(version()->patch);
+      if (version()->major == 2) functions.primitives = find_onednn_primitives(library);
       report.path = file_of(reinterpret_cast<const void*>(functions.dnnl_sgemm));
       return "";
     });

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "plugins/cpu/contract/onednn_primitives.hpp"
 
 namespace compute::cpu {
 
@@ -59,7 +62,7 @@ class OneOpenmpThread {
   const int before_;
 };
 
-/// oneDNN; the part in which versions 2 and 3 agree.
+/// oneDNN's product, in which versions 2 and 3 agree, and its primitives, in which they do not.
 struct Onednn {
   /// c = alpha · op(a) op(b) + beta · c, row-major; op transposes for 'T'. False if oneDNN ran out of memory. Runs only
   /// on the calling thread.
@@ -69,6 +72,7 @@ struct Onednn {
   int (*dnnl_sgemm)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,
                     float*, int64_t);
   Openmp openmp;
+  std::optional<OnednnPrimitives> primitives;  // of version 2
 };
 
 /// OpenBLAS with 32-bit integers: extents and leading dimensions must fit. Calls are made under a OneOpenmpThread.

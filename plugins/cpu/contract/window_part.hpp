@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan of a convolution consists of: one part per WindowProduct, in one of three forms.
+// What the plan of a convolution consists of: one part per WindowProduct, in one of three forms, or one part that hands
+// the whole of it to oneDNN.
 #pragma once
 
 #include <compute/plugin.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -16,9 +18,10 @@ struct WindowMemory {
   const void* a;
   const void* b;
   void* c;
-  const void* bias;  // NULL: none
-  char* shared;      // shared_bytes, of the part
-  char* scratch;     // scratch_bytes, of one thread
+  const void* bias;           // NULL: none
+  char* shared;               // shared_bytes, of the part
+  char* scratch;              // scratch_bytes, of one thread
+  std::atomic<bool>* failed;  // set where a library could not do its work, for want of memory
 };
 
 /// Tasks of one kind may run on any threads at once. Those of a later kind begin when all earlier ones have ended.
@@ -48,5 +51,8 @@ std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& produ
 /// the product.
 std::unique_ptr<WindowPart> make_plane_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                             int32_t threads);
+
+/// The whole op through oneDNN; NULL where that is not installed, not wanted, or no faster.
+std::unique_ptr<WindowPart> make_onednn_part(const common::Op& op, int32_t threads);
 
 }  // namespace compute::cpu
