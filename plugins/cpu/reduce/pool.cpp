@@ -33,11 +33,15 @@ class PoolPlan final : public Plan {
     int64_t elements = windows_[2].count;
     for (const PoolWindow& w : windows_) elements *= w.size;
     grain_ = std::max<int64_t>(kPieceElements / std::max<int64_t>(elements, 1), 1);
+    is_squares_ = is_max_ && x_[4] == 1 && y_[4] == 1 && are_squares(windows_);
   }
 
   void run(const compute_plugin_run& run) const override {
     const auto* const x = reinterpret_cast<const T*>(address(run.tensors[0]));
     auto* const y = reinterpret_cast<T*>(address(run.tensors[1]));
+    if (is_squares_) {
+      return parallel_for(rows_, grain_, [&](int64_t begin, int64_t end) { find_squares(x, begin, end, y); });
+    }
     parallel_for(rows_, grain_, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t j = row % windows_[1].count, outer = row / windows_[1].count;
@@ -50,6 +54,17 @@ class PoolPlan final : public Plan {
   }
 
  private:
+  void find_squares(const T* x, int64_t begin, int64_t end, T* y) const {
+    while (begin < end) {
+      const int64_t plane = begin / windows_[1].count, row = begin % windows_[1].count;
+      const int64_t image = plane / channels_, channel = plane % channels_;
+      const int64_t rows = std::min(end - begin, windows_[1].count - row);
+      pool_kernel<T>().find_squares(x + image * x_[0] + channel * x_[1] + 2 * row * x_[3], x_[3], rows,
+                                    windows_[2].count, y + image * y_[0] + channel * y_[1] + row * y_[3], y_[3]);
+      begin += rows;
+    }
+  }
+
   void pool_row(const T* plane, int64_t i, int64_t j, T* y) const {
     for (int64_t first = 0; first < windows_[2].count; first += chunk_) {
       const int64_t end = std::min(windows_[2].count, first + chunk_);
@@ -127,6 +142,7 @@ class PoolPlan final : public Plan {
   }
 
   const bool is_max_, counts_padding_;
+  bool is_squares_ = false;
   const PoolStrides x_, y_;
   const PoolWindows windows_;
   int64_t channels_ = 1, rows_ = 0, grain_ = 1;

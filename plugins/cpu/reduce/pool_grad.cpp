@@ -33,11 +33,7 @@ class MaxPoolGradPlan final : public Plan {
     for (const PoolWindow& w : windows_) plane_ *= w.extent;
     has_rows_ = true;
     for (const PoolStrides* each : {&dy_, &x_, &y_, &dx_}) has_rows_ = has_rows_ && each->back() == 1;
-    const auto is_pair = [](const PoolWindow& w) {
-      return w.size == 2 && w.stride == 2 && w.dilation == 1 && w.before == 0 && 2 * w.count <= w.extent;
-    };
-    is_squares_ =
-        has_rows_ && windows_[0].extent == 1 && windows_[0].size == 1 && is_pair(windows_[1]) && is_pair(windows_[2]);
+    is_squares_ = has_rows_ && are_squares(windows_);
   }
 
   void run(const compute_plugin_run& run) const override {
@@ -67,15 +63,10 @@ class MaxPoolGradPlan final : public Plan {
     const auto clear = [&](int64_t row, int64_t from) {
       std::fill(plane.dx + row * dx_[3] + from, plane.dx + row * dx_[3] + columns.extent, T{0});
     };
-    for (int64_t i = 0; i < rows.count; ++i) {
-      const T* const x = plane.x + 2 * i * x_[3];
-      T* const dx = plane.dx + 2 * i * dx_[3];
-      pool_kernel<T>().give_squares(x, x + x_[3], plane.y + i * y_[3], plane.dy + i * dy_[3], columns.count, dx,
-                                    dx + dx_[3]);
-      if (2 * columns.count == columns.extent) continue;
-      clear(2 * i, 2 * columns.count);
-      clear(2 * i + 1, 2 * columns.count);
-    }
+    pool_kernel<T>().give_squares(
+        {plane.x, plane.y, plane.dy, plane.dx, x_[3], y_[3], dy_[3], dx_[3], rows.count, columns.count});
+    for (int64_t row = 0; 2 * columns.count < columns.extent && row < 2 * rows.count; ++row)
+      clear(row, 2 * columns.count);
     for (int64_t row = 2 * rows.count; row < rows.extent; ++row) clear(row, 0);
   }
 
