@@ -20,13 +20,13 @@ struct ThreadUse {
 };
 
 // NULL until the thread's first call. In static TLS, where one load reads it.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local ThreadUse* own_use;
+[[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]] extern constinit thread_local ThreadUse* own_use;
 ThreadUse& enter_first_time();
 
 inline ThreadUse& this_thread_use() { return own_use != nullptr ? *own_use : enter_first_time(); }
 
 // False if membarrier(2) makes the other side of the fence below expensive and this side free.
-extern std::atomic<bool> entering_needs_fence;
+[[gnu::visibility("hidden")]] extern std::atomic<bool> entering_needs_fence;
 
 // Why calls must not continue as usual; normally none of these bits is set.
 enum Attention : uint32_t {
@@ -34,7 +34,7 @@ enum Attention : uint32_t {
   kForking = 2,       // until fork() has returned
   kForkedInCall = 4,  // for good: this is the child of a process in which a call did not end in time
 };
-extern std::atomic<uint32_t> attention;
+[[gnu::visibility("hidden")]] extern std::atomic<uint32_t> attention;
 inline bool is_shut_down() noexcept { return (attention.load(std::memory_order_relaxed) & kShutDown) != 0; }
 // Throws SHUT_DOWN or FORKED.
 [[noreturn]] void throw_refused();

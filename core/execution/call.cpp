@@ -82,6 +82,7 @@ class Call {
   void check_outputs_given() const;
   int32_t argument_of_output(size_t index) const { return static_cast<int32_t>(inputs_.size() + index); }
   void place_inputs();
+  void place_in_mirror(const Tensor& input, Execution::Place& place);
   void place_outputs(const CallPlan& plan);
   bool place_given_output(Tensor& tensor, Execution::Place& place);
   void run_plan(CallPlan& plan);
@@ -178,35 +179,41 @@ void Call::explain(Error& error) const {
 }
 
 void Call::place_inputs() {
-  for (Tensor* tensor : inputs_) {
-    Execution::Place place;
+  Execution::Place* next = input_places_.extend(inputs_.size());
+  for (const Tensor* tensor : inputs_) {
+    Execution::Place& place = *next++ = {};
     if (tensor != nullptr && tensor->buffer != nullptr && tensor->element_count > 0) {
       Buffer& buffer = *tensor->buffer;
       place.buffer = &buffer;
       place.offset_bytes = tensor->offset_bytes;
-      if (&buffer.device != device_) {
-        if (recording_) {
-          throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                      fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name,
-                                  device_->name));
-        }
-        int64_t begin = 0, end = 0, mirror_begin = 0;
-        tensor->byte_range(&begin, &end);
-        const Subject subject = subject_of(*tensor);
-        const SubjectInView view(subject);
-        const int64_t before = transfers_of_thread();
-        mirrors_.push_back(
-            {mirror_on(buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin)});
-        mirrors_.back().was_copied = transfers_of_thread() != before;
-        place.buffer = mirrors_.back().replica.get();
-        place.offset_bytes = tensor->offset_bytes - mirror_begin;
-      } else if (buffer.newest.load(std::memory_order_relaxed) != nullptr) {
-        bring_home(buffer);
+      if (&buffer.device != device_) [[unlikely]] {
+        place_in_mirror(*tensor, place);
+        continue;
       }
-      place.alignment = alignment_at(*place.buffer, place.offset_bytes);
+      if (buffer.newest.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+        bring_home(buffer);
+      place.alignment = alignment_at(buffer, tensor->offset_bytes);
     }
-    input_places_.push_back(place);
   }
+}
+
+[[gnu::noinline]] void Call::place_in_mirror(const Tensor& input, Execution::Place& place) {
+  if (recording_) {
+    throw Error(
+        COMPUTE_ERROR_INVALID_ARGUMENT,
+        fmt::format("{}: a host tensor cannot be used while a graph is recorded on {}", callee_.name, device_->name));
+  }
+  int64_t begin = 0, end = 0, mirror_begin = 0;
+  input.byte_range(&begin, &end);
+  const Subject subject = subject_of(input);
+  const SubjectInView view(subject);
+  const int64_t before = transfers_of_thread();
+  mirrors_.push_back(
+      {mirror_on(*input.buffer, begin, end, *device_, *timeline_, MirrorUse::kRead, callee_.name, &mirror_begin)});
+  mirrors_.back().was_copied = transfers_of_thread() != before;
+  place.buffer = mirrors_.back().replica.get();
+  place.offset_bytes = input.offset_bytes - mirror_begin;
+  place.alignment = alignment_at(*place.buffer, place.offset_bytes);
 }
 
 // A given output of the host on another device is written there, in its mirror.

@@ -25,7 +25,7 @@ struct DtypeInfo {
 inline constexpr compute_dtype kDtypeCount = 16;  // ids 1…15
 
 // By id; entry 0 is all zero.
-extern const std::array<DtypeInfo, kDtypeCount> dtype_table;
+[[gnu::visibility("hidden")]] extern const std::array<DtypeInfo, kDtypeCount> dtype_table;
 
 bool is_dtype(compute_dtype dtype) noexcept;
 // For a number that is not a dtype: all zero.

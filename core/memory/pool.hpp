@@ -47,7 +47,7 @@ struct Block {
 
 // Whether COMPUTE_DEBUG requests it: new memory and released memory contain patterns, which are NaNs of every
 // floating-point dtype.
-extern bool memory_is_debugged;  // set before the first block is allocated
+[[gnu::visibility("hidden")]] extern bool memory_is_debugged;  // set before the first block is allocated
 inline bool debugs_memory() noexcept { return memory_is_debugged; }
 inline constexpr std::array<uint8_t, 2> kNewPattern = {0xF4, 0x7F}, kReleasedPattern = {0xF4, 0xFF};
 

@@ -49,8 +49,9 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
   if (value != nullptr) std::memcpy(bits.data(), value, static_cast<size_t>(compute::dtype_size(dtype)));
 }
 
-[[gnu::noinline]] void compute_tensor::track() const noexcept {
+[[gnu::noinline]] void compute_tensor::track() noexcept {
   try {
+    labels_.store(new Label{"", nullptr}, std::memory_order_release);
     const compute::Block& block = buffer->block;
     compute::note_tensor(this, {&buffer->device,
                                 dtype,
@@ -66,9 +67,13 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
 }
 
 compute_tensor::~compute_tensor() {
-  if (compute::observes(compute::kTracksLeaks)) [[unlikely]]
-    compute::forget_tensor(this);
+  if (labels_.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+    drop_labels();
   if (buffer != nullptr) buffer->release();
+}
+
+[[gnu::noinline]] void compute_tensor::drop_labels() noexcept {
+  if (compute::observes(compute::kTracksLeaks)) compute::forget_tensor(this);
   for (Label* label = labels_.load(std::memory_order_acquire); label != nullptr;)
     delete std::exchange(label, label->before);
 }

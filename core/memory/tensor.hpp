@@ -58,14 +58,15 @@ struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::
   std::string description() const;
 
  private:
-  void track() const noexcept;
+  void track() noexcept;
+  void drop_labels() noexcept;
 
   struct Label {
     std::string text;
     Label* before;
   };
 
-  std::atomic<Label*> labels_{nullptr};  // newest first
+  std::atomic<Label*> labels_{nullptr};  // newest first; one that is listed as alive has at least an empty one
   std::array<int64_t, 8> inline_dims_;
   std::unique_ptr<int64_t[]> heap_dims_;
   int64_t* dims_;

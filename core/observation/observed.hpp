@@ -18,7 +18,7 @@ enum Observation : uint32_t {
 // Those that need the times of submissions.
 inline constexpr uint32_t kWatchesWork = kProfiles | kTraces | kListsOps;
 
-extern std::atomic<uint32_t> observations;
+[[gnu::visibility("hidden")]] extern std::atomic<uint32_t> observations;  // hidden: no table between the load and it
 inline bool observes(uint32_t any_of) noexcept { return (observations.load(std::memory_order_relaxed) & any_of) != 0; }
 
 inline void begin_observing(Observation one) noexcept { observations.fetch_or(one); }

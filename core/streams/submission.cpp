@@ -96,34 +96,38 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
     begin_observed(op);
   const std::span<const Use> merged = merge(uses);
   if (!order_at_once(merged, op)) order_after_others(merged, op);
-  if (work_ != nullptr) [[unlikely]]
+  if (unusual_ != nullptr) [[unlikely]]
     mark_begin();
 }
 
 // ---- Observed work --------------------------------------------------------------------------------------------------
 
 [[gnu::noinline]] void Submission::begin_observed(const char* op) {
-  work_.reset(begin_work(op, timeline_.device, timeline_.id));
-  work_->is_immediate = timeline_.immediate;
-  work_->is_timed = !timeline_.immediate && timeline_.plugin_stream != 0 && timeline_.device.table.has_times();
-  if (work_->is_timed) extra_numbers_ += 2;
+  unusual_ = std::make_unique<Unusual>();
+  unusual_->work.reset(begin_work(op, timeline_.device, timeline_.id));
+  Work& work = *unusual_->work;
+  work.is_immediate = timeline_.immediate;
+  work.is_timed = !timeline_.immediate && timeline_.plugin_stream != 0 && timeline_.device.table.has_times();
+  if (work.is_timed) extra_numbers_ += 2;
 }
 
 [[gnu::noinline]] void Submission::mark_begin() noexcept {
-  work_->on_host.begin = host_now();
-  if (!work_->is_timed) return;
+  if (unusual_->work == nullptr) return;
+  Work& work = *unusual_->work;
+  work.on_host.begin = host_now();
+  if (!work.is_timed) return;
   try {
     const uint64_t number = number_ - extra_numbers_;
     timeline_.mark_at_locked(number, COMPUTE_PLUGIN_MARK_TIMED);
-    work_->first = number;
+    work.first = number;
   } catch (...) {
     // The stream has failed, which what is submitted next will find.
   }
 }
 
 // With the timeline locked. Work that was not queued is not recorded.
-[[gnu::noinline]] void Submission::end_observed() noexcept {
-  Work* const work = work_.release();
+void Submission::end_observed() noexcept {
+  Work* const work = unusual_->work.release();
   work->on_host.end = host_now();
   if (parts_ > 0 && work->first != 0) {
     try {
@@ -257,7 +261,7 @@ bool is_waited_for_on_host(const Access& access, const Timeline& own) {
 // with the buffers locked.
 SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
   SmallVector<Access, 8> sources;
-  overwritten_.reset();
+  if (unusual_) unusual_->overwritten.clear();
   // In this order: what has ended by the first look shows how at the second.
   for (const Use& use : uses) {
     const Access last = use.hazards->last_write;
@@ -278,15 +282,16 @@ SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
 }
 
 void Submission::note_overwritten(const Use& use) {
-  if (!overwritten_) overwritten_.reset(new Overwritten{{}, std::uncaught_exceptions()});
-  std::vector<Overwritten::Place>& places = overwritten_->places;
+  if (!unusual_) unusual_ = std::make_unique<Unusual>();
+  std::vector<Unusual::Place>& places = unusual_->overwritten;
+  if (places.empty()) unusual_->exceptions = std::uncaught_exceptions();
   if (places.empty() || places.back().hazards != use.hazards) places.push_back({use.hazards, use.hazards->last_write});
 }
 
 // Nothing was queued. What was to be overwritten is still the work of whoever wrote it before; what comes next keeps
 // behind all that this submission came after.
 void Submission::keep_contents() noexcept {
-  for (const Overwritten::Place& place : overwritten_->places) {
+  for (const Unusual::Place& place : unusual_->overwritten) {
     const std::lock_guard guard(place.hazards->lock);
     place.hazards->last_write = place.last_write;
     if (place.hazards->last_read.timeline == nullptr) place.hazards->record_read(timeline_, number_);
@@ -365,13 +370,18 @@ void Submission::refuse(compute_error* refusal, const char* op) {
   throw error;
 }
 
-Submission::~Submission() {
-  if (overwritten_ && parts_ == 0 && std::uncaught_exceptions() > overwritten_->exceptions) {
+[[gnu::noinline]] void Submission::end_unusual() noexcept {
+  if (!unusual_->overwritten.empty() && parts_ == 0 && std::uncaught_exceptions() > unusual_->exceptions) {
     timeline_.ask();  // where a part was queued all the same, the plugin says that the stream has failed
     if (timeline_.failure() == nullptr) keep_contents();
   }
-  if (work_ != nullptr) [[unlikely]]
-    end_observed();
+  if (unusual_->work != nullptr) end_observed();
+  unusual_.reset();
+}
+
+Submission::~Submission() {
+  if (unusual_ != nullptr) [[unlikely]]
+    end_unusual();
   if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }

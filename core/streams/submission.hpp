@@ -36,10 +36,12 @@ class Submission {
   Timeline& timeline() const { return timeline_; }
   uint64_t number() const { return number_; }
   // Of the parts. Observed work has two more numbers, for marks before and after it.
-  uint64_t first_number() const { return number_ - extra_numbers_ + (work_ != nullptr && work_->is_timed ? 1 : 0); }
+  uint64_t first_number() const {
+    return number_ - extra_numbers_ + (unusual_ != nullptr && unusual_->takes_times() ? 1 : 0);
+  }
 
   // What the observers are told of it; NULL if nobody observes it.
-  Work* observed() noexcept { return work_.get(); }
+  Work* observed() noexcept { return unusual_ != nullptr ? unusual_->work.get() : nullptr; }
 
   // Handles the plugin's answer to a part of this submission. Every call that queues work uses it. Throws an error. If
   // a part was queued before it, the outputs have no values; else they are unchanged. `op` is the op that the error
@@ -63,23 +65,27 @@ class Submission {
   void begin_observed(const char* op);
   void mark_begin() noexcept;
   void end_observed() noexcept;
+  void end_unusual() noexcept;
 
-  // Results for which it was not known whether they have values, with the work that wrote them.
-  struct Overwritten {
+  // What most submissions do without, behind one pointer that they test once.
+  struct Unusual {
     struct Place {
       Hazards* hazards;
       Access last_write;
     };
-    std::vector<Place> places;
-    int exceptions;  // in flight before
+    // Results for which it was not known whether they have values, with the work that wrote them.
+    std::vector<Place> overwritten;
+    int exceptions = 0;  // in flight before the first of them was found
+    WorkReference work;  // NULL: nobody observes the submission
+
+    bool takes_times() const noexcept { return work != nullptr && work->is_timed; }
   };
 
   Timeline& timeline_;
   uint64_t number_ = 0;
   uint64_t extra_numbers_ = 0;
-  int32_t parts_ = 0;                         // that are queued
-  std::unique_ptr<Overwritten> overwritten_;  // NULL: nothing
-  WorkReference work_;
+  int32_t parts_ = 0;  // that are queued
+  std::unique_ptr<Unusual> unusual_;
 };
 
 }  // namespace compute

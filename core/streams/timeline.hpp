@@ -310,7 +310,7 @@ class StreamInUse {
 
 // The number of reasons to check for results without values; the check is skipped while it is 0. Failures count
 // forever; the outputs of a graph count until its first run.
-extern std::atomic<int64_t> reasons_to_look;
+[[gnu::visibility("hidden")]] extern std::atomic<int64_t> reasons_to_look;
 inline bool any_failure() noexcept { return reasons_to_look.load(std::memory_order_relaxed) != 0; }
 
 // The head of the list that goes on with Timeline::made_before; NULL before the first. Takes no lock.
