@@ -501,6 +501,7 @@ void Call::run() {
         !may_fall_back(*device_, callee_.name, error.message)) {
       throw;
     }
+    if (observes(kPlaces)) note_inputs();
     fall_back(error);
     return;
   }

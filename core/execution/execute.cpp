@@ -29,8 +29,8 @@ void fill_new(Device& device, const Block& block, Timeline& timeline) {
   submission.check(device.table.fill(timeline.plugin_stream, place, block.size_bytes, kNewPattern.data(), 2));
 }
 
-// The block of a plan's temporaries, if it has any. A std::optional clears all its room first, which costs more than all
-// else that a plan without temporaries does here.
+// The block of a plan's temporaries, if it has any. A std::optional clears all its room first, which costs a plan
+// without temporaries more than all else here.
 class Temporaries {
  public:
   Temporaries(Device& device, int64_t size_bytes, Timeline& user) : is_held_(size_bytes > 0) {

@@ -83,7 +83,7 @@ void end_with_process(int, void*) noexcept {
   refuse_calls_and_wait(left_until(deadline));
   drain(deadline);  // what was submitted meanwhile
   collect_all_times(deadline);
-  report_at_end(placement_report);
+  report_at_end(placement_report, cached_memory);
   // Another thread that shuts down is left to finish, and does not begin any more.
   const bool is_own = shutting_thread.load() != nullptr && shutting_thread.load() == own_use;
   if (!is_own && !shutting_down.try_lock_until(deadline)) return;
@@ -176,7 +176,7 @@ bool shut_down(Deadline deadline) {
   drained = drain_background(left_until(deadline)) && drained;
   if (!drained) return false;  // work still uses the devices: they stay open until the process ends
   collect_all_times(deadline);
-  report_at_end(placement_report);
+  report_at_end(placement_report, cached_memory);
   // First: the child of a fork in the midst of it finds nothing that it could close.
   devices_closed = true;
   try {

@@ -11,6 +11,7 @@
 #include "core/base/json_writer.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
+#include "core/memory/pool.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/placement.hpp"
 #include "core/selection/device.hpp"
@@ -111,6 +112,15 @@ std::string placement_json() {
 
 std::string placement_report(int32_t format) {
   return format == COMPUTE_FORMAT_JSON ? placement_json() : placement_text();
+}
+
+std::vector<CachedMemory> cached_memory() {
+  std::vector<CachedMemory> all;
+  for (Device* device : open_devices()) {
+    const FreePieces free = device->memory->free_pieces();
+    all.push_back({device, free.bytes, free.largest});
+  }
+  return all;
 }
 
 }  // namespace compute

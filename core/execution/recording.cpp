@@ -132,7 +132,6 @@ void record(Recording& recording, const Execution& execution) {
     recording.use(*place.buffer, true, place.covers);
     if (place.made) recording.note_unfilled(*execution.timeline, *place.buffer);
   }
-  plan.runs.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace compute

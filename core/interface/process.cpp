@@ -16,6 +16,8 @@
 #include "core/execution/life.hpp"
 #include "core/execution/placement_report.hpp"
 #include "core/observation/live_tensors.hpp"
+#include "core/observation/observed.hpp"
+#include "core/observation/ranges.hpp"
 #include "core/observation/recorder.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/device_times.hpp"
@@ -196,7 +198,7 @@ compute_error* compute_leak_report(int32_t format, compute_text** out_report) {
     require_not_null(out_report, "out_report");
     require_format(format);
     const Running running;
-    *out_report = make_text(leak_report(format));
+    *out_report = make_text(leak_report(format, cached_memory()));
   });
 }
 
@@ -204,12 +206,14 @@ compute_error* compute_scope_push(const char* label, const char* file, int32_t l
   return guard([&] {
     require_not_null(label, "label");
     push_scope({label, file != nullptr ? file : "", line});
+    if (observes(kNamesRanges)) open_range(label);
   });
 }
 
 compute_error* compute_scope_pop(void) {
   return guard([&] {
     if (!pop_scope()) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_scope_pop: no scope is open on this thread");
+    if (observes(kNamesRanges)) close_range();
   });
 }
 

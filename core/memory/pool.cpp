@@ -823,6 +823,25 @@ MemoryStatistics MemoryPool::statistics() const {
   return result;
 }
 
+FreePieces MemoryPool::free_pieces() const {
+  std::lock_guard guard(lock_);
+  std::lock_guard blocks_guard(blocks_lock_);
+  return free_pieces_locked();
+}
+
+FreePieces MemoryPool::free_pieces_locked() const noexcept {
+  FreePieces found;
+  for (const Slab* slab : slabs_) {
+    int64_t piece = 0;
+    for (const Chunk* chunk = slab->first; chunk != nullptr; chunk = chunk->next) {
+      piece = chunk->in_use ? 0 : piece + chunk->size_bytes;
+      if (!chunk->in_use) found.bytes += chunk->size_bytes;
+      found.largest = std::max(found.largest, piece);
+    }
+  }
+  return found;
+}
+
 void MemoryPool::set_label(const Block& block, const char* label) {
   auto text = *label != '\0' ? std::make_unique<std::string>(label) : nullptr;
   std::lock_guard guard(blocks_lock_);
@@ -880,9 +899,11 @@ void MemoryPool::throw_out_of_memory(int64_t size_bytes) {
     if (!state->limited_by.empty()) text += fmt::format(", limited by {}", state->limited_by);
   }
   text += fmt::format(
-      "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} bytes"
-      "\n  reserved    {:>16} bytes in {} allocations",
-      used_by_[0], used_by_[1], used_by_[2], waiting_bytes() + free_bytes_, reserved_, slabs_.size());
+      "\n  tensors     {:>16} bytes\n  mirrors     {:>16} bytes\n  temporaries {:>16} bytes\n  cached      {:>16} "
+      "bytes, the "
+      "largest piece {}\n  reserved    {:>16} bytes in {} allocations",
+      used_by_[0], used_by_[1], used_by_[2], waiting_bytes() + free_bytes_, free_pieces_locked().largest, reserved_,
+      slabs_.size());
   text += holders();
   throw Error(out_of_memory_code_, std::move(text)).on_device(device_name_);
 }

@@ -118,6 +118,10 @@ struct MemoryStatistics {
   int64_t used = 0, peak = 0, reserved = 0, limit = -1, mirrors = 0, live_blocks = 0, requests = 0, raw_requests = 0;
 };
 
+struct FreePieces {
+  int64_t bytes = 0, largest = 0;
+};
+
 // Block sizes are rounded to one of eight sizes per power of two. Freed blocks wait in a list per size, with the
 // submission that used them last: the same timeline can reuse them at once, another timeline when that number has been
 // reached. Other blocks are cut from slabs by best fit, and free neighbours are merged. Thread-safe.
@@ -167,6 +171,8 @@ class MemoryPool {
   // one.
   void preallocate(int64_t size_bytes);
   MemoryStatistics statistics() const;
+  // Memory that is held and not in use. Neighbours count as one piece: they merge when a block is looked for.
+  FreePieces free_pieces() const;
   // The values of the device's driver, or of the system for host memory; empty if they are unknown.
   std::optional<MemoryState> state() const noexcept { return own_->state(); }
 
@@ -216,6 +222,7 @@ class MemoryPool {
   int64_t round_down_to_block(int64_t size_bytes) const;
   [[noreturn]] void throw_out_of_memory(int64_t size_bytes);
   std::string holders() const;  // (L), (B)
+  FreePieces free_pieces_locked() const noexcept;
 
   static constexpr int kBins = 8 * 60;
 

@@ -64,7 +64,7 @@ std::map<const Device*, Sum> by_device(const std::vector<LiveTensor>& tensors) {
   return sums;
 }
 
-std::string text_of(const std::vector<LiveTensor>& tensors) {
+std::string text_of(const std::vector<LiveTensor>& tensors, const std::vector<CachedMemory>& cached) {
   constexpr size_t kShown = 100;
   std::string text;
   for (size_t i = 0; i < std::min(tensors.size(), kShown); ++i) {
@@ -80,10 +80,16 @@ std::string text_of(const std::vector<LiveTensor>& tensors) {
     text += fmt::format("  {}: {} tensors in {} blocks of {} bytes\n", device->name, sum.tensors, sum.blocks.size(),
                         sum.bytes);
   }
+  for (const CachedMemory& one : cached) {
+    if (one.bytes == 0) continue;
+    text +=
+        fmt::format("  {}: {} bytes cached and free, the largest piece {} bytes ({} % in fragments)\n",
+                    one.device->name, one.bytes, one.largest_bytes, (one.bytes - one.largest_bytes) * 100 / one.bytes);
+  }
   return text;
 }
 
-std::string json_of(const std::vector<LiveTensor>& tensors) {
+std::string json_of(const std::vector<LiveTensor>& tensors, const std::vector<CachedMemory>& cached) {
   JsonWriter out;
   out.begin_object().key("tensors").begin_array();
   for (const LiveTensor& tensor : tensors) {
@@ -97,6 +103,11 @@ std::string json_of(const std::vector<LiveTensor>& tensors) {
   for (const auto& [device, sum] : by_device(tensors)) {
     out.begin_object().field("device", device->name).field("tensors", sum.tensors);
     out.field("blocks", static_cast<int64_t>(sum.blocks.size())).field("bytes", sum.bytes).end_object();
+  }
+  out.end_array().key("cached").begin_array();
+  for (const CachedMemory& one : cached) {
+    out.begin_object().field("device", one.device->name).field("bytes", one.bytes);
+    out.field("largest_bytes", one.largest_bytes).end_object();
   }
   out.end_array().end_object();
   return out.take() + "\n";
@@ -132,19 +143,19 @@ void label_tensor(const void* tensor, const char* label) noexcept {
   }
 }
 
-std::string leak_report(int32_t format) {
+std::string leak_report(int32_t format, const std::vector<CachedMemory>& cached) {
   if (!observes(kTracksLeaks))
     throw Error(COMPUTE_ERROR_UNSUPPORTED, "compute_leak_report: tensors are not tracked; set COMPUTE_LEAKS=1");
   const std::vector<LiveTensor> tensors = all_alive();
-  if (format == COMPUTE_FORMAT_JSON) return json_of(tensors);
-  return fmt::format("{} tensors are alive\n{}", tensors.size(), text_of(tensors));
+  if (format == COMPUTE_FORMAT_JSON) return json_of(tensors, cached);
+  return fmt::format("{} tensors are alive\n{}", tensors.size(), text_of(tensors, cached));
 }
 
-std::string leaks_at_end() {
+std::string leaks_at_end(const std::vector<CachedMemory>& cached) {
   if (!observes(kTracksLeaks)) return "";
   const std::vector<LiveTensor> tensors = all_alive();
   if (tensors.empty()) return "";
-  return fmt::format("compute: {} tensors were never released:\n{}", tensors.size(), text_of(tensors));
+  return fmt::format("compute: {} tensors were never released:\n{}", tensors.size(), text_of(tensors, cached));
 }
 
 void renew_live_tensors_lock() noexcept { new (&live().lock) Lock; }

@@ -28,10 +28,17 @@ void note_tensor(const void* tensor, LiveTensor facts) noexcept;
 void forget_tensor(const void* tensor) noexcept;
 void label_tensor(const void* tensor, const char* label) noexcept;
 
+// Memory that a device's pool holds and no tensor uses. Where its largest piece is much smaller than all of it, it is
+// in fragments.
+struct CachedMemory {
+  const compute_device* device = nullptr;
+  int64_t bytes = 0, largest_bytes = 0;
+};
+
 // Throws UNSUPPORTED if they are not tracked. `format` is a COMPUTE_FORMAT_.
-std::string leak_report(int32_t format);
+std::string leak_report(int32_t format, const std::vector<CachedMemory>& cached);
 // "" if none is alive.
-std::string leaks_at_end();
+std::string leaks_at_end(const std::vector<CachedMemory>& cached);
 
 void renew_live_tensors_lock() noexcept;
 

@@ -21,6 +21,7 @@
 #include "core/observation/op_list.hpp"
 #include "core/observation/placement.hpp"
 #include "core/observation/profile.hpp"
+#include "core/observation/ranges.hpp"
 #include "core/observation/trace.hpp"
 #include "core/observation/work.hpp"
 #include "core/selection/device.hpp"
@@ -113,6 +114,7 @@ void record_work(Work* work) noexcept {
 
 WatchedWait::WatchedWait(const Device* device, uint32_t stream, bool is_timed) noexcept : work_(nullptr) {
   if (device == nullptr) return;
+  if (observes(kNamesRanges)) range_.open("wait");
   try {
     work_ = begin_work("wait", *device, stream);
     work_->is_timed = is_timed;
@@ -251,10 +253,11 @@ void begin_configured_observations() {
     }
     if (setting(SettingId::kPlacement).flag) begin_observing(kPlaces);
     if (setting(SettingId::kLeaks).flag) begin_observing(kTracksLeaks);
+    if (find_profiler()) begin_observing(kNamesRanges);
   });
 }
 
-void report_at_end(std::string (*placement)(int32_t format)) noexcept {
+void report_at_end(std::string (*placement)(int32_t format), std::vector<CachedMemory> (*memory)()) noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
   try {
@@ -269,7 +272,7 @@ void report_at_end(std::string (*placement)(int32_t format)) noexcept {
     }
     static_cast<void>(stop_trace());
     if (observes(kPlaces)) std::fputs(("compute: placement\n" + placement(COMPUTE_FORMAT_TEXT)).c_str(), stderr);
-    std::fputs(leaks_at_end().c_str(), stderr);
+    if (observes(kTracksLeaks)) std::fputs(leaks_at_end(memory()).c_str(), stderr);
   } catch (...) {
     // There is nobody left to tell.
   }

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "core/observation/live_tensors.hpp"
 
 namespace compute {
 
@@ -22,8 +25,9 @@ void start_trace(const std::string& path);
 // False if none is being written. Throws if the file could not be written as a whole.
 bool stop_trace();
 
-// Writes what the settings ask for at the end of the process, once. `placement` is the report for COMPUTE_PLACEMENT.
-void report_at_end(std::string (*placement)(int32_t format)) noexcept;
+// Writes what the settings ask for at the end of the process, once. `placement` is the report for COMPUTE_PLACEMENT,
+// `memory` what the report for COMPUTE_LEAKS tells of memory that nothing holds.
+void report_at_end(std::string (*placement)(int32_t format), std::vector<CachedMemory> (*memory)()) noexcept;
 
 // In the child of a fork: nothing is observed, and the files are the parent's.
 void forget_observations() noexcept;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/observation/place.hpp"
+#include "core/observation/ranges.hpp"
 #include "core/observation/wall_time.hpp"
 
 namespace compute {
@@ -81,6 +82,7 @@ class WatchedWait {
 
  private:
   Work* work_;
+  NamedRange range_;
 };
 
 // The calling thread waits for a transfer: where the device takes no times, a wait counts as what it waits for.

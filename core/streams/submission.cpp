@@ -107,7 +107,9 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
   unusual_->work.reset(begin_work(op, timeline_.device, timeline_.id));
   Work& work = *unusual_->work;
   work.is_immediate = timeline_.immediate;
-  work.is_timed = !timeline_.immediate && timeline_.plugin_stream != 0 && timeline_.device.table.has_times();
+  work.is_timed = !timeline_.immediate && timeline_.plugin_stream != 0 && observes(kTimesWork) &&
+                  timeline_.device.table.has_times();
+  if (observes(kNamesRanges)) unusual_->range.open(op);
   if (work.is_timed) extra_numbers_ += 2;
 }
 

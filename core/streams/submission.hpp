@@ -77,6 +77,7 @@ class Submission {
     std::vector<Place> overwritten;
     int exceptions = 0;  // in flight before the first of them was found
     WorkReference work;  // NULL: nobody observes the submission
+    NamedRange range;
 
     bool takes_times() const noexcept { return work != nullptr && work->is_timed; }
   };

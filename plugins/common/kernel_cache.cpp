@@ -191,6 +191,27 @@ void KernelCache::evict() {
   }
 }
 
+KernelCache::Contents KernelCache::contents(int unused_days) const {
+  Contents found;
+  if (!problem().empty()) return found;
+  std::error_code failed;
+  const time_t oldest = time(nullptr) - time_t{unused_days} * 24 * 60 * 60;
+  for (const fs::path& path : files::entries_of(*directory_, failed)) {
+    if (!is_entry(path)) continue;
+    ++found.entries;
+    const files::File file(path, files::Links::kRefuse);
+    Header header{};
+    if (!file || !file.read_exactly(&header, sizeof header) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
+        static_cast<uint64_t>(file.status().st_size) != sizeof header + header.program_bytes) {
+      ++found.unreadable;
+      continue;
+    }
+    found.bytes += file.status().st_size;
+    if (file.status().st_mtime < oldest) ++found.unused;
+  }
+  return found;
+}
+
 int64_t KernelCache::clear() {
   int64_t removed = 0;
   if (!is_usable()) return removed;

@@ -49,6 +49,13 @@ class KernelCache {
   /// Removes every entry and no other files. Returns the number of entries.
   int64_t clear();
 
+  /// What the folder holds. Entries that are damaged or of another version are unreadable; readable ones that were not
+  /// used for `unused_days` are unused. Reads the beginning of each.
+  struct Contents {
+    int64_t entries = 0, bytes = 0, unreadable = 0, unused = 0;
+  };
+  Contents contents(int unused_days) const;
+
   /// Why nothing is found, stored or removed there, with the folder; empty if the cache works.
   std::string problem() const;
 

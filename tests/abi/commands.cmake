@@ -47,6 +47,8 @@ expect("ops exp --device minimal0"
        "\n    native +bfloat16 float32 float64 complex64 complex128\n    refused +float16\n +exp on minimal0: a dtype that the device does not have\n")
 unset(ENV{COMPUTE_MINIMAL_WITHOUT})
 unset(ENV{COMPUTE_PLUGIN_FILES})
+file(MAKE_DIRECTORY "${WORK}/system")
+expect("doctor --system-root ${WORK}/system" "\nNo faults\n")
 expect("doctor --env" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n")
 expect("doctor --json" "\"faults\": .." "\"chosen\": \"cpu: ")
 expect("attempt cpu") # device; what doctor starts

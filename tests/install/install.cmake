@@ -97,6 +97,8 @@ foreach(
   share/compute/conformance/cpu.txt
   share/compute/conformance/cuda.txt
   share/compute/conformance/opencl.txt
+  share/man/man1/compute.1
+  share/bash-completion/completions/compute
   share/compute/examples/LICENSE
   share/compute/examples/exp_loop.c
   share/compute/examples/perceptron.cpp

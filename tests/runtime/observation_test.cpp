@@ -30,13 +30,15 @@ const char* const kOwnPlace =
 class ObservationSettings : public ::testing::Environment {
  public:
   void SetUp() override {
+    setenv("COMPUTE_MINIMAL_WITHOUT", "float16-arithmetic", 1);
     compute::config_set("COMPUTE_LEAKS", "1");
     compute::config_set("COMPUTE_PLACEMENT", "1");
+    compute::config_set("COMPUTE_FALLBACK", "allow");
   }
 };
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new ObservationSettings);
 
-// Ops on both devices, transfers of each kind, decomposed ops, a graph.
+// Ops on both devices, transfers of each kind, decomposed ops, ops that fall back, a graph.
 void run_program(uint32_t seed, std::vector<Tensor>& kept) {
   std::mt19937 random(seed);
   const Stream stream(remote());
@@ -47,9 +49,10 @@ void run_program(uint32_t seed, std::vector<Tensor>& kept) {
     there.push_back(remote().from_host(iota(64)));
     there.back().set_label("remote" + std::to_string(i));
   }
+  const Tensor halves = compute::cast(host().full({8}, 1.f), compute::float16);
   const auto pick = [&](std::vector<Tensor>& list) -> Tensor& { return list[random() % list.size()]; };
   for (int step = 0; step < 200; ++step) {
-    switch (random() % 8) {
+    switch (random() % 9) {
       case 0:
         pick(there) = compute::add(pick(there), pick(there));
         break;
@@ -73,6 +76,9 @@ void run_program(uint32_t seed, std::vector<Tensor>& kept) {
         break;
       case 7:
         kept.push_back(compute::sum(pick(there)));
+        break;
+      case 8:
+        static_cast<void>(compute::add(halves, halves, stream));
         break;
     }
   }
@@ -250,7 +256,7 @@ TEST(Trace, FitsTheSchemaAndTheStatistics) {
   for (const json& event : trace) {
     const std::string category = event.value("cat", "");
     if (category == "op" || category == "graph") ops += event["args"]["ops"].get<int64_t>();
-    if (category == "allocate") ++allocations;
+    if (category == "allocate" && event["name"].get<std::string>().find("pinned") == std::string::npos) ++allocations;
     if (category != "transfer") continue;
     ++transfers;
     bytes += event["args"]["bytes"].get<int64_t>();
@@ -263,7 +269,7 @@ TEST(Trace, FitsTheSchemaAndTheStatistics) {
                            sum_of(&compute_device_statistics::transfers_from_device));
   EXPECT_EQ(bytes, sum_of(&compute_device_statistics::transfers_to_device_bytes) +
                        sum_of(&compute_device_statistics::transfers_from_device_bytes));
-  EXPECT_GE(allocations, sum_of(&compute_device_statistics::allocations));
+  EXPECT_EQ(allocations, sum_of(&compute_device_statistics::allocations));
   std::filesystem::remove(path);
 }
 
@@ -310,8 +316,55 @@ TEST(Leaks, AgreeWithTheStatistics) {
   const json& tensor = report["tensors"][kept.size() - 2];
   EXPECT_EQ(tensor["label"], "kept");
   EXPECT_NE(tensor["place"].get<std::string>().find(kOwnPlace), std::string::npos) << tensor;
+  ASSERT_EQ(report["cached"].size(), 2u);
+  for (const json& row : report["cached"]) {
+    const compute_device_statistics& device = row["device"] == "cpu" ? now.here : now.there;
+    EXPECT_EQ(row["bytes"], device.memory_reserved - device.memory_used) << row;
+    EXPECT_LE(row["largest_bytes"], row["bytes"]) << row;
+  }
   kept.clear();
   EXPECT_TRUE(json::parse(compute::leak_report(Format::json))["tensors"].empty());
+}
+
+// Sums of a placement report, by the names of the counters that they must equal.
+std::map<std::string, int64_t> placement_sums() {
+  std::map<std::string, int64_t> sums;
+  const json report = json::parse(compute::placement_report(Format::json));
+  for (const json& row : report["ops"]) sums["ops " + row["device"].get<std::string>()] += row["runs"].get<int64_t>();
+  for (const json& row : report["fallbacks"]) sums["fallbacks"] += row["count"].get<int64_t>();
+  for (const json& row : report["inputs"]) sums[row["was"].get<std::string>()] += row["count"].get<int64_t>();
+  for (const json& row : report["devices"]) {
+    for (const auto& [name, value] : row.items()) {
+      if (value.is_number()) sums[name] += value.get<int64_t>();
+    }
+  }
+  return sums;
+}
+
+TEST(Placement, AgreesWithTheStatistics) {
+  std::vector<Tensor> kept;
+  run_program(6, kept);
+  const Counters before = counters();
+  std::map<std::string, int64_t> sums = placement_sums();
+  run_program(7, kept);
+  const Counters after = counters();
+  for (const auto& [name, value] : placement_sums()) sums[name] = value - sums[name];
+  EXPECT_EQ(sums["ops cpu"], after.here.ops_run - before.here.ops_run);
+  EXPECT_EQ(sums["ops minimal0"], after.there.ops_run - before.there.ops_run);
+  const auto there = [&](int64_t compute_device_statistics::*counter) {
+    return after.there.*counter - before.there.*counter;
+  };
+  EXPECT_GT(sums["fallbacks"], 0);
+  EXPECT_EQ(sums["fallbacks"], there(&compute_device_statistics::ops_fallback));
+  EXPECT_EQ(sums["ops_fallback"], there(&compute_device_statistics::ops_fallback));
+  EXPECT_EQ(sums["mirror"], there(&compute_device_statistics::mirror_hits));
+  EXPECT_EQ(sums["mirror_hits"], there(&compute_device_statistics::mirror_hits));
+  EXPECT_EQ(sums["copied"], there(&compute_device_statistics::transfers_implicit));
+  EXPECT_EQ(sums["transfers_implicit"], there(&compute_device_statistics::transfers_implicit));
+  EXPECT_EQ(sums["transfers_to_device"], there(&compute_device_statistics::transfers_to_device));
+  EXPECT_EQ(sums["transfers_to_device_bytes"], there(&compute_device_statistics::transfers_to_device_bytes));
+  EXPECT_EQ(sums["transfers_from_device"], there(&compute_device_statistics::transfers_from_device));
+  EXPECT_EQ(sums["transfers_from_device_bytes"], there(&compute_device_statistics::transfers_from_device_bytes));
 }
 
 TEST(Placement, TellsWhereInputsCameFrom) {

@@ -109,6 +109,22 @@ TEST(MemoryPool, NeighboursMergeAgain) {
   EXPECT_GE(large.size_bytes, 4 * kMiB);
 }
 
+TEST(MemoryPool, FreePiecesTellOfFragments) {
+  Pool test(8 * kMiB);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(test.pool->allocate_idle(kMiB, MemoryUse::kTensor));
+  const int64_t before = test.pool->free_pieces().bytes;
+  for (size_t i = 0; i < 8; i += 2) test.pool->free(blocks[i], {});
+  const FreePieces apart = test.pool->free_pieces();
+  EXPECT_EQ(apart.bytes, before + 4 * kMiB);
+  EXPECT_EQ(apart.bytes, test.pool->statistics().reserved - test.pool->statistics().used);
+  EXPECT_LT(apart.largest, 3 * kMiB) << "no two of them are neighbours";
+  for (size_t i = 1; i < 8; i += 2) test.pool->free(blocks[i], {});
+  const FreePieces all = test.pool->free_pieces();
+  EXPECT_EQ(all.bytes, before + 8 * kMiB);
+  EXPECT_GE(all.largest, 4 * kMiB);
+}
+
 TEST(MemoryPool, LimitHoldsAndTheErrorSaysWhatHoldsTheMemory) {
   Pool test;
   test.pool->set_limit(8 * kMiB);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +21,28 @@ std::optional<std::filesystem::path> directory() {
   return compute::common::kernel_cache_directory(compute::config_get("COMPUTE_CACHE_DIR").value);
 }
 
+std::unique_ptr<compute::common::KernelCache> cache_at(const std::optional<std::filesystem::path>& place) {
+  compute::files::Trust trust = compute::files::Trust::of_process(false);
+  trust.everybody = compute::config_get("COMPUTE_TRUST_ALL").value == "1";
+  return std::make_unique<compute::common::KernelCache>(place, 0, std::move(trust));
+}
+
 }  // namespace
+
+CacheState state_of_cache() {
+  const auto place = directory();
+  const auto cache = cache_at(place);
+  CacheState state;
+  state.directory = place ? place->string() : "none";
+  state.problem = cache->problem();
+  if (!state.problem.empty()) return state;
+  const auto contents = cache->contents(kStaleDays);
+  state.programs = contents.entries;
+  state.bytes = contents.bytes;
+  state.unreadable = contents.unreadable;
+  state.unused = contents.unused;
+  return state;
+}
 
 int show_cache(bool json) {
   const auto place = directory();
@@ -34,13 +56,11 @@ int show_cache(bool json) {
 }
 
 int clear_cache() {
-  compute::files::Trust trust = compute::files::Trust::of_process(false);
-  trust.everybody = compute::config_get("COMPUTE_TRUST_ALL").value == "1";
-  compute::common::KernelCache cache(directory(), 0, std::move(trust));
-  if (const std::string problem = cache.problem(); !problem.empty()) {
+  const auto cache = cache_at(directory());
+  if (const std::string problem = cache->problem(); !problem.empty()) {
     fmt::print(stderr, "nothing removed: {}\n", problem);
     return 1;
   }
-  fmt::print("{} compiled programs removed\n", cache.clear());
+  fmt::print("{} compiled programs removed\n", cache->clear());
   return 0;
 }

@@ -2,6 +2,7 @@
 // The commands of `compute`. Each prints to stdout and returns the exit status.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace CLI {
@@ -15,13 +16,22 @@ int show_info(const std::string& device, bool json);
 int show_smi(bool json, int turns);
 // Of all ops, or of one.
 int show_ops(const std::string& device, const std::string& op, bool json);
-int show_doctor(bool environment, bool json);
+// `system_root` is the folder above /sys and /dev; "" is the system's own.
+int show_doctor(const std::string& system_root, bool environment, bool json);
 // What doctor starts for each device: an op on it, so that a crash is this process's.
 int attempt_device(const std::string& device);
 int show_config(bool json, bool describe);
 int show_version(bool json);
 int show_cache(bool json);
 int clear_cache();
+
+constexpr int kStaleDays = 90;
+struct CacheState {
+  std::string directory, problem;
+  int64_t programs = 0, bytes = 0;
+  int64_t unreadable = 0, unused = 0;  // of the programs; the last for kStaleDays
+};
+CacheState state_of_cache();
 // A page for a browser from a trace.
 int write_view(const std::string& trace, const std::string& page);
 // From the description of the commands.

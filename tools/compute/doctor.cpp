@@ -66,6 +66,8 @@ Attempt attempt_in_child(const std::string& device) {
 
 class Doctor {
  public:
+  explicit Doctor(std::string system_root) : system_root_(std::move(system_root)) {}
+
   int run(bool environment, bool as_json) {
     settle_configuration();
     // Each plugin is tried in a process of its own first, whatever was found before.
@@ -78,6 +80,7 @@ class Doctor {
     }
     choose();
     look_at_system();
+    look_at_cache();
     if (as_json) {
       print_json(environment);
     } else {
@@ -88,6 +91,8 @@ class Doctor {
 
  private:
   void fault(const std::string& text) { faults_.push_back(text); }
+  // What is worth knowing but no fault of what was chosen.
+  void warn(const std::string& text) { warnings_.push_back(text); }
 
   // Goes on without a configuration file that cannot be read.
   void settle_configuration() {
@@ -143,13 +148,35 @@ class Doctor {
     }
   }
 
+  // A GPU that nobody needs is no fault: many servers have one for their console.
   void look_at_system() {
-    for (const PciDevice& device : pci_devices()) {
+    closed_nodes_ = closed_device_nodes(system_root_);
+    modules_ = gpu_modules(system_root_);
+    for (const std::string& node : closed_nodes_) warn("no access to " + node);
+    for (const PciDevice& device : pci_devices(system_root_)) {
       const bool is_driven = std::any_of(devices_.begin(), devices_.end(), [&](const json& row) {
         return row["pci_address"].get<std::string>() == device.address;
       });
       pci_.push_back(
           {{"address", device.address}, {"ids", device.ids}, {"driver", device.driver}, {"used", is_driven}});
+      if (!is_driven)
+        warn(fmt::format("no plugin uses the GPU {} ({}): {}", device.address, device.ids, remedy_for(device)));
+    }
+  }
+
+  void look_at_cache() {
+    const CacheState cache = state_of_cache();
+    cache_ = {{"directory", cache.directory},
+              {"programs", cache.programs},
+              {"bytes", cache.bytes},
+              {"unreadable", cache.unreadable},
+              {"unused", cache.unused}};
+    if (!cache.problem.empty()) warn("compiled kernels are not kept: " + cache.problem);
+    if (cache.unreadable + cache.unused > 0) {
+      warn(
+          fmt::format("the cache of kernels is stale: {} programs are damaged or of another version, {} were not used "
+                      "for {} days; run compute cache clear",
+                      cache.unreadable, cache.unused, kStaleDays));
     }
   }
 
@@ -161,14 +188,15 @@ class Doctor {
     }
     fmt::print("Chosen\n  {}\n", chosen_.substr(0, chosen_.find('\n')));
     fmt::print("System\n  {:<15} {}\n", "kernel", system_name());
-    for (const std::string& module : gpu_modules()) fmt::print("  {:<15} {}\n", "module", module);
+    for (const std::string& module : modules_) fmt::print("  {:<15} {}\n", "module", module);
     for (const json& row : pci_) {
       const std::string driver = row["driver"];
       fmt::print("  {:<15} {} {}, driver of the kernel: {}{}\n", "PCI", row["address"].get<std::string>(),
                  row["ids"].get<std::string>(), driver.empty() ? "none" : driver,
                  row["used"].get<bool>() ? "" : "; no plugin uses it");
     }
-    for (const std::string& node : closed_device_nodes()) fmt::print("  {:<15} {}\n", "no access", node);
+    fmt::print("  {:<15} {}: {} programs, {:.1f} MB\n", "kernel cache", cache_["directory"].get<std::string>(),
+               cache_["programs"].get<int64_t>(), 1e-6 * cache_["bytes"].get<double>());
     if (environment) {
       fmt::print("Settings\n");
       for (const compute::Setting& one : compute::config_list())
@@ -177,6 +205,8 @@ class Doctor {
       for (const char* name : kVariables)
         if (const char* value = getenv(name)) fmt::print("{:<24} {}\n", name, value);
     }
+    if (!warnings_.empty()) fmt::print("Warnings\n");
+    for (const std::string& text : warnings_) fmt::print("  {}\n", text);
     fmt::print("{}\n", faults_.empty() ? "No faults" : "Faults");
     for (const std::string& text : faults_) fmt::print("  {}\n", text);
   }
@@ -186,10 +216,12 @@ class Doctor {
     all["devices"] = devices_;
     all["chosen"] = chosen_;
     all["faults"] = faults_;
+    all["warnings"] = warnings_;
     all["system"] = {{"kernel", system_name()},
-                     {"modules", gpu_modules()},
+                     {"modules", modules_},
                      {"pci", pci_},
-                     {"closed_device_nodes", closed_device_nodes()}};
+                     {"closed_device_nodes", closed_nodes_},
+                     {"kernel_cache", cache_}};
     if (environment) {
       all["settings"] = json::parse(compute::config_describe(compute::Format::json));
       for (const char* name : kVariables)
@@ -204,11 +236,14 @@ class Doctor {
       "CUDA_HOME",       "CUDA_PATH",       "OCL_ICD_VENDORS",      "OPENCL_VENDOR_PATH", "POCL_DEVICES",
       "XDG_CACHE_HOME",  "XDG_CONFIG_HOME", "XDG_DATA_HOME"};
 
-  json report_, devices_ = json::array(), pci_ = json::array();
+  const std::string system_root_;
+  json report_, devices_ = json::array(), pci_ = json::array(), cache_;
   std::string chosen_;
-  std::vector<std::string> faults_;
+  std::vector<std::string> faults_, warnings_, closed_nodes_, modules_;
 };
 
 }  // namespace
 
-int show_doctor(bool environment, bool as_json) { return Doctor().run(environment, as_json); }
+int show_doctor(const std::string& system_root, bool environment, bool as_json) {
+  return Doctor(system_root).run(environment, as_json);
+}

@@ -101,8 +101,9 @@ class Program {
   void add_other_commands() {
     auto* doctor =
         add(app_, "doctor", "Checks every plugin and device in a process of its own, and shows faults with remedies",
-            [this] { return show_doctor(environment_, json_); });
+            [this] { return show_doctor(root_, environment_, json_); });
     doctor->add_flag("--env", environment_, "Also show every setting, its value and its origin");
+    doctor->add_option("--system-root", root_, "The folder above the /sys and /dev to look at, as in a container");
     add_json(doctor);
     auto* attempt =
         add(app_, "attempt", "Runs an op on a device, for doctor", [this] { return attempt_device(device_); });
@@ -136,7 +137,7 @@ class Program {
   std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;
   bool json_ = false, verbose_ = false, environment_ = false, describe_ = false, watch_ = false, version_ = false;
   int turns_ = std::numeric_limits<int>::max();
-  std::string device_, op_, trace_, page_;
+  std::string device_, op_, trace_, page_, root_;
 };
 
 }  // namespace

@@ -36,9 +36,9 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<PciDevice> pci_devices() {
+std::vector<PciDevice> pci_devices(const std::string& root) {
   std::vector<PciDevice> found;
-  for (const fs::path& folder : entries_of("/sys/bus/pci/devices")) {
+  for (const fs::path& folder : entries_of(root + "/sys/bus/pci/devices")) {
     // Display controllers, and processing accelerators.
     const std::string kind = first_line(folder / "class");
     if (!kind.starts_with("0x03") && !kind.starts_with("0x12")) continue;
@@ -54,9 +54,21 @@ std::vector<PciDevice> pci_devices() {
   return found;
 }
 
-std::vector<std::string> closed_device_nodes() {
-  std::vector<fs::path> nodes = entries_of("/dev/dri");
-  for (const fs::path& node : entries_of("/dev")) {
+std::string remedy_for(const PciDevice& device) {
+  if (device.driver == "vfio-pci") return "it is reserved for virtual machines (vfio-pci)";
+  const bool has_driver = !device.driver.empty();
+  if (device.ids.starts_with("10de:")) {
+    return has_driver && device.driver != "nouveau" ? "install libcuda1, or nvidia-opencl-icd, of the driver's version"
+                                                    : "install nvidia-driver; nouveau runs no programs";
+  }
+  if (device.ids.starts_with("1002:")) return "install mesa-opencl-icd or rocm-opencl-icd";
+  if (device.ids.starts_with("8086:")) return "install intel-opencl-icd";
+  return has_driver ? "if it computes, install its vendor's OpenCL driver or plugin" : "no driver of the kernel has it";
+}
+
+std::vector<std::string> closed_device_nodes(const std::string& root) {
+  std::vector<fs::path> nodes = entries_of(root + "/dev/dri");
+  for (const fs::path& node : entries_of(root + "/dev")) {
     const std::string name = node.filename();
     if (name.starts_with("nvidia") || name == "kfd") nodes.push_back(node);
   }
@@ -78,10 +90,10 @@ std::string system_name() {
   return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
 }
 
-std::vector<std::string> gpu_modules() {
+std::vector<std::string> gpu_modules(const std::string& root) {
   std::vector<std::string> found;
   for (const char* module : {"nvidia", "nouveau", "amdgpu", "i915", "xe"}) {
-    const fs::path folder = fs::path("/sys/module") / module;
+    const fs::path folder = fs::path(root + "/sys/module") / module;
     std::error_code error;
     if (!fs::exists(folder, error)) continue;
     const std::string version = first_line(folder / "version");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operating system says about devices.
+// What the operating system says about devices. `root` is the folder above its /sys and /dev; "" is the system's own.
 #pragma once
 
 #include <string>
@@ -12,13 +12,16 @@ struct PciDevice {
 };
 
 // GPUs and accelerators.
-std::vector<PciDevice> pci_devices();
+std::vector<PciDevice> pci_devices(const std::string& root);
+
+// What would make a GPU usable that no plugin drives.
+std::string remedy_for(const PciDevice& device);
 
 // Device nodes of GPUs that this user cannot open, with the reason.
-std::vector<std::string> closed_device_nodes();
+std::vector<std::string> closed_device_nodes(const std::string& root);
 
 // "Linux 6.1.0 x86_64"
 std::string system_name();
 
 // The kernel modules of GPUs that are loaded, with their versions.
-std::vector<std::string> gpu_modules();
+std::vector<std::string> gpu_modules(const std::string& root);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named ranges of the calling thread, for a profiler of a vendor that is attached to the process.
+#pragma once
+
+namespace compute {
+
+// Whether one is attached. It is looked for once, the way the NVTX headers do it: the profiler sets
+// NVTX_INJECTION64_PATH to a library of its own, which takes the ranges. Ignored in privileged processes.
+bool find_profiler() noexcept;
+
+// Ranges of a thread are nested. Without a profiler nothing happens.
+void open_range(const char* name) noexcept;
+void close_range() noexcept;
+
+// A range until the end of its life, on the thread that opened it.
+class NamedRange {
+ public:
+  NamedRange() = default;
+  NamedRange(const NamedRange&) = delete;
+  NamedRange& operator=(const NamedRange&) = delete;
+  ~NamedRange() {
+    if (is_open_) close_range();
+  }
+
+  // Once.
+  void open(const char* name) noexcept {
+    open_range(name);
+    is_open_ = true;
+  }
+
+ private:
+  bool is_open_ = false;
+};
+
+}  // namespace compute
