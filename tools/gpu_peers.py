@@ -21,106 +21,8 @@ import sys
 import tempfile
 import time
 
-DTYPES = {"bool": 1, "int32": 4, "int64": 5, "float16": 10, "bfloat16": 11, "float32": 12, "float64": 13}
-SIZES = {"bool": 1, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
-
-
-class Attribute(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p),
-                ("name", ctypes.c_char_p), ("name_size", ctypes.c_int64), ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32),
-                ("count", ctypes.c_int64), ("values", ctypes.c_void_p)]
-
-
-class Library:
-    """The C interface, as far as it is needed here."""
-
-    def __init__(self, path, device):
-        self.c = ctypes.CDLL(path)
-        self.c.compute_error_message.restype = ctypes.c_char_p
-        self.c.compute_error_free.restype = None
-        for name in ("compute_device_open", "compute_tensor_empty", "compute_op_find", "compute_op_run", "compute_tensor_read",
-                     "compute_tensor_write", "compute_stream_create", "compute_stream_synchronize", "compute_tensor_permute",
-                     "compute_graph_begin", "compute_graph_end", "compute_graph_run", "compute_tensor_map", "compute_tensor_unmap",
-                     "compute_tensor_full", "compute_tensor_read_async"):
-            getattr(self.c, name).restype = ctypes.c_void_p
-        self.c.compute_tensor_release.restype = None
-        self.ops = {}
-        self.device = ctypes.c_void_p()
-        self.check(self.c.compute_device_open(device.encode(), ctypes.byref(self.device)))
-        self.stream = ctypes.c_void_p()
-        self.check(self.c.compute_stream_create(self.device, None, ctypes.byref(self.stream)))
-
-    def check(self, error):
-        if error:
-            text = self.c.compute_error_message(ctypes.c_void_p(error)).decode()
-            self.c.compute_error_free(ctypes.c_void_p(error))
-            raise RuntimeError(text)
-
-    def full(self, dtype, shape, value=1):
-        out = ctypes.c_void_p()
-        dims = (ctypes.c_int64 * len(shape))(*shape)
-        patterns = {"float16": 0x3C00, "bfloat16": 0x3F80, "float32": 0x3F800000, "float64": 0x3FF0000000000000}
-        bits = ctypes.c_uint64(patterns.get(dtype, 1) if value == 1 else 0)
-        self.check(self.c.compute_tensor_full(self.device, DTYPES[dtype], len(shape), dims, ctypes.byref(bits), ctypes.byref(out)))
-        return out
-
-    def write(self, tensor, data, size):
-        self.check(self.c.compute_tensor_write(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
-
-    def read(self, tensor, data, size):
-        self.check(self.c.compute_tensor_read(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
-
-    def read_in_order(self, tensor, data, size):
-        """The same on the stream that the ops run on."""
-        self.check(self.c.compute_tensor_read_async(tensor, ctypes.c_void_p(data), ctypes.c_int64(size), self.stream))
-        self.synchronize()
-
-    def transposed(self, tensor):
-        out = ctypes.c_void_p()
-        self.check(self.c.compute_tensor_permute(tensor, 2, (ctypes.c_int32 * 2)(1, 0), ctypes.byref(out)))
-        return out
-
-    def caller(self, name, inputs, output, attributes=()):
-        """A function without arguments that runs the op into `output`; None as output makes and drops a result each time."""
-        op = self.ops.get(name)
-        if op is None:
-            op = self.ops[name] = ctypes.c_void_p()
-            self.check(self.c.compute_op_find(name.encode(), 1, ctypes.byref(op)))
-        count = len(inputs)
-        array = (ctypes.c_void_p * count)(*[t.value for t in inputs])
-        out = (ctypes.c_void_p * 1)(output.value if output is not None else None)
-        attribute_array = (Attribute * max(1, len(attributes)))()
-        keep = []
-        for i, (attribute, kind, values) in enumerate(attributes):
-            block = (ctypes.c_int64 * len(values))(*values) if kind == 1 else (ctypes.c_int32 * len(values))(*values)
-            keep.append(block)
-            attribute_array[i] = Attribute(ctypes.sizeof(Attribute), 0, None, attribute.encode(), len(attribute), kind, 0,
-                                           len(values), ctypes.cast(block, ctypes.c_void_p))
-        run, check, stream, release = self.c.compute_op_run, self.check, self.stream, self.c.compute_tensor_release
-        many, n = ctypes.c_int64(len(attributes)), ctypes.c_int64(count)
-        one = ctypes.c_int64(1)
-        fresh = output is None
-
-        def call(_keep=keep):
-            error = run(op, stream, attribute_array, many, array, n, out, one)
-            if error:
-                check(error)
-            if fresh:
-                release(ctypes.c_void_p(out[0]))
-                out[0] = None
-
-        return call
-
-    def synchronize(self):
-        self.check(self.c.compute_stream_synchronize(self.stream))
-
-    def graph(self, calls):
-        self.check(self.c.compute_graph_begin(self.stream))
-        for call in calls:
-            call()
-        made = ctypes.c_void_p()
-        self.check(self.c.compute_graph_end(self.stream, ctypes.byref(made)))
-        return lambda: self.check(self.c.compute_graph_run(made, self.stream))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+from compute_bench.library import SIZES, Library  # noqa: E402
 
 
 def per_call(call, synchronize, calls):
@@ -338,7 +240,7 @@ def main():
             half = library.full("float16", [side, side])
             copy = library.caller("copy", [x], y)
             contestants = {"copy": copy, "add": library.caller("add", [x, y], z), "exp": library.caller("exp", [x], y),
-                           "cast to float16": library.caller("cast", [x], half, [("dtype", 5, [DTYPES["float16"]])]),
+                           "cast to float16": library.caller("cast", [x], half, {"dtype": "float16"}),
                            "transposed copy": library.caller("copy", [library.transposed(x)], y),
                            "add a transposed one": library.caller("add", [x, library.transposed(y)], z)}
             bytes_of = {"copy": 8 * n, "add": 12 * n, "exp": 8 * n, "cast to float16": 6 * n, "transposed copy": 8 * n,
@@ -380,7 +282,7 @@ def main():
                                      ("sum over axis 1", "sum", [1], lambda: torch.sum(a, 1)),
                                      ("max over axis 0", "max", [0], lambda: torch.amax(a, 0)),
                                      ("argmax over axis 1", "argmax", 1, lambda: torch.argmax(a, 1))):
-            attributes = [("axis", 1, [axes])] if op == "argmax" else [("axes", 1, axes)]
+            attributes = {"axis": axes} if op == "argmax" else {"axes": axes}
             entry = {"ours": (library.caller(op, [x], None, attributes), library.synchronize)}
             if torch:
                 entry["torch"] = (peer, torch_sync)

@@ -15,9 +15,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from gpu_peers import DTYPES, SIZES, Attribute, Library, Table, compare  # noqa: E402
-
-INT64, FLOAT64, STRING, DTYPE = 1, 2, 4, 5
+from gpu_peers import SIZES, Library, Table, compare  # noqa: E402
+from compute_bench.library import attribute_array  # noqa: E402
 
 
 class Ops(Library):
@@ -42,23 +41,7 @@ class Ops(Library):
         self.check(self.c.compute_op_find(name.encode(), 1, ctypes.byref(op)))
         array = (ctypes.c_void_p * max(1, len(inputs)))(*[t.value if t is not None else None for t in inputs])
         out = (ctypes.c_void_p * outputs)()
-        given = (Attribute * max(1, len(attributes)))()
-        keep = []
-        for i, (attribute, value) in enumerate(attributes.items()):
-            values = value if isinstance(value, (list, tuple)) else [value]
-            if attribute == "dtype":
-                kind, block = DTYPE, (ctypes.c_int32 * 1)(DTYPES[value])
-            elif isinstance(values[0], str):
-                class Text(ctypes.Structure):
-                    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_int64)]
-                kind, block = STRING, (Text * 1)(Text(value.encode(), len(value)))
-            elif isinstance(values[0], float):
-                kind, block = FLOAT64, (ctypes.c_double * len(values))(*values)
-            else:
-                kind, block = INT64, (ctypes.c_int64 * len(values))(*values)
-            keep.append((block, attribute.encode()))
-            given[i] = Attribute(ctypes.sizeof(Attribute), 0, None, keep[-1][1], len(attribute), kind, 0, len(values),
-                                 ctypes.cast(block, ctypes.c_void_p))
+        given, keep = attribute_array(attributes)
         run, check, release = self.c.compute_op_run, self.check, self.c.compute_tensor_release
         n_attributes, n_inputs, n_outputs = ctypes.c_int64(len(attributes)), ctypes.c_int64(len(inputs)), ctypes.c_int64(outputs)
         pointers = [ctypes.c_void_p() for _ in range(outputs)]

@@ -85,6 +85,7 @@ set(doc "${prefix}/${DOCDIR}")
 foreach(
   file
   ${BINDIR}/compute
+  ${BINDIR}/compute-bench
   ${BINDIR}/compute-cts
   ${DOCDIR}/CHANGELOG.md
   ${DOCDIR}/LICENSE
@@ -99,6 +100,7 @@ foreach(
   share/compute/conformance/opencl.txt
   share/man/man1/compute.1
   share/bash-completion/completions/compute
+  share/compute/bench/compute_bench/rows.py
   share/compute/examples/LICENSE
   share/compute/examples/exp_loop.c
   share/compute/examples/perceptron.cpp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute-bench [--large] [the flags of Google Benchmark]
+// core-bench [--large] [the flags of Google Benchmark]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "compute-bench: %s\n", error.what());
+    std::fprintf(stderr, "core-bench: %s\n", error.what());
     return 1;
   }
   return 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the rows of compute-bench and their peers in turn and prints one table of ratios.
+"""Runs the rows of core-bench and their peers in turn and prints one table of ratios.
 
-Each round measures a row and the peers that compute-bench has for it (in one process, interleaved by Google Benchmark), then NumPy
+Each round measures a row and the peers that core-bench has for it (in one process, interleaved by Google Benchmark), then NumPy
 here. A ratio is the median over the rounds of the peer's time for the same work by ours: above 1 we are faster. Everything runs
 on one thread and is measured in the time that this thread ran, so that other programs matter less.
 """
@@ -170,11 +170,11 @@ def line(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", help="compute-bench, as built with COMPUTE_BENCHMARKS")
+    parser.add_argument("program", help="core-bench, as built with COMPUTE_BENCHMARKS")
     parser.add_argument("--filter", default="", help="only rows that match this regular expression")
     parser.add_argument("--large", action="store_true", help="also 1e8 elements and matrices of 4096")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--repetitions", type=int, default=3, help="of compute-bench in a round")
+    parser.add_argument("--repetitions", type=int, default=3, help="of core-bench in a round")
     parser.add_argument("--json", help="also write the results to this file")
     options = parser.parse_args()
 

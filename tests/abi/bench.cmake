@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# compute-bench measures, writes what it is asked for, and compares with an earlier run. Times are not looked at.
+set(ENV{COMPUTE_CONFIG} /dev/null)
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+
+# expect(code "arguments" expression…)
+function(expect code arguments)
+  separate_arguments(list UNIX_COMMAND "${arguments}")
+  execute_process(COMMAND "${PYTHON}" "${PROGRAM}" --library "${LIBRARY}" --machine "${MACHINE}" ${list}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL code)
+    message(SEND_ERROR "compute-bench ${arguments} ends with ${result}, not ${code}:\n${output}${errors}")
+  endif()
+  foreach(expression IN LISTS ARGN)
+    if(NOT "${output}${errors}" MATCHES "${expression}")
+      message(SEND_ERROR "compute-bench ${arguments} does not print ${expression}:\n${output}${errors}")
+    endif()
+  endforeach()
+endfunction()
+
+set(few --quick --threads 1 --only "add 100000,matmul 64,sum of rows,layer_norm,copy permuted")
+list(JOIN few " " text)
+string(REPLACE "--only " "--only '" text "${text}")
+expect(0 "${text}' --json ${WORK}/old.json --html ${WORK}/page.html" "^cpu: " "\n  1 threads: copy [0-9.]+ GB/s" "\n  first call, warm cache: "
+       "\nadd 100000 +[0-9.]+ " "\nmatmul 64 +[0-9.]+ " "\nsum of rows +[0-9.]+ " "\nlayer_norm 4096x1024 +[0-9.]+ ")
+file(READ "${WORK}/old.json" old)
+string(JSON rows LENGTH "${old}" runs 0 rows)
+string(JSON seconds GET "${old}" runs 0 rows 0 times ours seconds)
+if(NOT rows EQUAL 11 OR NOT seconds GREATER 0 OR old MATCHES "differs|ends early")
+  message(SEND_ERROR "the results have ${rows} rows, the first of ${seconds} s, or differ:\n${old}")
+endif()
+file(READ "${WORK}/page.html" page)
+if(NOT page MATCHES "^<!doctype html>" OR NOT page MATCHES "<svg " OR NOT page MATCHES "matmul 64" OR page MATCHES "https?://|src=")
+  message(SEND_ERROR "the page is not complete, or needs a network")
+endif()
+
+# An earlier run that took a thousandth and one that took a thousand times as long.
+string(REGEX REPLACE "\"seconds\": [0-9.e-]+" "\"seconds\": 1e-9" fast "${old}")
+file(WRITE "${WORK}/fast.json" "${fast}")
+expect(1 "--quick --threads 1 --only 'add 100000' --compare ${WORK}/fast.json" "\nadd 100000 .* times as long\n2 rows are slower")
+string(REGEX REPLACE "\"seconds\": [0-9.e-]+" "\"seconds\": 10" slow "${old}")
+file(WRITE "${WORK}/slow.json" "${slow}")
+expect(0 "--quick --threads 1 --only 'add 100000' --compare ${WORK}/slow.json" "\n0 rows are slower")
+expect(1 "--device nothing0" "nothing0")
+expect(2 "--nothing" "--nothing")

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures rows on one device with one number of threads, in a process of its own."""
+import ctypes
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import peers, rows
+from .library import Library
+from .observation import observation
+
+WARMUPS = 5
+
+
+def wait_until_quiet():
+    """Returns when no other thread of the process runs any more, or after a tenth of a second: threads of OpenMP spin for long."""
+    end = time.perf_counter() + 0.1
+    while time.perf_counter() < end:
+        used, start = time.process_time(), time.perf_counter()
+        time.sleep(0.001)
+        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
+            return
+
+
+class Bench:
+    def __init__(self, options, threads):
+        self.options, self.quick, self.device = options, options.quick, options.device
+        self.is_cpu = options.device == "cpu"
+        self.lib = Library(options.library, options.device, own_stream=not self.is_cpu)
+        self.peers, self.missing = peers.installed(options.peers.split(",") if options.peers else [], options.device, threads)
+        self.sizes = [100000, 1000000, 1 << 22, 1 << 24] + ([] if self.quick else [60000000])
+        self.side = 2048 if self.is_cpu or self.quick else 8192
+        self.rows, self.seed, self.section = [], 0, ""
+
+    # Operands
+
+    def empty(self, *shape, dtype="float32"):
+        return rows.Array(self, lambda: self.lib.full(dtype, shape, 0), dtype, shape)
+
+    def filled(self, dtype, shape, fill):
+        """`fill` writes the elements of a new tensor."""
+        def make():
+            made = self.lib.full(dtype, shape, 0)
+            fill(made)
+            self.lib.synchronize()
+            return made
+        return rows.Array(self, make, dtype, shape)
+
+    def full(self, dtype, value):
+        block = ctypes.c_float(value)
+        return self.filled(dtype, (), lambda made: self.lib.write(made, ctypes.addressof(block), 4))
+
+    def op(self, op_name, inputs, result_dtype, *extents, **attributes):
+        return self.filled(result_dtype, extents,
+                           lambda made: self.lib.caller(op_name, [x.tensor for x in inputs], made, attributes)())
+
+    def normal(self, *shape):
+        self.seed += 1
+        return self.op("random_normal", [], "float32", *shape, shape=list(shape), dtype="float32", seed=self.seed)
+
+    def integers(self, below, *shape):
+        self.seed += 1
+        draw, count = random.Random(self.seed), math.prod(shape)
+
+        def fill(made):
+            data = (ctypes.c_int64 * count)(*[draw.randrange(below) for _ in range(count)])
+            self.lib.write(made, ctypes.addressof(data), ctypes.sizeof(data))
+        return self.filled("int64", shape, fill)
+
+    def cast(self, x, dtype):
+        return x if dtype == x.dtype else self.op("cast", [x], dtype, *x.shape, dtype=dtype)
+
+    def expression(self, text, inputs, out):
+        return lambda: self.lib.expression(text, "ab"[:len(inputs)], [x.tensor for x in inputs], out.tensor)
+
+    def bytes_of(self, array):
+        block = ctypes.create_string_buffer(max(array.size_bytes, 1))
+        self.lib.read(array.tensor, ctypes.addressof(block), array.size_bytes)
+        return block.raw[:array.size_bytes]
+
+    # Measuring
+
+    def row(self, name, op, inputs, out, peer, bytes=None, flops=0, tolerance=1e-4, sweep="", **attributes):
+        """`out` is an array, a list of arrays and None, or None: a result that is made anew."""
+        if self.options.only and not any(word in name or word == self.section for word in self.options.only.split(",")):
+            return
+        outs = out if isinstance(out, list) else [out]
+        first = next((one for one in outs if one is not None), None)
+        entry = {"row": name, "section": self.section, "flops": flops, "sweep": sweep, "note": "", "times": {}}
+        moved = sum(x.size_bytes for x in inputs) + (first.size_bytes if first else inputs[0].size_bytes)
+        entry["bytes"] = moved if bytes is None else bytes
+        self.rows.append(entry)
+        try:
+            call = op() if callable(op) else self.lib.caller(
+                op, [x.tensor for x in inputs], [None if one is None else one.tensor for one in outs], attributes)
+            call()
+            self.lib.synchronize()
+        except RuntimeError as reason:
+            entry["note"] = str(reason).splitlines()[0][:80]
+            return
+        calls = {"ours": (call, self.lib.synchronize)}
+        ours = self.bytes_of(first) if first else None
+        for one in self.peers:
+            try:
+                given = [x.on(one) for x in inputs] + [x.on(one) for x in outs if x is not None]
+                result = peer(one, *given)
+                one.synchronize()
+                if ours is not None and len(result.shape if hasattr(result, "shape") else ()) == len(first.shape):
+                    error = one.error(result, ours)
+                    if not error <= tolerance:
+                        entry["note"] = f"differs from {one.name} by {error:.2g}"
+                calls[one.name] = (lambda one=one, given=given: peer(one, *given), one.synchronize)
+            except Exception:  # it does not have this
+                continue
+        entry["times"] = self.time(calls)
+
+    def time(self, calls):
+        """name -> median seconds and spread. Rounds are interleaved; on cpu there are gaps between calls, as in programs."""
+        clock = time.perf_counter
+        gap = self.options.gap_us * 1e-6 if self.is_cpu else 0
+        rounds, seconds = (3, 0.06) if self.quick else (7, 0.25)
+        many, found = {}, {name: [] for name in calls}
+        for name, (call, synchronize) in calls.items():
+            for _ in range(WARMUPS):
+                call()
+            synchronize()
+            start = clock()
+            call()
+            synchronize()
+            many[name] = max(2, min(200, int(seconds / rounds / max(clock() - start + gap, 1e-7))))
+        for _ in range(rounds):
+            for name, (call, synchronize) in calls.items():
+                if self.is_cpu:
+                    wait_until_quiet()
+                    times = []
+                    for _ in range(many[name] + WARMUPS):
+                        until = clock() + gap
+                        while clock() < until:
+                            pass
+                        start = clock()
+                        call()
+                        times.append(clock() - start)
+                    found[name].append(statistics.median(times[WARMUPS:]))
+                else:  # queued at once, and waited for
+                    start = clock()
+                    for _ in range(many[name]):
+                        call()
+                    synchronize()
+                    found[name].append((clock() - start) / many[name])
+        return {name: {"seconds": statistics.median(values), "spread": (max(values) - min(values)) / statistics.median(values)}
+                for name, values in found.items()}
+
+    # The device
+
+    def limits(self, threads):
+        """What the device can do, measured without the ops under test where that is possible: bytes and operations per second."""
+        if self.is_cpu:
+            try:
+                machine = ctypes.CDLL(self.options.machine)
+            except OSError:
+                return {}
+            found = {}
+            for name, arguments in (("copy", (ctypes.c_int64(1 << 28),)), ("read", (ctypes.c_int64(1 << 28),)),
+                                    ("multiply_add", (0,))):
+                function = getattr(machine, "compute_bench_" + name)
+                function.restype = ctypes.c_double
+                found[name] = function(threads or len(os.sched_getaffinity(0)), *arguments)
+            return found
+        n = 1 << (24 if self.quick else 26)
+        x, y, s = self.normal(n), self.empty(n), self.empty()
+        chain = "a"
+        for _ in range(64):
+            chain = f"({chain}*b+a)"
+        contestants = {"copy": (8 * n, self.lib.caller("copy", [x.tensor], y.tensor)),
+                       "read": (4 * n, self.lib.caller("sum", [x.tensor], s.tensor)),
+                       "multiply_add": (128 * n, self.expression(chain, [x, y], y)())}
+        times = self.time({name: (call, self.lib.synchronize) for name, (_, call) in contestants.items()})
+        return {name: amount / times[name]["seconds"] for name, (amount, _) in contestants.items()}
+
+
+FIRST = """
+import ctypes, json, sys, time
+sys.path.insert(0, sys.argv[1])
+start = time.perf_counter()
+from compute_bench.library import Library
+loaded = time.perf_counter()
+lib = Library(sys.argv[2], sys.argv[3], own_stream=False)
+opened = time.perf_counter()
+x, y = lib.full("float32", [1000]), lib.full("float32", [1000])
+made = time.perf_counter()
+call = lib.caller("tanh", [x], y)
+call()
+block = ctypes.create_string_buffer(4000)
+lib.read(y, ctypes.addressof(block), 4000)
+first = time.perf_counter()
+print(json.dumps({"open": opened - loaded, "first call": first - made}))
+"""
+
+
+def first_calls(options):
+    """Seconds from nothing to an open device, and of its first call, in new processes with a cold and a warm cache on disk."""
+    import json
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    found = {}
+    with tempfile.TemporaryDirectory() as cache:
+        env = dict(os.environ, COMPUTE_CACHE_DIR=cache, COMPUTE_LOG="error")
+        for turn in ("cold", "warm", "warm", "warm", "warm"):
+            done = subprocess.run([sys.executable, "-c", FIRST, root, options.library, options.device], env=env,
+                                  stdout=subprocess.PIPE, text=True, check=True)
+            for name, seconds in json.loads(done.stdout).items():
+                found.setdefault(f"{name}, {turn} cache", []).append(seconds)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def measure(options, threads):
+    bench = Bench(options, threads)
+    found = {"threads": threads, "missing": bench.missing, "peers": {one.name: version(one) for one in bench.peers}}
+    found["description"] = bench.lib.description()
+    found["limits"] = bench.limits(threads)
+    for name, body in rows.SECTIONS.items():
+        named = [word for word in options.only.split(",") if word in rows.SECTIONS or word == "observation"]
+        if named and name not in named:
+            continue
+        bench.section = name
+        try:
+            body(bench)
+        except Exception as reason:  # the table shows what there is
+            bench.rows.append({"row": f"{name} ends early", "section": name, "times": {}, "bytes": 0, "flops": 0, "sweep": "",
+                               "note": f"{type(reason).__name__}: {reason}"})
+    found["rows"] = bench.rows
+    found["observation"] = observation(bench) if not options.only or "observation" in options.only.split(",") else {}
+    return found
+
+
+def version(peer):
+    return str(getattr(peer.module, "__version__", "")) if peer.module is not None else ""
