@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "plugins/common/matrix_product.hpp"
@@ -27,6 +28,8 @@ constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
 constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a map of its own after the product
+constexpr int32_t kBiasInput = 3;
+constexpr int32_t kBiasAlignment = 16;
 
 struct Types {
   int32_t data;  // of a and b
@@ -78,6 +81,24 @@ void require(cublasStatus status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw failure(status, what);
 }
 
+// Whether cuBLASLt adds the bias as the op does: in the dtype that is computed in, before the result is rounded. It has
+// one value for each row of c. Activations stay with generated kernels and maps: their bounds are those of the ops, and
+// relu keeps NaN.
+bool takes_bias(const Op& op, const MatrixProduct& placed) {
+  const compute_dtype dtype = op.output(0).dtype;
+  const bool has_dtype =
+      dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16;
+  if (!has_dtype || op.expression_count() != 0 || placed.argument[kA] != 1 || placed.placed[kC].transposed)
+    return false;
+  const compute_plugin_tensor& bias = op.input(kBiasInput);
+  if (bias.alignment < kBiasAlignment) return false;
+  const int32_t last = bias.rank - 1;
+  for (int32_t axis = 0; axis <= last; ++axis) {
+    if (bias.shape[axis] != 1 && bias.strides[axis] != (axis == last ? 1 : 0)) return false;
+  }
+  return true;
+}
+
 class MatmulPlan final : public Plan {
  public:
   MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types);
@@ -94,10 +115,15 @@ class MatmulPlan final : public Plan {
   const MatrixProduct problem_;
   const bool is_widened_;  // c is float32, and a and b are halves
   const int64_t element_bytes_[kOperands];
-  const bool is_scaled_;
+  const bool is_scaled_, has_bias_;
   const int32_t tensor_count_, scalar_count_;
   int32_t tensor_[kOperands];  // of the run
+  void set_bias(uint64_t address) const;
+  cublasStatus multiply(const compute_plugin_run& run, const void* alpha, const void* beta,
+                        const uint64_t (&at)[kOperands], void* workspace, Stream& stream) const;
+
   Owned<&CublasLtApi::matmul_desc_destroy, cublasLtMatmulDesc> description_;
+  mutable std::mutex mutex_;  // for the address of the bias, which is a part of the description
   Owned<&CublasLtApi::matrix_layout_destroy, cublasLtMatrixLayout> layouts_[kOperands];
   cublasLtMatmulAlgo algorithm_{};
   compute_plugin_scalar one_{};
@@ -109,6 +135,7 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
       element_bytes_{common::dtype_size(op.input(0).dtype), common::dtype_size(op.input(1).dtype),
                      common::dtype_size(op.output(0).dtype), common::dtype_size(op.output(0).dtype)},
       is_scaled_(op.integer("scaled", 0) == 1),
+      has_bias_(common::is_given(op, kBiasInput)),
       tensor_count_(op.tensor_count()),
       scalar_count_(op.scalar_count()) {
   const CublasLtApi& api = cublas_lt()->api;
@@ -129,6 +156,13 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
     require(api.matmul_desc_set_attribute(description_.value, attribute, &operation, sizeof operation),
             "describing a product");
   }
+  if (has_bias_) {
+    const int32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    require(
+        api.matmul_desc_set_attribute(description_.value, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
+        "describing a product");
+    set_bias(kBiasAlignment);  // without an address there is no algorithm
+  }
   const std::pair<int64_t, int64_t> extents[kOperands] = {
       {problem_.m, problem_.k}, {problem_.k, problem_.n}, {problem_.m, problem_.n}, {problem_.m, problem_.n}};
   for (int i = 0; i < kOperands; ++i) {
@@ -148,6 +182,12 @@ MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& 
                                             sizeof stride),
             "describing a batch");
   }
+}
+
+void MatmulPlan::set_bias(uint64_t address) const {
+  require(cublas_lt()->api.matmul_desc_set_attribute(description_.value, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address,
+                                                     sizeof address),
+          "describing a bias");
 }
 
 // A power of two that divides the address of the operand in every call.
@@ -196,6 +236,22 @@ bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
   return false;
 }
 
+cublasStatus MatmulPlan::multiply(const compute_plugin_run& run, const void* alpha, const void* beta,
+                                  const uint64_t (&at)[kOperands], void* workspace, Stream& stream) const {
+  const auto pointer = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+  if (has_bias_) {
+    const compute_plugin_operand& bias = run.tensors[kBiasInput];
+    lock.lock();
+    set_bias(bias.buffer + static_cast<uint64_t>(bias.offset_bytes));
+  }
+  const CublasLt& library = *cublas_lt();
+  return library.api.matmul(library.handle, description_.value, alpha, pointer(at[kA]), layouts_[kA].value,
+                            pointer(at[kB]), layouts_[kB].value, beta, pointer(at[kAddend]), layouts_[kAddend].value,
+                            pointer(at[kC]), layouts_[kC].value, &algorithm_, workspace,
+                            static_cast<size_t>(workspace_bytes), stream.handle());
+}
+
 void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
   static constexpr compute_plugin_scalar kZero{};
   // cuBLASLt reads complex numbers by aligned accesses; a run's scalars have no alignment.
@@ -209,9 +265,8 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
         operand.buffer + static_cast<uint64_t>(operand.offset_bytes +
                                                problem_.batch.offsets[static_cast<size_t>(i)] * element_bytes_[i]);
   }
-  const auto pointer = [](uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); };
-  const uint64_t workspace = run.workspace.buffer + static_cast<uint64_t>(run.workspace.offset_bytes);
-  const CublasLt& library = *cublas_lt();
+  const uint64_t given = run.workspace.buffer + static_cast<uint64_t>(run.workspace.offset_bytes);
+  void* const workspace = workspace_bytes > 0 ? reinterpret_cast<void*>(static_cast<uintptr_t>(given)) : nullptr;
   std::array<int64_t, common::kMaxRank> index{};
   for (bool is_first = true;; is_first = false) {
     uint64_t at[kOperands];
@@ -224,11 +279,7 @@ void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
       at[i] = base[i] + static_cast<uint64_t>(elements * element_bytes_[i]);
     }
     stream.note_launch("cublasLtMatmul");
-    const cublasStatus status = library.api.matmul(
-        library.handle, description_.value, factors[0], pointer(at[kA]), layouts_[kA].value, pointer(at[kB]),
-        layouts_[kB].value, factors[1], pointer(at[kAddend]), layouts_[kAddend].value, pointer(at[kC]),
-        layouts_[kC].value, &algorithm_, workspace_bytes > 0 ? pointer(workspace) : nullptr,
-        static_cast<size_t>(workspace_bytes), stream.handle());
+    const cublasStatus status = multiply(run, factors[0], factors[1], at, workspace, stream);
     if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] {
       const Error error = failure(status, "multiplying");
       throw is_first ? error : stream.break_off(error);
@@ -280,14 +331,18 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                           static_cast<double>(problem.k) * static_cast<double>(problem.batches());
-  if (op.expression_count() != 0 || common::is_given(op, 3)) {
+  const bool has_bias = common::is_given(op, kBiasInput);
+  const bool is_bare = op.expression_count() == 0 && !has_bias;
+  const int misplaced = common::place_operands(problem);
+  if (!is_bare &&
+      (products < kMapPaysFrom || (misplaced < 0 && !takes_bias(op, problem)) || op.expression_count() != 0)) {
     // The generated kernel does it all in one launch; a large product is faster here, and core adds a map.
-    verdict.reason = "the op has an epilogue";
+    verdict.reason = op.expression_count() != 0 ? "cuBLASLt does not apply the activation as the op does"
+                                                : "cuBLASLt does not add such a bias";
     if (products >= kMapPaysFrom)
       verdict.refusal = Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: " + verdict.reason, ""};
     return verdict;
   }
-  const int misplaced = common::place_operands(problem);
   if (misplaced >= 0) {
     verdict.reason = "an operand's strides cannot be expressed as a leading dimension";
     const int32_t argument = problem.argument[misplaced];

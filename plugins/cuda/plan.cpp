@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "plugins/common/matrix_product.hpp"
 #include "plugins/common/windows.hpp"
 #include "plugins/cuda/attention.hpp"
 #include "plugins/cuda/convolution.hpp"
@@ -50,6 +51,10 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
     if (verdict.refusal) return *std::move(verdict.refusal);
     if (verdict.is_taken) {
       if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
+      if (common::is_given(op, 3)) {  // without the bias it may have one
+        return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: cuBLASLt has no algorithm with a bias",
+                       ""};
+      }
     }
   }
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);

@@ -148,4 +148,61 @@ TEST(CudaMatmul, LeavesOutputsInTheCallersLayout) {
   }
 }
 
+TEST(CudaMatmul, AddsTheBiasOfLargeProducts) {
+  const Operand x = make({2, 128, 96}, 1), weight = make({96, 130}, 2), bias = make({130}, 3);
+  const Operand flat = make({256, 96}, 1);
+  std::vector<float> expected = product(flat, weight);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias.values[i % 130];
+  int64_t before = library_calls();
+  EXPECT_EQ(compute::affine(x.tensor, weight.tensor, bias.tensor).to_vector<float>(), expected);
+  EXPECT_EQ(library_calls() - before, 1);
+  const Operand c = make({256, 130}, 4);
+  std::vector<float> sums = product(flat, weight);
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] = 2 * sums[i] - 3 * c.values[i] + bias.values[i % 130];
+  before = library_calls();
+  EXPECT_EQ(compute::gemm(c.tensor, flat.tensor, weight.tensor, bias.tensor, 2, -3).to_vector<float>(), sums);
+  EXPECT_EQ(library_calls() - before, 1);
+  // Another bias with the same plan.
+  const Operand other = make({130}, 5);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += other.values[i % 130] - bias.values[i % 130];
+  EXPECT_EQ(compute::affine(x.tensor, weight.tensor, other.tensor).to_vector<float>(), expected);
+}
+
+TEST(CudaMatmul, SaysWhyAnActivationIsAStepOfItsOwn) {
+  const Device device = Device::open("cuda0");
+  const compute_op* op = nullptr;
+  compute::check(compute_op_find("affine", 0, &op));
+  const int64_t x[] = {256, 128}, weight[] = {128, 128}, bias[] = {128};
+  const auto spec = [](std::span<const int64_t> shape) {
+    compute_tensor_spec made{};
+    made.struct_size = sizeof made;
+    made.dtype = COMPUTE_DTYPE_FLOAT32;
+    made.rank = static_cast<int32_t>(shape.size());
+    made.shape = shape.data();
+    return made;
+  };
+  const compute_tensor_spec specs[] = {spec(x), spec(weight), spec(bias)};
+  const compute_string relu{"relu", 4};
+  compute_attribute activation{};
+  activation.struct_size = sizeof activation;
+  activation.name = "activation";
+  activation.name_size = 10;
+  activation.kind = COMPUTE_KIND_STRING;
+  activation.count = 1;
+  activation.values = &relu;
+  int32_t support = 0;
+  int64_t workspace = 0;
+  compute_text* reason = nullptr;
+  compute::check(compute_op_query(device.get(), op, &activation, 1, specs, 3, &support, &reason, &workspace));
+  EXPECT_EQ(support, COMPUTE_SUPPORT_DECOMPOSED);
+  EXPECT_STREQ(compute_text_data(reason),
+               "affine on cuda0: contraction: cuBLASLt does not apply the activation as the op does");
+  compute_text_free(reason);
+  reason = nullptr;
+  compute::check(compute_op_query(device.get(), op, nullptr, 0, specs, 3, &support, &reason, &workspace));
+  EXPECT_EQ(support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_STREQ(compute_text_data(reason), "");
+  compute_text_free(reason);
+}
+
 }  // namespace

@@ -18,6 +18,8 @@ struct Layout : cublasLtMatrixLayoutOpaque {
 
 struct Description : cublasLtMatmulDescOpaque {
   int32_t operation[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
+  int32_t epilogue = 1;  // none
+  uint64_t bias = 0;
 };
 
 Layout& get(cublasLtMatrixLayout layout) { return *static_cast<Layout*>(layout); }
@@ -50,6 +52,7 @@ void multiply(const Description& d, T alpha, const T* a, const Layout& la, const
         }
         T result = alpha * sum;
         if (beta != 0) result += beta * c[batch * lc.batch_stride + i + j * lc.leading];
+        if (d.epilogue == CUBLASLT_EPILOGUE_BIAS) result += reinterpret_cast<const T*>(d.bias)[i];
         out[batch * lout.batch_stride + i + j * lout.leading] = result;
       }
     }
@@ -104,8 +107,17 @@ FAKE(cublasStatus) cublasLtMatmulDescDestroy(cublasLtMatmulDesc description) {
 }
 FAKE(cublasStatus)
 cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc description, int32_t attribute, const void* value, size_t size) {
-  const int operand = attribute == CUBLASLT_MATMUL_DESC_TRANSA ? 0 : 1;
-  if (size == 4) std::memcpy(&get(description).operation[operand], value, size);
+  Description& d = get(description);
+  if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER && size == 8) {
+    std::memcpy(&d.bias, value, size);
+  } else if (size == 4) {
+    int32_t& to = attribute == CUBLASLT_MATMUL_DESC_EPILOGUE ? d.epilogue
+                  : attribute == CUBLASLT_MATMUL_DESC_TRANSA ? d.operation[0]
+                                                             : d.operation[1];
+    std::memcpy(&to, value, size);
+  } else {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus) cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference* preference) {
@@ -125,6 +137,8 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, c
                                cublasLtMatmulPreference, int, cublasLtMatmulHeuristicResult* results, int* found) {
   *found = 0;
   if (!is_legal(get(description), get(a), get(b), get(c), get(d))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (get(description).epilogue == CUBLASLT_EPILOGUE_BIAS && get(description).bias == 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
