@@ -12,4 +12,7 @@ namespace compute::cuda {
 /// the op, or the op is small. The device's context must be current.
 std::unique_ptr<Plan> prepare_attention(Device& device, const common::Op& op);
 
+/// The same for attention_grad. Its results have the same bits in each run if the op is to be deterministic.
+std::unique_ptr<Plan> prepare_attention_grad(Device& device, const common::Op& op);
+
 }  // namespace compute::cuda

@@ -43,7 +43,8 @@ bool is_allowed(const DnnDescriptor& configuration, const DnnLimits& limits) {
     return false;
   for (const int32_t note : notes_of(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE)) {
     const bool is_harmless = note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP ||
-                             (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && limits.tensor_cores);
+                             (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && limits.tensor_cores) ||
+                             (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && !limits.same_bits);
     if (!is_harmless && (!limits.is_fast || note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   }
   if (limits.runtime_compiled) return true;

@@ -78,14 +78,14 @@ struct DnnLimits {
   bool is_fast = false;           // results may depend on more than their terms: Winograd, Fourier transforms
   bool tensor_cores = true;       // for float32 they round the factors to TF32
   bool runtime_compiled = false;  // takes longer to prepare
+  bool same_bits = true;          // in each run
   int64_t workspace_bytes = int64_t{1} << 30;
 };
 
 /// An engine that is ready to run.
 class DnnPlan {
  public:
-  /// The best engine, by cuDNN's own estimate, that gives the same bits each time and is within `limits`. Empty if
-  /// there is none.
+  /// The best engine, by cuDNN's own estimate, within `limits`. Empty if there is none.
   static std::optional<DnnPlan> find(DnnHandle& handle, std::span<const DnnDescriptor> operations,
                                      const DnnLimits& limits);
 

@@ -65,6 +65,9 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   if (op.name() == "attention") {
     if (std::unique_ptr<Plan> plan = prepare_attention(device, op)) return plan;
   }
+  if (op.name() == "attention_grad") {
+    if (std::unique_ptr<Plan> plan = prepare_attention_grad(device, op)) return plan;
+  }
   return std::unique_ptr<Plan>(std::make_unique<KernelPlan>(device, op));
 }
 

@@ -161,4 +161,38 @@ TEST(CudaDnn, AttendsAsItsDefinitionSays) {
   }
 }
 
+// With COMPUTE_DETERMINISTIC=1 the graph is another one.
+TEST(CudaDnn, GivesTheGradientOfAttentionAsTheCpuDoes) {
+  constexpr int64_t kRows = 6;
+  const Device cuda = Device::open("cuda0"), cpu = Device::open("cpu");
+  const auto halves = [&](uint32_t seed) {
+    std::vector<float> list = numbers(2 * 2 * kRows * 8, seed);
+    for (float& each : list) each /= 8;
+    // Heads lie between rows, as they do after a product that makes all of them.
+    return compute::cast(cpu.from_host(list, {2, kRows, 2, 8}), compute::float16).permute({0, 2, 1, 3});
+  };
+  const Tensor q = halves(1), k = halves(2), v = halves(3), dy = halves(4);
+  for (const bool causal : {false, true}) {
+    const auto [y, logsumexp] = compute::attention(q, k, v, {}, causal);
+    const auto [dq, dk, dv] = compute::attention_grad(dy, q, k, v, y, logsumexp, {}, causal);
+    const int64_t before = library_runs();
+    const auto [cuda_dq, cuda_dk, cuda_dv] = compute::attention_grad(dy.to(cuda), q.to(cuda), k.to(cuda), v.to(cuda),
+                                                                     y.to(cuda), logsumexp.to(cuda), {}, causal);
+    cuda.synchronize();
+    if (!is_set("COMPUTE_CUDA_ATTENTION", "cudnn")) {
+      EXPECT_EQ(library_runs(), before);
+      continue;
+    }
+    EXPECT_EQ(library_runs() - before, 1);
+    const auto expect_same = [&](const Tensor& got, const Tensor& wanted) {
+      const std::vector<float> a = compute::cast(got.to(cpu), compute::float32).to_vector<float>();
+      const std::vector<float> b = compute::cast(wanted, compute::float32).to_vector<float>();
+      for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-3f) << i;
+    };
+    expect_same(cuda_dq, dq);
+    expect_same(cuda_dk, dk);
+    expect_same(cuda_dv, dv);
+  }
+}
+
 }  // namespace

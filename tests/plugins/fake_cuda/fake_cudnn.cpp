@@ -85,9 +85,10 @@ float half_value(uint16_t bits) {
 uint16_t half_bits(float value) {
   if (value == 0) return 0;
   int exponent = 0;
-  const float fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
-  const auto rounded = static_cast<int>(std::nearbyint(fraction * 2048));
-  const int bits = ((exponent + 14) << 10) + rounded - 1024;
+  const float fraction = std::frexp(std::fabs(value), &exponent);                                         // in [0.5, 1)
+  const auto rounded = static_cast<int>(std::nearbyint(exponent < -13 ? std::ldexp(std::fabs(value), 24)  // subnormal
+                                                                      : fraction * 2048));
+  const int bits = exponent < -13 ? rounded : ((exponent + 14) << 10) + rounded - 1024;
   return static_cast<uint16_t>(bits | (value < 0 ? 0x8000 : 0));
 }
 
@@ -146,7 +147,10 @@ class Run {
     View view{tensor.list<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), tensor.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES),
               tensor.one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE), nullptr};
     const auto id = tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-    if (tensor.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {
+    if (const auto alias = aliases_.find(id); alias != aliases_.end()) {
+      view.type = alias->second.type;
+      view.data = alias->second.data;
+    } else if (tensor.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {
       view.type = CUDNN_DATA_FLOAT;
       int64_t count = 1;
       for (const int64_t extent : view.extents) count *= extent;
@@ -158,8 +162,13 @@ class Run {
     }
     return view;
   }
+  // Lets `y` read the memory of `x`.
+  void alias(const Descriptor& x, const Descriptor& y) {
+    aliases_[y.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)] = view(x);
+  }
 
  private:
+  std::map<int64_t, View> aliases_;
   std::map<int64_t, char*> pointers_;
   std::map<int64_t, std::vector<char>> virtual_;
 };
@@ -216,6 +225,8 @@ double combine(int32_t mode, double x, double b, double t) {
       return std::exp(x);
     case CUDNN_POINTWISE_LOG:
       return std::log(x);
+    case CUDNN_POINTWISE_IDENTITY:
+      return x;
     case CUDNN_POINTWISE_CMP_GE:
       return x >= b ? 1 : 0;
     case CUDNN_POINTWISE_BINARY_SELECT:
@@ -282,6 +293,9 @@ void run_operation(const Descriptor& operation, Run& run) {
                       run.view(operation.at(CUDNN_ATTR_OPERATION_MATMUL_CDESC)));
     case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
       return reduce(operation, run);
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+      return run.alias(operation.at(CUDNN_ATTR_OPERATION_RESHAPE_XDESC),
+                       operation.at(CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
     default:
       return compute_pointwise(operation, run);
   }
