@@ -234,10 +234,16 @@ inline void backward(const Value& loss, double scale = 1) {
 
 /// x [..., k] times weight [k, n], plus bias [n].
 [[nodiscard]] inline Value linear(const Value& x, const Value& weight, const Value& bias) {
-  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  const int64_t k = shape.back(), rows = x.tensor().size() / k;
-  shape.back() = weight.shape()[1];
-  return reshape(matmul(reshape(x, {rows, k}), weight) + bias, shape);
+  return make(compute::affine(x.tensor(), weight.tensor(), bias.tensor(), 0, "none", stream), {x, weight, bias},
+              [=](const Tensor& dy) {
+                const int64_t k = weight.shape()[0], n = weight.shape()[1], rows = dy.size() / n;
+                const Tensor d = reshaped(dy, {rows, n});
+                if (x.is_wanted())
+                  accumulate(x, compute::matmul(d, weight.tensor().permute({1, 0}), stream).reshape(extents(x)));
+                if (weight.is_wanted())
+                  accumulate(weight, compute::matmul(reshaped(x.tensor(), {rows, k}).permute({1, 0}), d, stream));
+                if (bias.is_wanted()) accumulate(bias, compute::sum(d, {0}, false, none, stream));
+              });
 }
 
 // ---- Layers ---------------------------------------------------------------------------------------------------------
@@ -305,6 +311,29 @@ inline void backward(const Value& loss, double scale = 1) {
     accumulate(q, gradients.dq);
     accumulate(k, gradients.dk);
     accumulate(v, gradients.dv);
+  });
+}
+
+/// Attention of x [b, n, 3 c] to itself: each row has its query, key and value side by side, in `heads` heads. The
+/// result is [b, n, c]. The parts of x and of its gradient are views.
+[[nodiscard]] inline Value self_attention(const Value& x, int64_t heads, bool causal) {
+  const int64_t b = x.shape()[0], n = x.shape()[1], c = x.shape()[2] / 3, d = c / heads;
+  const auto part = [=](const Tensor& t, int64_t i) {
+    return t.reshape({b, n, 3, heads, d}).permute({2, 0, 3, 1, 4})[i];
+  };
+  const auto by_heads = [=](const Tensor& t) { return t.reshape({b, n, heads, d}).permute({0, 2, 1, 3}); };
+  const compute::Device device = x.tensor().device();
+  const compute::DType dtype = x.tensor().dtype();
+  const Tensor y = device.empty(dtype, {b, n, c});
+  const Tensor logsumexp = device.empty(dtype == compute::float64 ? dtype : compute::float32, {b, heads, n});
+  const Tensor in = x.tensor();
+  compute::attention_into(part(in, 0), part(in, 1), part(in, 2), {}, by_heads(y), logsumexp, causal, 0, stream);
+  return make(y, {x}, [=](const Tensor& dy) {
+    const Tensor gradient = device.empty(dtype, {b, n, 3 * c});
+    compute::attention_grad_into(by_heads(reshaped(dy, {b, n, c})), part(in, 0), part(in, 1), part(in, 2), by_heads(y),
+                                 logsumexp, {}, part(gradient, 0), part(gradient, 1), part(gradient, 2), causal, 0,
+                                 stream);
+    accumulate(x, gradient);
   });
 }
 

@@ -60,28 +60,22 @@ class Transformer {
 
   // Logits [b * n, characters] for characters [b, n].
   tape::Value operator()(const Tensor& text) const {
-    const int64_t b = text.extent(0), n = text.extent(1), c = sizes_.width;
+    const int64_t rows = text.size(), n = text.extent(1);
     tape::Value x = embedding(characters_, text) + embedding(positions_, places_[compute::slice(0, n)]);
     for (const Block& block : blocks_) {
       const tape::Value a = layer_norm(x, block.scale1, block.bias1);
-      x = x + linear(attended(linear(a, block.w_qkv, block.b_qkv), b, n), block.w_out, block.b_out);
+      const tape::Value heads = tape::self_attention(linear(a, block.w_qkv, block.b_qkv), sizes_.heads, true);
+      x = x + linear(heads, block.w_out, block.b_out);
       const tape::Value h = layer_norm(x, block.scale2, block.bias2);
       x = x + linear(gelu(linear(h, block.w_up, block.b_up)), block.w_down, block.b_down);
     }
-    return linear(reshape(layer_norm(x, scale_, bias_), {b * n, c}), head_, head_bias_);
+    return linear(reshape(layer_norm(x, scale_, bias_), {rows, sizes_.width}), head_, head_bias_);
   }
 
  private:
   tape::Value keep(Tensor tensor) {
     parameters_.push_back(tape::parameter(std::move(tensor)));
     return parameters_.back();
-  }
-  // qkv [b, n, 3 c] as heads, attention, and back to [b, n, c].
-  tape::Value attended(const tape::Value& qkv, int64_t b, int64_t n) const {
-    const int64_t h = sizes_.heads, d = sizes_.width / h;
-    const tape::Value all = permute(reshape(qkv, {b, n, 3, h, d}), {2, 0, 3, 1, 4});  // [3, b, h, n, d]
-    const auto part = [&](int64_t i) { return tape::select(all, i); };
-    return reshape(permute(tape::attention(part(0), part(1), part(2), true), {0, 2, 1, 3}), {b, n, sizes_.width});
   }
 
   Sizes sizes_;

@@ -84,6 +84,7 @@ TEST(Tape, AttentionAndLosses) {
   for (const bool causal : {false, true}) {
     check([&](const auto& v) { return tape::attention(v[0], v[1], v[2], causal); },
           {numbers({1, 2, 4, 3}, 1), numbers({1, 2, 4, 3}, 2), numbers({1, 2, 4, 3}, 3)});
+    check([&](const auto& v) { return tape::self_attention(v[0], 2, causal); }, {numbers({2, 4, 12}, 1)});
   }
   const Tensor labels = device().from_host(std::vector<int32_t>{1, 0, 3});
   check([&](const auto& v) { return tape::cross_entropy(v[0], labels); }, {numbers({3, 4}, 1)});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 
 #include "robustness.hpp"
 
@@ -398,6 +399,65 @@ ISOLATED_TEST(BadInput, OutputsThatDoNotFitOrOverlap) {
   output = x;
   EXPECT_OK(run_op("square", nullptr, {x}, &output));  // the identical view
   EXPECT_EQ(read<float>(x), (std::vector<float>{1, 4, 9, 16, 25, 36}));
+}
+
+// Which elements of 64 a view has.
+struct RandomView {
+  Tensor tensor;
+  uint64_t elements = 0;
+};
+RandomView random_view(const Tensor& of, const int64_t (&shape)[3], std::mt19937& random) {
+  while (true) {
+    int64_t strides[3];
+    const auto first = static_cast<int64_t>(random() % 64);
+    bool is_inside = true;
+    RandomView view;
+    for (int64_t& stride : strides) stride = static_cast<int64_t>(random() % 33) - 16;
+    for (int64_t i = 0; i < shape[0] * shape[1] * shape[2]; ++i) {
+      const int64_t at = first + i / (shape[1] * shape[2]) * strides[0] + i / shape[2] % shape[1] * strides[1] +
+                         i % shape[2] * strides[2];
+      is_inside = is_inside && at >= 0 && at < 64 && (view.elements >> at & 1) == 0;
+      if (is_inside) view.elements |= uint64_t{1} << at;
+    }
+    if (!is_inside) continue;
+    EXPECT_OK(compute_tensor_view(of, COMPUTE_DTYPE_FLOAT32, 3, shape, strides, 4 * first, view.tensor.out()));
+    return view;
+  }
+}
+
+// What shares an element is refused, whatever the layouts are. Rows and columns of a matrix are apart.
+ISOLATED_TEST(BadInput, OverlapsOfViews) {
+  const Tensor memory = floats(open_minimal(), {64});
+  std::mt19937 random(1);
+  int apart = 0, taken = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto extent = [&] { return 1 + static_cast<int64_t>(random() % 4); };
+    const int64_t shape[] = {extent(), extent(), 2};
+    const RandomView a = random_view(memory, shape, random), b = random_view(memory, shape, random);
+    if (a.elements == b.elements) continue;  // may be the identical view, which is in place
+    compute_tensor* output = b.tensor;
+    if ((a.elements & b.elements) != 0) {
+      EXPECT_FAILS(run_op("exp", nullptr, {a.tensor}, &output), kInvalid, "overlap");
+      continue;
+    }
+    ++apart;
+    compute_error* const error = run_op("exp", nullptr, {a.tensor}, &output);
+    taken += error == nullptr ? 1 : 0;
+    compute_error_free(error);
+  }
+  EXPECT_GT(taken * 2, apart) << taken << " of " << apart;
+
+  const auto columns = [&](int64_t first, int64_t count) {
+    Tensor view;
+    const int64_t shape[] = {4, 2, count}, strides[] = {16, 8, 1};
+    EXPECT_OK(compute_tensor_view(memory, COMPUTE_DTYPE_FLOAT32, 3, shape, strides, 4 * first, view.out()));
+    return view;
+  };
+  const Tensor left = columns(2, 3), right = columns(5, 3), middle = columns(4, 3);
+  compute_tensor* output = right;
+  EXPECT_OK(run_op("exp", nullptr, {left}, &output));
+  output = middle;
+  EXPECT_FAILS(run_op("exp", nullptr, {left}, &output), kInvalid, "overlap");
 }
 
 ISOLATED_TEST(BadInput, OperandsOnTwoDevices) {
