@@ -459,6 +459,30 @@ class GeneratedText : public testing::Test {
     op.integers("causal", {mask == COMPUTE_DTYPE_BOOL});
     expect_compiles(op);
   }
+  // Of halves, which matrix units multiply.
+  void expect_attention_of_units_compiles(bool is_gradient, compute_dtype dtype, int64_t features, bool is_causal) {
+    const std::vector<int64_t> q = {2, 4, 70, features}, k = {2, 2, 90, features}, rows = {2, 4, 70};
+    TestOp op(is_gradient ? "attention_grad" : "attention");
+    if (is_gradient) op.tensor(dtype, q);
+    op.tensor(dtype, q).tensor(dtype, k).tensor(dtype, k);
+    if (is_gradient) {
+      op.tensor(dtype, q).tensor(kF32, rows).output(dtype, q).output(dtype, k).output(dtype, k);
+    } else {
+      op.output(dtype, q).output(kF32, rows);
+    }
+    op.integers("causal", {is_causal});
+    Dialect units = gpu();
+    units.has_matrix_units = true;
+    const Op view = op.view();
+    ASSERT_FALSE(refuse_op(view, units));
+    for (const Launch& launch : make_recipe(view, units).launches) {
+      const KernelSource source = kernel_source(view, units, launch);
+      EXPECT_NE(source.text.find("mma.sync"), std::string::npos);
+      EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+      if (!kCompiles || !nvrtc.is_there()) continue;
+      EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
+    }
+  }
   Nvrtc nvrtc;
 };
 
@@ -522,6 +546,13 @@ TEST_F(GeneratedText, CompilesEveryConversion) {
     op.expression(e.view(outputs));
     SCOPED_TRACE(dtype_name(from));
     expect_compiles(op);
+  }
+}
+
+TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
+  for (const bool is_gradient : {false, true}) {
+    expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_FLOAT16, 64, false);
+    expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_BFLOAT16, 128, true);
   }
 }
 

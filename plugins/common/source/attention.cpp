@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "plugins/common/source/attention_functions.hpp"
 #include "plugins/common/source/ops.hpp"
 
 namespace compute::common {

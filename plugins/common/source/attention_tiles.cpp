@@ -507,7 +507,7 @@ BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool wit
   return recipe;
 }
 
-BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor& q = op.input(1);
   BuiltRecipe recipe;
   TileBuilder(op, dialect, Part::kQueries, with_text).build(recipe);

@@ -107,7 +107,7 @@ constexpr Primitive kPrimitives[] = {
     {"adam", refuse_optimizer, build_optimizer},
     {"adamw", refuse_optimizer, build_optimizer},
     {"attention", refuse_attention, build_attention},
-    {"attention_grad", refuse_attention_tiles, build_attention_grad},
+    {"attention_grad", refuse_attention_grad, build_attention_grad},
     {"average_pool", refuse_pool, build_pooling},
     {"average_pool_grad", refuse_pool, build_pooling},
     {"map", refuse_expressions, build_map},

@@ -9,6 +9,7 @@ namespace compute::common {
 BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
@@ -31,8 +32,9 @@ std::string_view report_index_text();
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);
 
-/// Why no kernel of attention is for this op; and why those without matrix units, also of its gradient, are not.
+/// Why no kernel of attention, or of its gradient, is for this op; and why those without matrix units are not.
 std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect);
+std::optional<Refusal> refuse_attention_grad(const Op& op, const Dialect& dialect);
 std::optional<Refusal> refuse_attention_tiles(const Op& op, const Dialect& dialect);
 
 /// Why the kernel of searchsorted is not for this op.
