@@ -730,9 +730,11 @@ COMPUTE_API compute_error* compute_attention_into(compute_stream* stream, comput
                                                   const compute_attention_options* options, compute_tensor* y,
                                                   compute_tensor* logsumexp);
 
-/* attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
- * tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
- * float32. Shape: the shapes of q, k and v. Error bound: log2. */
+/* attention_grad: the gradients of attention, from dy and the two results of attention; float16 and bfloat16 weights
+ * and gradients of scores may be rounded to their dtype before they are multiplied, and sums of them added up in any
+ * order unless COMPUTE_DETERMINISTIC is set. Dtype: the dtype of the tensors, which is floating-point; statistics
+ * (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shapes of q, k and v. Error
+ * bound: log2. */
 typedef struct compute_attention_grad_options {
   uint32_t struct_size;
   uint32_t struct_type;

@@ -1340,9 +1340,11 @@ inline void attention_into(const Tensor& q, const Tensor& k, const Tensor& v, co
       compute_attention_into(stream.get(), q.get(), k.get(), v.get(), mask.get(), &options, y.get(), logsumexp.get()));
 }
 
-/// attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
-/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
-/// Shape: the shapes of q, k and v. Error bound: log2.
+/// attention_grad: the gradients of attention, from dy and the two results of attention; float16 and bfloat16 weights
+/// and gradients of scores may be rounded to their dtype before they are multiplied, and sums of them added up in any
+/// order unless COMPUTE_DETERMINISTIC is set. Dtype: the dtype of the tensors, which is floating-point; statistics
+/// (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shapes of q, k and v. Error bound:
+/// log2.
 struct AttentionGradResult {
   Tensor dq, dk, dv;
 };

@@ -1367,9 +1367,11 @@ contains
     call op_call%take(2, logsumexp)
   end subroutine op_attention
 
-  !> attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
-  !! tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
-  !! Shape: the shapes of q, k and v. Error bound: log2. Defaults: causal = 0, scale = 0.
+  !> attention_grad: the gradients of attention, from dy and the two results of attention; float16 and bfloat16 weights
+  !! and gradients of scores may be rounded to their dtype before they are multiplied, and sums of them added up in any
+  !! order unless COMPUTE_DETERMINISTIC is set. Dtype: the dtype of the tensors, which is floating-point; statistics
+  !! (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shapes of q, k and v. Error
+  !! bound: log2. Defaults: causal = 0, scale = 0.
   subroutine op_attention_grad(dy, q, k, v, y, logsumexp, dq, dk, dv, mask, causal, scale, error)
     type(compute_tensor), intent(in) :: dy
     type(compute_tensor), intent(in) :: q

@@ -294,9 +294,11 @@ type AttentionGradOptions struct {
 	Scale  float64
 }
 
-// AttentionGrad is the op attention_grad: the gradients of attention, from dy and the two results of attention. Dtype:
-// the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and
-// bfloat16 are float32. Shape: the shapes of q, k and v. Error bound: log2.
+// AttentionGrad is the op attention_grad: the gradients of attention, from dy and the two results of attention; float16
+// and bfloat16 weights and gradients of scores may be rounded to their dtype before they are multiplied, and sums of
+// them added up in any order unless COMPUTE_DETERMINISTIC is set. Dtype: the dtype of the tensors, which is
+// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shapes
+// of q, k and v. Error bound: log2.
 func AttentionGrad(dy *Tensor, q *Tensor, k *Tensor, v *Tensor, y *Tensor, logsumexp *Tensor, mask *Tensor, options AttentionGradOptions) (dq, dk, dv *Tensor, err error) {
 	call := newCall("attention_grad", 1)
 	call.input(dy)

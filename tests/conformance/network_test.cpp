@@ -396,6 +396,8 @@ std::vector<Lengths> lengths(const Case& c) {
   list.push_back({1, 2, 2, 33, 20, 16, 5});
   list.push_back({2, 3, 1, 5, 65, 64, 64});
   list.push_back({1, 1, 1, 1, 130, 4, 4});
+  list.push_back({1, 1, 1, 140, 70, 16, 16});  // several blocks of matrix units
+  list.push_back({1, 1, 1, 40, 150, 16, 16});
   list.push_back({2, 2, 1, 5, 6, 0, 3});  // all scores are 0
   return list;
 }

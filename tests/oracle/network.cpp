@@ -497,23 +497,39 @@ Result reference_average_pool_grad(std::span<const Array> inputs, const Attribut
   return tracked_result(inputs[0].dtype(), dx, computed_in(inputs[0].dtype()));
 }
 
+namespace {
+
+// What may be rounded to a half type before it is a factor: by u of its precision, or by half of its least number.
+class FactorRounding {
+ public:
+  explicit FactorRounding(Dtype dtype) {
+    if (dtype == computed_in(dtype)) return;
+    const Format half = format(dtype);
+    ratio_ = std::ldexp(1.0L, 24 - half.precision);
+    least_ = smallest_subnormal(half) / 2 * std::ldexp(1.0L, 24);
+  }
+  Tracked operator()(Tracked x) const {
+    x.error += std::fabs(x.value) * ratio_ + least_;
+    return x;
+  }
+
+ private:
+  Real ratio_ = 0, least_ = 0;
+};
+
+}  // namespace
+
 Result reference_attention(std::span<const Array> inputs, const Attributes& attributes) {
   const Field v(inputs[2]);
   Real scale = 0;
   const Scores scores = scores_of(inputs, 0, 3, attributes, scale);
   const Shape& s = scores.weights.shape;
   Field y({s[0], s[1], s[2], v.shape[3]});
-  // Weights may be rounded to a half type: by u of its precision, or by half of its least number.
-  const Dtype given = inputs[0].dtype();
-  const Format half = format(given);
-  const bool is_half = given != computed_in(given);
-  const Real ratio = is_half ? std::ldexp(1.0L, 24 - half.precision) : 0;
-  const Real least = is_half ? smallest_subnormal(half) / 2 * std::ldexp(1.0L, 24) : 0;
+  const FactorRounding rounded(inputs[0].dtype());
   for_each_index(y.shape, [&](const Shape& i) {
     std::vector<Tracked> terms;
     for (int64_t j = 0; j < s[3]; ++j) {
-      Tracked weight = scores.weights[{i[0], i[1], i[2], j}];
-      weight.error += weight.value * ratio + least;
+      const Tracked weight = rounded(scores.weights[{i[0], i[1], i[2], j}]);
       terms.push_back(weight * v[{i[0], i[1] / (s[1] / v.shape[1]), j, i[3]}]);
     }
     y[i] = sum(terms);
@@ -530,6 +546,7 @@ Result reference_attention_grad(std::span<const Array> inputs, const Attributes&
   const Scores scores = scores_of(inputs, 1, 6, attributes, scale);
   const Shape& s = scores.weights.shape;
   const int64_t group = s[1] / k.shape[1];
+  const FactorRounding rounded(inputs[1].dtype());
   std::vector<std::vector<Tracked>> dq(q.values.size()), dk(k.values.size()), dv(v.values.size());
   for_each_index({s[0], s[1], s[2]}, [&](const Shape& row) {
     std::vector<Tracked> products;
@@ -543,9 +560,9 @@ Result reference_attention_grad(std::span<const Array> inputs, const Attributes&
       std::vector<Tracked> terms;
       for (int64_t f = 0; f < v.shape[3]; ++f) {
         terms.push_back(dy[{row[0], row[1], row[2], f}] * v[{row[0], shared, j, f}]);
-        dv[v.place({row[0], shared, j, f})].push_back(weight * dy[{row[0], row[1], row[2], f}]);
+        dv[v.place({row[0], shared, j, f})].push_back(rounded(weight) * dy[{row[0], row[1], row[2], f}]);
       }
-      const Tracked dscore = weight * (sum(terms) - delta) * Tracked(scale, 0);
+      const Tracked dscore = rounded(weight * (sum(terms) - delta) * Tracked(scale, 0));
       for (int64_t f = 0; f < q.shape[3]; ++f) {
         dq[q.place({row[0], row[1], row[2], f})].push_back(dscore * k[{row[0], shared, j, f}]);
         dk[k.place({row[0], shared, j, f})].push_back(dscore * q[{row[0], row[1], row[2], f}]);

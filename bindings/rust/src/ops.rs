@@ -402,9 +402,11 @@ impl Default for AttentionGradOptions {
     }
 }
 
-/// attention_grad: the gradients of attention, from dy and the two results of attention. Dtype: the dtype of the
-/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
-/// Shape: the shapes of q, k and v. Error bound: log2. Returns (dq, dk, dv).
+/// attention_grad: the gradients of attention, from dy and the two results of attention; float16 and bfloat16 weights
+/// and gradients of scores may be rounded to their dtype before they are multiplied, and sums of them added up in any
+/// order unless COMPUTE_DETERMINISTIC is set. Dtype: the dtype of the tensors, which is floating-point; statistics
+/// (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shapes of q, k and v. Error bound:
+/// log2. Returns (dq, dk, dv).
 pub fn attention_grad(
     dy: &Tensor,
     q: &Tensor,

@@ -37,19 +37,22 @@ struct TileShape {
   int64_t group, item_rows, rows, pitch, depth, width, chunk = 0, stage = 0, bytes = 0;
 };
 
+int64_t features_of(const Op& op, int32_t first) {
+  return std::max(op.input(first).shape[3], op.input(first + 2).shape[3]);
+}
+
 constexpr int64_t kItemRows = 4, kManyItemRows = 8;
 
 // Items with twice the rows read local memory less often, for queries that fill the device nevertheless.
 int64_t item_rows_of(const Op& op, const Dialect& dialect, Part part) {
-  const compute_plugin_tensor& q = op.input(0);
-  if (part != Part::kForward || dialect.language != Language::kCudaC || dialect.group_size != 256) return kItemRows;
-  if (computed_in(q.dtype) != COMPUTE_DTYPE_FLOAT32 || op.input(2).shape[3] > 128) return kItemRows;
-  const int64_t groups = q.shape[0] * q.shape[1] * divide_up(q.shape[2], 16 * kManyItemRows);
-  return 2 * groups < 3 * dialect.compute_units ? kItemRows : kManyItemRows;
-}
-
-int64_t features_of(const Op& op, int32_t first) {
-  return std::max(op.input(first).shape[3], op.input(first + 2).shape[3]);
+  const compute_plugin_tensor& q = op.input(part == Part::kForward ? 0 : 1);
+  if (dialect.language != Language::kCudaC || dialect.group_size != 256) return kItemRows;
+  const int64_t most_features = part == Part::kForward ? op.input(2).shape[3] : features_of(op, 1);
+  if (computed_in(q.dtype) != COMPUTE_DTYPE_FLOAT32 || most_features > 128) return kItemRows;
+  const compute_plugin_tensor& rows = part == Part::kKeys ? op.input(2) : q;
+  const int64_t groups = rows.shape[0] * rows.shape[1] * divide_up(rows.shape[2], 16 * kManyItemRows);
+  const bool fills = part == Part::kForward ? 2 * groups >= 3 * dialect.compute_units : groups >= dialect.compute_units;
+  return fills ? kManyItemRows : kItemRows;
 }
 
 void erase_all(std::string& text, std::string_view part) {
@@ -87,8 +90,10 @@ class TileBuilder {
     add_words();
     lanes_ = choose_lanes();
     builder_.sign(lanes_);
-    if (shape_.item_rows == kManyItemRows && value_features_ <= 64) builder_.least_at_once = 2;
+    if (shape_.item_rows == kManyItemRows && value_features_ <= 64 && part_ == Part::kForward)
+      builder_.least_at_once = 2;
     if (builder_.with_text()) {
+      if (has_lanes()) builder_.globals += kAttentionWeight;
       builder_.body = fill(kAttentionPlace, place_values()) + (part_ == Part::kForward   ? forward_text()
                                                                : part_ == Part::kQueries ? queries_text()
                                                                                          : keys_text());
@@ -145,6 +150,9 @@ class TileBuilder {
     return builder_.dialect().language == Language::kCudaC && shape_.group % kWarp == 0 &&
            wide_ == COMPUTE_DTYPE_FLOAT32;
   }
+
+  // Whether tiles without an edge, in which every query sees every key, are worth code of their own.
+  bool can_be_inner() const { return places_[kMask].number < 0 && !builder_.dialect().is_host; }
 
   // ---- parameters
 
@@ -396,7 +404,6 @@ class TileBuilder {
   }
 
   std::string forward_text() {
-    if (has_lanes()) builder_.globals += kAttentionWeight;
     const std::string rescale =
         fill(kAttentionRescale,
              {{"type", type()}, {"kept", weight("base[i] - next")}, {"item_features", item_features(value_features_)}});
@@ -412,6 +419,7 @@ class TileBuilder {
                                  {"loads", row_loads()},
                                  {"fetch_rows", fetch_rows("0", kV, "value_features")},
                                  {"score", score_text()},
+                                 {"can_be_inner", can_be_inner()},
                                  {"pitch", shape_.pitch},
                                  {"has_lanes", has_lanes()},
                                  {"rescale", rescale},
@@ -438,7 +446,9 @@ class TileBuilder {
                                     {"product", product_text("s", kQ, kK, "features")},
                                     {"gradient_product", product_text("g", kDy, kV, "value_features")},
                                     {"score", score_text()},
-                                    {"weight", call(COMPUTE_PLUGIN_INTRINSIC_EXP, "score - less[i]")},
+                                    {"weight", weight("score - less[i]")},
+                                    {"item_rows", shape_.item_rows},
+                                    {"can_be_inner", can_be_inner()},
                                     {"sum", sum_text("sums", kK, features_, "features")},
                                     {"store", store_text("sums", kFirst, features_, "features")}});
   }
@@ -455,7 +465,10 @@ class TileBuilder {
                                  {"logsumexp", place(kLogsumexp, "query", "")},
                                  {"delta", place(kDelta, "query", "")},
                                  {"score", score_text()},
-                                 {"weight", call(COMPUTE_PLUGIN_INTRINSIC_EXP, "score - less")},
+                                 {"weight", weight("score - less")},
+                                 {"item_rows", shape_.item_rows},
+                                 {"rows", shape_.rows},
+                                 {"can_be_inner", can_be_inner()},
                                  {"pitch", shape_.pitch},
                                  {"value_sum", sum_text("value_sums", kDy, value_features_, "value_features")},
                                  {"sum", sum_text("sums", kQ, features_, "features")},
