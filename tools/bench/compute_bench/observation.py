@@ -24,11 +24,13 @@ def profile_cost(bench):
     while True:
         a, b, c = bench.normal(n, n), bench.normal(n, n), bench.empty(n, n)
         product = lib.caller("matmul", [a.tensor, b.tensor], c.tensor)
-        seconds_per_call(product, lib.synchronize, 2)
-        if seconds_per_call(product, lib.synchronize, 5) > 0.8e-3 or n >= 8192:
+        seconds_per_call(product, lib.synchronize, 1)
+        seconds = seconds_per_call(product, lib.synchronize, 2)
+        if seconds > 0.8e-3 or n >= 8192:
             break
         n = n * 5 // 4
-    for name, call, count in (("small ops", lib.caller("add", [x.tensor, x.tensor], y.tensor), 2000), ("ops of 1 ms", product, 50)):
+    for name, call, count in (("small ops", lib.caller("add", [x.tensor, x.tensor], y.tensor), 2000),
+                              ("ops of 1 ms", product, max(2, min(50, int(0.1 / seconds))))):
         seconds_per_call(call, lib.synchronize, count)
         off, on = [], []
         for _ in range(9):
@@ -60,11 +62,16 @@ def clock_alignment(bench):
         with open(path, encoding="utf-8") as file:
             events = [event for event in json.load(file) if event.get("ph") == "X"]
     submits, works, waits = ([e for e in events if e["cat"] == cat] for cat in ("submit", "op", "wait"))
-    if not submits or not (len(submits) == len(works) == len(waits)):
+    if not submits or len(submits) != len(works):
         return {}
-    order = lambda many: sorted(many, key=lambda e: e["ts"])  # noqa: E731
-    before = [w["ts"] - s["ts"] for s, w in zip(order(submits), order(works))]
-    after = [e["ts"] + e["dur"] - w["ts"] - w["dur"] for w, e in zip(order(works), order(waits))]
+    for many in (submits, works, waits):
+        many.sort(key=lambda e: e["ts"])
+    before = [w["ts"] - s["ts"] for s, w in zip(submits, works)]
+    after = []
+    for submit, work in zip(submits, works):
+        wait = next((e for e in waits if e["ts"] >= submit["ts"] + submit["dur"]), None)
+        if wait:
+            after.append(wait["ts"] + wait["dur"] - work["ts"] - work["dur"])
     return {"least before": min(before) * 1e-6, "least after": min(after) * 1e-6, "median before": statistics.median(before) * 1e-6,
             "median after": statistics.median(after) * 1e-6, "works": len(works)}
 
