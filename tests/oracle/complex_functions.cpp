@@ -164,11 +164,11 @@ Element complex_sign(const Operands& o) {
 
 Element complex_exp(const Operands& o) { return exp_of(o.c(0)); }
 
-// The table of expm1 is that of exp less 1, but for its zeros.
+// The table of expm1 is that of exp less 1, but for the zeros of its imaginary part.
 Element complex_expm1(const Operands& o) {
   const Complex z = o.c(0);
   const Real x = z.real(), y = z.imag();
-  if (y == 0) return element(z, {std::expm1(x), y});
+  if (y == 0) return element(z, {x == 0 ? 0 : std::expm1(x), y});  // for zeros the standard has +0
   if (x == -kInfinity && !std::isfinite(y)) return element(z, {-1, 0}, kSigns);
   if (!finite(z)) {
     Element e = exp_of(z);

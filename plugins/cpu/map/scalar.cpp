@@ -130,10 +130,11 @@ Wide log10_of(Wide z) {
   const Widest r = std::log(Widest(z));
   return Wide(r / std::log(10.0L));
 }
-// exp(x) (cos y + i sin y) - 1 with cos y = 1 - 2 sin(y / 2)^2
+// exp(x) (cos y + i sin y) - 1 with cos y = 1 - 2 sin(y / 2)^2; the real part for a zero is +0, as the array API
+// standard has it
 Wide expm1_of(Wide z) {
   const double x = z.real(), y = z.imag();
-  if (y == 0) return {std::expm1(x), y};
+  if (y == 0) return {x == 0 ? 0 : std::expm1(x), y};
   if (!std::isfinite(x) || !std::isfinite(y) || x > 700) {
     const Wide r = std::exp(z);
     return {r.real() - 1, r.imag()};
