@@ -2,6 +2,7 @@
 #include "plugins/cpu/contract/gemm_engines.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -58,6 +59,16 @@ constexpr const char* kNoOpenmp = "its OpenMP has no omp_set_num_threads, so it 
 std::string file_of(const void* symbol) {
   Dl_info info;
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+/// The library of this name that was installed with the plugins, in `libraries` beside their folder; empty if there is
+/// none. Packages that carry their own libraries put them there.
+std::string bundled(const char* name) {
+  const std::string plugin = file_of(reinterpret_cast<const void*>(&touched));
+  const size_t folder = plugin.rfind("/plugins/");
+  if (folder == std::string::npos) return "";
+  std::string path = plugin.substr(0, folder) + "/libraries/" + name;
+  return access(path.c_str(), R_OK) == 0 ? path : "";
 }
 
 /// Opens the first of `names` that `accept` takes; accept returns why not, or an empty string. Throws OUT_OF_MEMORY for
@@ -154,7 +165,10 @@ struct OpenblasLibrary {
                        {}};
 
   OpenblasLibrary() {
-    usable = open_first(kOpenblasNames, kOwnSymbols, report, [this](void* library) -> std::string {
+    const std::string own = bundled("libopenblas.so.0");
+    std::vector<const char*> names(std::begin(kOpenblasNames), std::end(kOpenblasNames));
+    if (!own.empty()) names.insert(names.begin(), own.c_str());
+    usable = open_first(names, kOwnSymbols, report, [this](void* library) -> std::string {
       int (*parallel)() = nullptr;
       const char* (*config)() = nullptr;
       const char* (*core_name)() = nullptr;
