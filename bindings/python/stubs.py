@@ -37,7 +37,7 @@ PARAMETERS = {
 # Where a name means something else.
 SPECIAL = {
     ("concat", "arrays"): f"Sequence[{ARRAY}]", ("stack", "arrays"): f"Sequence[{ARRAY}]", ("isdtype", "dtype"): "DType",
-    ("astype", "dtype"): "DType", ("from_dlpack", "x"): "object", ("meshgrid", "arrays"): ARRAY,
+    ("astype", "dtype"): "DType", ("set_default_dtype", "dtype"): "DType", ("from_dlpack", "x"): "object", ("meshgrid", "arrays"): ARRAY,
     ("broadcast_arrays", "arrays"): ARRAY, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
     ("result_type", "arrays_and_dtypes"): f"{ARRAY} | DType | {NUMBER}", ("expression", "names"): "str",
     ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): ARRAY,
@@ -50,7 +50,7 @@ RESULTS = {
     "broadcast_arrays": f"tuple[{ARRAY}, ...]", "broadcast_shapes": "tuple[int | None, ...]",
     "unique_all": "UniqueAll", "unique_counts": "UniqueCounts", "unique_inverse": "UniqueInverse", "device": "Device",
     "devices": "tuple[Device, ...]", "device_list": "list[dict[str, Any]]", "which": "str", "stream": "Stream",
-    "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
+    "set_default_dtype": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]",
@@ -61,7 +61,7 @@ HEAD = '''# SPDX-License-Identifier: Apache-2.0
 TYPES = '''from collections.abc import Sequence
 from typing import Any, ContextManager, Literal, NamedTuple
 
-from . import grad as grad, graph as graph, nn as nn, optim as optim, random as random
+from . import grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
 from ._errors import (CompileError as CompileError, DeviceError as DeviceError, Error as Error,
                       ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
                       InvalidTypeError as InvalidTypeError, KernelError as KernelError, NotFoundError as NotFoundError,
@@ -170,8 +170,16 @@ def array_class():
               "    def __dlpack_device__(self, /) -> tuple[int, int]: ...",
               "    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...",
               "    def to_device(self, device: Device | str, /, *, stream: Any = None) -> Array: ...",
+              "    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array: ...",
+              "    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array: ...",
+              "    def astype(self, dtype: DType, /, *, copy: bool = True, device: Device | str | None = None) -> Array: ...",
               "    def item(self) -> Any: ...", "    def tolist(self) -> Any: ...",
               "    def native_handle(self) -> tuple[int, int]: ..."]
+    extra = {"sum": "dtype: DType | None = None, ", "prod": "dtype: DType | None = None, ",
+             "std": "correction: float = 0.0, ", "var": "correction: float = 0.0, "}
+    lines += [f"    def {name}(self, *, axis: int | tuple[int, ...] | None = None, {extra.get(name, '')}"
+              "keepdims: bool = False) -> Array: ..."
+              for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")]
     return "\n".join(lines) + "\n"
 
 

@@ -51,6 +51,22 @@ class Examples(Case):
         for text in self.outputs("matmul_hello.py"):
             self.assertIn("[[22. 28.]\n [49. 64.]]", text)
 
+    def need(self, *packages):
+        missing = [name for name in packages if importlib.util.find_spec(name) is None]
+        if missing:
+            self.skipTest(f"{' and '.join(missing)} not installed: pip install {' '.join(packages)}")
+
+    def test_dask_blocks(self):
+        self.need("dask", "distributed")
+        for text in self.outputs("dask_blocks.py"):
+            self.assertIn("sums [6899, 6900, 6900, 6900], greatest 1.9951", text)
+
+    def test_ray_store(self):
+        self.need("ray")
+        for text in self.outputs("ray_store.py"):
+            self.assertIn("256000 bytes out of band, pickle below 200 bytes: True", text)
+            self.assertRegex(text, "sum -0.20, first 0.0997\n.*sum -1.57, first 0.1974")
+
     def test_device_query(self):
         self.assertIn("cpu: ", self.output("cpu", "device_query.py"))
 

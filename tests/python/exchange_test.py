@@ -162,6 +162,36 @@ class Exchange(Case):
             self.assertIs(pickle.loads(pickle.dumps(a.dtype)), a.dtype)
         self.assertIs(pickle.loads(pickle.dumps(a.device)), a.device)
 
+    def test_functions_of_numpy(self):
+        x = self.numbers("float32", (3, 4))
+        a = self.device_array(x)
+        for function in (np.exp, np.negative, np.sum, np.mean, np.transpose, np.argmax,
+                         lambda x: np.add(x, np.float32(2)), lambda x: np.multiply(3, x), lambda x: np.float32(2) * x,
+                         lambda x: np.sum(x, axis=(0, 1), keepdims=True, dtype=np.float32), lambda x: np.max(x, axis=1),
+                         lambda x: np.concatenate([x, x], axis=1), lambda x: np.stack([x, x]), lambda x: np.tensordot(x, x),
+                         lambda x: np.reshape(x, (4, 3)), lambda x: np.where(np.greater(x, 0), x, 0), np.ones_like,
+                         lambda x: np.var(x, axis=0, ddof=1), lambda x: x.sum(axis=1), lambda x: x.reshape(2, 6),
+                         lambda x: np.matmul(x, x.T), lambda x: np.add(x, x, dtype=np.float32)):
+            self.assert_same(function(a), function(x), 1e-6, note=f"{function}")
+        np.testing.assert_array_equal(np.fft.fftshift(a), np.fft.fftshift(x))  # on the host
+        out = cp.zeros_like(a)
+        self.assertIs(np.add(a, a, out=out), out)
+        self.assert_same(out, x + x)
+        for wrong in (lambda: x + a, lambda: a + x, lambda: np.add(a, x), lambda: np.add.reduce(a)):
+            with self.assertRaises(TypeError):
+                wrong()
+        self.assertEqual([np.dtype(a.dtype), np.dtype(cp.bool)], [np.float32, np.bool_])
+        with self.assertRaises(TypeError):
+            np.dtype(cp.bfloat16)
+
+    def test_pickles_follow_the_default_device(self):
+        a = cp.asarray([1.0, 2.0])
+        with cp.device("cpu"):  # a default of the thread changes nothing
+            data = pickle.dumps(a)
+            self.assertIs(pickle.loads(data).device, cp.device())
+        self.assertIs(pickle.loads(data).device, a.device)
+        self.assertEqual(pickle.loads(pickle.dumps(a.to_device("cpu"))).device.name, "cpu")
+
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
             for dtype in ALL:

@@ -167,6 +167,35 @@ class Reductions(Case):
 
 
 class DTypes(Case):
+    def test_default(self):
+        defaults = cp.__array_namespace_info__().default_dtypes
+        self.assertEqual(defaults()["real floating"], cp.float32)
+        for wrong in (cp.int64, cp.float16, "complex64"):
+            with self.assertRaises(ValueError):
+                cp.set_default_dtype(wrong)
+        if "float64" not in cp.__array_namespace_info__().dtypes():
+            self.skipTest("the device has no float64")
+        cp.set_default_dtype(float)  # the current one
+        cp.set_default_dtype("float64")
+        try:
+            found = [x.dtype for x in (cp.zeros(1), cp.asarray(1.0), cp.linspace(0, cp.asarray(1), 2), cp.eye(1), cp.asarray(1j))]
+            self.assertEqual(found, [cp.float64] * 4 + [cp.complex128])
+            self.assertEqual(defaults()["complex floating"], cp.complex128)
+            self.assertIs(cp.astype(cp.asarray(1), np.dtype("float32")).dtype, cp.float32)
+        finally:
+            cp.set_default_dtype(cp.float32)
+
+    def test_parts_of_real_arrays(self):
+        x = self.device_array(self.numbers("int32", (3,)))
+        for y in (cp.real(x), cp.conj(x)):
+            self.assert_same(y, np.asarray(x))
+        z = self.device_array(self.numbers("complex64", (3,)))
+        self.assert_same(cp.real(z), np.asarray(z).real)
+        self.assert_same(cp.conj(z), np.asarray(z).conj())
+        for function in (cp.real, cp.conj):
+            with self.assertRaises(TypeError):
+                function(cp.asarray(True))
+
     def test_promotion(self):
         for one in ALL:
             for other in ALL:
@@ -195,3 +224,36 @@ class DTypes(Case):
         self.assertFalse(cp.isdtype(cp.bool, "numeric"))
         self.assertTrue(cp.can_cast(cp.int8, cp.int16))
         self.assertFalse(cp.can_cast(cp.float64, cp.float32))
+
+class Linalg(Case):
+    def test_against_numpy(self):
+        norm = np.linalg.norm
+        for dtype in FLOATS + COMPLEX:
+            x, y = self.numbers(dtype, (2, 3, 4)), self.numbers(dtype, (2, 3, 4))
+            a, b = self.device_array(x), self.device_array(y)
+            for offset in (-4, -1, 0, 2, 5):
+                self.assert_same(cp.linalg.diagonal(a, offset=offset), np.diagonal(x, offset, -2, -1))
+                self.assert_same(cp.linalg.diagonal(a.mT, offset=offset), np.diagonal(x, -offset, -2, -1))
+                self.assert_same(cp.linalg.trace(a, offset=offset), np.trace(x, offset, -2, -1), TOLERANCE[dtype])
+            self.assert_same(cp.linalg.outer(a[0, 0, :], b[1, :, 1]), np.outer(x[0, 0], y[1, :, 1]), TOLERANCE[dtype])
+            self.assert_same(cp.linalg.cross(a[:, :, 0], b[:, :, 1]), np.cross(x[:, :, 0], y[:, :, 1]), TOLERANCE[dtype])
+            self.assert_same(cp.linalg.cross(a, b[:1], axis=-2), np.cross(x, y[:1], axis=1), TOLERANCE[dtype])
+            square = a[0] @ b[0].mT
+            for n in (0, 1, 2, 5):
+                expected = np.linalg.matrix_power(np.asarray(square), n)
+                self.assert_same(cp.linalg.matrix_power(square, n) / 1e5, expected / 1e5, 10 * TOLERANCE[dtype])
+            for ord in (0, 1, 2, 3, 0.5, np.inf, -np.inf):
+                flat = norm(x.reshape(-1), ord).astype(np.asarray(abs(x)).dtype)
+                self.assert_same(cp.linalg.vector_norm(a, ord=ord), flat, 1e-5)
+                self.assert_same(cp.linalg.vector_norm(a, axis=1, ord=ord), norm(x, ord, 1).astype(flat.dtype), 1e-5)
+            for ord in ("fro", 1, -1, np.inf, -np.inf):
+                for keepdims in (False, True):
+                    expected = norm(x, ord, (1, 2), keepdims)
+                    self.assert_same(cp.linalg.matrix_norm(a, ord=ord, keepdims=keepdims), expected, 10 * TOLERANCE[dtype])
+        for wrong, error in ((lambda: cp.linalg.matrix_norm(a, ord=2), NotImplementedError),
+                             (lambda: cp.linalg.matrix_power(square, -1), NotImplementedError),
+                             (lambda: cp.linalg.svd(a), AttributeError), (lambda: cp.linalg.outer(a, b), ValueError),
+                             (lambda: cp.linalg.cross(a, b), ValueError), (lambda: cp.linalg.trace(a[0, 0]), ValueError),
+                             (lambda: cp.linalg.vector_norm(cp.asarray([1])), TypeError)):
+            with self.assertRaises(error):
+                wrong()

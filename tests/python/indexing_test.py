@@ -53,6 +53,18 @@ class Indexing(Case):
                 key = self.random_basic()
                 self.assert_same(array[key], x[key], note=f"{key}")
 
+    def test_scalars_of_numpy(self):
+        x = self.numbers("int32", SHAPE)
+        array = self.device_array(x)
+        for key in (np.int64(-1), (np.uint8(1), slice(np.int32(1), None), np.int16(2)), (Ellipsis, np.int64(0)),
+                    (None, np.int8(0)), np.bool_(True), np.bool_(False)):
+            self.assert_same(array[key], x[key], note=f"{key}")
+        array[np.int64(1), np.int64(2)] = 7
+        x[1, 2] = 7
+        self.assert_same(array, x)
+        with self.assertRaises(IndexError):
+            array[np.float64(1)]
+
     def test_views_share_memory(self):
         x = cp.zeros((3, 4))
         x[1:, ::2][0, 1] = 5.0

@@ -19,23 +19,24 @@ from ._errors import (CompileError, DeviceError, Error, ForkedError, InvalidArgu
                       KernelError, NotFoundError, OutOfMemoryError, OutOfRangeError, UnsupportedError)
 from ._version import __version__
 
-from . import _array
+from . import _array, _numpy
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
 from ._devices import device, device_list, devices, stream, which
 from ._process import Profile, config, load_report, placement_report, profile, scope
-from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
+from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_dtype
 from ._files import load, save
-from ._functions import (all, any, argmax, argmin, argsort, astype, clip, count_nonzero, cumulative_prod,
-                         cumulative_sum, diff, isin, matmul, max, mean, min, nonzero, prod, searchsorted, sort, std,
-                         sum, tensordot, unique_all, unique_counts, unique_inverse, unique_values, var, vecdot, where)
+from ._functions import (all, any, argmax, argmin, argsort, astype, clip, conj, count_nonzero, cumulative_prod,
+                         cumulative_sum, diff, isin, matmul, max, mean, min, nonzero, prod, real, searchsorted, sort,
+                         std, sum, tensordot, unique_all, unique_counts, unique_inverse, unique_values, var, vecdot,
+                         where)
 from ._indexing import take, take_along_axis
 from ._info import __array_namespace_info__
 from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip,
                             matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
                             unstack)
 
-from . import grad, graph, nn, optim, random
+from . import grad, graph, linalg, nn, optim, random
 from .expressions import Expression, expression
 from .kernels import Kernel, kernel, reads
 

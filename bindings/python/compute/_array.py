@@ -126,12 +126,16 @@ def _rebuild(data, shape, dtype, device):
 
 
 def _reduce_ex(self, protocol):
-    """For pickle: the elements in row-major order. Protocol 5 keeps them out of band."""
+    """For pickle: the elements in row-major order. Protocol 5 keeps them out of band.
+
+    An array on the default device is loaded on the default device of the process that loads it, which may be another.
+    """
     data = bytearray(self.nbytes)
     if data:
         _core.read_into(self, data)
     content = pickle.PickleBuffer(data) if protocol >= 5 else bytes(data)
-    return _rebuild, (content, self.shape, self.dtype.name, self.device.name)
+    device = None if self.device is _core.process_device() else self.device.name
+    return _rebuild, (content, self.shape, self.dtype.name, device)
 
 
 def _flags(self):
@@ -152,7 +156,7 @@ for _name, _method in {
     "__array_namespace__": _namespace, "to_device": _to_device, "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
     "__deepcopy__": _copy, "__reduce_ex__": _reduce_ex, "__repr__": _printing.array_repr, "__str__": _printing.array_str,
-    "__format__": _format, "__array_ufunc__": None, "is_contiguous": property(_flags),
+    "__format__": _format, "is_contiguous": property(_flags),
     "__cuda_array_interface__": property(_cuda_interface),
 }.items():
     setattr(Array, _name, _method)

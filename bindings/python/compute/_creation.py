@@ -9,7 +9,7 @@ import struct
 
 from . import _core, _dtypes, _ops
 from ._core import Array
-from ._dtypes import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INTEGER
+from ._dtypes import DEFAULT_INTEGER
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
@@ -25,15 +25,15 @@ def _dtype_of_number(number):
     if isinstance(number, int):
         return DEFAULT_INTEGER if number < 2 ** 63 else _dtypes.uint64
     if isinstance(number, float):
-        return DEFAULT_FLOAT
+        return _dtypes.DEFAULT_FLOAT
     if isinstance(number, complex):
-        return DEFAULT_COMPLEX
+        return _dtypes.DEFAULT_COMPLEX
     raise TypeError(f"{number!r} is not a number")
 
 
 def empty(shape, *, dtype=None, device=None):
     """An array with undefined elements."""
-    return _core.empty(shape, dtype or DEFAULT_FLOAT, device)
+    return _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
@@ -56,12 +56,12 @@ def _fill(out, value):
 
 def zeros(shape, *, dtype=None, device=None):
     """An array of zeros."""
-    return _fill(_core.empty(shape, dtype or DEFAULT_FLOAT, device), 0)
+    return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 0)
 
 
 def ones(shape, *, dtype=None, device=None):
     """An array of ones."""
-    return _fill(_core.empty(shape, dtype or DEFAULT_FLOAT, device), 1)
+    return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 1)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
@@ -92,7 +92,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
         raise ValueError("arange: step is 0")
     if dtype is None:
         whole = all(isinstance(x, int) for x in (start, stop, step))
-        dtype = DEFAULT_INTEGER if whole else DEFAULT_FLOAT
+        dtype = DEFAULT_INTEGER if whole else _dtypes.DEFAULT_FLOAT
     if all(isinstance(x, int) for x in (start, stop, step)):
         size = len(range(start, stop, step))
     else:
@@ -103,8 +103,9 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """`num` evenly spaced numbers from `start` to `stop`."""
+    start, stop = (x.item() if isinstance(x, Array) else x for x in (start, stop))
     if dtype is None:
-        dtype = DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else DEFAULT_FLOAT
+        dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
     out = _core.empty((num,), dtype, device)
     return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
 
@@ -112,7 +113,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
-    out = _core.empty((n_rows, columns), dtype or DEFAULT_FLOAT, device)
+    out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
     k = max(-n_rows, min(k, columns))  # no diagonal is farther out
     return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
 
@@ -181,14 +182,14 @@ def _flatten(obj, shape, axis, out):
 def _common_dtype(numbers):
     kinds = {type(x) for x in numbers}
     if not kinds:
-        return DEFAULT_FLOAT
+        return _dtypes.DEFAULT_FLOAT
     for kind in kinds:
         if not issubclass(kind, (builtins.bool, int, float, complex)):
             raise TypeError(f"asarray: {kind.__name__} is not a number")
     if any(issubclass(kind, complex) for kind in kinds):
-        return DEFAULT_COMPLEX
+        return _dtypes.DEFAULT_COMPLEX
     if any(issubclass(kind, float) for kind in kinds):
-        return DEFAULT_FLOAT
+        return _dtypes.DEFAULT_FLOAT
     if all(issubclass(kind, builtins.bool) for kind in kinds):
         return _dtypes.bool
     return _dtypes.uint64 if max(numbers) >= 2 ** 63 else DEFAULT_INTEGER

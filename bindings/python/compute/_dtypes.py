@@ -17,7 +17,7 @@ FLOATS = (float16, bfloat16, float32, float64)
 COMPLEX = (complex64, complex128)
 ALL = (bool,) + INTEGERS + FLOATS + COMPLEX
 
-# Without a dtype, numbers of Python become these. float32 is what every device has.
+# Without a dtype, numbers of Python become these; set_default_dtype changes them. float32 is what every device has.
 DEFAULT_FLOAT = float32
 DEFAULT_INTEGER = int64
 DEFAULT_COMPLEX = complex64
@@ -31,14 +31,15 @@ _KINDS = {
     "complex floating": COMPLEX,
     "numeric": INTEGERS + FLOATS + COMPLEX,
 }
-_PYTHON_TYPES = {builtins.bool: bool, int: DEFAULT_INTEGER, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 
 
 def _from_object(value):
     """The dtype that another object means: a name, a type of Python, or a dtype of NumPy. The hook of the extension."""
-    if isinstance(value, type) and value in _PYTHON_TYPES:
-        return _PYTHON_TYPES[value]
+    if isinstance(value, type):
+        numbers = {builtins.bool: bool, int: DEFAULT_INTEGER, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
+        if value in numbers:
+            return numbers[value]
     name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", None))
     if name in _BY_NAME and not isinstance(value, Array):
         return _BY_NAME[name]
@@ -46,6 +47,18 @@ def _from_object(value):
 
 
 _core.hooks["dtype"] = _from_object
+
+
+def set_default_dtype(dtype, /):
+    """Makes float32 or float64 the dtype of floating-point numbers without one, and complex64 or complex128 likewise.
+
+    It is float32 at the start, and one for the process. Code that was written for NumPy may rely on float64.
+    """
+    global DEFAULT_FLOAT, DEFAULT_COMPLEX
+    dtype = dtype if isinstance(dtype, DType) else _from_object(dtype)
+    if dtype not in (float32, float64):
+        raise ValueError(f"set_default_dtype: {dtype} is neither float32 nor float64")
+    DEFAULT_FLOAT, DEFAULT_COMPLEX = dtype, complex64 if dtype is float32 else complex128
 
 
 class finfo_object(NamedTuple):

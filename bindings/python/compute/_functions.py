@@ -36,6 +36,18 @@ def astype(x, dtype, /, *, copy=True, device=None):
     return _ops.cast(x, dtype=dtype)
 
 
+def conj(x, /):
+    """The complex conjugates."""
+    return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else _ops.positive(x)
+
+
+def real(x, /):
+    """The real parts; `x` itself if it is real."""
+    if x.dtype is _dtypes.bool:
+        raise TypeError("real: bool is not a numeric dtype; cast it")
+    return _ops.real(x) if x.dtype in _dtypes.COMPLEX else x
+
+
 def clip(x, /, min=None, max=None):
     """`x` limited to [min, max]."""
     if min is None and max is None:

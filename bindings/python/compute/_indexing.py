@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array
@@ -14,20 +15,31 @@ def _as_index(key):
         return key
     if isinstance(key, (list, tuple)) and not key:
         return _creation.zeros((0,), dtype=_dtypes.int64)
-    if isinstance(key, (builtins.bool, list, tuple)) or hasattr(key, "__dlpack__"):
+    if _is_bool(key):
+        return _creation.asarray(builtins.bool(key))
+    if isinstance(key, (list, tuple)) or hasattr(key, "__dlpack__"):
         return _creation.asarray(key)
     raise IndexError(f"{key!r} is not an index: these are integers, slices, None, ... and arrays of integers or bool")
 
 
+def _is_bool(key):
+    return isinstance(key, builtins.bool) or type(key).__name__ in ("bool", "bool_")  # NumPy's have an __index__
+
+
 def _is_basic(key):
     return isinstance(key, slice) or key is None or (
-        hasattr(key, "__index__") and not isinstance(key, (builtins.bool, Array)) and not hasattr(key, "__dlpack__"))
+        hasattr(key, "__index__") and not (isinstance(key, Array) or _is_bool(key) or hasattr(key, "__dlpack__")))
+
+
+def _basic(key):
+    """A key that the extension takes: it leaves objects with a buffer, such as integers of NumPy, to this module."""
+    return key if isinstance(key, slice) or key is None else operator.index(key)
 
 
 def _expand(x, key):
     """The keys with an ellipsis written out, one for each axis and for each None; masks count as their axes."""
     keys = list(key) if isinstance(key, tuple) else [key]
-    keys = [one if one is Ellipsis or _is_basic(one) else _as_index(one) for one in keys]
+    keys = [one if one is Ellipsis else _basic(one) if _is_basic(one) else _as_index(one) for one in keys]
     used = sum(one.ndim if isinstance(one, Array) and one.dtype is _dtypes.bool else 1
                for one in keys if one is not None and one is not Ellipsis)
     ellipses = [i for i, one in enumerate(keys) if one is Ellipsis]
@@ -55,10 +67,10 @@ def _check_mask(mask, x, axis):
 class _Plan:
     """An index with arrays: a view with the indexed axes first, their indices, and where the new axes go."""
 
-    def __init__(self, x, key):
+    def __init__(self, x, keys):
         basic, arrays, axis = [], [], 0  # axis: of the view that the basic keys give
         source = 0
-        for one in _expand(x, key):
+        for one in keys:
             if isinstance(one, Array):
                 basic, arrays, axis, source = self._add_array(x, one, basic, arrays, axis, source)
                 continue
@@ -118,7 +130,10 @@ def _broadcast(arrays):
 
 
 def _getitem(x, key):
-    plan = _Plan(x, key)
+    keys = _expand(x, key)
+    if not any(isinstance(one, Array) for one in keys):
+        return x[tuple(keys)]
+    plan = _Plan(x, keys)
     if len(plan.axes) == 1:
         axis = plan.axes[0]
         return _ops.take(plan.view, plan.indices[0], axis=axis)
@@ -173,7 +188,11 @@ def _setitem(x, key, value):
             value = _core.broadcast_view(value, x.shape)
         _ops.where(mask, value, x, out=x)
         return
-    plan = _Plan(x, key)
+    keys = _expand(x, key)
+    if not any(isinstance(one, Array) for one in keys):
+        _assign(x[tuple(keys)], value)
+        return
+    plan = _Plan(x, keys)
     if not isinstance(value, Array):
         value = _creation.full((), value, dtype=x.dtype, device=x.device)
     rest = plan.moved.shape[len(plan.axes):]

@@ -2,7 +2,7 @@
 """Neural networks: activations, layers, losses. Images are [n, channels, height, width]."""
 from __future__ import annotations
 
-from . import _ops, random
+from . import _dtypes, _ops, random
 from ._ops import ROWS
 
 for _name in ("elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu", "log_sigmoid", "mish", "relu",
@@ -102,9 +102,7 @@ def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_ind
 
 def one_hot(x, /, depth, *, axis=-1, dtype=None):
     """1 where the position along the new axis is x, else 0."""
-    from ._dtypes import DEFAULT_FLOAT
-
-    return _ops.one_hot(x, depth=depth, axis=axis, dtype=dtype or DEFAULT_FLOAT)
+    return _ops.one_hot(x, depth=depth, axis=axis, dtype=dtype or _dtypes.DEFAULT_FLOAT)
 
 
 def embedding(table, indices, /):

@@ -30,11 +30,11 @@ compute_device* open(const char* selector) {
   return succeeded(error) ? keep(device) : nullptr;
 }
 
-compute_device* default_device() {
-  if (thread_device != nullptr) return thread_device;
+compute_device* device_of_process() {
   if (process_device == nullptr) process_device = open(nullptr);
   return process_device;
 }
+compute_device* default_device() { return thread_device != nullptr ? thread_device : device_of_process(); }
 
 PyObject* device_name(PyObject* self, void*) { return PyUnicode_FromString(compute_device_name(handle_of(self))); }
 PyObject* device_repr(PyObject* self) {
@@ -192,6 +192,12 @@ PyObject* open_device(PyObject*, PyObject* selector) {
   return device != nullptr ? device_object(device) : nullptr;
 }
 
+/// process_device(): the default device outside of `with device:`.
+PyObject* get_process_device(PyObject*, PyObject*) {
+  compute_device* const device = device_of_process();
+  return device != nullptr ? device_object(device) : nullptr;
+}
+
 /// set_thread_device(device or None): returns the previous one, or None.
 PyObject* set_thread_device(PyObject*, PyObject* object) {
   compute_device* device = nullptr;
@@ -211,6 +217,7 @@ PyObject* device_which(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"device_list", device_list, METH_NOARGS, nullptr},
                            {"device", open_device, METH_O, nullptr},
                            {"device_which", device_which, METH_VARARGS, nullptr},
+                           {"process_device", get_process_device, METH_NOARGS, nullptr},
                            {"set_thread_device", set_thread_device, METH_O, nullptr},
                            {}};
 

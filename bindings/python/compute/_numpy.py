@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's protocols: its functions called on arrays of this package, as Dask calls them on the blocks of its arrays.
+
+Those that are named here run on the device of the array. NumPy runs all others on a copy on the host, as it does for
+any object with `__array__`.
+"""
+from __future__ import annotations
+
+from . import _creation, _functions, _manipulation, _ops
+from ._core import Array, DType
+
+# Where a function of the standard has another name in NumPy.
+_UFUNCS = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+           "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj", "true_divide": "divide",
+           "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow", "rint": "round",
+           "right_shift": "bitwise_right_shift"}
+
+
+def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
+    """Runs a ufunc of NumPy on arrays and numbers. Arrays of NumPy do not mix with those of this package."""
+    import numpy
+
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    known = name in _ops.ROWS or name == "matmul"
+    usable = all(isinstance(x, (Array, bool, int, float, complex, numpy.generic)) for x in inputs)
+    if method != "__call__" or options or not known or not usable:
+        return NotImplemented
+    inputs = [x.item() if isinstance(x, numpy.generic) else x for x in inputs]
+    if dtype is not None:
+        inputs = [_functions.astype(x, dtype, copy=False) if isinstance(x, Array) else x for x in inputs]
+    if out is None:
+        return _ops.ROWS[name](*inputs) if name in _ops.ROWS else _ops.matmul(*inputs)
+    if not isinstance(out[0], Array):
+        return NotImplemented
+    _ops.TABLE[name]["run"](*inputs, out=out[0])
+    return out[0]
+
+
+def _reduction(function):
+    def run(a, axis=None, dtype=None, out=None, keepdims=False):
+        if out is not None:
+            raise TypeError(f"{function.__name__}: out must be None")
+        options = {"axis": axis, "keepdims": keepdims}
+        if dtype is not None:
+            if function not in (_functions.sum, _functions.prod):
+                a = _functions.astype(a, dtype, copy=False)
+            else:
+                options["dtype"] = dtype
+        return function(a, **options)
+    return run
+
+
+def _variance(function):
+    def run(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+        if out is not None:
+            raise TypeError(f"{function.__name__}: out must be None")
+        a = a if dtype is None else _functions.astype(a, dtype, copy=False)
+        return function(a, axis=axis, correction=ddof, keepdims=keepdims)
+    return run
+
+
+def _like(function):
+    def run(a, *args, dtype=None, order="K", subok=True, shape=None, device=None):
+        if shape is not None:
+            a = _creation.empty(shape, dtype=a.dtype, device=a.device)
+        dtype = None if dtype is None else _creation._dtypes._from_object(dtype)
+        return function(a, *args, dtype=dtype, device=device)
+    return run
+
+
+def _extreme(function):
+    def run(a, axis=None, out=None, keepdims=False):
+        if out is not None:
+            raise TypeError(f"{function.__name__}: out must be None")
+        return function(a, axis=axis, keepdims=keepdims)
+    return run
+
+
+def _transpose(a, axes=None):
+    return _manipulation.permute_dims(a, tuple(reversed(range(a.ndim))) if axes is None else axes)
+
+
+def _where(condition, *choices):
+    return _functions.where(condition, *choices) if choices else _functions.nonzero(condition)
+
+
+def _squeeze(a, axis=None):
+    return _manipulation.squeeze(a, tuple(i for i in range(a.ndim) if a.shape[i] == 1) if axis is None else axis)
+
+
+_FUNCTIONS = {
+    "sum": _reduction(_functions.sum), "prod": _reduction(_functions.prod), "mean": _reduction(_functions.mean),
+    "max": _extreme(_functions.max), "amax": _extreme(_functions.max), "min": _extreme(_functions.min),
+    "amin": _extreme(_functions.min), "all": _extreme(_functions.all), "any": _extreme(_functions.any),
+    "argmax": _extreme(_functions.argmax), "argmin": _extreme(_functions.argmin),
+    "std": _variance(_functions.std), "var": _variance(_functions.var),
+    "zeros_like": _like(_creation.zeros_like), "ones_like": _like(_creation.ones_like),
+    "empty_like": _like(_creation.empty_like), "full_like": _like(_creation.full_like),
+    "concatenate": lambda arrays, axis=0: _manipulation.concat(arrays, axis=axis),
+    "stack": lambda arrays, axis=0: _manipulation.stack(arrays, axis=axis),
+    "reshape": lambda a, shape, copy=None: _manipulation.reshape(a, shape, copy=copy),
+    "tensordot": lambda a, b, axes=2: _functions.tensordot(a, b, axes=axes),
+    "expand_dims": lambda a, axis: _manipulation.expand_dims(a, axis),
+    "broadcast_to": lambda array, shape: _manipulation.broadcast_to(array, shape),
+    "transpose": _transpose, "permute_dims": _transpose, "squeeze": _squeeze, "where": _where,
+}
+
+
+def _array_function(self, function, types, args, kwargs):
+    """Runs a function of NumPy on the device if it is known, else on the host."""
+    run = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
+    if run is None:
+        return function._implementation(*args, **kwargs)
+    return run(*args, **kwargs)
+
+
+def _dtype(self):
+    """The same dtype of NumPy, which numpy.dtype() asks for."""
+    import numpy
+
+    try:
+        return numpy.dtype(self.name)
+    except TypeError:
+        raise AttributeError(f"NumPy has no {self.name}") from None
+
+
+def _reshape(self, *shape, copy=None):
+    """The array with another shape, given as a tuple or as several integers."""
+    shape = shape[0] if len(shape) == 1 else shape
+    return _manipulation.reshape(self, shape, copy=copy)
+
+
+def _squeezed(self, axis=None):
+    """A view without the axes `axis`, or without all axes of extent 1."""
+    return _squeeze(self, axis)
+
+
+# Methods that code for arrays of NumPy calls.
+for _name in ("all", "any", "argmax", "argmin", "astype", "max", "mean", "min", "prod", "std", "sum", "var"):
+    setattr(Array, _name, getattr(_functions, _name))
+Array.reshape = _reshape
+Array.squeeze = _squeezed
+DType.dtype = property(_dtype)
+DType.type = property(lambda self: self.dtype.type, doc="The type of NumPy's scalars of this dtype.")
+Array.__array_ufunc__ = _array_ufunc
+Array.__array_function__ = _array_function

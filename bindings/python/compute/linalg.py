@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extension `linalg` of the standard, as far as it can be composed of other ops: products, norms, diagonals.
+
+Decompositions, and what needs them (`inv`, `solve`, `det`, `svd`, `eigh`, ...), are not there.
+"""
+from __future__ import annotations
+
+import builtins
+import math
+
+from . import _core, _creation, _dtypes, _ops
+from ._functions import matmul, tensordot, vecdot
+from ._manipulation import _axes, _axis, _flat, expand_dims, matrix_transpose, moveaxis
+
+__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
+           "trace", "vecdot", "vector_norm"]
+
+
+_LATER = {"cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
+          "svdvals"}
+
+
+def __getattr__(name):
+    if name in _LATER:
+        raise AttributeError(f"compute.linalg has no {name}: the package does not have decompositions yet")
+    raise AttributeError(f"module 'compute.linalg' has no attribute {name!r}")
+
+
+def _inexact(x, name):
+    if x.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
+        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
+    return x
+
+
+def _matrices(x, name):
+    if x.ndim < 2:
+        raise ValueError(f"{name}: an array with {x.ndim} axes is no matrix")
+    return x
+
+
+# ---- Products -------------------------------------------------------------------------------------------------------
+
+
+def outer(x1, x2, /):
+    """The products of each element of the vector `x1` with each of the vector `x2`."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"outer: the arrays have {x1.ndim} and {x2.ndim} axes, not one")
+    return expand_dims(x1, 1) * x2
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """The cross products of vectors of 3 elements along an axis."""
+    rank = builtins.min(x1.ndim, x2.ndim)
+    if not -rank <= axis < 0 and not (x1.ndim == x2.ndim and 0 <= axis < rank):
+        raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"cross: the axis has the extents {x1.shape[axis]} and {x2.shape[axis]}, not 3")
+    a, b = ([moveaxis(x, axis, 0)[i, ...] for i in range(3)] for x in (x1, x2))
+    parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    at = axis if axis < 0 else axis - x1.ndim
+    return _ops.stack(*parts, axis=at)
+
+
+def matrix_power(x, n, /):
+    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not there."""
+    _inexact(_matrices(x, "matrix_power"), "matrix_power")
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")
+    if n < 0:
+        raise NotImplementedError("matrix_power: negative powers need inverses, which the package does not have yet")
+    if n == 0:
+        unit = _creation.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        return _ops.copy(_core.broadcast_view(unit, x.shape))
+    result, square = None, x
+    while n:
+        if n % 2:
+            result = square if result is None else _ops.matmul(result, square)
+        n //= 2
+        square = _ops.matmul(square, square) if n else square
+    return _ops.copy(x) if result is x else result
+
+
+# ---- Diagonals ------------------------------------------------------------------------------------------------------
+
+
+def diagonal(x, /, *, offset=0):
+    """The elements above (offset > 0), on or below the main diagonals of the matrices of `x`; a view."""
+    rows, columns = _matrices(x, "diagonal").shape[-2:]
+    first_row, first_column = builtins.max(-offset, 0), builtins.max(offset, 0)
+    size = builtins.max(builtins.min(rows - first_row, columns - first_column), 0)
+    row, column = x.strides[-2:]
+    start = (first_row * row + first_column * column) * x.itemsize if size else 0
+    return _core.strided_view(x, x.dtype, (*x.shape[:-2], size), (*x.strides[:-2], row + column), start)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The sums of the diagonals of the matrices of `x`."""
+    return _ops.sum(diagonal(x, offset=offset), axes=[-1], dtype=dtype)
+
+
+# ---- Norms ----------------------------------------------------------------------------------------------------------
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The vector norms along axes; without axes, of all elements."""
+    size = _ops.abs(_inexact(x, "vector_norm"))
+    axes = None if axis is None else _axes(axis, x.ndim, "vector_norm")
+    if x.ndim == 0:
+        axes = None
+    keep = {"axes": axes, "keepdims": builtins.bool(keepdims)}
+    if ord == math.inf:
+        return _ops.max(size, **keep)
+    if ord == -math.inf:
+        return _ops.min(size, **keep)
+    if ord == 0:
+        return _ops.sum(_ops.cast(size != 0, dtype=size.dtype), **keep)
+    if ord == 1:
+        return _ops.sum(size, **keep)
+    if ord == 2:
+        return _ops.sqrt(_ops.sum(size * size, **keep))
+    return _ops.pow(_ops.sum(_ops.pow(size, float(ord)), **keep), 1 / ord)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norms of the matrices of `x`: "fro", 1, -1, inf or -inf. 2, -2 and "nuc" need singular values."""
+    _inexact(_matrices(x, "matrix_norm"), "matrix_norm")
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        raise NotImplementedError(f"matrix_norm: ord={ord!r} needs singular values, which the package does not have yet")
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ValueError(f"matrix_norm: ord={ord!r} is not a norm of matrices")
+    added, chosen = (-2, -1) if abs(ord) == 1 else (-1, -2)
+    sums = _ops.sum(_ops.abs(x), axes=[added], keepdims=True)
+    extreme = (_ops.max if ord > 0 else _ops.min)(sums, axes=[chosen], keepdims=True)
+    return extreme if keepdims else _core.reshape_view(extreme, x.shape[:-2])
