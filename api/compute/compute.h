@@ -960,7 +960,8 @@ COMPUTE_API compute_error* compute_tensor_from_host(compute_device* device, comp
  *
  * Ownership: the program owns the memory. On success, `deleter` (may be NULL) is called once with (data, user_data)
  *            when no tensor and no queued work uses the memory any more. It may be called from any thread and must not
- *            call this library. On error it is not called.
+ *            call this library. On error it is not called. If the memory lies inside memory that was wrapped with a
+ *            deleter, that one keeps the memory, and `deleter` is called before this function returns.
  * Errors:    INVALID_ARGUMENT  a wrong shape, dtype or promise; `data` is not aligned; the range is already wrapped
  *                              with another promise
  *            OUT_OF_RANGE      the layout exceeds the address space

@@ -51,6 +51,7 @@ struct Deleter {
 
 struct Deleters {
   std::unique_ptr<Deleter> first;  // guarded by WrappedRanges::mutex while the buffer lives
+  bool hold_all = false;           // likewise: the wrap that made the buffer has one, which keeps the whole range
 };
 
 void run_deleters(void*, void* user_data) {
@@ -60,15 +61,25 @@ void run_deleters(void*, void* user_data) {
   }
 }
 
-void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter) noexcept {
-  const std::lock_guard guard(wrapped_ranges().mutex);
-  std::unique_ptr<Deleter>& first = static_cast<Deleters*>(buffer.deleter_user)->first;
-  deleter->next = std::move(first);
-  first = std::move(deleter);
+/// Keeps the deleter until the buffer goes. If the outermost wrap keeps the memory anyway, it is called at once: what it
+/// frees may itself hold a tensor over the same memory, and would never be freed.
+void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter, bool outermost) noexcept {
+  {
+    const std::lock_guard guard(wrapped_ranges().mutex);
+    auto& deleters = *static_cast<Deleters*>(buffer.deleter_user);
+    if (outermost || !deleters.hold_all) {
+      deleters.hold_all |= outermost;
+      deleter->next = std::move(deleters.first);
+      deleters.first = std::move(deleter);
+      return;
+    }
+  }
+  deleter->function(deleter->data, deleter->user_data);
 }
 
 // The buffer for [begin, end), which is either new or that of a wrap which holds the range.
-BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int32_t promise) {
+BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int32_t promise, bool& out_new) {
+  out_new = false;
   WrappedRanges& ranges = wrapped_ranges();
   BufferReference found, made;  // outlive the lock: a buffer that goes takes itself out of the ranges
   std::lock_guard guard(ranges.mutex);
@@ -100,6 +111,7 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
   made->promise = promise;
   made->deleter = run_deleters;
   made->deleter_user = deleters.release();
+  out_new = true;
   return made;
 }
 
@@ -129,11 +141,12 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
   const auto address = reinterpret_cast<uintptr_t>(data);
   std::unique_ptr<Deleter> last_use;
   if (deleter != nullptr) last_use.reset(new Deleter{deleter, data, user_data, nullptr});
-  BufferReference buffer =
-      wrap_range(who, address + static_cast<uintptr_t>(low), address + static_cast<uintptr_t>(high), promise);
+  bool outermost = false;
+  BufferReference buffer = wrap_range(who, address + static_cast<uintptr_t>(low),
+                                      address + static_cast<uintptr_t>(high), promise, outermost);
   const auto offset = static_cast<int64_t>(address - static_cast<uintptr_t>(buffer->handle));
   Tensor* tensor = new Tensor(std::move(buffer), dtype, shape, used, offset);
-  if (last_use != nullptr) add_deleter(*tensor->buffer, std::move(last_use));  // nothing fails from here on
+  if (last_use != nullptr) add_deleter(*tensor->buffer, std::move(last_use), outermost);  // nothing fails from here on
   return tensor;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 
 #include "registry.hpp"
 
@@ -62,6 +63,24 @@ void wrapped_memory(const Session& session) {
     check(compute_device_trim(session.device(), 0));
     EXPECT_EQ(*deleted, 1) << "the deleter runs once, when nothing uses the memory";
   }
+}
+
+// The outer wrap keeps the memory: the deleter of one inside it is called at once, that of the outer one at the end.
+void wraps_inside_wraps(const Session& session) {
+  if (!is_host(session)) return;
+  const Array memory = Inputs(38).uniform(dtype::FLOAT32, {40, 30}, -4, 4);
+  std::shared_ptr<std::atomic<int>> outer_deleted;
+  {
+    std::optional<Wrapped> outer(std::in_place, memory, COMPUTE_WRAP_EXPOSED);
+    outer_deleted = outer->deleted;
+    const Wrapped inner(memory, COMPUTE_WRAP_EXPOSED);
+    EXPECT_EQ(*inner.deleted, 1);
+    outer.reset();
+    EXPECT_EQ(*outer_deleted, 0) << "the inner tensor uses the memory";
+    judge_sum(session, inner.operand, inner.operand, "memory inside wrapped memory");
+  }
+  check(compute_device_trim(session.device(), 0));
+  EXPECT_EQ(*outer_deleted, 1);
 }
 
 // The program writes its memory: at any time where it is exposed, before a touch where it is tracked.
@@ -155,6 +174,7 @@ void affine_loop(const Session& session) {
 
 void add_host_tests(Registry& registry) {
   registry.add({"host", "wrapped_memory", wrapped_memory});
+  registry.add({"host", "wraps_inside_wraps", wraps_inside_wraps});
   registry.add({"host", "changes_are_seen", changes_are_seen});
   // On the host's own device there is nothing to mirror.
   Test test{"host", "mirrors", mirrors};
