@@ -70,6 +70,16 @@ class Exchange(Case):
         with self.assertRaises(BufferError):
             np.frombuffer(cp.zeros((4, 4), device="cpu").T, np.float32)  # takes no strides
 
+    def test_memory_that_was_shared_otherwise_is_copied(self):
+        x = np.arange(12.0)
+        shared = cp.asarray(x, device="cpu")
+        view = np.lib.stride_tricks.sliding_window_view(x, 3)  # read-only, and overlaps itself
+        self.assert_same(cp.asarray(view), view)
+        frozen = x[2:5]
+        frozen.flags.writeable = False
+        self.assert_same(cp.asarray(frozen, device="cpu"), frozen)
+        self.assertEqual(float(shared[2]), 2)
+
     def test_dlpack_from_numpy(self):
         x = np.arange(6.0).reshape(2, 3)[:, ::2]
         a = cp.from_dlpack(x)
@@ -180,9 +190,9 @@ class Exchange(Case):
         for wrong in (lambda: x + a, lambda: a + x, lambda: np.add(a, x), lambda: np.add.reduce(a)):
             with self.assertRaises(TypeError):
                 wrong()
-        self.assertEqual([np.dtype(a.dtype), np.dtype(cp.bool)], [np.float32, np.bool_])
-        with self.assertRaises(TypeError):
-            np.dtype(cp.bfloat16)
+        self.assertEqual([cp.float32.__numpy_dtype__, cp.bool.__numpy_dtype__], [np.float32, np.bool_])
+        with self.assertRaises(AttributeError):
+            cp.bfloat16.__numpy_dtype__
 
     def test_pickles_follow_the_default_device(self):
         a = cp.asarray([1.0, 2.0])

@@ -245,10 +245,10 @@ def _wrap(obj, copy):
     try:
         x = _core.wrap_buffer(obj)
         return x, memoryview(obj).readonly
-    except NotImplementedError:
+    except (NotImplementedError, ValueError):
         if copy is False:
             raise
-    import numpy  # memory that overlaps with that of another array: take a copy
+    import numpy  # memory that overlaps with that of another array, or was shared as writable: take a copy
 
     return _core.wrap_buffer(numpy.array(obj)), False
 

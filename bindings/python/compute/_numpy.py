@@ -115,7 +115,7 @@ def _array_function(self, function, types, args, kwargs):
 
 
 def _dtype(self):
-    """The same dtype of NumPy, which numpy.dtype() asks for."""
+    """The same dtype of NumPy, which numpy.dtype() asks for from NumPy 2.4 on."""
     import numpy
 
     try:
@@ -140,7 +140,6 @@ for _name in ("all", "any", "argmax", "argmin", "astype", "max", "mean", "min", 
     setattr(Array, _name, getattr(_functions, _name))
 Array.reshape = _reshape
 Array.squeeze = _squeezed
-DType.dtype = property(_dtype)
-DType.type = property(lambda self: self.dtype.type, doc="The type of NumPy's scalars of this dtype.")
+DType.__numpy_dtype__ = property(_dtype)
 Array.__array_ufunc__ = _array_ufunc
 Array.__array_function__ = _array_function
