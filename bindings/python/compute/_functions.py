@@ -17,7 +17,11 @@ def _reduced(axis):
 def _reduction(op, x, axis, keepdims, **attributes):
     if isinstance(axis, tuple) and not axis:
         axis = None if x.ndim == 0 else axis
-    return op(x, axes=_reduced(axis), keepdims=builtins.bool(keepdims), **attributes)
+    if axis is not None:
+        attributes["axes"] = _reduced(axis)
+    if keepdims:
+        attributes["keepdims"] = True
+    return op(x, **attributes)  # the defaults stay out, for the sake of small arrays
 
 
 # ---- Elementwise ----------------------------------------------------------------------------------------------------
@@ -92,12 +96,16 @@ def where(condition, x1, x2, /):
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     """The sum of elements."""
-    return _reduction(_ops.sum, x, axis, keepdims, dtype=dtype)
+    if dtype is not None:
+        return _reduction(_ops.sum, x, axis, keepdims, dtype=dtype)
+    return _ops.sum(x) if axis is None and not keepdims else _reduction(_ops.sum, x, axis, keepdims)
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     """The product of elements."""
-    return _reduction(_ops.prod, x, axis, keepdims, dtype=dtype)
+    if dtype is not None:
+        return _reduction(_ops.prod, x, axis, keepdims, dtype=dtype)
+    return _ops.prod(x) if axis is None and not keepdims else _reduction(_ops.prod, x, axis, keepdims)
 
 
 def max(x, /, *, axis=None, keepdims=False):

@@ -103,6 +103,7 @@ struct OpObject {
   int32_t output_count;
   bool variadic;
   bool elementwise;
+  bool reduces;  // its result is no larger than its only input
   std::vector<Attribute>* attributes;
 };
 

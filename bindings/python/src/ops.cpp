@@ -276,6 +276,10 @@ bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, 
 
 /// The outputs as an array or a tuple of arrays. `given` has those that the caller passed.
 PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given) {
+  if (tensors.outputs.size() == 1) [[likely]] {
+    if (given[0] != nullptr) compute_tensor_retain(given[0]);
+    return array_object(tensors.outputs[0]);
+  }
   Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(tensors.outputs.size())));
   for (size_t i = 0; i < tensors.outputs.size(); ++i) {
     if (given[i] != nullptr) compute_tensor_retain(given[i]);
@@ -284,7 +288,7 @@ PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given) {
       return nullptr;
     }
   }
-  return tensors.outputs.size() == 1 ? Ref::share(PyTuple_GetItem(tuple.get(), 0)).release() : tuple.release();
+  return tuple.release();
 }
 
 /// Hands a call to an operand that is neither an array nor a number, such as a variable of compute.grad.
@@ -316,7 +320,8 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
   if (stream != nullptr) stream = stream_for(tensors.device());
   compute_error* error = nullptr;
   {
-    const Unlocked unlocked;
+    const bool brief = op.reduces && tensors.inputs[0] != nullptr && is_brief(tensors.inputs[0]);
+    const Unlocked unlocked(!brief);
     error = compute_op_run(op.handle, stream, attributes.data(), attributes.count(), tensors.inputs.data(),
                            static_cast<int64_t>(tensors.inputs.size()), tensors.outputs.data(),
                            static_cast<int64_t>(tensors.outputs.size()));
@@ -383,6 +388,8 @@ OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
   });
   split(info.outputs, ' ', [&](std::string_view) { ++op->output_count; });
   split(info.attributes, ';', [&](std::string_view text) { add_attribute(*op->attributes, text); });
+  for (const Attribute& attribute : *op->attributes)
+    op->reduces |= attribute.text == "keepdims" && op->input_count == 1;
   return op;
 }
 
