@@ -14,6 +14,7 @@ void array_dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   if (array->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   compute_tensor_release(array->tensor);
+  Py_XDECREF(array->shape);
   static const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
   release(self);
   Py_DECREF(type);
@@ -33,7 +34,10 @@ PyObject* integers(const int64_t* values, int32_t count) {
 }
 
 PyObject* array_shape(PyObject* self, void*) {
-  return integers(compute_tensor_shape(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+  PyObject*& shape = reinterpret_cast<ArrayObject*>(self)->shape;
+  if (shape == nullptr) shape = integers(compute_tensor_shape(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+  Py_XINCREF(shape);
+  return shape;
 }
 PyObject* array_strides(PyObject* self, void*) {
   return integers(compute_tensor_strides(tensor_of(self)), compute_tensor_rank(tensor_of(self)));

@@ -76,6 +76,7 @@ struct ArrayObject {
   PyObject_HEAD;
   compute_tensor* tensor;
   PyObject* weak_references;
+  PyObject* shape;  // once it was asked for
 };
 
 /// An object that holds one handle: streams, events, expressions, kernels and graphs.
