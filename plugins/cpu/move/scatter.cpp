@@ -51,6 +51,47 @@ void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char*
   }
 }
 
+// The same along a line of the axis, with the indices as they come. True iff one is out of range; it is passed over.
+using ScatterLine = bool (*)(char* dst, int64_t axis_stride, const char* src, int64_t src_stride, const char* index,
+                             int64_t index_stride, int64_t n, int64_t extent);
+
+template <class T, class F, class I>
+bool scatter_line(char* dst, int64_t axis_stride, const char* src, int64_t src_stride, const char* index,
+                  int64_t index_stride, int64_t n, int64_t extent) {
+  bool bad = false;
+  const auto go = [&](int64_t to_step, int64_t from_step, int64_t index_step) __attribute__((always_inline)) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t given = *reinterpret_cast<const I*>(index + j * index_step);
+      const int64_t at = given < 0 ? given + extent : given;
+      if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) {
+        bad = true;
+        continue;
+      }
+      T x, y;
+      char* const to = dst + at * to_step;
+      std::memcpy(&x, to, sizeof x);
+      std::memcpy(&y, src + j * from_step, sizeof y);
+      x = F::apply(x, y);
+      std::memcpy(to, &x, sizeof x);
+    }
+  };
+  constexpr int64_t kElement = sizeof(T), kIndex = sizeof(I);
+  if (axis_stride == kElement && src_stride == kElement && index_stride == kIndex) {
+    go(kElement, kElement, kIndex);
+  } else {
+    go(axis_stride, src_stride, index_stride);
+  }
+  return bad;
+}
+
+/// The functions of one combination of one dtype; NULL where it is not defined.
+struct ScatterRows {
+  ScatterRow row = nullptr;
+  ScatterLine line32 = nullptr, line64 = nullptr;
+};
+template <class T, class F>
+constexpr ScatterRows kRows = {scatter_row<T, F>, scatter_line<T, F, int32_t>, scatter_line<T, F, int64_t>};
+
 struct Set {
   template <class T>
   static T apply(const T&, const T& y) {
@@ -118,23 +159,23 @@ struct Sixteen {
   char bytes[16];
 };
 
-ScatterRow set_row(int64_t size) {
+ScatterRows set_row(int64_t size) {
   switch (size) {
     case 1:
-      return scatter_row<uint8_t, Set>;
+      return kRows<uint8_t, Set>;
     case 2:
-      return scatter_row<uint16_t, Set>;
+      return kRows<uint16_t, Set>;
     case 4:
-      return scatter_row<uint32_t, Set>;
+      return kRows<uint32_t, Set>;
     case 8:
-      return scatter_row<uint64_t, Set>;
+      return kRows<uint64_t, Set>;
     default:
-      return scatter_row<Sixteen, Set>;
+      return kRows<Sixteen, Set>;
   }
 }
 
 template <class T>
-ScatterRow real_row(Combine combine) {
+ScatterRows real_row(Combine combine) {
   // Integers wrap: sums and products are taken in the unsigned type, which has the same bits.
   using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
   using Product = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 2, uint32_t, Wrapping>;
@@ -143,48 +184,48 @@ ScatterRow real_row(Combine combine) {
   };
   switch (combine) {
     case Combine::add:
-      return scatter_row<Wrapping, Add>;
+      return kRows<Wrapping, Add>;
     case Combine::mul:
-      return scatter_row<Wrapping, WrappingMul>;
+      return kRows<Wrapping, WrappingMul>;
     case Combine::min:
-      return scatter_row<T, Min>;
+      return kRows<T, Min>;
     case Combine::max:
-      return scatter_row<T, Max>;
+      return kRows<T, Max>;
     default:
-      return nullptr;
+      return {};
   }
 }
 
 template <compute_dtype Dtype>
-ScatterRow half_row(Combine combine) {
+ScatterRows half_row(Combine combine) {
   switch (combine) {
     case Combine::min:
-      return scatter_row<uint16_t, InFloat32<Dtype, Min>>;
+      return kRows<uint16_t, InFloat32<Dtype, Min>>;
     case Combine::max:
-      return scatter_row<uint16_t, InFloat32<Dtype, Max>>;
+      return kRows<uint16_t, InFloat32<Dtype, Max>>;
     default:
-      return nullptr;
+      return {};
   }
 }
 
 template <class T>
-ScatterRow complex_row(Combine combine) {
+ScatterRows complex_row(Combine combine) {
   switch (combine) {
     case Combine::add:
-      return scatter_row<Complex<T>, Add>;
+      return kRows<Complex<T>, Add>;
     case Combine::mul:
-      return scatter_row<Complex<T>, Mul>;
+      return kRows<Complex<T>, Mul>;
     default:
-      return nullptr;
+      return {};
   }
 }
 
-// NULL where the combination is not defined.
-ScatterRow find_row(Combine combine, compute_dtype dtype) {
+// NULLs where the combination is not defined.
+ScatterRows find_row(Combine combine, compute_dtype dtype) {
   if (combine == Combine::set) return set_row(dtype_size(dtype));
   switch (dtype) {
     case COMPUTE_DTYPE_BOOL:
-      return combine == Combine::add || combine == Combine::max ? scatter_row<uint8_t, Or> : scatter_row<uint8_t, And>;
+      return combine == Combine::add || combine == Combine::max ? kRows<uint8_t, Or> : kRows<uint8_t, And>;
     case COMPUTE_DTYPE_INT8:
       return real_row<int8_t>(combine);
     case COMPUTE_DTYPE_INT16:
@@ -229,7 +270,9 @@ class ScatterPlan final : public Plan {
     const compute_plugin_tensor &index = op.input(0), &src = op.input(1), &dst = op.output(0);
     const auto axis = static_cast<size_t>(op.integer("axis", 0));
     combine_ = *combine_of(op.text("reduction"));
-    row_ = find_row(combine_, dst.dtype);
+    const ScatterRows rows = find_row(combine_, dst.dtype);
+    row_ = rows.row;
+    line_ = index.dtype == COMPUTE_DTYPE_INT32 ? rows.line32 : rows.line64;
     block_ = combine_ == Combine::set ? nullptr : find_block(combine_, dst.dtype);
     reports_faults = true;
     size_ = dtype_size(dst.dtype);
@@ -270,7 +313,7 @@ class ScatterPlan final : public Plan {
       // A single line: each thread goes along all of it, and takes what falls into its share of the output.
       parallel_tasks(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}),
                      [&](int64_t begin, int64_t end) {
-                       if (scatter_line(at, begin, end)) bad.store(true, std::memory_order_relaxed);
+                       if (go_along(at, begin, end)) bad.store(true, std::memory_order_relaxed);
                      });
     } else {
       parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
@@ -306,8 +349,7 @@ class ScatterPlan final : public Plan {
     if (width < kShortRow || goes_along_) {
       bool bad = false;
       for (int64_t j = 0; j < width; ++j) {
-        bad |=
-            scatter_line({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
+        bad |= go_along({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
       }
       return bad;
     }
@@ -351,17 +393,18 @@ class ScatterPlan final : public Plan {
   }
 
   // Along the axis alone, for indices in [first, last).
-  bool scatter_line(const Addresses& at, int64_t first, int64_t last) const {
+  bool go_along(const Addresses& at, int64_t first, int64_t last) const {
+    if (first == 0 && last == extent_) {
+      return line_(at.dst, axis_strides_[0], at.src, axis_strides_[2], at.index, axis_strides_[1], axis_extent_,
+                   extent_);
+    }
     int64_t indices[kIndexBlock];
     bool bad = false;
-    const bool takes_all = first == 0 && last == extent_;
     for (int64_t done = 0; done < axis_extent_; done += kIndexBlock) {
       const int64_t n = std::min(kIndexBlock, axis_extent_ - done);
       bad |= resolve_indices(index_dtype_, at.index + done * axis_strides_[1], axis_strides_[1], n, extent_, indices);
-      if (!takes_all) {
-        for (int64_t j = 0; j < n; ++j) {
-          if (indices[j] < first || indices[j] >= last) indices[j] = kBadIndex;
-        }
+      for (int64_t j = 0; j < n; ++j) {
+        if (indices[j] < first || indices[j] >= last) indices[j] = kBadIndex;
       }
       row_(at.dst, 0, axis_strides_[0], at.src + done * axis_strides_[2], axis_strides_[2], indices, n);
     }
@@ -372,6 +415,7 @@ class ScatterPlan final : public Plan {
   common::LoopNest nest_;  // the axes other than the scattered one; operands: output, indices, updates
   Combine combine_ = Combine::set;
   ScatterRow row_ = nullptr;
+  ScatterLine line_ = nullptr;
   BlockFunction block_ = nullptr;
   int64_t size_ = 0;
   compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
@@ -398,7 +442,7 @@ std::optional<Refusal> refuse_scatter(const Op& op) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
                    "scatter: unknown reduction \"" + std::string(op.text("reduction")) + "\"", ""};
   }
-  if (find_row(*combine, op.output(0).dtype) == nullptr) {
+  if (find_row(*combine, op.output(0).dtype).row == nullptr) {
     return Refusal{
         COMPUTE_PLUGIN_REFUSE_DTYPE, op.input_count(),
         "scatter: " + std::string(op.text("reduction")) + " of " + dtype_name(op.output(0).dtype) + " is not defined",
