@@ -107,7 +107,7 @@ class OnednnPart final : public WindowPart {
   bool is_usable() const { return usable_; }
 
   int64_t packing_tasks() const override { return kind_ != Kind::kGradWeight && factor_.reorder ? parts_ : 0; }
-  int64_t tasks() const override { return kind_ == Kind::kGradWeight ? chunks_ : units_ * parts_; }
+  int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : units_) * parts_; }
   int64_t joining_tasks() const override { return chunks_ > 1 ? p_.weight.shape[0] : 0; }
 
   // The weights of one part of the channels.
@@ -157,12 +157,12 @@ class OnednnPart final : public WindowPart {
     images_ = std::clamp<int64_t>(kImageBytes / bytes, 1, count);
     while (images_ > 1 && (count % images_ != 0 || (!is_grad_weight && count / images_ < wanted))) --images_;
     units_ = count / images_;
-    if (is_grad_weight) {
-      chunks_ = std::min(units_, kChunks);
-      return;
-    }
-    const int64_t channels = p_.groups > 1 ? p_.groups : kind_ == Kind::kForward ? p_.y.shape[1] : p_.x.shape[1];
-    while (threads > 1 && units_ * parts_ < wanted && channels % (2 * parts_ * kBlock) == 0) parts_ *= 2;
+    if (is_grad_weight) chunks_ = std::min(units_, kChunks);
+    // Each part brings the source into its layout again; large weights come into theirs by parts.
+    const bool is_heavy = p_.weight.elements() * static_cast<int64_t>(sizeof(float)) > kGradBytes;
+    const int64_t worth = threads == 1 ? 1 : is_heavy ? wanted : threads, before = is_grad_weight ? chunks_ : units_;
+    const int64_t channels = p_.groups > 1 ? p_.groups : kind_ == Kind::kGradInput ? p_.x.shape[1] : p_.y.shape[1];
+    while (before * parts_ < worth && channels % (2 * parts_ * kBlock) == 0) parts_ *= 2;
   }
 
   // What a task sees of the tensors, in both layouts, and the primitive.
@@ -419,16 +419,21 @@ class OnednnPart final : public WindowPart {
     execute(memory, main_, arguments);
   }
 
-  // The gradient of the weights from a chunk of the images.
-  void add_up(const WindowMemory& memory, int64_t chunk) const {
+  // The gradient of a part of the weights from a chunk of the images.
+  void add_up(const WindowMemory& memory, int64_t task) const {
+    const int64_t part = task % parts_, chunk = task / parts_;
     const int64_t first = chunk * units_ / chunks_, last = (chunk + 1) * units_ / chunks_;
-    float* const to = chunks_ > 1 ? reinterpret_cast<float*>(memory.shared) + chunk * p_.weight.elements()
-                                  : static_cast<float*>(memory.c);
+    const int64_t elements = p_.weight.elements();
+    float* const to = chunks_ > 1
+                          ? reinterpret_cast<float*>(memory.shared) + chunk * elements + part * (elements / parts_)
+                          : static_cast<float*>(memory.c) + part * weight_step_;
+    const float* const x_part = static_cast<const float*>(memory.b) + part * source_part_;
+    const float* const dy_part = static_cast<const float*>(memory.a) + part * result_part_;
     char* const sums = result_.reorder ? memory.scratch + result_.scratch_at : reinterpret_cast<char*>(to);
     for (int64_t unit = first; unit < last; ++unit) {
       const int64_t image = unit * images_;
-      const void* const x = blocked(memory, source_, static_cast<const float*>(memory.b) + image * p_.x.strides[0]);
-      const void* const dy = blocked(memory, factor_, static_cast<const float*>(memory.a) + image * p_.y.strides[0]);
+      const void* const x = blocked(memory, source_, x_part + image * p_.x.strides[0]);
+      const void* const dy = blocked(memory, factor_, dy_part + image * p_.y.strides[0]);
       char* const result = unit == first ? sums : memory.scratch + more_at_;
       perform(memory, x, dy, nullptr, result);
       if (unit == first) continue;
@@ -459,8 +464,7 @@ bool is_worthwhile(const Problem& p, Kind kind) {
   if (p.is_empty() || p.work() < kLeastWork) return false;
   if (p.has_bias && (kind != Kind::kForward || p.bias_stride != 1)) return false;
   if (kind == Kind::kGradInput && p.has_steps()) return false;
-  // A product of matrices as they are.
-  if (kind != Kind::kGradWeight && p.is_pointwise()) return false;
+  if (p.is_pointwise()) return false;  // a product of matrices as they are
   if (kind == Kind::kGradWeight) {
     // Its rows are written in one piece.
     int64_t stride = 1;
