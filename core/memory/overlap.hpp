@@ -10,8 +10,8 @@ namespace compute {
 // Whether both are the same elements of one buffer, with equal dtype and layout.
 bool same_view(const Tensor& a, const Tensor& b);
 
-// Whether two layouts over one buffer may share a byte. Exact for ranges, for interleaved grids, and for blocks of rows or
-// columns; conservative otherwise.
+// Whether two layouts over one buffer may share a byte. Exact for ranges, for interleaved grids, and for blocks of rows
+// or columns; conservative otherwise.
 bool may_overlap_in_buffer(const Tensor& a, const Tensor& b);  // the same one
 inline bool may_overlap(const Tensor& a, const Tensor& b) {
   return a.buffer == b.buffer && may_overlap_in_buffer(a, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_grad of float16 and bfloat16 on GPUs with matrix units. For what these kernels do not take there are those of
-// attention_tiles.cpp.
+// attention_grad of float16 and bfloat16 on GPUs with matrix units. For what these kernels do not take there are those
+// of attention_tiles.cpp.
 #include <bit>
 #include <cmath>
 
