@@ -61,8 +61,8 @@ void run_deleters(void*, void* user_data) {
   }
 }
 
-/// Keeps the deleter until the buffer goes. If the outermost wrap keeps the memory anyway, it is called at once: what it
-/// frees may itself hold a tensor over the same memory, and would never be freed.
+/// Keeps the deleter until the buffer goes. If the outermost wrap keeps the memory anyway, it is called at once: what
+/// it frees may itself hold a tensor over the same memory, and would never be freed.
 void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter, bool outermost) noexcept {
   {
     const std::lock_guard guard(wrapped_ranges().mutex);
