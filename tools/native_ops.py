@@ -5,13 +5,14 @@
     tools/native_ops.py --device cuda0 [--library PATH/libcompute.so.0]           writes the column of the device's plugin
     tools/native_ops.py --device cuda0 [--library PATH/libcompute.so.0] --check   ends with 1 where the file says something else
 
-The other columns stay. A call has float32 operands, or int32 where the op takes no floats, and the shapes below. Nothing runs and nothing
+The other columns stay. A call has float32 operands, or int32 where the op takes no floats, and the shapes in compute/plain_calls.def. Nothing runs and nothing
 is compiled: the answers are those of compute_op_query. Ops that are not native are printed with the reason that the device gives. Ends
 with 77 where the device is missing.
 """
 import argparse
 import ctypes
 import pathlib
+import re
 import sys
 
 PLUGINS = ("cpu", "cuda", "opencl")
@@ -27,62 +28,25 @@ HEAD = """# How each device runs a plain call of an op: native, decomposed, host
 
 
 # ---- The calls ------------------------------------------------------------------------------------------------------
-#
-# Operands are shapes of float32; `ints` and `longs` are int32 and int64. None is an optional operand that is absent.
 
-def ints(*shape):
-    return ("int32", shape)
+def operand_of(text):
+    """The dtype and the extents; T is float32."""
+    dtype, extents = text.split(":")
+    return (value_of(dtype), tuple(int(extent) for extent in extents.split("x")))
 
 
-def longs(*shape):
-    return ("int64", shape)
+def value_of(text):
+    if text.startswith("["):
+        return [int(item) for item in text[1:-1].split(",")]
+    return int(text) if text.lstrip("-").isdigit() else "float32" if text == "T" else text
 
 
 def calls():
-    rows, line, row = (4096, 128), (128,), (4096,)
-    image, weight = (8, 64, 32, 32), (64, 64, 3, 3)
-    small = (8, 64, 4, 4)  # so that no answer depends on the number of cores
-    window, pooled, pads = {"window": [2, 2]}, (8, 64, 16, 16), {"pads_begin": [1, 1], "pads_end": [1, 1]}
-    q, lse = (2, 8, 128, 64), (2, 8, 128)
-    made, vector = {"shape": [4096, 128], "dtype": "float32"}, {"size": 4096, "dtype": "float32"}
-    each = {
-        "adam": [rows] * 4, "adamw": [rows] * 4, "sgd": [rows] * 2, "sgd_momentum": [rows] * 3,
-        "affine": [rows, (128, 512), (512,)], "gemm": [(4096, 512), rows, (128, 512), (512,)],
-        "attention": [q] * 3, "attention_grad": [q] * 5 + [lse], "rotary_embedding": [q, longs(128)],
-        "batch_norm": [small, (64,), (64,)], "batch_norm_grad": [small, small, (64,), (64,), (64,)],
-        "batch_norm_inference": [small, (64,), (64,), (64,), (64,)],
-        "group_norm": ([small, (64,), (64,)], {"groups": 8}), "group_norm_grad": ([small, small, (8, 8), (8, 8), (64,)], {"groups": 8}),
-        "layer_norm": [rows, line, line], "layer_norm_grad": [rows, rows, row, row, line],
-        "rms_norm": [rows, line], "rms_norm_grad": [rows, rows, row, line],
-        "convolution": ([image, weight, (64,)], pads), "convolution_transpose": ([image, weight, (64,)], pads),
-        "convolution_grad_input": ([image, weight], {"shape": [32, 32], **pads}),
-        "convolution_grad_weight": ([image, image], {"kernel": [3, 3], **pads}),
-        "average_pool": ([image], window), "average_pool_grad": ([pooled], {"shape": [32, 32], **window}),
-        "max_pool": ([image], window), "max_pool_grad": ([pooled, image, pooled], window),
-        "cross_entropy": [rows, longs(4096)], "cross_entropy_grad": [row, rows, longs(4096), row],
-        "cross_entropy_soft": [rows, rows], "cross_entropy_soft_grad": [row, rows, rows, row],
-        "logsumexp": ([rows], {"axes": [1]}),
-        "arange": ([], vector), "linspace": ([], {"start": 0, "stop": 1, **vector}), "fill": ([], made),
-        "eye": ([], {"rows": 256, "columns": 256, "dtype": "float32"}),
-        "random_bernoulli": ([], made), "random_normal": ([], made), "random_truncated_normal": ([], made), "random_uniform": ([], made),
-        "random_bits": ([], {**made, "dtype": "uint32"}), "random_integers": ([], {**made, "dtype": "int32", "maximum": 100}),
-        "random_permutation": ([], {**vector, "dtype": "int64"}),
-        "cast": ([rows], {"dtype": "int32"}), "concat": [rows] * 2, "stack": [rows] * 2,
-        "matmul": [rows, (128, 512)], "einsum": ([rows, (128, 512)], {"equation": "ij,jk->ik"}),
-        "tensordot": ([rows, (128, 512)], {"axes_a": [1], "axes_b": [0]}), "vecdot": [rows] * 2,
-        "gather_nd": [rows, longs(100, 1)], "scatter_nd": [rows, longs(100, 1), (100, 128)],
-        "scatter": [rows, longs(100, 128), (100, 128)],
-        "take": [rows, longs(100)], "take_along_axis": [rows, longs(4096, 10)], "take_grad": ([(100, 128), longs(100)], {"size": 4096}),
-        "one_hot": ([ints(4096)], {"depth": 10, "dtype": "float32"}),
-        "pad": ([rows], {"pads_begin": [1, 1], "pads_end": [1, 1]}), "repeat": ([rows], {"repeats": 2}),
-        "roll": ([rows], {"shift": 1}), "tile": ([rows], {"repetitions": [2, 2]}),
-        "isin": [rows, line], "searchsorted": [line, rows], "histogram": ([rows], {"bins": 100, "minimum": 0, "maximum": 1}),
-        "segment_reduce": [rows, longs(17)], "top_k": ([rows], {"k": 10}),
-    }
-    reductions = "all any count_nonzero max mean min prod std sum var".split()
-    each.update({name: ([rows], {"axes": [1]}) for name in reductions})
-    each.update({name: ([rows], {"axis": 1}) for name in ("argmax", "argmin")})
-    return {name: call if isinstance(call, tuple) else (call, {}) for name, call in each.items()}
+    text = (pathlib.Path(__file__).resolve().parent / "compute/plain_calls.def").read_text(encoding="utf-8")
+    rows = re.findall(r'^COMPUTE_PLAIN_CALL\((\w+), "([^"]*)", "([^"]*)"\)$', text, re.MULTILINE)
+    return {name: ([operand_of(each) for each in operands.split()], {key: value_of(value) for key, value in
+                                                                     (pair.split("=", 1) for pair in attributes.split())})
+            for name, operands, attributes in rows}
 
 
 CALLS = calls()

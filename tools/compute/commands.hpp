@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -24,6 +25,10 @@ int show_config(bool json, bool describe);
 int show_version(bool json);
 int show_cache(bool json);
 int clear_cache();
+// Compiles what plain calls of `ops` (all if there are none) need for `dtypes`, in `threads` threads; 0: one per
+// processor.
+int fill_cache(const std::string& device, const std::vector<std::string>& ops, const std::vector<std::string>& dtypes,
+               int threads, bool json);
 
 constexpr int kStaleDays = 90;
 struct CacheState {

@@ -123,6 +123,14 @@ class Program {
     auto* cache = add(app_, "cache", "Shows where compiled kernels are kept", [this] { return show_cache(json_); });
     add_json(cache);
     add(*cache, "clear", "Removes compiled kernels; they are compiled again when needed", [] { return clear_cache(); });
+    auto* fill = add(*cache, "fill", "Compiles the kernels of all ops for a device ahead of their use",
+                     [this] { return fill_cache(device_, ops_, dtypes_, threads_, json_); });
+    fill->add_option("device", device_, "A selector")->required();
+    fill->add_option("--ops", ops_, "The ops; default: all")->delimiter(',');
+    fill->add_option("--dtypes", dtypes_, "The dtypes; default: float32")->delimiter(',');
+    fill->add_option("--threads", threads_, "Compile in so many threads; default: one per processor")
+        ->check(CLI::NonNegativeNumber);
+    add_json(fill);
 
     auto* completion =
         add(app_, "completion", "Prints a completion script for bash", [this] { return print_completion(app_); });
@@ -137,6 +145,8 @@ class Program {
   std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;
   bool json_ = false, verbose_ = false, environment_ = false, describe_ = false, watch_ = false, version_ = false;
   int turns_ = std::numeric_limits<int>::max();
+  std::vector<std::string> ops_, dtypes_ = {"float32"};
+  int threads_ = 0;
   std::string device_, op_, trace_, page_, root_;
 };
 
