@@ -334,13 +334,15 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   const bool has_bias = common::is_given(op, kBiasInput);
   const bool is_bare = op.expression_count() == 0 && !has_bias;
   const int misplaced = common::place_operands(problem);
-  if (!is_bare &&
-      (products < kMapPaysFrom || (misplaced < 0 && !takes_bias(op, problem)) || op.expression_count() != 0)) {
-    // The generated kernel does it all in one launch; a large product is faster here, and core adds a map.
+  // A generated kernel does it all in one launch; where cuBLASLt is faster without the epilogue, core adds a map.
+  if (!is_bare && products < kMapPaysFrom) {
+    verdict.reason = "a generated kernel is faster for a small product with an epilogue";
+    return verdict;
+  }
+  if (op.expression_count() != 0 || (has_bias && misplaced < 0 && !takes_bias(op, problem))) {
     verdict.reason = op.expression_count() != 0 ? "cuBLASLt does not apply the activation as the op does"
                                                 : "cuBLASLt does not add such a bias";
-    if (products >= kMapPaysFrom)
-      verdict.refusal = Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: " + verdict.reason, ""};
+    verdict.refusal = Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "contraction: " + verdict.reason, ""};
     return verdict;
   }
   if (misplaced >= 0) {

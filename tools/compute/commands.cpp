@@ -19,12 +19,6 @@ using compute::DeviceKind;
 using compute::DType;
 using compute::DTypeSupport;
 
-constexpr DType kDtypes[] = {
-#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
-#include <compute/dtypes.def>
-#undef COMPUTE_DTYPE
-};
-
 std::string bytes_text(int64_t bytes) {
   if (bytes < 0) return "-";
   if (bytes >= int64_t{1} << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));

@@ -2,6 +2,8 @@
 // The commands of `compute`. Each prints to stdout and returns the exit status.
 #pragma once
 
+#include <compute/compute.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,6 +11,12 @@
 namespace CLI {
 class App;
 }
+
+inline constexpr compute::DType kDtypes[] = {
+#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+};
 
 int show_devices(bool json, bool verbose);
 int show_which(const std::string& selector, bool json);

@@ -45,12 +45,6 @@ std::vector<std::string> words_of(std::string_view text, char separator = ' ') {
   return words;
 }
 
-constexpr DType kDtypes[] = {
-#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
-#include <compute/dtypes.def>
-#undef COMPUTE_DTYPE
-};
-
 DType named(const std::string& name) {
   for (const DType dtype : kDtypes) {
     if (dtype.name() == name) return dtype;

@@ -23,12 +23,6 @@ using compute::Support;
 using compute::SupportLevel;
 using compute::TensorSpec;
 
-constexpr DType kDtypes[] = {
-#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
-#include <compute/dtypes.def>
-#undef COMPUTE_DTYPE
-};
-
 const char* support_text(SupportLevel support) {
   switch (support) {
     case SupportLevel::native:
