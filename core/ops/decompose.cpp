@@ -90,6 +90,7 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
 // scalars.
 Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   const OpSchema& schema = call.schema;
+  const compute_dtype number = schema.is_registered ? COMPUTE_DTYPE_COMPLEX128 : op_rules(schema.id).composite_number;
   Step step;
   step.name = schema.name.c_str();
   step.version = schema.version;
@@ -106,7 +107,7 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
     const AttributeSchema& attribute = schema.attributes[static_cast<size_t>(schema.run_time[i])];
     const compute_dtype dtype = attribute.kind == AttributeKind::kInt64     ? COMPUTE_DTYPE_INT64
                                 : attribute.kind == AttributeKind::kFloat64 ? COMPUTE_DTYPE_FLOAT64
-                                                                            : COMPUTE_DTYPE_COMPLEX128;
+                                                                            : number;
     step.scalars.push_back({ScalarSource::kRunTimeAttribute, static_cast<int32_t>(i), dtype, {}});
   }
   Lowering lowering;

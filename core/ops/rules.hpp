@@ -20,6 +20,8 @@ struct OpRules {
   std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
   // Whether plugins are first asked for the op as a whole.
   bool is_composite = false;
+  // The dtype of the scalars of that, for run-time attributes that are numbers.
+  compute_dtype composite_number = COMPUTE_DTYPE_COMPLEX128;
 };
 
 #define COMPUTE_UNARY(...)

@@ -32,6 +32,6 @@ std::optional<Lowering> lower_permutation(const OpCall& call, const LoweringTarg
 
 }  // namespace
 
-const OpRules random_permutation_1_rules{infer_permutation, lower_permutation};
+const OpRules random_permutation_1_rules{infer_permutation, lower_permutation, true, COMPUTE_DTYPE_INT64};
 
 }  // namespace compute

@@ -76,6 +76,7 @@ constexpr Primitive kPrimitives[] = {
     {"average_pool_grad", refuse_average_pool_grad, prepare_average_pool_grad},
     {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
+    {"random_permutation", refuse_permutation, prepare_permutation},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},
     {"searchsorted", refuse_search, prepare_search},

@@ -624,6 +624,18 @@ TEST_F(GeneratedText, CompilesPooling) {
   }
 }
 
+// Of lines that a group sorts, and of longer ones.
+TEST_F(GeneratedText, CompilesSorts) {
+  for (const int64_t extent : {100, 100000}) {
+    TestOp top("top_k");
+    top.tensor(kF32, {3, extent}).output(kF32, {3, 7}).output(COMPUTE_DTYPE_INT64, {3, 7}).integers("k", {7});
+    expect_compiles(top);
+    TestOp permutation("random_permutation");
+    permutation.output(COMPUTE_DTYPE_INT32, {extent}).scalars({COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_INT64});
+    expect_compiles(permutation);
+  }
+}
+
 TEST_F(GeneratedText, CompilesEveryForm) {
   const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{

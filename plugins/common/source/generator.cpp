@@ -122,6 +122,7 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_input", refuse_convolution, build_convolution},
     {"convolution_grad_weight", refuse_convolution, build_convolution},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
+    {"random_permutation", refuse_permutation, build_sort},
     {"row", refuse_row, build_row},
     {"scan", refuse_scan, build_scan},
     {"searchsorted", [](const Op& op, const Dialect&) { return refuse_search(op); }, build_search},
@@ -129,6 +130,7 @@ constexpr Primitive kPrimitives[] = {
     {"sgd", refuse_optimizer, build_optimizer},
     {"sgd_momentum", refuse_optimizer, build_optimizer},
     {"sort", refuse_sort_shape, build_sort},
+    {"top_k", refuse_sort_shape, build_sort},
 };
 
 const Primitive* find_primitive(const Op& op) {

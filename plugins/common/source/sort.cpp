@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort: a line that fits in local memory is sorted there by one group. Longer ones are sorted by their keys' digits of
-// 8 bits, from the last on: tiles count their digits, the counts become the places where digits begin, and each tile,
-// sorted by the digit, moves its elements there. All passes are stable. See N. Satish, M. Harris and M. Garland,
-// "Designing efficient sorting algorithms for manycore GPUs" (2009).
+// sort, top_k and random_permutation, whose keys are drawn where they are first read. A line that fits in local memory
+// is sorted there by one group. Longer ones are sorted by their keys' digits of 8 bits, from the last on: tiles count
+// their digits, the counts become the places where digits begin, and each tile, sorted by the digit, moves its elements
+// there. All passes are stable. See N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for
+// manycore GPUs" (2009).
 #include <algorithm>
 #include <bit>
 
@@ -45,19 +46,28 @@ struct KeyTexts {
 class SortBuilder {
  public:
   SortBuilder(const Op& op, const Dialect& dialect, bool with_text)
-      : dialect_(dialect), with_text_(with_text), dtype_(op.input(0).dtype), texts_(dtype_) {
-    const auto axis = static_cast<size_t>(op.integer("axis", 0));
-    const compute_plugin_tensor& src = op.input(0);
-    descending_ = op.integer("descending", 0) != 0;
+      : dialect_(dialect),
+        with_text_(with_text),
+        draws_(op.name() == "random_permutation"),
+        dtype_(draws_ ? compute_dtype{COMPUTE_DTYPE_UINT64} : op.input(0).dtype),
+        texts_(dtype_),
+        first_output_(op.input_count()) {
+    const bool selects = op.name() == "top_k";
+    const compute_plugin_tensor& src = op.tensor(0);  // the output's shape is that of the keys
+    const int64_t given = draws_ ? 0 : op.integer("axis", selects ? -1 : 0);
+    const auto axis = static_cast<size_t>(given < 0 ? given + src.rank : given);
+    descending_ = selects ? op.integer("largest", 1) != 0 : op.integer("descending", 0) != 0;
     terms_ = src.shape[axis];
+    stored_ = op.output(0).shape[axis];
     std::vector<int64_t> shape(src.shape, src.shape + src.rank);
     shape[axis] = 1;
     std::vector<std::vector<int64_t>> strides = {strides_of(src)};
     steps_.push_back(src.strides[axis]);
     sizes_.push_back(dtype_size(dtype_));
-    const std::string_view wanted = op.text("outputs");
+    const std::string_view wanted = draws_ ? "indices" : selects ? "both" : op.text("outputs");
     has_values_ = wanted != "indices";
     has_indices_ = wanted != "values";
+    index_dtype_ = op.output(op.output_count() - 1).dtype;
     for (int32_t i = 0; i < op.output_count(); ++i) {
       strides.push_back(strides_of(op.output(i)));
       steps_.push_back(op.output(i).strides[axis]);
@@ -123,10 +133,17 @@ class SortBuilder {
     builder.sign(nest_.rank);
     builder.sign(has_values_);
     builder.sign(has_indices_);
+    builder.sign(draws_);
+    builder.sign(is_part());
+    builder.sign(index_dtype_);
     return builder;
   }
 
+  // Whether the first elements alone are stored.
+  bool is_part() const { return stored_ < terms_; }
+
   void define_key(KernelBuilder& builder) const {
+    if (draws_) builder.globals += kRandomKey;
     builder.globals += fill(kSortKey, {{"key_type", texts_.key_type},
                                        {"bits_type", texts_.bits_type},
                                        {"is_float", is_float(dtype_)},
@@ -138,10 +155,21 @@ class SortBuilder {
                                        {"descending", descending_}});
   }
 
-  // The input as bits, and the outputs: pointers 0 to 2.
-  void take_tensors(KernelBuilder& builder) const {
-    builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * sizes_[0]);
-    builder.declare(0, texts_.bits_type, true);
+  // The key of the element at the position `e`.
+  std::string key_text(const char* e) const {
+    return draws_ ? cat("compute_sort_key(compute_random_key(", seed_, ", ", offset_, ", (u64)(", e, ")))")
+                  : cat("compute_sort_key(x0[from + (", e, ") * source_step])");
+  }
+
+  // The input as bits, and the outputs: pointers 0 to 2. The scalars of what is drawn.
+  void take_tensors(KernelBuilder& builder) {
+    builder.pointer(Pointer::kTensor, 0, draws_ ? 0 : nest_.offsets[0] * sizes_[0]);
+    if (draws_) {  // has no input
+      seed_ = cat("(u64)", builder.scalar(0, COMPUTE_DTYPE_INT64));
+      offset_ = cat("(u64)", builder.scalar(1, COMPUTE_DTYPE_INT64));
+    } else {
+      builder.declare(0, texts_.bits_type, true);
+    }
     int32_t operand = 1;
     for (int32_t number = 1; number <= 2; ++number) {
       const bool exists = number == 1 ? has_values_ : has_indices_;
@@ -150,35 +178,42 @@ class SortBuilder {
         continue;
       }
       const auto at = static_cast<size_t>(operand);
-      builder.pointer(Pointer::kTensor, operand, nest_.offsets[at] * sizes_[at]);
-      builder.declare(number, number == 1 ? texts_.bits_type : "i64", false);
+      builder.pointer(Pointer::kTensor, first_output_ + operand - 1, nest_.offsets[at] * sizes_[at]);
+      builder.declare(number, number == 1 ? texts_.bits_type : type_text(index_dtype_).storage, false);
       ++operand;
     }
   }
 
+  // Words of the kernel's arguments: the operands' steps along the axis, and how many elements are stored.
+  struct StepWords {
+    std::vector<int32_t> steps;
+    int32_t stored = 0;
+  };
+
   // Statements that write element `e` of the line, which was at `position`.
-  std::string outputs_text(const Space& space, const std::vector<int32_t>& step_words, const char* e) const {
+  std::string outputs_text(const Space& space, const StepWords& step_words, const char* e) const {
     std::string text;
     int operand = 1;
     const auto at = [&] {
       return cat(space.offset(operand, "k"), " + ", e, " * ",
-                 KernelBuilder::index_word(step_words[static_cast<size_t>(operand)]));
+                 KernelBuilder::index_word(step_words.steps[static_cast<size_t>(operand)]));
     };
     if (has_values_) {
       text += cat("x1[", at(), "] = x0[from + (ix)position * source_step];\n");
       ++operand;
     }
-    if (has_indices_) text += cat("x2[", at(), "] = (i64)position;\n");
-    return text;
+    if (has_indices_) text += cat("x2[", at(), "] = (", type_text(index_dtype_).storage, ")position;\n");
+    return is_part() ? cat("if (", e, " < ", KernelBuilder::index_word(step_words.stored), ") {\n", text, "}\n") : text;
   }
 
-  std::vector<int32_t> add_step_words(KernelBuilder& builder) const {
-    std::vector<int32_t> words;
-    for (const int64_t step : steps_) words.push_back(builder.word(step));
+  StepWords add_step_words(KernelBuilder& builder) const {
+    StepWords words;
+    for (const int64_t step : steps_) words.steps.push_back(builder.word(step));
+    words.stored = builder.word(stored_);
     return words;
   }
 
-  void add_line(BuiltRecipe& recipe) const {
+  void add_line(BuiltRecipe& recipe) {
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
     const int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
     if (has_lanes() && threads <= dialect_.group_size) return add_lanes(recipe, items, threads);
@@ -186,7 +221,7 @@ class SortBuilder {
     builder.sign(size);
     take_tensors(builder);
     const int32_t terms_word = builder.word(terms_);
-    const std::vector<int32_t> steps = add_step_words(builder);
+    const StepWords steps = add_step_words(builder);
     Space space(nest_);
     space.add_words(builder, 1);
     if (with_text_) {
@@ -198,21 +233,22 @@ class SortBuilder {
                                       {"terms", KernelBuilder::index_word(terms_word)},
                                       {"coordinates", space.coordinates(builder, "k", "line")},
                                       {"from", space.offset(0, "k")},
-                                      {"source_step", KernelBuilder::index_word(steps[0])},
+                                      {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                       {"greatest", texts_.greatest},
+                                      {"key", key_text("e")},
                                       {"outputs", outputs_text(space, steps, "e")}});
     }
     recipe.add(builder, lines());
   }
 
   // Lines of up to `items` × `threads` elements.
-  void add_lanes(BuiltRecipe& recipe, int64_t items, int64_t threads) const {
+  void add_lanes(BuiltRecipe& recipe, int64_t items, int64_t threads) {
     KernelBuilder builder = begin("sort_lanes");
     builder.sign(items);
     builder.sign(threads);
     take_tensors(builder);
     const int32_t lines_word = builder.word(lines()), terms_word = builder.word(terms_);
-    const std::vector<int32_t> steps = add_step_words(builder);
+    const StepWords steps = add_step_words(builder);
     Space space(nest_);
     space.add_words(builder, 1);
     if (with_text_) {
@@ -227,15 +263,16 @@ class SortBuilder {
                                        {"terms", KernelBuilder::index_word(terms_word)},
                                        {"coordinates", space.coordinates(builder, "k", "line")},
                                        {"from", space.offset(0, "k")},
-                                       {"source_step", KernelBuilder::index_word(steps[0])},
+                                       {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                        {"greatest", texts_.greatest},
+                                       {"key", key_text("e")},
                                        {"outputs", outputs_text(space, steps, "e")}});
     }
     recipe.add(builder, divide_up(lines(), dialect_.group_size / threads));
   }
 
   // Counts a pass's digits, or moves the elements.
-  void add_tiles(BuiltRecipe& recipe, int pass, bool counts) const {
+  void add_tiles(BuiltRecipe& recipe, int pass, bool counts) {
     const bool is_first = pass == 0, is_last = pass + 1 == texts_.passes;
     KernelBuilder builder = begin(counts ? "sort_count" : "sort_move");
     builder.sign(is_first);
@@ -254,7 +291,7 @@ class SortBuilder {
     builder.declare(7, "u32", false);
     const int32_t terms_word = builder.word(terms_), tiles_word = builder.word(tiles_),
                   shift_word = builder.word(pass * 8);
-    const std::vector<int32_t> steps = add_step_words(builder);
+    const StepWords steps = add_step_words(builder);
     Space space(nest_);
     space.add_words(builder, 1);
     if (with_text_) {
@@ -265,9 +302,8 @@ class SortBuilder {
                                                     {"from_input", is_first || is_last},
                                                     {"coordinates", space.coordinates(builder, "k", "line")},
                                                     {"from", space.offset(0, "k")},
-                                                    {"source_step", KernelBuilder::index_word(steps[0])}});
-      const std::string key =
-          is_first ? "compute_sort_key(x0[from + (begin + e) * source_step])" : "x4[line * terms + begin + e]";
+                                                    {"source_step", KernelBuilder::index_word(steps.steps[0])}});
+      const std::string key = is_first ? key_text("begin + e") : std::string("x4[line * terms + begin + e]");
       const std::string shift = cat("(int)", KernelBuilder::index_word(shift_word));
       if (counts) {
         builder.body = fill(kSortCount, {{"prologue", prologue},
@@ -326,10 +362,14 @@ class SortBuilder {
 
   const Dialect& dialect_;
   const bool with_text_;
-  const compute_dtype dtype_;
+  const bool draws_;           // random keys; there is no input
+  const compute_dtype dtype_;  // of the keys' elements
   const KeyTexts texts_;
+  const int32_t first_output_;  // among the tensors
   bool descending_ = false, has_values_ = false, has_indices_ = false;
-  int64_t terms_ = 1;
+  compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
+  int64_t terms_ = 1, stored_ = 1;  // along the axis
+  std::string seed_, offset_;
   LoopNest nest_;               // the other axes; operands: input, outputs
   std::vector<int64_t> steps_;  // along the axis, of the same operands
   std::vector<int32_t> sizes_;
@@ -344,9 +384,13 @@ BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text) {
 }
 
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
-  const compute_plugin_tensor& src = op.input(0);
-  if (is_complex(src.dtype))
+  if (is_complex(op.input(0).dtype))
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "sort: complex numbers are not ordered", ""};
+  return refuse_permutation(op, dialect);
+}
+
+std::optional<Refusal> refuse_permutation(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& src = op.tensor(0);
   int64_t elements = 1;
   for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
   // Places are counted in 32 bits.

@@ -9,6 +9,7 @@
 
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/order/pairs.hpp"
+#include "plugins/cpu/order/philox.hpp"
 #include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
@@ -96,7 +97,18 @@ Pair* sort_pairs_together(Pair* pairs, Pair* other, int64_t n, int key_bits, int
   return pairs;
 }
 
-// ---- The plan -------------------------------------------------------------------------------------------------------
+// Where each thread would take one line, but the lines are few and long.
+bool shares_lines(int64_t lines, int64_t extent) {
+  const int64_t threads = thread_count();
+  return lines < threads && extent >= 2 * kPiece && threads > 1;
+}
+
+// Of sort_pairs_together.
+int64_t counts_bytes(int64_t extent) {
+  return (extent + kPiece - 1) / kPiece * kBuckets * static_cast<int64_t>(sizeof(int64_t));
+}
+
+// ---- The plans ------------------------------------------------------------------------------------------------------
 
 struct Output {
   bool exists = false;
@@ -141,12 +153,11 @@ class SortPlan final : public Plan {
     std::vector<const int64_t*> pointers;
     for (const auto& list : strides) pointers.push_back(list.data());
     nest_ = common::collapse(shape, pointers, 0);
-    const int64_t threads = thread_count();
-    together_ = nest_.points() < threads && extent_ >= 2 * kPiece && threads > 1;
-    slots_ = together_
-                 ? 1
-                 : std::clamp<int64_t>(nest_.points() * extent_ / kPieceElements, 1, std::min(nest_.points(), threads));
-    counts_bytes_ = together_ ? (extent_ + kPiece - 1) / kPiece * kBuckets * int64_t{sizeof(int64_t)} : 0;
+    together_ = shares_lines(nest_.points(), extent_);
+    slots_ = together_ ? 1
+                       : std::clamp<int64_t>(nest_.points() * extent_ / kPieceElements, 1,
+                                             std::min<int64_t>(nest_.points(), thread_count()));
+    counts_bytes_ = together_ ? counts_bytes(extent_) : 0;
     workspace_bytes = counts_bytes_ + slots_ * 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
   }
 
@@ -250,7 +261,73 @@ class SortPlan final : public Plan {
   int64_t counts_bytes_ = 0;
 };
 
+// The positions of random 64-bit numbers in ascending order.
+class PermutationPlan final : public Plan {
+ public:
+  explicit PermutationPlan(const Op& op)
+      : dtype_(op.output(0).dtype),
+        extent_(op.output(0).shape[0]),
+        stride_(op.output(0).strides[0] * common::dtype_size(dtype_)),
+        together_(shares_lines(1, extent_)),
+        counts_bytes_(together_ ? counts_bytes(extent_) : 0) {
+    workspace_bytes = counts_bytes_ + 2 * extent_ * static_cast<int64_t>(sizeof(Wide));
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    char* const workspace = address(run.workspace);
+    auto* const counts = reinterpret_cast<int64_t*>(workspace);
+    auto* const pairs = reinterpret_cast<Wide*>(workspace + counts_bytes_);
+    char* const dst = address(run.tensors[0]);
+    uint64_t seed = 0, offset = 0;
+    std::memcpy(&seed, &run.scalars[0], sizeof seed);
+    std::memcpy(&offset, &run.scalars[1], sizeof offset);
+    const auto draw = [&](int64_t begin, int64_t end) { draw_pairs(seed, offset, begin, end, pairs); };
+    const auto store = [&](const Wide* sorted, int64_t begin, int64_t end) {
+      dtype_ == COMPUTE_DTYPE_INT32 ? write<int32_t>(sorted, begin, end, dst) : write<int64_t>(sorted, begin, end, dst);
+    };
+    if (!together_) {
+      draw(0, extent_);
+      return store(sort_pairs(pairs, pairs + extent_, extent_, 64), 0, extent_);
+    }
+    parallel_tasks(extent_, kPiece, draw);
+    const Wide* const sorted = sort_pairs_together(pairs, pairs + extent_, extent_, 64, counts);
+    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) { store(sorted, begin, end); });
+  }
+
+ private:
+  // A block of random bits has the keys of an even position and of the next one.
+  static void draw_pairs(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, Wide* pairs) {
+    PhiloxWords words{};
+    for (int64_t i = begin; i < end; ++i) {
+      if (i == begin || i % 2 == 0) words = philox(seed, offset + static_cast<uint64_t>(i) / 2);
+      const int low = i % 2 == 0 ? 0 : 2;
+      pairs[i] = Wide::of(uint64_t{words[low + 1]} << 32 | words[low], static_cast<uint32_t>(i));
+    }
+  }
+
+  template <class Index>
+  void write(const Wide* sorted, int64_t begin, int64_t end, char* dst) const {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto position = static_cast<Index>(sorted[i].position());
+      std::memcpy(dst + i * stride_, &position, sizeof position);
+    }
+  }
+
+  const compute_dtype dtype_;
+  const int64_t extent_, stride_;  // elements; bytes
+  const bool together_;            // threads share the work
+  const int64_t counts_bytes_;
+};
+
 }  // namespace
+
+std::optional<Refusal> refuse_permutation(const Op& op) {
+  if (op.output(0).shape[0] > int64_t{UINT32_MAX})
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "random_permutation: more than 2^32 elements", ""};
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_permutation(const Op& op) { return std::make_unique<PermutationPlan>(op); }
 
 std::optional<Refusal> refuse_sort(const Op& op) {
   const compute_plugin_tensor& src = op.input(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitive `sort`.
+// The primitive `sort`, and the op `random_permutation`, which plugins are offered by its name.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,8 @@ namespace compute::cpu {
 
 std::optional<Refusal> refuse_sort(const Op& op);
 std::unique_ptr<Plan> prepare_sort(const Op& op);
+
+std::optional<Refusal> refuse_permutation(const Op& op);
+std::unique_ptr<Plan> prepare_permutation(const Op& op);
 
 }  // namespace compute::cpu
