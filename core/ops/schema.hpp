@@ -219,4 +219,34 @@ bool is_default(const OpSchema& schema, const Attributes& attributes, int32_t in
 ScalarBits run_time_scalar(const OpSchema& schema, int32_t run_time_index, const RunTimeValue& value,
                            compute_dtype dtype);
 
+// ---- Making schemas: schema.cpp, registration.cpp and attributes.cpp ------------------------------------------------
+
+inline constexpr size_t kMaxAttributes = 16;
+
+// The parts of `text` without the space around them. Empty ones are left out.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+// Both throw INTERNAL for what ops.def cannot contain.
+DtypeClass class_from_text(std::string_view text);
+AttributeSchema parse_attribute(std::string_view text);  // "name: kind = default !"
+
+// An elementwise op with one result. `names` are its inputs, and `inputs` is their class.
+OpSchema elementwise(OpId id, std::string_view name, int32_t version, std::span<const std::string_view> names,
+                     std::string_view inputs, std::string_view expression, std::string_view summary);
+
+// Fills in what follows from the other members.
+void complete(OpSchema& op);
+
+// The values of the attributes that a call without attributes has; none if one is required or run-time.
+std::optional<Attributes> default_attributes(const OpSchema& op);
+
+// Throws INVALID_ARGUMENT: "op 'name': what".
+[[noreturn]] void refuse_registration(std::string_view name, const std::string& what);
+
+// Adds an op permanently, unless there is one of this name and version, or too many are registered.
+const OpSchema& add_schema(std::unique_ptr<const OpSchema> op);
+
+// Throws INVALID_ARGUMENT: "name: what".
+[[noreturn]] void refuse(const OpSchema& schema, std::string_view attribute, const std::string& what);
+
 }  // namespace compute
