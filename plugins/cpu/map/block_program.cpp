@@ -332,8 +332,8 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
 
 void BlockProgram::stream(const BlockOperand* operands, void* output, int64_t n) const {
   const Instruction& only = instructions_[0];
-  const void* x[3];
-  int64_t steps[3];
+  const void* x[3] = {};
+  int64_t steps[3] = {};
   for (int k = 0; k < only.operand_count; ++k) {
     x[k] = operands[only.operands[k].index].data;
     steps[k] = operands[only.operands[k].index].step;
