@@ -412,6 +412,36 @@ TEST(Map, OutputsBeyondTheCache) {
   EXPECT_EQ(out[n + 1], -1.f);
 }
 
+// One function of a scalar, or of a broadcast column, whose output goes around the cache.
+TEST(Map, ScalarsAndColumnsBeyondTheCache) {
+  const int64_t rows = 2100, columns = 4099;  // 34 MB of output alone
+  std::vector<float> x(columns), column(rows), out(rows * columns + 2, -1.f);
+  for (int64_t i = 0; i < columns; ++i) x[i] = static_cast<float>(i % 1000);
+  for (int64_t i = 0; i < rows; ++i) column[i] = static_cast<float>(i % 77);
+  compute_plugin_scalar three{};
+  const float value = 3.f;
+  std::memcpy(three.bits, &value, sizeof value);
+  Expression scaled, outer;
+  const int product = scaled.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                                  {scaled.input(0, COMPUTE_DTYPE_FLOAT32), scaled.scalar(0, COMPUTE_DTYPE_FLOAT32)});
+  const int outer_product = outer.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                                       {outer.input(0, COMPUTE_DTYPE_FLOAT32), outer.input(1, COMPUTE_DTYPE_FLOAT32)});
+  run_map(outer.view({outer_product}), {rows, columns},
+          {{COMPUTE_DTYPE_FLOAT32, {0, 1}, x.data()},
+           {COMPUTE_DTYPE_FLOAT32, {1, 0}, column.data()},
+           {COMPUTE_DTYPE_FLOAT32, {columns, 1}, out.data() + 1}});
+  for (int64_t i = 0; i < rows * columns; ++i)
+    ASSERT_EQ(out[i + 1], static_cast<float>(i % columns % 1000 * (i / columns % 77))) << i;
+  std::vector<float> tripled(rows * columns + 2, -1.f);
+  run_map(scaled.view({product}), {rows * columns},
+          {{COMPUTE_DTYPE_FLOAT32, {1}, out.data() + 1}, {COMPUTE_DTYPE_FLOAT32, {1}, tripled.data() + 1}}, {three});
+  for (int64_t i = 0; i < rows * columns; ++i) ASSERT_EQ(tripled[i + 1], 3.f * out[i + 1]) << i;
+  for (const std::vector<float>* one : {&out, &tripled}) {
+    EXPECT_EQ(one->front(), -1.f);
+    EXPECT_EQ(one->back(), -1.f);
+  }
+}
+
 // Long functions take other loops where there is much, and write around the cache where there is more.
 TEST(Map, LongFunctionsOfAnyLength) {
   for (const int64_t n : {int64_t(8192), int64_t(20011), (int64_t(1) << 22) + 33}) {

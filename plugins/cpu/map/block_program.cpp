@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 
 #include "plugins/cpu/map/costs.hpp"
 
@@ -172,8 +173,24 @@ BlockFunction call_function(const compute_plugin_expression& expression, const c
 int64_t dtype_size(int32_t dtype) { return kSizes[dtype]; }
 
 void splat(const void* value, int64_t size, void* dst) {
-  char* to = static_cast<char*>(dst);
-  for (int64_t i = 0; i < kSplatBytes; i += size) std::memcpy(to + i, value, size);
+  // A copy of known size is one instruction; a row of a broadcast operand needs this once per row.
+  const auto fill = [&]<int64_t kSize>(std::integral_constant<int64_t, kSize>) {
+    char one[kSize];
+    std::memcpy(one, value, kSize);
+    for (int64_t i = 0; i < kSplatBytes; i += kSize) std::memcpy(static_cast<char*>(dst) + i, one, kSize);
+  };
+  switch (size) {
+    case 1:
+      return fill(std::integral_constant<int64_t, 1>{});
+    case 2:
+      return fill(std::integral_constant<int64_t, 2>{});
+    case 4:
+      return fill(std::integral_constant<int64_t, 4>{});
+    case 8:
+      return fill(std::integral_constant<int64_t, 8>{});
+    default:
+      return fill(std::integral_constant<int64_t, 16>{});
+  }
 }
 
 int32_t BlockProgram::unknown_intrinsic(const compute_plugin_expression& expression) {
@@ -190,7 +207,8 @@ BlockProgram::BlockProgram(const compute_plugin_expression& expression, const Bl
   if (instructions_.size() != 1 || outputs_.size() != 1 || !outputs_[0].computed_in_place || needs_blocks()) return;
   const Instruction& only = instructions_[0];
   for (int k = 0; k < only.operand_count; ++k)
-    if (only.operands[k].place != Place::kOperand) return;
+    if (only.operands[k].place != Place::kOperand && only.operands[k].place != Place::kFixed) return;
+  is_one_function_ = true;
   for (int64_t i = 0; i < table.streamed_count; ++i)
     if (table.streamed[i].run == only.run) streamed_ = table.streamed[i].streamed;
 }
@@ -296,6 +314,7 @@ void BlockProgram::begin(const compute_plugin_scalar* scalars, void* workspace) 
 
 void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, int64_t n, int64_t block,
                             void* workspace) const {
+  if (is_one_function_) return run_only(instructions_[0].run, operands, outputs[0], n, workspace);
   void* const temporaries = at(workspace, fixed_bytes_);
   const auto operand_at = [&](const Location& location, int64_t* step) -> const void* {
     switch (location.place) {
@@ -330,15 +349,25 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
   }
 }
 
-void BlockProgram::stream(const BlockOperand* operands, void* output, int64_t n) const {
+void BlockProgram::run_only(BlockFunction function, const BlockOperand* operands, void* output, int64_t n,
+                            const void* workspace) const {
   const Instruction& only = instructions_[0];
   const void* x[3] = {};
   int64_t steps[3] = {};
   for (int k = 0; k < only.operand_count; ++k) {
-    x[k] = operands[only.operands[k].index].data;
-    steps[k] = operands[only.operands[k].index].step;
+    const Location& location = only.operands[k];
+    if (location.place == Place::kFixed) {
+      x[k] = static_cast<const char*>(workspace) + location.index;
+    } else {
+      x[k] = operands[location.index].data;
+      steps[k] = operands[location.index].step;
+    }
   }
-  streamed_(x, steps, output, n);
+  function(x, steps, output, n);
+}
+
+void BlockProgram::stream(const BlockOperand* operands, void* output, int64_t n, const void* workspace) const {
+  run_only(streamed_, operands, output, n, workspace);
 }
 
 }  // namespace compute::cpu

@@ -65,8 +65,8 @@ class BlockProgram {
   void evaluate(const BlockOperand* operands, void* const* outputs, int64_t n, int64_t block, void* workspace) const;
 
   /// Computes any number of elements of the only output with stores that bypass the cache, which the table's stream_end
-  /// orders.
-  void stream(const BlockOperand* operands, void* output, int64_t n) const;
+  /// orders. `workspace` is that of evaluate.
+  void stream(const BlockOperand* operands, void* output, int64_t n, const void* workspace) const;
 
  private:
   // A value is in an operand, at a fixed place, in a temporary of `block` elements, or in an output.
@@ -100,6 +100,8 @@ class BlockProgram {
 
   void build(const compute_plugin_expression& expression, const BlockKernels& table);
   bool use_row(const compute_plugin_expression& expression, const BlockKernels& table);
+  void run_only(BlockFunction function, const BlockOperand* operands, void* output, int64_t n,
+                const void* workspace) const;
 
   int input_count_ = 0;
   std::vector<IndexOperand> indices_;
@@ -107,7 +109,8 @@ class BlockProgram {
   std::vector<FixedInstruction> fixed_instructions_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
-  BlockFunction streamed_ = nullptr;  // of the only instruction
+  bool is_one_function_ = false;      // of operands and fixed values alone, into the only output
+  BlockFunction streamed_ = nullptr;  // of that function
   int64_t fixed_bytes_ = 0;
   int64_t temporary_bytes_ = 0;  // per element of a block
   double cost_ = 0;

@@ -64,6 +64,15 @@ struct MapPlan::Position {
       for (size_t i = 0; i < nest.strides.size(); ++i) offsets[i] += n * nest.strides[i][inner];
       return;
     }
+    if (inner > 0 && coordinates[inner] == nest.extents[inner] &&
+        coordinates[inner - 1] + 1 < nest.extents[inner - 1]) {  // to the next row
+      const int64_t column = coordinates[inner] - n;
+      coordinates[inner] = 0;
+      ++coordinates[inner - 1];
+      for (size_t i = 0; i < nest.strides.size(); ++i)
+        offsets[i] += nest.strides[i][inner - 1] - column * nest.strides[i][inner];
+      return;
+    }
     for (int axis = inner; axis > 0 && coordinates[axis] >= nest.extents[axis]; --axis) {
       coordinates[axis - 1] += coordinates[axis] / nest.extents[axis];
       coordinates[axis] %= nest.extents[axis];
@@ -172,11 +181,17 @@ void MapPlan::plan_frame() {
     if (operand.linear || operand.constant) return false;
     return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
   };
+  // A broadcast operand is read again and again, from the cache.
+  const auto bytes_of = [&](int i) {
+    int64_t bytes = operands_[i].constant ? 0 : operands_[i].size;
+    for (int axis = 0; axis < nest_.rank; ++axis) bytes *= nest_.strides[i][axis] != 0 ? nest_.extents[axis] : 1;
+    return bytes;
+  };
   int64_t bytes = 0, output_bytes = 0;
   widest_ = sources_;
   bool contiguous_outputs = true, contiguous = true;
   for (size_t i = 0; i < operands_.size(); ++i) {
-    if (!operands_[i].constant && operands_[i].index_dtype == 0) bytes += operands_[i].size * points_;
+    if (operands_[i].index_dtype == 0) bytes += bytes_of(static_cast<int>(i));
     if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
     if (static_cast<int>(i) >= sources_) output_bytes += operands_[i].size * points_;
     if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
@@ -371,7 +386,7 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
     }
     if (streams) {
       if (streams_directly_)
-        program_.stream(sources, results[0], n);
+        program_.stream(sources, results[0], n, at(frame, program_offset_));
       else
         stream_block(run, position, sources, results, n, frame);
       point += n;
