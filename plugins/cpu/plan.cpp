@@ -74,6 +74,8 @@ constexpr Primitive kPrimitives[] = {
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
     {"average_pool", refuse_pool, prepare_pool},
     {"average_pool_grad", refuse_average_pool_grad, prepare_average_pool_grad},
+    {"log_softmax", refuse_log_softmax, prepare_log_softmax},
+    {"log_softmax_grad", refuse_log_softmax_grad, prepare_log_softmax_grad},
     {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"random_permutation", refuse_permutation, prepare_permutation},

@@ -16,6 +16,8 @@ struct NetworkKernels {
   float (*exponentials)(const float* x, float base, int64_t n);
   void (*softmax)(const float* x, int64_t n, float* y);
   void (*softmax_grad)(const float* dy, const float* y, int64_t n, float* dx);
+  void (*log_softmax)(const float* x, int64_t n, float* y);
+  void (*log_softmax_grad)(const float* dy, const float* y, int64_t n, float* dx);
   // scale and bias may be NULL.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float epsilon, int64_t n, float* y,
                      float* mean, float* rstd);

@@ -120,28 +120,30 @@ float* floats(char* at) { return reinterpret_cast<float*>(at); }
 
 class SoftmaxPlan final : public Plan {
  public:
-  explicit SoftmaxPlan(const Op& op) : rows_(op, 0, axis_of(op, 0), {0, 1}) {}
+  SoftmaxPlan(const Op& op, decltype(NetworkKernels::softmax) kernel)
+      : rows_(op, 0, axis_of(op, 0), {0, 1}), kernel_(kernel) {}
 
   void run(const compute_plugin_run& run) const override {
-    const auto kernel = isa().network->softmax;
-    rows_.visit(run, [&](char* const* at) { kernel(floats(at[0]), rows_.n(), floats(at[1])); });
+    rows_.visit(run, [&](char* const* at) { kernel_(floats(at[0]), rows_.n(), floats(at[1])); });
   }
 
  private:
   const Rows rows_;
+  const decltype(NetworkKernels::softmax) kernel_;
 };
 
 class SoftmaxGradPlan final : public Plan {
  public:
-  explicit SoftmaxGradPlan(const Op& op) : rows_(op, 0, axis_of(op, 0), {0, 1, 2}) {}
+  SoftmaxGradPlan(const Op& op, decltype(NetworkKernels::softmax_grad) kernel)
+      : rows_(op, 0, axis_of(op, 0), {0, 1, 2}), kernel_(kernel) {}
 
   void run(const compute_plugin_run& run) const override {
-    const auto kernel = isa().network->softmax_grad;
-    rows_.visit(run, [&](char* const* at) { kernel(floats(at[0]), floats(at[1]), rows_.n(), floats(at[2])); });
+    rows_.visit(run, [&](char* const* at) { kernel_(floats(at[0]), floats(at[1]), rows_.n(), floats(at[2])); });
   }
 
  private:
   const Rows rows_;
+  const decltype(NetworkKernels::softmax_grad) kernel_;
 };
 
 // Inputs x, scale?, bias?; outputs y, mean, rstd; the scalar epsilon.
@@ -300,10 +302,24 @@ std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int3
 }  // namespace
 
 std::optional<Refusal> refuse_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
-std::unique_ptr<Plan> prepare_softmax(const Op& op) { return std::make_unique<SoftmaxPlan>(op); }
+std::unique_ptr<Plan> prepare_softmax(const Op& op) {
+  return std::make_unique<SoftmaxPlan>(op, isa().network->softmax);
+}
+
+std::optional<Refusal> refuse_log_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
+std::unique_ptr<Plan> prepare_log_softmax(const Op& op) {
+  return std::make_unique<SoftmaxPlan>(op, isa().network->log_softmax);
+}
 
 std::optional<Refusal> refuse_softmax_grad(const Op& op) { return refuse_last_axis(op, {0, 1, 2}); }
-std::unique_ptr<Plan> prepare_softmax_grad(const Op& op) { return std::make_unique<SoftmaxGradPlan>(op); }
+std::unique_ptr<Plan> prepare_softmax_grad(const Op& op) {
+  return std::make_unique<SoftmaxGradPlan>(op, isa().network->softmax_grad);
+}
+
+std::optional<Refusal> refuse_log_softmax_grad(const Op& op) { return refuse_last_axis(op, {0, 1, 2}); }
+std::unique_ptr<Plan> prepare_log_softmax_grad(const Op& op) {
+  return std::make_unique<SoftmaxGradPlan>(op, isa().network->log_softmax_grad);
+}
 
 std::optional<Refusal> refuse_layer_norm(const Op& op) {
   const int32_t output = op.input_count();

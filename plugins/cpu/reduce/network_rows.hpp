@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of networks over contiguous rows of float32: softmax and its gradient, layer_norm and its gradient,
+// Ops of networks over contiguous rows of float32: softmax, log_softmax and their gradients, layer_norm and its gradient,
 // cross_entropy.
 #pragma once
 
@@ -10,8 +10,14 @@ namespace compute::cpu {
 std::optional<Refusal> refuse_softmax(const Op& op);
 std::unique_ptr<Plan> prepare_softmax(const Op& op);
 
+std::optional<Refusal> refuse_log_softmax(const Op& op);
+std::unique_ptr<Plan> prepare_log_softmax(const Op& op);
+
 std::optional<Refusal> refuse_softmax_grad(const Op& op);
 std::unique_ptr<Plan> prepare_softmax_grad(const Op& op);
+
+std::optional<Refusal> refuse_log_softmax_grad(const Op& op);
+std::unique_ptr<Plan> prepare_log_softmax_grad(const Op& op);
 
 std::optional<Refusal> refuse_layer_norm(const Op& op);
 std::unique_ptr<Plan> prepare_layer_norm(const Op& op);
