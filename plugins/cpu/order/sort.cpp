@@ -4,6 +4,7 @@
 #include "plugins/cpu/order/sort.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <type_traits>
 
@@ -38,12 +39,33 @@ void count_digits(const Pair* pairs, int64_t n, int shift, int64_t* counts) {
   for (int64_t i = 0; i < n; ++i) ++counts[digit(pairs[i], shift)];
 }
 
-// The same for all digits of the keys at once.
+// The bits in which keys differ from the first one of their line.
 template <class Pair>
-void count_all_digits(const Pair* pairs, int64_t n, int digits, int64_t* counts) {
-  std::fill(counts, counts + digits * kBuckets, 0);
+uint64_t varying_bits(const Pair* pairs, int64_t n, uint64_t first_key) {
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < n; ++i) bits |= pairs[i].key() ^ first_key;
+  return bits;
+}
+
+// The digits of which a key has `key_bits`, without those that are the same in all keys.
+struct Digits {
+  Digits(uint64_t varying, int key_bits) {
+    for (int shift = 0; shift < key_bits; shift += kDigitBits)
+      if ((varying >> shift & (kBuckets - 1)) != 0) shifts[count++] = shift;
+  }
+  const int* begin() const { return shifts; }
+  const int* end() const { return shifts + count; }
+
+  int count = 0;
+  int shifts[sizeof(uint64_t) * 8 / kDigitBits];
+};
+
+// Counts all digits at once.
+template <class Pair>
+void count_all_digits(const Pair* pairs, int64_t n, const Digits& digits, int64_t* counts) {
+  std::fill(counts, counts + digits.count * kBuckets, 0);
   for (int64_t i = 0; i < n; ++i) {
-    for (int d = 0; d < digits; ++d) ++counts[d * kBuckets + digit(pairs[i], d * kDigitBits)];
+    for (int d = 0; d < digits.count; ++d) ++counts[d * kBuckets + digit(pairs[i], digits.shifts[d])];
   }
 }
 
@@ -60,13 +82,14 @@ Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
     return pairs;
   }
   auto* counts = reinterpret_cast<int64_t*>(thread_frame());
-  count_all_digits(pairs, n, key_bits / kDigitBits, counts);
-  for (int shift = 0; shift < key_bits; shift += kDigitBits, counts += kBuckets) {
-    if (std::find(counts, counts + kBuckets, n) != counts + kBuckets) continue;
+  const Digits digits(varying_bits(pairs, n, pairs[0].key()), key_bits);
+  count_all_digits(pairs, n, digits, counts);
+  for (const int shift : digits) {
     int64_t place = 0;
     for (int64_t i = 0; i < kBuckets; ++i) place += std::exchange(counts[i], place);
     move_by_digit(pairs, n, shift, counts, other);
     std::swap(pairs, other);
+    counts += kBuckets;
   }
   return pairs;
 }
@@ -80,16 +103,15 @@ Pair* sort_pairs_together(Pair* pairs, Pair* other, int64_t n, int key_bits, int
       for (int64_t i = begin; i < end; ++i) body(i * kPiece, std::min(kPiece, n - i * kPiece), counts + i * kBuckets);
     });
   };
-  for (int shift = 0; shift < key_bits; shift += kDigitBits) {
+  std::atomic<uint64_t> varying{0};
+  for_pieces([&](int64_t first, int64_t count, int64_t*) {
+    varying.fetch_or(varying_bits(pairs + first, count, pairs[0].key()), std::memory_order_relaxed);
+  });
+  for (const int shift : Digits(varying.load(), key_bits)) {
     for_pieces([&](int64_t first, int64_t count, int64_t* own) { count_digits(pairs + first, count, shift, own); });
     int64_t place = 0;
-    bool is_sorted = false;
-    for (int64_t bucket = 0; bucket < kBuckets; ++bucket) {
-      const int64_t before = place;
+    for (int64_t bucket = 0; bucket < kBuckets; ++bucket)
       for (int64_t i = 0; i < pieces; ++i) place += std::exchange(counts[i * kBuckets + bucket], place);
-      is_sorted = is_sorted || place - before == n;
-    }
-    if (is_sorted) continue;
     for_pieces(
         [&](int64_t first, int64_t count, int64_t* own) { move_by_digit(pairs + first, count, shift, own, other); });
     std::swap(pairs, other);
@@ -239,14 +261,20 @@ class SortPlan final : public Plan {
 
   template <class Bits>
   void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
-    for (int64_t i = begin; i < end; ++i) {
-      char* const to = place.values + i * values_.stride;
-      if constexpr (kHasPositions) {
-        std::memcpy(to, place.src + int64_t{sorted[i].position()} * src_stride_, sizeof(Bits));
-      } else {
-        // A key of an integer is made of it by steps that undo themselves.
-        const uint64_t value = integer_key<uint64_t>(sorted[i].key(), dtype_ == COMPUTE_DTYPE_INT64, descending_);
-        std::memcpy(to, &value, sizeof value);
+    const bool is_signed = dtype_ >= COMPUTE_DTYPE_INT8 && dtype_ <= COMPUTE_DTYPE_INT64;
+    if (is_signed || (dtype_ >= COMPUTE_DTYPE_UINT8 && dtype_ <= COMPUTE_DTYPE_UINT64)) {
+      // A key of an integer is made of it by steps that undo themselves.
+      for (int64_t i = begin; i < end; ++i) {
+        const Bits value =
+            static_cast<Bits>(integer_key<Bits>(static_cast<Bits>(sorted[i].key()), is_signed, descending_));
+        std::memcpy(place.values + i * values_.stride, &value, sizeof value);
+      }
+      return;
+    }
+    if constexpr (kHasPositions) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(place.values + i * values_.stride, place.src + int64_t{sorted[i].position()} * src_stride_,
+                    sizeof(Bits));
       }
     }
   }
