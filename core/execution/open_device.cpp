@@ -20,6 +20,7 @@
 #include "core/execution/plan_cache.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/memory/buffer.hpp"
+#include "core/memory/host_memory.hpp"
 #include "core/memory/pool.hpp"
 #include "core/memory/pressure.hpp"
 #include "core/memory/tensor.hpp"

@@ -99,6 +99,8 @@ struct MemoryState {
   std::string limited_by;              // what limits it, if known
 };
 
+inline constexpr int64_t kHugePage = int64_t{2} << 20;  // bytes
+
 // The source of a pool's memory. allocate returns false if there is not enough, and throws for any other failure.
 class RawMemory {
  public:
@@ -290,8 +292,5 @@ class OwnedBlock {
   Access last_;
   std::vector<Access> uses_;  // replaces `last_` once several timelines use the block
 };
-
-// Anonymous pages; huge pages for large sizes.
-std::unique_ptr<RawMemory> make_host_memory();
 
 }  // namespace compute

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool: reuse, merging, limits, and who may take freed memory when.
+#include "core/memory/host_memory.hpp"
 #include "core/memory/pool.hpp"
 
 #include <gtest/gtest.h>
