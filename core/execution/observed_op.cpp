@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/observation/observed.hpp"
+
 namespace compute {
 namespace {
 
@@ -54,7 +56,7 @@ std::string names_of_steps(const CallPlan& plan) {
 void tell_of_op(Work& work, const Execution& execution) noexcept {
   try {
     const CallPlan& plan = *execution.plan;
-    OpWork op;
+    OpWork& op = work.op.emplace();
     op.how = plan.steps.size() <= 1 ? "native" : "decomposed";
     int64_t largest = -1;
     const auto add = [&](int32_t dtype, std::span<const int64_t> shape, int64_t bytes) {
@@ -63,7 +65,8 @@ void tell_of_op(Work& work, const Execution& execution) noexcept {
       const int64_t elements = elements_of(shape);
       if (elements <= largest) return;
       largest = elements;
-      op.shape.assign(shape.begin(), shape.end());
+      op.shape.clear();
+      op.shape.append(shape.data(), shape.size());
     };
     for (const Tensor* tensor : execution.operands) {
       if (tensor == nullptr || tensor->buffer == nullptr) continue;
@@ -74,10 +77,9 @@ void tell_of_op(Work& work, const Execution& execution) noexcept {
     for (const OutputDesc& output : plan.outputs)
       add(output.dtype, output.shape, elements_of(output.shape) * dtype_size(output.dtype));
     op.flops = flops_of(execution);
-    op.steps = names_of_steps(plan);
-    work.op = std::move(op);
+    if (observes(kListsOps)) op.steps = names_of_steps(plan);
   } catch (...) {
-    // As if nobody observed it.
+    work.op.reset();  // as if nobody observed it
   }
 }
 
@@ -88,25 +90,23 @@ void tell_of_graph(Work& work, const Recording& recording, bool is_native) noexc
     std::string name = fmt::format("graph of {}:", plans.size());
     for (size_t i = 0; i < std::min(plans.size(), kNamed); ++i) name += fmt::format(" {}", plans[i]->name);
     if (plans.size() > kNamed) name += " ...";
-    OpWork op;
+    OpWork& op = work.op.emplace();
     op.category = "graph";
     op.ops = static_cast<int64_t>(plans.size());
     op.how = is_native ? "native" : "step by step";
     for (const CallPlan* plan : plans) op.steps += fmt::format("{}{}", op.steps.empty() ? "" : " ", plan->name);
     work.name = immortal_name(std::move(name));
-    work.op = std::move(op);
   } catch (...) {
-    // As above.
+    work.op.reset();
   }
 }
 
 void tell_of_launch(Work& work, const std::string& kernel) noexcept {
   try {
-    OpWork op;
+    work.name = immortal_name(kernel);
+    OpWork& op = work.op.emplace();
     op.category = op.how = "kernel";
     op.ops = 0;
-    work.name = immortal_name(kernel);
-    work.op = std::move(op);
   } catch (...) {
     // As above.
   }

@@ -440,7 +440,9 @@ int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_i
       throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} does not provide native streams", kWho, device.name));
     }
     uint64_t handle = 0;
-    device.check(device.native.stream_handle(default_timeline(device).plugin_stream, &handle));
+    Timeline& timeline = default_timeline(device);
+    timeline.times.always_separate();
+    device.check(device.native.stream_handle(timeline.plugin_stream, &handle));
     *out_stream = reinterpret_cast<void*>(handle);
   });
   if (error == nullptr) return 0;

@@ -41,6 +41,7 @@ compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* ou
     const Running running;
     const NativeTable& native = self.device.native;
     require_native(self.device, native.has_stream_handle(), "streams");
+    self.timeline.times.always_separate();
     self.device.check(native.stream_handle(self.timeline.plugin_stream, out_handle));
   });
 }

@@ -49,6 +49,7 @@ size_t Profile::OpHash::operator()(const OpKey& key) const noexcept {
 }
 
 void Profile::add(const Work& work) {
+  if (work.begun < begin_) return;  // of a profile before this
   const int64_t time_ns = time_of(work);
   if (work.op) add_op(work, time_ns);
   if (work.transfer) add_transfer(*work.transfer, time_ns);
@@ -71,8 +72,8 @@ void Profile::add_op(const Work& work, int64_t time_ns) {
                   elements > 0 ? static_cast<int32_t>(std::bit_width(elements - 1)) : -1};
   const auto [entry, is_new] = ops_.try_emplace(key);
   OpRow& row = entry->second;
-  if (is_new) row.shape = op.shape;
-  row.has_one_shape = row.has_one_shape && row.shape == op.shape;
+  if (is_new) row.shape.assign(op.shape.begin(), op.shape.end());
+  row.has_one_shape = row.has_one_shape && std::ranges::equal(row.shape, op.shape);
   row.how = op.how;
   ++row.calls;
   row.ops += op.ops;

@@ -20,10 +20,9 @@ class Profile {
   void add(const Work& work);
   void add_wait(TimeSpan span, bool for_transfer);
   void add_preparation(std::string_view device, TimeSpan span);
-  // No work that began before `horizon` will be added.
-  void settle(int64_t horizon) {
-    if (wall_.is_due()) wall_.settle(horizon);
-  }
+  // Whether settle() is worth its time. No work that began before `horizon` will be added after it.
+  bool is_due() const noexcept { return wall_.is_due(); }
+  void settle(int64_t horizon) { wall_.settle(horizon); }
 
   std::string text(int64_t end) const;
   std::string json(int64_t end) const;

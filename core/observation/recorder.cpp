@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -34,6 +35,7 @@ struct Recorder {
   Lock lock;
   Work* first = nullptr;  // not recorded yet, in the order of their begins
   Work* last = nullptr;
+  Work* spare = nullptr;  // memory of earlier work, a list by `after`
   std::unique_ptr<Profile> profile;
   int64_t profile_end = 0;  // of a profile that was stopped; 0 while it runs
   std::unique_ptr<Trace> trace;
@@ -70,46 +72,61 @@ void unlink(Recorder& all, Work& work) noexcept {
 
 bool profiles(const Recorder& all) noexcept { return all.profile != nullptr && all.profile_end == 0; }
 
+// Locked.
+Work* take_spare(Recorder& all) {
+  Work* const work = all.spare;
+  if (work == nullptr) return new Work;
+  all.spare = work->after;
+  work->after = nullptr;
+  return work;
+}
+
+// Locked. It is not in the list any more.
+void end_work(Recorder& all, Work* work) noexcept {
+  std::destroy_at(work);
+  new (work) Work;
+  work->after = all.spare;
+  all.spare = work;
+}
+
 }  // namespace
 
 Work* begin_work(const char* name, const Device& device, uint32_t stream) {
-  auto work = std::make_unique<Work>();
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  Work* const work = take_spare(all);
   work->name = name;
   work->device = &device;
   work->stream = stream;
   work->thread = thread_id();
-  Recorder& all = recorder();
-  const std::lock_guard guard(all.lock);
   work->begun = work->on_host.begin = host_now();
   link(all, *work);
-  return work.release();
+  return work;
 }
 
 void abandon_work(Work* work) noexcept {
   if (work == nullptr) return;
-  {
-    Recorder& all = recorder();
-    const std::lock_guard guard(all.lock);
-    unlink(all, *work);
-  }
-  delete work;
+  Recorder& all = recorder();
+  const std::lock_guard guard(all.lock);
+  unlink(all, *work);
+  end_work(all, work);
 }
 
 void record_work(Work* work) noexcept {
-  const std::unique_ptr<Work> owner(work);
   Recorder& all = recorder();
   const std::lock_guard guard(all.lock);
   unlink(all, *work);
   try {
     if (profiles(all)) {
       all.profile->add(*work);
-      all.profile->settle(horizon_of(all, host_now()));
+      if (all.profile->is_due()) all.profile->settle(horizon_of(all, host_now()));
     }
     if (all.trace != nullptr) all.trace->add(*work);
     if (all.list != nullptr) all.list->add(*work);
   } catch (...) {
     // Without memory it is missing.
   }
+  end_work(all, work);
 }
 
 WatchedWait::WatchedWait(const Device* device, uint32_t stream, bool is_timed) noexcept : work_(nullptr) {
@@ -125,7 +142,6 @@ WatchedWait::WatchedWait(const Device* device, uint32_t stream, bool is_timed) n
 
 WatchedWait::~WatchedWait() {
   if (work_ == nullptr) return;
-  const std::unique_ptr<Work> owner(work_);
   work_->on_host.end = host_now();
   Recorder& all = recorder();
   const std::lock_guard guard(all.lock);
@@ -136,6 +152,7 @@ WatchedWait::~WatchedWait() {
   } catch (...) {
     // As above.
   }
+  end_work(all, work_);
 }
 
 WaitsForTransfer::WaitsForTransfer() noexcept : before_(waits_for_transfer) { waits_for_transfer = true; }
@@ -282,7 +299,7 @@ void forget_observations() noexcept {
   observations.store(0);
   Recorder& all = recorder();
   new (&all.lock) Lock;
-  all.first = all.last = nullptr;
+  all.first = all.last = all.spare = nullptr;
   all.profile_target.clear();
   if (all.trace != nullptr) all.trace->drop();
   all.trace.release();

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "core/base/small_vector.hpp"
 #include "core/observation/place.hpp"
 #include "core/observation/ranges.hpp"
 #include "core/observation/wall_time.hpp"
@@ -23,10 +23,10 @@ struct OpWork {
   int64_t ops = 1;              // as the device's statistics count them
   const char* how = "";         // native or decomposed
   int32_t dtype = COMPUTE_DTYPE_NONE;
-  std::vector<int64_t> shape;  // of the largest operand
-  std::string steps;           // the primitives that it consists of, or the ops of a graph
-  int64_t bytes = 0;           // of all operands
-  int64_t flops = 0;           // 0: the op is not one that is counted in operations
+  SmallVector<int64_t, 4> shape;  // of the largest operand
+  std::string steps;              // for kListsOps: the primitives that it consists of, or the ops of a graph
+  int64_t bytes = 0;              // of all operands
+  int64_t flops = 0;              // 0: the op is not one that is counted in operations
 };
 
 struct TransferWork {
@@ -39,7 +39,8 @@ struct TransferWork {
   ProgramPlace place;
 };
 
-// Made before its submission and handed over when the times are known. `name` is immortal.
+// Made before its submission and handed over when the times are known. `name` is immortal. The memory is used again for
+// later work.
 struct Work {
   const char* name = "";
   const compute_device* device = nullptr;
@@ -47,7 +48,8 @@ struct Work {
   int32_t thread = 0;
   bool is_immediate = false;  // done when its submission returns
   bool is_timed = false;      // the device takes its times, between the marks `first` and `last`
-  uint64_t first = 0, last = 0;
+  uint64_t first = 0;         // may be the `last` of the work before it on the stream
+  uint64_t last = 0;
   int64_t begun = 0;   // when it was made: it counts for nothing before
   TimeSpan on_host;    // of its submission
   TimeSpan on_device;  // on the host's clock; empty unless `is_timed`
@@ -57,6 +59,8 @@ struct Work {
   // Of the list of work that is not recorded yet.
   Work* before = nullptr;
   Work* after = nullptr;
+
+  Work* next = nullptr;  // of the same stream, whose times are not known either
 };
 
 // Begins with the time now.

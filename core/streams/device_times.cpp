@@ -5,15 +5,15 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/base/service.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
 #include "core/selection/device.hpp"
+#include "core/streams/pending_times.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {
 namespace {
-
-constexpr size_t kCollectFrom = 32;  // so that the plugin is asked once for many
 
 // The relation of a device's clock to the host's. It is read anew before the clocks have drifted apart.
 class Clocks {
@@ -53,52 +53,104 @@ Clocks& clocks() {
 
 }  // namespace
 
-// Whether the plugin gave both times.
-bool Timeline::read_times_locked(Work& work) noexcept {
-  compute_error* first = device.table.mark_time(plugin_stream, work.first, &work.on_device.begin);
-  compute_error* last = device.table.mark_time(plugin_stream, work.last, &work.on_device.end);
+// ---- Work whose times are not known ---------------------------------------------------------------------------------
+
+void PendingTimes::Queue::push(Work* work) noexcept {
+  (last != nullptr ? last->next : first) = work;
+  last = work;
+}
+
+void PendingTimes::Queue::append(Queue& other) noexcept {
+  if (other.first == nullptr) return;
+  (last != nullptr ? last->next : first) = other.first;
+  last = other.last;
+  other = {};
+}
+
+Work* PendingTimes::Queue::pop() noexcept {
+  Work* const work = first;
+  first = work->next;
+  if (first == nullptr) last = nullptr;
+  return work;
+}
+
+// A device that has come to its end may have been idle since, for a time that only a mark of its own tells.
+uint64_t PendingTimes::begin_of_next(uint64_t before, int64_t now) const noexcept {
+  const bool follows = end_ != 0 && end_ == before && now - ended_at_ < kFollowsWithin;
+  return follows && !is_apart_.load(std::memory_order_relaxed) && !timeline_.has_reached(end_) ? end_ : 0;
+}
+
+void PendingTimes::keep(Work* work, int64_t now) noexcept {
+  end_ = work->last;
+  ended_at_ = now;
+  fresh_.push(work);
+  if (++kept_ < kReadTogether || is_scheduled_) return;
+  try {
+    run_in_background([this] {
+      timeline_.ask();
+      collect();
+    });
+    is_scheduled_ = true;
+  } catch (...) {
+    // Tried again with the next.
+  }
+}
+
+// The plugin may discard them. Others need the mark that is the end of the work before.
+void PendingTimes::forget(Work& work) noexcept {
+  work.is_timed = false;
+  for (const uint64_t number : {work.first, work.last}) {
+    if (number != 0 && number != end_)
+      compute_error_free(timeline_.device.table.mark_time(timeline_.plugin_stream, number, nullptr));
+  }
+}
+
+// Whether the plugin gave both times. Each is read once.
+bool PendingTimes::read(Work& work, uint64_t stream) noexcept {
+  const Device& device = timeline_.device;
+  TimeSpan& span = work.on_device;
+  const bool is_shared = work.first == previous_.number;
+  compute_error* first = nullptr;
+  if (is_shared) {
+    span.begin = previous_.device_ns;
+  } else {
+    first = device.table.mark_time(stream, work.first, &span.begin);
+  }
+  compute_error* last = device.table.mark_time(stream, work.last, &span.end);
+  if (last == nullptr) previous_ = {work.last, span.end};
   const bool failed = first != nullptr || last != nullptr;
   compute_error_free(first);
   compute_error_free(last);
   try {
-    return !failed && clocks().to_host(device, work.on_device);
+    if (failed || !clocks().to_host(device, span)) return false;
   } catch (...) {
     return false;
   }
+  // It did not begin before it was submitted. What the clocks differ by may put that behind its end.
+  if (is_shared && work.on_host.begin < span.end) span.begin = std::max(span.begin, work.on_host.begin);
+  return true;
 }
 
-void Timeline::keep_for_times_locked(Work* work) noexcept {
-  try {
-    timed_.push_back(work);
-  } catch (...) {
-    forget_times_locked(*work);
-    record_work(work);
-    return;
-  }
-  if (timed_.size() < collect_at_) return;
-  ask();
-  collect_times_locked();
-}
-
-// The plugin may discard them.
-void Timeline::forget_times_locked(Work& work) noexcept {
-  work.is_timed = false;
-  for (const uint64_t number : {work.first, work.last}) {
-    if (number != 0) compute_error_free(device.table.mark_time(plugin_stream, number, nullptr));
+void PendingTimes::collect_reading(Deadline deadline) noexcept {
+  const StreamInUse stream(timeline_);
+  if (!timeline_.lock.try_lock_until(deadline)) return;
+  waiting_.append(fresh_);
+  kept_ = 0;
+  is_scheduled_ = false;
+  timeline_.lock.unlock();
+  while (waiting_.first != nullptr) {
+    Work& work = *waiting_.first;
+    const bool reached = timeline_.has_reached(work.last);
+    if (!reached && !timeline_.has_ended(work.last) && timeline_.failure() == nullptr) return;
+    if (!reached || stream.handle() == 0 || !read(work, stream.handle())) work.is_timed = false;
+    record_work(waiting_.pop());
   }
 }
 
-void Timeline::collect_times_locked() noexcept {
-  size_t done = 0;
-  for (; done < timed_.size(); ++done) {
-    Work& work = *timed_[done];
-    const bool reached = has_reached(work.last);
-    if (!reached && !has_ended(work.last) && failure() == nullptr) break;
-    if (!reached || plugin_stream == 0 || !read_times_locked(work)) work.is_timed = false;
-    record_work(&work);
-  }
-  timed_.erase(timed_.begin(), timed_.begin() + static_cast<std::ptrdiff_t>(done));
-  collect_at_ = std::max(kCollectFrom, 2 * timed_.size());
+void PendingTimes::collect(Deadline deadline) noexcept {
+  if (!reading_.try_lock_until(deadline)) return;
+  const std::lock_guard guard(reading_, std::adopt_lock);
+  collect_reading(deadline);
 }
 
 void collect_all_times(Deadline deadline) noexcept {
@@ -110,9 +162,7 @@ void collect_all_times(Deadline deadline) noexcept {
     } catch (...) {
       // Its failure is for whoever waits for results.
     }
-    if (!timeline->lock.try_lock_until(deadline)) continue;
-    const std::lock_guard guard(timeline->lock, std::adopt_lock);
-    timeline->collect_times_locked();
+    timeline->times.collect(deadline);
   }
 }
 

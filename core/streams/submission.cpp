@@ -120,6 +120,8 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
   if (!work.is_timed) return;
   try {
     const uint64_t number = number_ - extra_numbers_;
+    work.first = timeline_.times.begin_of_next(number - 1, work.on_host.begin);
+    if (work.first != 0) return;
     timeline_.mark_at_locked(number, COMPUTE_PLUGIN_MARK_TIMED);
     work.first = number;
   } catch (...) {
@@ -139,8 +141,8 @@ void Submission::end_observed() noexcept {
       // As above.
     }
   }
-  if (work->last != 0) return timeline_.keep_for_times_locked(work);
-  timeline_.forget_times_locked(*work);
+  if (work->last != 0) return timeline_.times.keep(work, work->on_host.end);
+  timeline_.times.forget(*work);
   if (parts_ == 0 && !work->op && !work->transfer && !timeline_.immediate) return abandon_work(work);
   record_work(work);
 }
@@ -379,11 +381,17 @@ void Submission::refuse(compute_error* refusal, const char* op) {
   }
   if (unusual_->work != nullptr) end_observed();
   unusual_.reset();
+  if (timeline_.immediate) timeline_.reach_immediately();
+  const bool collects = timeline_.times.are_too_many();
+  timeline_.lock.unlock();
+  if (collects) timeline_.times.collect();
 }
 
 Submission::~Submission() {
-  if (unusual_ != nullptr) [[unlikely]]
+  if (unusual_ != nullptr) [[unlikely]] {
     end_unusual();
+    return;
+  }
   if (timeline_.immediate) timeline_.reach_immediately();
   timeline_.lock.unlock();
 }

@@ -65,7 +65,7 @@ class Submission {
   void begin_observed(const char* op);
   void mark_begin() noexcept;
   void end_observed() noexcept;
-  void end_unusual() noexcept;
+  void end_unusual() noexcept;  // unlocks the timeline, too
 
   // What most submissions do without, behind one pointer that they test once.
   struct Unusual {

@@ -103,6 +103,7 @@ uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
     return mark;
   }
   device.check(error);
+  times.separate();
   if (known != waits_.end()) {
     known->number = mark;
   } else {
@@ -218,9 +219,9 @@ class TimelineRecycler {
       if (timeline->device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) return true;
       timeline->poll();
       if (!timeline->has_ended(timeline->submitted())) return false;
+      timeline->times.collect();
       std::unique_lock guard(timeline->lock, std::try_to_lock);
       if (!guard.owns_lock()) return false;
-      timeline->collect_times_locked();
       // Whoever begins to use the stream from now on finds none; whoever has begun is waited for.
       const uint64_t stream = timeline->plugin_stream.exchange(0, std::memory_order_seq_cst);
       if (timeline->users_.load(std::memory_order_seq_cst) != 0) {
@@ -278,8 +279,9 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
 }
 
 void Timeline::close() noexcept {
-  std::lock_guard guard(lock);
-  collect_times_locked();
+  const std::lock_guard reading(times.reading_lock());
+  times.collect_reading(Deadline::max());
+  const std::lock_guard guard(lock);
   if (const uint64_t stream = plugin_stream.exchange(0)) device.table.stream_destroy(stream);
 }
 

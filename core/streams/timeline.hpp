@@ -17,6 +17,7 @@
 #include "core/base/deadline.hpp"
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
+#include "core/streams/pending_times.hpp"
 
 struct compute_device;
 
@@ -24,7 +25,6 @@ namespace compute {
 
 struct Recording;
 class Timeline;
-struct Work;
 
 // A failure. Numbers in (last_good, seen] are named as possibly at fault. Never freed, because invalid results refer to
 // it.
@@ -74,6 +74,7 @@ class Timeline {
   std::atomic<bool> immediate{false};          // work is complete when its submission returns
   bool untracked = false;                      // no hazard tracking
   std::atomic<Recording*> recording{nullptr};  // (L) set between compute_graph_begin and _end
+  PendingTimes times{*this};
 
   bool has_reached(uint64_t number) const noexcept { return reached_.load(std::memory_order_acquire) >= number; }
   uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
@@ -141,13 +142,6 @@ class Timeline {
   void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
                            std::shared_ptr<const void> records);
 
-  // (L) For observed work, whose marks have been made: it is recorded once its times are known. Takes it.
-  void keep_for_times_locked(Work* work) noexcept;
-  // (L) The times of its marks are not needed.
-  void forget_times_locked(Work& work) noexcept;
-  // (L) Records what has been reached.
-  void collect_times_locked() noexcept;
-
   // A wait passed COMPUTE_HANG_SECONDS without progress, and `number` may still access memory.
   bool is_hung(uint64_t number) const noexcept { return hung_.load(std::memory_order_acquire) && !has_ended(number); }
 
@@ -204,6 +198,7 @@ class Timeline {
   // (L) The plugin's stream for future submissions.
   void begin_stream(uint64_t stream) noexcept {
     plugin_stream = stream;
+    times.begin_stream();
     last_mark_.store(0, std::memory_order_release);
   }
 
@@ -251,7 +246,6 @@ class Timeline {
   void note_end(const Failure& death) noexcept;
   void spoil_by(uint64_t number, const Failure* failure);
   void note_unsettled_locked() noexcept;
-  bool read_times_locked(Work& work) noexcept;
   // The outcome of all submissions is known: remaining entries belong to submissions that were never made.
   void forget_sources() noexcept;
 
@@ -269,8 +263,6 @@ class Timeline {
   std::vector<uint64_t> marks_;                   // (L) ascending, above reached_
   std::vector<Wait> waits_;                       // (L) the latest for each other timeline
   std::array<std::atomic<const char*>, 64> names_{};
-  std::vector<Work*> timed_;  // (L) work whose times are not known yet
-  size_t collect_at_ = 32;    // (L) so many
 
   mutable Lock outcome_lock_;          // guards the members below; held only for look-ups
   std::vector<Source> sources_;        // by own, ascending

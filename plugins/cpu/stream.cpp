@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "plugins/common/mark_times.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/spin.hpp"
@@ -128,7 +129,7 @@ void Stream::mark(uint64_t number, bool timed) {
 
 bool Stream::take_time(uint64_t number, int64_t* out_ns) {
   std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(times_, number, &MarkTime::number);
+  const auto found = common::find_mark(times_, number);
   if (found == times_.end()) return false;
   if (out_ns != nullptr) *out_ns = found->ns;
   times_.erase(found);
@@ -248,7 +249,7 @@ void Stream::publish(uint64_t number, bool timed) {
   if (timed) {
     const int64_t now = now_ns();
     std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(times_, number, &MarkTime::number);
+    const auto found = common::find_mark(times_, number);
     if (found != times_.end()) found->ns = now;
   }
   reached_.store(number, std::memory_order_seq_cst);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -115,7 +116,7 @@ class Stream {
     uint64_t number;
     int64_t ns;  // once the mark is reached
   };
-  std::vector<MarkTime> times_;
+  std::deque<MarkTime> times_;
 };
 
 }  // namespace compute::cpu

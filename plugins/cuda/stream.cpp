@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "plugins/common/mark_times.hpp"
 #include "plugins/common/polling.hpp"
 
 namespace compute::cuda {
@@ -58,6 +59,7 @@ Stream::~Stream() {
     // A record that a kernel may still write to is not given to another stream.
     if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_fault_record(own_record_);
     for (const Mark& mark : marks_) mark.timed ? device_.give_timed_event(mark.event) : device_.give_event(mark.event);
+    for (const TimedMark& mark : timed_) device_.give_timed_event(mark.event);
     if (owns_handle_) cu.stream_destroy(handle_);
   } catch (...) {
     // Of a context that cannot be made current nothing is left.
@@ -76,17 +78,31 @@ void Stream::mark(uint64_t number, bool timed) {
 
 void Stream::take_time(uint64_t number, int64_t* out_ns) {
   const Current current = device_.current();
-  const std::lock_guard lock(mutex_);
-  poll();
-  const auto waiting = std::ranges::find(marks_, number, &Mark::number);
-  if (out_ns == nullptr && waiting != marks_.end()) waiting->wants_time = false;
-  const auto found = std::ranges::find(times_, number, &MarkTime::number);
-  if (found == times_.end()) {
-    if (out_ns == nullptr) return;
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
+  CUevent event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    auto found = common::find_mark(timed_, number);
+    if (found == timed_.end()) {
+      poll();
+      found = common::find_mark(timed_, number);
+    }
+    if (found != timed_.end()) {
+      event = found->event;
+      timed_.erase(found);
+    } else if (out_ns == nullptr) {
+      const auto waiting = common::find_mark(marks_, number);
+      if (waiting != marks_.end()) waiting->wants_time = false;
+      return;
+    }
   }
-  if (out_ns != nullptr) *out_ns = found->ns;
-  times_.erase(found);
+  if (event == nullptr)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
+  // Without the lock, so that whoever submits does not wait for the driver.
+  if (out_ns != nullptr) {
+    *out_ns = device_.time_of(event);
+  } else {
+    device_.give_timed_event(event);
+  }
 }
 
 void Stream::wait(Stream& other, uint64_t number) {
@@ -162,38 +178,51 @@ void Stream::look_for_faults() {
   for (compute_plugin_fault* record : watched_) look(record);
 }
 
-// With the lock held: takes the marks that have finished.
+// With the lock held: takes the marks that have finished. They finish in order, so that one query stands for all marks
+// before it: it is asked for the first, then further and further on, then in halves back to the last.
 void Stream::poll() {
   if (has_failed_.load(std::memory_order_relaxed)) return;
-  while (!marks_.empty()) {
-    const Mark mark = marks_.front();
-    const CUresult result = cu.event_query(mark.event);
-    if (result == CUDA_ERROR_NOT_READY) return;
-    if (result != CUDA_SUCCESS) {
-      fail(error_of(result, "queued work failed", window()));
-      return;
+  size_t done = 0, open = marks_.size();  // so many have finished, and this one has not
+  CUresult fault = CUDA_SUCCESS;
+  for (size_t step = 1; done < open;) {
+    const size_t at = std::min(done + step, open) - 1;
+    const CUresult result = cu.event_query(marks_[at].event);
+    if (result == CUDA_SUCCESS) {
+      done = at + 1;
+      step = open == marks_.size() ? 2 * step : (open - done + 1) / 2;
+    } else if (result == CUDA_ERROR_NOT_READY) {
+      open = at;
+      step = (open - done + 1) / 2;
+    } else {
+      fault = result;
+      break;
     }
+  }
+  if (done > 0) {
     look_for_faults();
     if (has_failed_.load(std::memory_order_relaxed)) return;
-    retire_front();
+    retire(done);
   }
+  if (fault != CUDA_SUCCESS) fail(error_of(fault, "queued work failed", window()));
 }
 
-// With the lock held: the first mark has finished.
-void Stream::retire_front() {
-  const Mark mark = marks_.front();
-  reached_ = mark.number;
-  good_launches_ = mark.launches;
-  marks_.pop_front();
-  if (!mark.timed) {
-    device_.give_event(mark.event);
-  } else if (!mark.wants_time) {
-    device_.give_timed_event(mark.event);
-  } else {
-    try {
-      times_.push_back({mark.number, device_.time_of(mark.event)});
-    } catch (...) {
-      // Whoever asks is told that there is none.
+// With the lock held: the first `count` marks have finished.
+void Stream::retire(size_t count) {
+  for (; count > 0; --count) {
+    const Mark mark = marks_.front();
+    reached_ = mark.number;
+    good_launches_ = mark.launches;
+    marks_.pop_front();
+    if (!mark.timed) {
+      device_.give_event(mark.event);
+    } else if (!mark.wants_time) {
+      device_.give_timed_event(mark.event);
+    } else {
+      try {
+        timed_.push_back({mark.number, mark.event});
+      } catch (...) {
+        device_.give_timed_event(mark.event);  // whoever asks is told that there is no time
+      }
     }
   }
 }

@@ -78,14 +78,14 @@ class Stream {
     bool timed = false;
     bool wants_time = false;
   };
-  struct MarkTime {
+  struct TimedMark {
     uint64_t number;
-    int64_t ns;
+    CUevent event;
   };
 
   [[noreturn]] void throw_failure() const;
   void poll();
-  void retire_front();
+  void retire(size_t count);
   void look_for_faults();
   void fail(Error error) noexcept;
   std::string window() const;
@@ -101,7 +101,7 @@ class Stream {
 
   mutable std::mutex mutex_;  // of what follows; never held across a call that blocks
   std::deque<Mark> marks_;
-  std::vector<MarkTime> times_;  // of timed marks that have been reached
+  std::deque<TimedMark> timed_;  // marks that have been reached and whose times were not taken yet
   uint64_t reached_ = 0;
   uint64_t good_launches_ = 0;
   compute_error_code error_code_ = COMPUTE_OK;

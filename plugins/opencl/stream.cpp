@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "plugins/common/mark_times.hpp"
 #include "plugins/common/polling.hpp"
 
 namespace compute::opencl {
@@ -127,13 +128,15 @@ void Stream::mark(uint64_t number, bool timed) {
 
 void Stream::take_time(uint64_t number, int64_t* out_ns) {
   std::lock_guard lock(mutex_);
-  settle_locked();
-  if (out_ns == nullptr) {
-    for (Mark& mark : marks_) {
-      if (mark.number == number) mark.wants_time = false;
-    }
+  auto found = common::find_mark(times_, number);
+  if (found == times_.end()) {
+    settle_locked();
+    found = common::find_mark(times_, number);
   }
-  const auto found = std::ranges::find(times_, number, &MarkTime::number);
+  if (out_ns == nullptr) {
+    const auto waiting = common::find_mark(marks_, number);
+    if (waiting != marks_.end()) waiting->wants_time = false;
+  }
   if (found == times_.end()) {
     if (out_ns == nullptr) return;
     if (keeps_queue_ && !has_times_) {

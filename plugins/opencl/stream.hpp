@@ -100,7 +100,7 @@ class Stream {
 
   mutable std::mutex mutex_;  // guards the members below
   std::deque<Mark> marks_;
-  std::vector<MarkTime> times_;  // that were not taken yet
+  std::deque<MarkTime> times_;  // that were not taken yet
   uint64_t reached_ = 0;
   std::optional<common::Error> error_;
   Event end_;  // after all work that was queued before `error_` was set

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gate.hpp"
 #include "runtime.hpp"
 
 namespace {
@@ -193,6 +194,39 @@ TEST(Profile, AGraphIsOneRow) {
   EXPECT_EQ(profile["ops"][0]["op"], "graph of 2: negative exp");
   EXPECT_EQ(profile["ops"][0]["calls"], 5);
   EXPECT_EQ(profile["ops"][0]["ops"], 10);
+}
+
+// They share the mark between them, and are recorded while others are submitted.
+TEST(Profile, OpsInARowTakeTheTimeBetweenThem) {
+  const Stream stream(remote());
+  const Tensor x = remote().from_host(iota(8));
+  compute::profile_start();
+  for (int i = 0; i < 3000; ++i) static_cast<void>(compute::negative(x, stream));
+  const json profile = json::parse(compute::profile_report(Format::json));
+  ASSERT_EQ(profile["ops"].size(), 1u);
+  EXPECT_EQ(profile["ops"][0]["calls"], 3000);
+  EXPECT_EQ(profile["ops"][0]["untimed_calls"], 0);
+  EXPECT_GT(profile["ops"][0]["total_ns"], 0);
+  EXPECT_LE(profile["ops"][0]["total_ns"], profile["wall_ns"]);
+}
+
+TEST(Profile, AWaitForAnotherStreamBelongsToNoOp) {
+  const Stream stream(remote()), other(remote());
+  const Tensor x = remote().from_host(iota(8)), y = remote().from_host(iota(8));
+  static_cast<void>(compute::negative(x, stream));
+  Gate gate;
+  compute::profile_start();
+  gate.hold(other, remote());
+  const compute::Event held = other.record();
+  static_cast<void>(compute::negative(x, stream));
+  stream.wait(held);
+  static_cast<void>(compute::exp(y, stream));
+  gate.open_soon();
+  const json profile = json::parse(compute::profile_report(Format::json));
+  for (const json& row : profile["ops"]) {
+    EXPECT_EQ(row["untimed_calls"], 0) << row;
+    EXPECT_LT(row["total_ns"].get<int64_t>(), 30'000'000) << "it waited at least so long\n" << row;
+  }
 }
 
 // ---- The trace ------------------------------------------------------------------------------------------------------
