@@ -274,7 +274,9 @@ int attempt_device(const std::string& selector) {
   const compute::Device device = compute::Device::open(selector);
   const compute::Tensor matrix = device.full({64, 64}, 1.f);
   const bool multiplies = compute::matmul(matrix, matrix).to_vector<float>()[0] == 64.f;
-  return works(device) && multiplies ? 0 : 1;
+  if (works(device) && multiplies) return 0;
+  fmt::print(stderr, "compute: {} of two matrices or vectors is wrong\n", multiplies ? "a sum" : "a product");
+  return 1;
 }
 
 int show_config(bool json, bool describe) {

@@ -76,7 +76,8 @@ class Doctor {
     report_ = json::parse(compute::load_report(compute::Format::json));
     for (const json& plugin : report_["plugins"]) {
       if (!plugin["rejected"].is_string()) continue;
-      fault(fmt::format("plugin {}: {}", plugin["path"].get<std::string>(), plugin["rejected"].get<std::string>()));
+      fault(fmt::format("plugin {}: {}; reinstall the plugin, or remove this file", plugin["path"].get<std::string>(),
+                        plugin["rejected"].get<std::string>()));
     }
     choose();
     look_at_system();
@@ -99,7 +100,8 @@ class Doctor {
     try {
       static_cast<void>(compute::config_list());
     } catch (const compute::Error& error) {
-      fault(fmt::format("the configuration is faulty and not used: {}", error.what()));
+      fault(fmt::format("the configuration is faulty and not used: {}; mend it, see compute config --describe",
+                        error.what()));
       setenv("COMPUTE_CONFIG", "/dev/null", 1);
       unset_faulty_variables();
     }
@@ -133,7 +135,8 @@ class Doctor {
       if (attempt.works) {
         static_cast<void>(attempt_device(name));
       } else {
-        fault(fmt::format("device {} {}", info.name, attempt.problem));
+        fault(fmt::format("device {} {}; update its driver, or leave it out with COMPUTE_DEVICE=auto,-{}", info.name,
+                          attempt.problem, info.name));
       }
     }
   }
@@ -144,7 +147,8 @@ class Doctor {
       static_cast<void>(compute::Device::open());
     } catch (const compute::Error& error) {
       chosen_ = error.what();
-      fault(fmt::format("the chosen device cannot be used: {}", chosen_.substr(0, chosen_.find('\n'))));
+      fault(fmt::format("the chosen device cannot be used: {}; compute devices lists those that are there",
+                        chosen_.substr(0, chosen_.find('\n'))));
     }
   }
 
@@ -171,7 +175,8 @@ class Doctor {
               {"bytes", cache.bytes},
               {"unreadable", cache.unreadable},
               {"unused", cache.unused}};
-    if (!cache.problem.empty()) warn("compiled kernels are not kept: " + cache.problem);
+    if (!cache.problem.empty())
+      warn("compiled kernels are not kept: " + cache.problem + "; set COMPUTE_CACHE_DIR to a folder of your own");
     if (cache.unreadable + cache.unused > 0) {
       warn(
           fmt::format("the cache of kernels is stale: {} programs are damaged or of another version, {} were not used "

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,40 +18,12 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "plain_call.hpp"
 
 namespace {
 
-using compute::Attribute;
 using compute::DType;
 using compute::Tensor;
-
-struct PlainCall {
-  std::string_view op, operands, attributes;
-};
-
-constexpr PlainCall kCalls[] = {
-#define COMPUTE_PLAIN_CALL(op, operands, attributes) {#op, operands, attributes},
-#include "plain_calls.def"
-#undef COMPUTE_PLAIN_CALL
-};
-
-std::vector<std::string> words_of(std::string_view text, char separator = ' ') {
-  std::vector<std::string> words;
-  std::istringstream stream{std::string(text)};
-  for (std::string word; std::getline(stream, word, separator);) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
-}
-
-DType named(const std::string& name) {
-  for (const DType dtype : kDtypes) {
-    if (dtype.name() == name) return dtype;
-  }
-  throw std::invalid_argument(fmt::format("there is no dtype {}", name));
-}
-
-DType dtype_of(const std::string& name, DType asked) { return name == "T" ? asked : named(name); }
 
 // The dtype that all operands of an op have if it takes no real numbers.
 std::optional<DType> dtype_of_class(std::string_view dtypes) {
@@ -60,31 +31,6 @@ std::optional<DType> dtype_of_class(std::string_view dtypes) {
   if (dtypes == "BITS" || dtypes == "INTEGER") return compute::int32;
   if (dtypes == "COMPLEX") return compute::complex64;
   return std::nullopt;
-}
-
-// "float64" for "minimum: float64 = 0 !".
-std::string kind_of(const compute::OpInfo& info, const std::string& attribute) {
-  for (const std::string& declared : words_of(info.attributes, ';')) {
-    const size_t colon = declared.find(':'), name = declared.find_first_not_of(' ');
-    if (colon == declared.npos || declared.substr(name, colon - name) != attribute) continue;
-    return words_of(declared.substr(colon + 1)).front();
-  }
-  throw std::logic_error(fmt::format("{} has no attribute {}", info.name, attribute));
-}
-
-Attribute attribute_of(const compute::OpInfo& info, const std::string& text, DType asked) {
-  const size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals), value = text.substr(equals + 1), kind = kind_of(info, name);
-  if (value.front() == '[') {
-    compute::Shape list;
-    for (const std::string& item : words_of(std::string_view(value).substr(1, value.size() - 2), ','))
-      list.push_back(std::stoll(item));
-    return {name, list};
-  }
-  if (kind == "string") return {name, value};
-  if (kind == "dtype") return {name, dtype_of(value, asked)};
-  if (kind == "int64") return {name, static_cast<int64_t>(std::stoll(value))};
-  return {name, std::stod(value)};
 }
 
 struct Job {
@@ -102,25 +48,11 @@ struct Outcome {
 void prepare(const compute::Device& device, const Job& job, Outcome& outcome) {
   const compute::OpInfo& info = *job.info;
   try {
-    const auto* const known =
-        std::find_if(std::begin(kCalls), std::end(kCalls), [&](const PlainCall& one) { return one.op == info.name; });
+    const DType dtype = info.expression.empty() ? job.dtype : dtype_of_class(info.dtypes).value_or(job.dtype);
+    const PlainCall call = plain_call(info, dtype);
     std::vector<Tensor> inputs;
-    std::vector<Attribute> attributes;
-    if (known != std::end(kCalls)) {
-      for (const std::string& operand : words_of(known->operands)) {
-        const size_t colon = operand.find(':');
-        compute::Shape shape;
-        for (const std::string& extent : words_of(operand.substr(colon + 1), 'x')) shape.push_back(std::stoll(extent));
-        inputs.push_back(device.empty(dtype_of(operand.substr(0, colon), job.dtype), shape));
-      }
-      for (const std::string& each : words_of(known->attributes))
-        attributes.push_back(attribute_of(info, each, job.dtype));
-    } else {
-      const DType dtype = info.expression.empty() ? job.dtype : dtype_of_class(info.dtypes).value_or(job.dtype);
-      for (size_t i = 0; i < words_of(info.inputs).size(); ++i) inputs.push_back(device.empty(dtype, {4096, 128}));
-      if (info.name == "where") inputs[0] = device.empty(compute::bool_, {4096, 128});
-    }
-    const compute::Plan plan(compute::Op(std::string(info.name), info.version), device, inputs, attributes);
+    for (const compute::TensorSpec& input : call.inputs) inputs.push_back(device.empty(input.dtype, input.shape));
+    const compute::Plan plan(compute::Op(std::string(info.name), info.version), device, inputs, call.attributes);
     ++outcome.prepared;
   } catch (const compute::Error& error) {
     // The op does not take the dtype, or the device does not run it.
@@ -147,7 +79,7 @@ int fill_cache(const std::string& selector, const std::vector<std::string>& ops,
   for (const std::string& dtype : dtypes) {
     for (const compute::OpInfo& info : infos) {
       if (ops.empty() || std::find(ops.begin(), ops.end(), info.name) != ops.end())
-        jobs.push_back({&info, named(dtype)});
+        jobs.push_back({&info, dtype_named(dtype)});
     }
   }
   const auto start = std::chrono::steady_clock::now();

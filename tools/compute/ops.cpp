@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute ops: asks a device how it would run every op for every dtype.
+// compute ops: asks a device how it would run a plain call of every op for every dtype.
 #include <fmt/format.h>
 #include <compute/compute.hpp>
 
@@ -11,17 +11,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "commands.hpp"
+#include "plain_call.hpp"
 
 namespace {
 
-using compute::Attribute;
 using compute::DType;
 using compute::Support;
 using compute::SupportLevel;
-using compute::TensorSpec;
 
 const char* support_text(SupportLevel support) {
   switch (support) {
@@ -41,33 +39,8 @@ struct Answer {
   bool op_takes_dtype = true;  // false: no device runs it
 };
 
-// A plain call of the op: 4 x 4 operands of one dtype. Where an op wants others for some operand, it gets them.
 Answer ask(const compute::Device& device, const compute::OpInfo& info, DType dtype) {
-  std::vector<TensorSpec> inputs;
-  std::istringstream names{std::string(info.inputs)};
-  for (std::string name; names >> name;) {
-    inputs.push_back({.dtype = name == "indices" ? compute::int64 : dtype, .shape = {4, 4}});
-  }
-  if (info.name == "where") inputs[0].dtype = compute::bool_;
-  if (info.name == "take") inputs[1].shape = {4};
-
-  std::vector<Attribute> attributes;
-  const auto add = [&](const char* name, const auto& value) {
-    if (info.attributes.find(name) != info.attributes.npos) attributes.emplace_back(name, value);
-  };
-  if (info.inputs.empty()) {
-    add("dtype", dtype);
-    add("shape", compute::Shape{4, 4});
-    add("size", 4);
-    add("rows", 4);
-    add("columns", 4);
-    if (info.name == "linspace") {
-      add("start", 1.0);
-      add("stop", 1.0);
-    }
-  } else if (info.name == "cast") {
-    add("dtype", dtype);
-  }
+  const auto [inputs, attributes] = plain_call(info, dtype, true);
   try {
     return {.support = compute::Op(std::string(info.name), info.version).query(device, inputs, attributes)};
   } catch (const compute::Error& error) {

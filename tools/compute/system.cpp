@@ -55,7 +55,8 @@ std::vector<PciDevice> pci_devices(const std::string& root) {
 }
 
 std::string remedy_for(const PciDevice& device) {
-  if (device.driver == "vfio-pci") return "it is reserved for virtual machines (vfio-pci)";
+  if (device.driver == "vfio-pci")
+    return "it is reserved for virtual machines (vfio-pci); bind it to its vendor's driver to use it here";
   const bool has_driver = !device.driver.empty();
   if (device.ids.starts_with("10de:")) {
     return has_driver && device.driver != "nouveau" ? "install libcuda1, or nvidia-opencl-icd, of the driver's version"
@@ -63,7 +64,8 @@ std::string remedy_for(const PciDevice& device) {
   }
   if (device.ids.starts_with("1002:")) return "install mesa-opencl-icd or rocm-opencl-icd";
   if (device.ids.starts_with("8086:")) return "install intel-opencl-icd";
-  return has_driver ? "if it computes, install its vendor's OpenCL driver or plugin" : "no driver of the kernel has it";
+  return has_driver ? "if it computes, install its vendor's OpenCL driver or plugin"
+                    : "no driver of the kernel has it; install its vendor's driver";
 }
 
 std::vector<std::string> closed_device_nodes(const std::string& root) {
