@@ -7,7 +7,7 @@ file(MAKE_DIRECTORY "${WORK}")
 # expect(code "arguments" expression…)
 function(expect code arguments)
   separate_arguments(list UNIX_COMMAND "${arguments}")
-  execute_process(COMMAND "${PYTHON}" "${PROGRAM}" --library "${LIBRARY}" --machine "${MACHINE}" ${list}
+  execute_process(COMMAND "${PYTHON}" "${PROGRAM}" --library "${LIBRARY}" --machine "${MACHINE}" --start "${START}" ${list}
                   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT result EQUAL code)
     message(SEND_ERROR "compute-bench ${arguments} ends with ${result}, not ${code}:\n${output}${errors}")
@@ -22,12 +22,12 @@ endfunction()
 set(few --quick --threads 1 --only "add 100000,matmul 64,sum of rows,layer_norm,copy permuted")
 list(JOIN few " " text)
 string(REPLACE "--only " "--only '" text "${text}")
-expect(0 "${text}' --json ${WORK}/old.json --html ${WORK}/page.html" "^cpu: " "\n  1 threads: copy [0-9.]+ GB/s" "\n  first call, warm cache: "
+expect(0 "${text}' --json ${WORK}/old.json --html ${WORK}/page.html" "^cpu: " "\n  1 threads: copy [0-9.]+ GB/s" "\n  first add, warm cache: "
        "\nadd 100000 +[0-9.]+ " "\nmatmul 64 +[0-9.]+ " "\nsum of rows +[0-9.]+ " "\nlayer_norm 4096x1024 +[0-9.]+ ")
 file(READ "${WORK}/old.json" old)
 string(JSON rows LENGTH "${old}" runs 0 rows)
 string(JSON seconds GET "${old}" runs 0 rows 0 times ours seconds)
-if(NOT rows EQUAL 11 OR NOT seconds GREATER 0 OR old MATCHES "differs|ends early")
+if(NOT rows EQUAL 12 OR NOT seconds GREATER 0 OR old MATCHES "differs|ends early")
   message(SEND_ERROR "the results have ${rows} rows, the first of ${seconds} s, or differ:\n${old}")
 endif()
 file(READ "${WORK}/page.html" page)

@@ -94,12 +94,14 @@ foreach(
   ${DOCDIR}/docs/devices/cuda.md
   ${DOCDIR}/docs/devices/opencl.md
   ${DOCDIR}/docs/writing-a-plugin.md
+  ${LIBDIR}/compute/compute-bench-start
   ${LIBDIR}/compute/compute-probe
   share/compute/conformance/cpu.txt
   share/compute/conformance/cuda.txt
   share/compute/conformance/opencl.txt
   share/man/man1/compute.1
   share/bash-completion/completions/compute
+  share/compute/bench/compute_bench/network_rows.py
   share/compute/bench/compute_bench/rows.py
   share/compute/examples/LICENSE
   share/compute/examples/exp_loop.c

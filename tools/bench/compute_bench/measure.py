@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures rows on one device with one number of threads, in a process of its own."""
 import ctypes
-import math
+import json
 import os
-import random
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -15,6 +13,7 @@ from .library import Library
 from .observation import observation
 
 WARMUPS = 5
+MOST_SECONDS = 0.5  # of a row, with its peers
 
 
 def wait_until_quiet():
@@ -32,10 +31,10 @@ class Bench:
         self.options, self.quick, self.device = options, options.quick, options.device
         self.is_cpu = options.device == "cpu"
         self.lib = Library(options.library, options.device, own_stream=not self.is_cpu)
-        self.peers, self.missing = peers.installed(options.peers.split(",") if options.peers else [], options.device, threads)
+        self.peers, self.missing = peers.installed(options.peers.split(",") if options.peers else [], options.device, threads, self.lib)
         self.sizes = [100000, 1000000, 1 << 22, 1 << 24] + ([] if self.quick else [60000000])
         self.side = 2048 if self.is_cpu or self.quick else 8192
-        self.rows, self.seed, self.section = [], 0, ""
+        self.rows, self.seed, self.section, self.rate = [], 0, "", 0
 
     # Operands
 
@@ -65,12 +64,7 @@ class Bench:
 
     def integers(self, below, *shape):
         self.seed += 1
-        draw, count = random.Random(self.seed), math.prod(shape)
-
-        def fill(made):
-            data = (ctypes.c_int64 * count)(*[draw.randrange(below) for _ in range(count)])
-            self.lib.write(made, ctypes.addressof(data), ctypes.sizeof(data))
-        return self.filled("int64", shape, fill)
+        return self.op("random_integers", [], "int64", *shape, shape=list(shape), dtype="int64", maximum=below, seed=self.seed)
 
     def cast(self, x, dtype):
         return x if dtype == x.dtype else self.op("cast", [x], dtype, *x.shape, dtype=dtype)
@@ -92,7 +86,7 @@ class Bench:
         outs = out if isinstance(out, list) else [out]
         first = next((one for one in outs if one is not None), None)
         entry = {"row": name, "section": self.section, "flops": flops, "sweep": sweep, "note": "", "times": {}}
-        moved = sum(x.size_bytes for x in inputs) + (first.size_bytes if first else inputs[0].size_bytes)
+        moved = sum(x.size_bytes for x in inputs) + (first or inputs[0]).size_bytes
         entry["bytes"] = moved if bytes is None else bytes
         self.rows.append(entry)
         try:
@@ -119,33 +113,49 @@ class Bench:
                 continue
         entry["times"] = self.time(calls)
 
+    def is_soon_done(self, flops):
+        """At the rate of the device, with room for slower dtypes and peers."""
+        return not self.rate or flops / self.rate < MOST_SECONDS / 8
+
     def time(self, calls):
         """name -> median seconds and spread. Rounds are interleaved; on cpu there are gaps between calls, as in programs."""
         clock = time.perf_counter
         gap = self.options.gap_us * 1e-6 if self.is_cpu else 0
-        rounds, seconds = (3, 0.06) if self.quick else (7, 0.25)
-        many, found = {}, {name: [] for name in calls}
+        rounds, seconds = (3, MOST_SECONDS / 4) if self.quick else (7, MOST_SECONDS)
+        seconds /= len(calls)
+        once, many, found = {}, {}, {name: [] for name in calls}
         for name, (call, synchronize) in calls.items():
+            start = clock()
+            call()
+            synchronize()
+            once[name] = max(clock() - start, 1e-7)
+            if once[name] * WARMUPS > seconds / 4:
+                continue
             for _ in range(WARMUPS):
                 call()
             synchronize()
             start = clock()
             call()
             synchronize()
-            many[name] = max(2, min(200, int(seconds / rounds / max(clock() - start + gap, 1e-7))))
+            once[name] = max(clock() - start, 1e-7)
+        rounds = max(1, min(rounds, int(seconds / max(once.values()))))
+        if max(once.values()) > MOST_SECONDS:
+            return {name: {"seconds": seconds, "spread": 0.0} for name, seconds in once.items()}
+        for name in calls:
+            many[name] = max(1, min(200, int(seconds / rounds / (once[name] + gap))))
         for _ in range(rounds):
             for name, (call, synchronize) in calls.items():
                 if self.is_cpu:
                     wait_until_quiet()
-                    times = []
-                    for _ in range(many[name] + WARMUPS):
+                    times, again = [], WARMUPS if many[name] > WARMUPS else 0
+                    for _ in range(many[name] + again):
                         until = clock() + gap
                         while clock() < until:
                             pass
                         start = clock()
                         call()
                         times.append(clock() - start)
-                    found[name].append(statistics.median(times[WARMUPS:]))
+                    found[name].append(statistics.median(times[again:]))
                 else:  # queued at once, and waited for
                     start = clock()
                     for _ in range(many[name]):
@@ -180,40 +190,26 @@ class Bench:
                        "read": (4 * n, self.lib.caller("sum", [x.tensor], s.tensor)),
                        "multiply_add": (128 * n, self.expression(chain, [x, y], y)())}
         times = self.time({name: (call, self.lib.synchronize) for name, (_, call) in contestants.items()})
-        return {name: amount / times[name]["seconds"] for name, (amount, _) in contestants.items()}
-
-
-FIRST = """
-import ctypes, json, sys, time
-sys.path.insert(0, sys.argv[1])
-start = time.perf_counter()
-from compute_bench.library import Library
-loaded = time.perf_counter()
-lib = Library(sys.argv[2], sys.argv[3], own_stream=False)
-opened = time.perf_counter()
-x, y = lib.full("float32", [1000]), lib.full("float32", [1000])
-made = time.perf_counter()
-call = lib.caller("tanh", [x], y)
-call()
-block = ctypes.create_string_buffer(4000)
-lib.read(y, ctypes.addressof(block), 4000)
-first = time.perf_counter()
-print(json.dumps({"open": opened - loaded, "first call": first - made}))
-"""
+        found = {name: amount / times[name]["seconds"] for name, (amount, _) in contestants.items()}
+        blas = next((one for one in self.peers if one.name == "cublas"), None)
+        if blas is not None:  # what its matrix units reach
+            n = 4096 if self.quick else 8192
+            x, y, z = (self.cast(self.normal(n, n), "float16").on(blas) for _ in range(3))
+            times = self.time({"matrix_units": (lambda: blas.matmul(x, y, z), blas.synchronize)})
+            found["matrix_units"] = 2 * n**3 / times["matrix_units"]["seconds"]
+        return found
 
 
 def first_calls(options):
-    """Seconds from nothing to an open device, and of its first call, in new processes with a cold and a warm cache on disk."""
-    import json
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """Seconds that a C program waits for an open device, its first add, and both, in new processes with a cold and a warm cache on
+    disk."""
     found = {}
     with tempfile.TemporaryDirectory() as cache:
         env = dict(os.environ, COMPUTE_CACHE_DIR=cache, COMPUTE_LOG="error")
         for turn in ("cold", "warm", "warm", "warm", "warm"):
-            done = subprocess.run([sys.executable, "-c", FIRST, root, options.library, options.device], env=env,
-                                  stdout=subprocess.PIPE, text=True, check=True)
-            for name, seconds in json.loads(done.stdout).items():
-                found.setdefault(f"{name}, {turn} cache", []).append(seconds)
+            done = subprocess.run([options.start, options.library, options.device], env=env, stdout=subprocess.PIPE, text=True, check=True)
+            for name, ns in json.loads(done.stdout).items():
+                found.setdefault(f"{name}, {turn} cache", []).append(ns * 1e-9)
     return {name: statistics.median(values) for name, values in found.items()}
 
 
@@ -222,8 +218,10 @@ def measure(options, threads):
     found = {"threads": threads, "missing": bench.missing, "peers": {one.name: version(one) for one in bench.peers}}
     found["description"] = bench.lib.description()
     found["limits"] = bench.limits(threads)
-    for name, body in rows.SECTIONS.items():
-        named = [word for word in options.only.split(",") if word in rows.SECTIONS or word == "observation"]
+    bench.rate = found["limits"].get("multiply_add", 0)
+    sections = {"tf32": rows.tf32} if options.only == "tf32" else rows.SECTIONS
+    for name, body in sections.items():
+        named = [word for word in options.only.split(",") if word in sections or word == "observation"]
         if named and name not in named:
             continue
         bench.section = name

@@ -208,12 +208,13 @@ class Blas(Peer):
 ALL = {peer.name: peer for peer in (NumPy, Torch, CuPy, Blas)}
 
 
-def installed(names, device, threads):
+def installed(names, device, threads, lib):
     """The peers among `names` that can be measured beside `device`, and why the others cannot."""
+    from . import device_blas  # which knows Peer
     found, missing = [], {}
     for name in names:
         try:
-            found.append(ALL[name](device, threads))
-        except (ImportError, OSError) as reason:
+            found.append(ALL[name](device, threads) if name in ALL else device_blas.ALL[name](device, threads, lib))
+        except (ImportError, OSError, RuntimeError) as reason:
             missing[name] = str(reason).splitlines()[0]
     return found, missing

@@ -3,6 +3,7 @@
 import math
 
 from .library import SIZES
+from .network_rows import networks, ordering, training
 
 
 class Array:
@@ -148,47 +149,39 @@ def reductions(b):
           lambda p, x, j, y, z: p.scatter_add(x, 1, j, y), tolerance=1e-3, axis=1, reduction="add")
 
 
+def product(b, name, *shapes, dtype="float32", tolerance=1e-3, **more):
+    x, y = (b.cast(b.normal(*shape), dtype) for shape in shapes)
+    m, n = x.shape[:-1], y.shape[-1:] if len(y.shape) > 1 else ()
+    z = b.empty(*m, *n, dtype=dtype)
+    flops = (8 if dtype.startswith("complex") else 2) * math.prod(z.shape) * x.shape[-1]
+    b.row(name, "matmul", [x, y], z, lambda p, x, y, z: p.matmul(x, y, out=z), tolerance=tolerance, flops=flops, **more)
+
+
 def products(b):
-    def product(name, *shapes, dtype="float32", tolerance=1e-3, **more):
-        x, y = (b.cast(b.normal(*shape), dtype) for shape in shapes)
-        m, n = x.shape[:-1], y.shape[-1:] if len(y.shape) > 1 else ()
-        z = b.empty(*m, *n, dtype=dtype)
-        flops = (8 if dtype.startswith("complex") else 2) * math.prod(z.shape) * x.shape[-1]
-        b.row(name, "matmul", [x, y], z, lambda p, x, y, z: p.matmul(x, y, out=z), tolerance=tolerance, flops=flops, **more)
-
-    product("matrix x vector 2048", (2048, 2048), (2048,))
-    product("vector x matrix 2048", (2048,), (2048, 2048))
-    product("dot of 1e6", (1000000,), (1000000,), tolerance=1e-2)
-    product("2048 x 64 x 2048", (2048, 64), (64, 2048))
-    product("64 x 2048 x 64", (64, 2048), (2048, 64))
-    product("tall-skinny 100000 x 16 x 16", (100000, 16), (16, 16))
-    product("batch 64 of 256^3", (64, 256, 256), (64, 256, 256))
-    product("batch 512 of 32^3", (512, 32, 32), (512, 32, 32))
-    product("batch 64 of 256^3, shared b", (64, 256, 256), (256, 256))
-    for n in (64, 128, 256, 512, 1024) + (() if b.quick else (2048, 4096)):
-        product(f"matmul {n}", (n, n), (n, n), sweep="matmul")
-    product("matmul 1000x1001x999", (1000, 1001), (1001, 999))
-    for dtype in ("float64", "complex64", "float16"):
-        product(f"matmul 512 {dtype}", (512, 512), (512, 512), dtype=dtype, tolerance=1e-2)
+    product(b, "matrix x vector 2048", (2048, 2048), (2048,))
+    product(b, "vector x matrix 2048", (2048,), (2048, 2048))
+    product(b, "dot of 1e6", (1000000,), (1000000,), tolerance=1e-2)
+    product(b, "2048 x 64 x 2048", (2048, 64), (64, 2048))
+    product(b, "64 x 2048 x 64", (64, 2048), (2048, 64))
+    product(b, "tall-skinny 100000 x 16 x 16", (100000, 16), (16, 16))
+    product(b, "batch 64 of 256^3", (64, 256, 256), (64, 256, 256))
+    product(b, "batch 512 of 32^3", (512, 32, 32), (512, 32, 32))
+    product(b, "batch 64 of 256^3, shared b", (64, 256, 256), (256, 256))
+    for n in filter(lambda n: b.is_soon_done(2 * n**3), (64, 128, 256, 512, 1024) + (() if b.quick else (2048, 4096))):
+        product(b, f"matmul {n}", (n, n), (n, n), sweep="matmul")
+    product(b, "matmul 1000x1001x999", (1000, 1001), (1001, 999))
+    for dtype in ("float64", "complex64") + (("float16",) if b.is_cpu else ()):
+        product(b, f"matmul 512 {dtype}", (512, 512), (512, 512), dtype=dtype, tolerance=1e-2)
+    if not b.is_cpu:  # what matrix units are for
+        for dtype in ("float16", "bfloat16"):
+            for n in filter(lambda n: b.is_soon_done(2 * n**3), (512, 1024, 2048) if b.quick else (512, 1024, 2048, 4096, 8192)):
+                product(b, f"matmul {n} {dtype}", (n, n), (n, n), dtype=dtype, tolerance=2e-2, sweep=f"matmul {dtype}")
 
 
-def networks(b):
-    """Of the op set, where a peer has the same."""
-    x, w, s = b.normal(4096, 1024), b.normal(1024), b.normal(1024)
-    z = b.empty(4096, 1024)
-    fun = lambda p: p.nn.functional  # noqa: E731
-    b.row("layer_norm 4096x1024", "layer_norm", [x, w, s], [z, None, None], lambda p, x, w, s, z: fun(p).layer_norm(x, (1024,), w, s))
-    b.row("gelu", "gelu", [x], z, lambda p, x, z: fun(p).gelu(x))
-    b.row("cumulative_sum of rows", "cumulative_sum", [x], z, lambda p, x, z: p.cumsum(x, 1, out=z), tolerance=1e-2)
-    b.row("sort rows of 1024", "sort", [x], z, lambda p, x, z: p.sort(x, 1)[0] if p.name == "torch" else p.sort(x, 1))
-    image, kernel = b.normal(4, 64, 56, 56), b.normal(64, 64, 3, 3)
-    b.row("convolution 3x3 of 4x64x56x56", "convolution", [image, kernel], b.empty(4, 64, 56, 56),
-          lambda p, x, w, z: fun(p).conv2d(x, w, None, 1, 1), flops=2 * 4 * 64 * 56 * 56 * 64 * 9, tolerance=1e-3,
-          pads_begin=[1, 1], pads_end=[1, 1])
-    b.row("max_pool 2x2", "max_pool", [image], b.empty(4, 64, 28, 28), lambda p, x, z: fun(p).max_pool2d(x, 2), window=[2, 2])
-    q, k, v = (b.normal(4, 8, 256, 64) for _ in "qkv")
-    b.row("attention 4x8x256x64", "attention", [q, k, v], [b.empty(4, 8, 256, 64), None],
-          lambda p, q, k, v, z: fun(p).scaled_dot_product_attention(q, k, v), flops=4 * 32 * 256 * 256 * 64)
+def tf32(b):
+    """Products of float32 at the precision of COMPUTE_MATH=tf32, which a process has for all that it does."""
+    for n in (1024, 2048) if b.quick else (1024, 2048, 4096, 8192):
+        product(b, f"matmul {n} tf32", (n, n), (n, n), tolerance=5e-2)
 
 
-SECTIONS = {body.__name__: body for body in (elementwise, moves, reductions, products, networks)}
+SECTIONS = {body.__name__: body for body in (elementwise, moves, reductions, products, ordering, networks, training)}
