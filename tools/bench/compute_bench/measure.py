@@ -205,7 +205,9 @@ def first_calls(options):
     disk."""
     found = {}
     with tempfile.TemporaryDirectory() as cache:
-        env = dict(os.environ, COMPUTE_CACHE_DIR=cache, COMPUTE_LOG="error")
+        # Drivers have caches of their own.
+        env = dict(os.environ, COMPUTE_CACHE_DIR=cache, POCL_CACHE_DIR=os.path.join(cache, "pocl"),
+                   CUDA_CACHE_PATH=os.path.join(cache, "cuda"), COMPUTE_LOG="error")
         for turn in ("cold", "warm", "warm", "warm", "warm"):
             done = subprocess.run([options.start, options.library, options.device], env=env, stdout=subprocess.PIPE, text=True, check=True)
             for name, ns in json.loads(done.stdout).items():
