@@ -26,8 +26,8 @@ struct CompiledRow {
   BlockFunction run;
 };
 
-/// A block function, and the same function with stores that bypass the cache, which stream_end orders. Both are null for
-/// a row whose result is bool.
+/// A block function, and the same function with stores that bypass the cache, which stream_end orders. Both are null
+/// for a row whose result is bool.
 struct StreamedFunction {
   BlockFunction run;
   BlockFunction streamed;

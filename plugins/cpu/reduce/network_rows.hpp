@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of networks over contiguous rows of float32: softmax, log_softmax and their gradients, layer_norm and its gradient,
-// cross_entropy.
+// Ops of networks over contiguous rows of float32: softmax, log_softmax and their gradients, layer_norm and its
+// gradient, cross_entropy.
 #pragma once
 
 #include "plugins/cpu/plan.hpp"
