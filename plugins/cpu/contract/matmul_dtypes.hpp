@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planning and the running of a matrix product share.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <cstdint>
+
+namespace compute::cpu::matmul {
+
+constexpr int64_t kAlignment = 64;  // of a task's memory
+
+inline bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
+
+inline int64_t ceiling(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+
+}  // namespace compute::cpu::matmul

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of a planned matrix product: tasks, their tiles, and the sums of parts.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "plugins/cpu/contract/matmul.hpp"
+#include "plugins/cpu/contract/matmul_dtypes.hpp"
+
+namespace compute::cpu {
+namespace {
+
+using matmul::ceiling;
+using matmul::is_half;
+using matmul::kAlignment;
+
+constexpr int64_t kJoined = 64;
+constexpr int64_t kJoinBytes = 16 << 10;  // of results of parts, from other threads' caches: about 2 us
+
+// ---- Elements -----------------------------------------------------------------------------------------------------
+
+template <class T>
+struct ComplexNumber {
+  T re, im;
+};
+
+struct BoolByte {
+  uint8_t value;
+};
+
+template <class T>
+T multiply(T x, T y) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    return static_cast<uint16_t>(uint32_t{x} * y);  // as int the product could overflow
+  } else {
+    return static_cast<T>(x * y);
+  }
+}
+template <class T>
+T add(T x, T y) {
+  return static_cast<T>(x + y);
+}
+template <class T>
+ComplexNumber<T> multiply(ComplexNumber<T> x, ComplexNumber<T> y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+template <class T>
+ComplexNumber<T> add(ComplexNumber<T> x, ComplexNumber<T> y) {
+  return {x.re + y.re, x.im + y.im};
+}
+BoolByte multiply(BoolByte x, BoolByte y) { return {static_cast<uint8_t>(x.value != 0 && y.value != 0)}; }
+BoolByte add(BoolByte x, BoolByte y) { return {static_cast<uint8_t>(x.value != 0 || y.value != 0)}; }
+
+template <class T>
+bool is(T x, int value) {
+  return x == static_cast<T>(value);
+}
+template <class T>
+bool is(ComplexNumber<T> x, int value) {
+  return x.re == static_cast<T>(value) && x.im == 0;
+}
+bool is(BoolByte x, int value) { return (x.value != 0) == (value != 0); }
+
+/// Calls f with a value of the accumulator's type; signed integers count as unsigned, so that they wrap.
+template <class F>
+decltype(auto) with_accumulator(compute_dtype dtype, const F& f) {
+  switch (dtype) {
+    case COMPUTE_DTYPE_BOOL:
+      return f(BoolByte{1});
+    case COMPUTE_DTYPE_INT8:
+    case COMPUTE_DTYPE_UINT8:
+      return f(uint8_t{1});
+    case COMPUTE_DTYPE_INT16:
+    case COMPUTE_DTYPE_UINT16:
+      return f(uint16_t{1});
+    case COMPUTE_DTYPE_INT32:
+    case COMPUTE_DTYPE_UINT32:
+      return f(uint32_t{1});
+    case COMPUTE_DTYPE_INT64:
+    case COMPUTE_DTYPE_UINT64:
+      return f(uint64_t{1});
+    case COMPUTE_DTYPE_FLOAT64:
+      return f(1.0);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return f(ComplexNumber<float>{1, 0});
+    case COMPUTE_DTYPE_COMPLEX128:
+      return f(ComplexNumber<double>{1, 0});
+    default:
+      return f(1.0f);
+  }
+}
+
+/// A run's factor: what the caller gave, or 1.
+struct Factor {
+  const void* value;
+  bool zero, one;
+};
+
+template <class T>
+constexpr T kOne = T{1};
+
+Factor factor(compute_dtype dtype, const void* given) {
+  return with_accumulator(dtype, [given](auto one) -> Factor {
+    using T = decltype(one);
+    if (given == nullptr) return {&kOne<T>, false, true};
+    T value;
+    std::memcpy(&value, given, sizeof value);
+    return {given, is(value, 0), is(value, 1)};
+  });
+}
+
+const void* offset(const void* p, int64_t bytes) { return static_cast<const std::byte*>(p) + bytes; }
+void* offset(void* p, int64_t bytes) { return static_cast<std::byte*>(p) + bytes; }
+
+// ---- The terms besides the product --------------------------------------------------------------------------------
+
+template <class T>
+struct Strided {
+  T* data;
+  int64_t row, column;
+};
+
+/// c = beta · addend + bias; a term whose data is NULL is absent.
+template <class T>
+void write_terms(int64_t m, int64_t n, Strided<T> c, T beta, Strided<const T> addend, Strided<const T> bias) {
+  const bool scaled = !is(beta, 1);
+  const auto element = [&](int64_t i, int64_t j, int64_t addend_column, int64_t bias_column) {
+    T value{};
+    if (addend.data != nullptr) {
+      value = addend.data[i * addend.row + j * addend_column];
+      if (scaled) value = multiply(beta, value);
+    }
+    if (bias.data != nullptr) {
+      const T term = bias.data[i * bias.row + j * bias_column];
+      value = addend.data != nullptr ? add(value, term) : term;
+    }
+    return value;
+  };
+  const bool adjacent =
+      c.column == 1 && (addend.data == nullptr || addend.column == 1) && (bias.data == nullptr || bias.column == 1);
+  for (int64_t i = 0; i < m; ++i) {
+    if (adjacent) {
+      for (int64_t j = 0; j < n; ++j) c.data[i * c.row + j] = element(i, j, 1, 1);
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        c.data[i * c.row + j * c.column] = element(i, j, addend.column, bias.column);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// ---- Running ------------------------------------------------------------------------------------------------------
+
+struct MatmulPlan::Execution {
+  const MatmulPlan* plan;
+  const MatmulRun* run;
+  Factor alpha, beta;
+  std::atomic<bool> failed{false};
+};
+
+namespace {
+
+// Tasks [next, end) that nobody has taken yet, in a cache line of their own.
+struct alignas(kAlignment) TaskRange {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+
+}  // namespace
+
+bool MatmulPlan::run(const MatmulRun& run) const {
+  if (tasks_ == 0) return true;
+  Execution execution{this, &run, factor(dtype_, run.alpha), factor(dtype_, run.beta)};
+  if (equal_parts_ != nullptr) return run_parts(execution);
+  if (cuts_ > 1 && !execution.alpha.zero) {
+    run_split(execution);
+    return true;
+  }
+  if (tasks_ == 1) return run_task(execution, 0, run.workspace);
+  if (slots_ == 1 || run.parallel_for == nullptr) {
+    bool succeeded = true;
+    for (int64_t task = 0; task < tasks_; ++task) succeeded = run_task(execution, task, run.workspace) && succeeded;
+    return succeeded;
+  }
+  if (slot_bytes_ > 0) {
+    run_in_slots(execution);
+  } else {
+    const auto tasks = [](void* user, int64_t begin, int64_t end) {
+      Execution& shared = *static_cast<Execution*>(user);
+      for (int64_t task = begin; task < end; ++task) {
+        if (!shared.plan->run_task(shared, task, nullptr)) shared.failed.store(true, std::memory_order_relaxed);
+      }
+    };
+    run.parallel_for(tasks_, 1, tasks, &execution);
+  }
+  return !execution.failed.load(std::memory_order_relaxed);
+}
+
+/// Tasks that need workspace: each part of it has one user, who begins with the same tasks each time, for the sake of
+/// its cache, and then takes what others have not begun.
+void MatmulPlan::run_in_slots(Execution& execution) const {
+  constexpr int64_t kRanges = 64;
+  struct Shared {
+    Execution& execution;
+    int64_t count;
+    TaskRange ranges[kRanges];
+  };
+  Shared shared{execution, std::min(slots_, kRanges), {}};
+  for (int64_t i = 0; i < shared.count; ++i) {
+    shared.ranges[i].next.store(tasks_ * i / shared.count, std::memory_order_relaxed);
+    shared.ranges[i].end = tasks_ * (i + 1) / shared.count;
+  }
+  const auto body = [](void* user, int64_t begin, int64_t end) {
+    Shared& all = *static_cast<Shared*>(user);
+    const MatmulPlan& plan = *all.execution.plan;
+    for (int64_t slot = begin; slot < end; ++slot) {
+      void* const scratch = offset(all.execution.run->workspace, slot * plan.slot_bytes_);
+      for (int64_t step = 0; step < all.count; ++step) {
+        TaskRange& range = all.ranges[(slot + step) % all.count];
+        while (range.next.load(std::memory_order_relaxed) < range.end) {
+          const int64_t task = range.next.fetch_add(1, std::memory_order_relaxed);
+          if (task >= range.end) break;
+          if (!plan.run_task(all.execution, task, scratch)) all.execution.failed.store(true, std::memory_order_relaxed);
+        }
+      }
+    }
+  };
+  execution.run->parallel_for(slots_, 1, body, &shared);
+}
+
+/// Results from sums that are cut: first all parts, then their sums in order.
+void MatmulPlan::run_split(const Execution& execution) const {
+  const auto parts = [](void* user, int64_t begin, int64_t end) {
+    const Execution& shared = *static_cast<const Execution*>(user);
+    const MatmulPlan& plan = *shared.plan;
+    const void* const a = plan.transposed_ ? shared.run->b : shared.run->a;
+    const void* const b = plan.transposed_ ? shared.run->a : shared.run->b;
+    const GemmKernel& kernel = plan.kernels_->by_dtype[plan.dtype_];
+    const bool along_rows = plan.column_[kA] == 1;  // then a part belongs to one row, else to all
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t row = along_rows ? part / plan.cuts_ : 0, first = part % plan.cuts_ * plan.cut_k_;
+      const int64_t rows = along_rows ? 1 : plan.m_;
+      const int64_t start = row * plan.row_[kA] + first * plan.column_[kA];
+      kernel.run_vector({rows, 1, std::min(plan.cut_k_, plan.k_ - first), offset(a, start * plan.element_bytes_),
+                         plan.row_[kA], plan.column_[kA], offset(b, first * plan.element_bytes_), 1, 1,
+                         offset(shared.run->workspace, part * rows * plan.element_bytes_), 1, 1,
+                         factor(plan.dtype_, nullptr).value, false, nullptr});
+    }
+  };
+  Execution& shared = const_cast<Execution&>(execution);
+  if (slots_ == 1 || execution.run->parallel_for == nullptr) {
+    parts(&shared, 0, tasks_);
+  } else {
+    execution.run->parallel_for(tasks_, 1, parts, &shared);
+  }
+  if (column_[kA] == 1) {
+    join(execution, {m_, 1, cuts_, 1, row_[kC], 0});
+  } else {
+    join(execution, {1, m_, 0, m_, 0, row_[kC]});
+  }
+}
+
+/// A matrix of sums that are cut.
+bool MatmulPlan::run_parts(const Execution& execution) const {
+  MatmulRun part = *execution.run;
+  part.c = execution.run->workspace;
+  part.alpha = nullptr;
+  part.workspace = offset(execution.run->workspace, partials_bytes_);
+  if (!execution.alpha.zero) {
+    if (!equal_parts_->run(part)) return false;
+    if (last_part_ != nullptr) {
+      const int64_t first = cut_k_ * (cuts_ - 1);
+      part.a = offset(part.a, first * column_[kA] * element_bytes_);
+      part.b = offset(part.b, first * row_[kB] * element_bytes_);
+      part.c = offset(part.c, (cuts_ - 1) * m_ * n_ * element_bytes_);
+      if (!last_part_->run(part)) return false;
+    }
+  }
+  join(execution, {m_, n_, n_, m_ * n_, row_[kC], column_[kC]});
+  return true;
+}
+
+/// Adds up the parts, in order, and writes the results: in chunks of a row, on several threads where there is much.
+void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
+  struct Shared {
+    const Execution& execution;
+    const Parts& parts;
+    int64_t chunks;  // of a row
+  } shared{execution, parts, ceiling(parts.columns, kJoined)};
+  const auto body = [](void* user, int64_t begin, int64_t end) {
+    const Shared& all = *static_cast<const Shared*>(user);
+    for (int64_t chunk = begin; chunk < end; ++chunk)
+      all.execution.plan->join_chunk(all.execution, all.parts, chunk / all.chunks, chunk % all.chunks * kJoined);
+  };
+  const int64_t chunks = parts.rows * shared.chunks;
+  const int64_t grain = ceiling(kJoinBytes, cuts_ * std::min(parts.columns, kJoined) * element_bytes_);
+  if (slots_ == 1 || chunks <= grain || execution.run->parallel_for == nullptr) {
+    body(&shared, 0, chunks);
+  } else {
+    execution.run->parallel_for(chunks, grain, body, &shared);
+  }
+}
+
+void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const {
+  with_accumulator(dtype_, [&](auto one) {
+    using T = decltype(one);
+    T alpha;
+    std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
+    T sums[kJoined];
+    const T* partial = static_cast<const T*>(execution.run->workspace) + row * parts.row_stride + first;
+    T* const c = static_cast<T*>(execution.run->c) + row * parts.c_row + first * parts.c_column;
+    const int64_t n = std::min(kJoined, parts.columns - first);
+    if (execution.alpha.zero) {
+      std::fill_n(sums, n, T{});
+    } else {
+      std::copy_n(partial, n, sums);
+      for (int64_t part = 1; part < cuts_; ++part) {
+        partial += parts.part_stride;
+        for (int64_t j = 0; j < n; ++j) sums[j] = add(sums[j], partial[j]);
+      }
+    }
+    for (int64_t j = 0; j < n; ++j) c[j * parts.c_column] = execution.alpha.one ? sums[j] : multiply(alpha, sums[j]);
+  });
+}
+
+bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratch) const {
+  const MatmulRun& run = *execution.run;
+  const int64_t tiles = tiles_m_ * tiles_n_;
+  const int64_t tile_index = task % tiles;
+  const int64_t i = tile_index / tiles_n_ * tile_m_;
+  const int64_t j = tile_index % tiles_n_ * tile_n_;
+  const void* const data[kOperands] = {transposed_ ? run.b : run.a, transposed_ ? run.a : run.b, run.c,
+                                       has_addend_ && !execution.beta.zero ? run.addend : nullptr,
+                                       has_bias_ ? run.bias : nullptr};
+  int64_t start[kOperands];  // of the tile in each matrix, in elements
+  for (int operand = 0; operand < kOperands; ++operand) {
+    start[operand] = (operand != kB ? i * row_[operand] : 0) + (operand != kA ? j * column_[operand] : 0);
+  }
+  if (epilogue_ != nullptr) epilogue_->begin(epilogue_->user, run.epilogue_scalars, offset(scratch, frame_));
+  bool succeeded = true;
+  const int64_t first = task / tiles * batch_chunk_;
+  const int64_t end = std::min(first + batch_chunk_, batches_);
+  const bool plain = data[kAddend] == nullptr && data[kBias] == nullptr && k_ > 0 && !execution.alpha.zero &&
+                     !is_half(dtype_) && batch_.size() <= 1 && epilogue_ == nullptr;
+  if (plain) {  // nothing but three addresses changes from entry to entry, which may be very small
+    const auto place = [&](int operand) {
+      const int64_t stride = batch_.empty() ? 0 : batch_[0].strides[operand];
+      return offset(data[operand], (start[operand] + first * stride) * element_bytes_);
+    };
+    const auto step = [&](int operand) { return batch_.empty() ? 0 : batch_[0].strides[operand] * element_bytes_; };
+    const int64_t step_a = step(kA), step_b = step(kB), step_c = step(kC);
+    Tile tile = {std::min(tile_m_, m_ - i),
+                 std::min(tile_n_, n_ - j),
+                 place(kA),
+                 place(kB),
+                 const_cast<void*>(place(kC)),
+                 nullptr,
+                 nullptr};
+    for (int64_t entry = first; entry < end; ++entry) {
+      succeeded = run_product(execution, tile, Terms::kNone, scratch) && succeeded;
+      tile.a = offset(tile.a, step_a);
+      tile.b = offset(tile.b, step_b);
+      tile.c = offset(tile.c, step_c);
+    }
+    return succeeded;
+  }
+  for (int64_t entry = first; entry < end; ++entry) {
+    int64_t at[kOperands];
+    for (int operand = 0; operand < kOperands; ++operand) at[operand] = start[operand];
+    int64_t rest = entry;
+    for (size_t axis = batch_.size(); axis-- > 0;) {
+      // The outermost index needs no division.
+      const int64_t index = axis == 0 ? rest : rest % batch_[axis].extent;
+      if (axis != 0) rest /= batch_[axis].extent;
+      for (int operand = 0; operand < kOperands; ++operand) at[operand] += index * batch_[axis].strides[operand];
+    }
+    const auto place = [&](int operand) -> const void* {
+      return data[operand] == nullptr ? nullptr : offset(data[operand], at[operand] * element_bytes_);
+    };
+    const Tile tile = {std::min(tile_m_, m_ - i),
+                       std::min(tile_n_, n_ - j),
+                       place(kA),
+                       place(kB),
+                       const_cast<void*>(place(kC)),
+                       place(kAddend),
+                       place(kBias)};
+    succeeded = run_tile(execution, tile, scratch) && succeeded;
+  }
+  return succeeded;
+}
+
+bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* scratch) const {
+  if (is_half(dtype_)) {
+    run_half_tile(execution, tile, scratch);
+    return true;
+  }
+  const bool has_product = k_ > 0 && !execution.alpha.zero;
+  // beta · c is the engine's where it can be; other terms are written first and the product is added.
+  const bool in_place = tile.addend == tile.c && addend_like_c_ && tile.bias == nullptr;
+  const bool scales_c = in_place && (execution.beta.one || engine_ != MatmulEngine::own) && has_product;
+  const bool has_terms = tile.addend != nullptr || tile.bias != nullptr;
+  if (!scales_c && (has_terms || !has_product)) {
+    with_accumulator(dtype_, [&](auto one) {
+      using T = decltype(one);
+      T beta;
+      std::memcpy(&beta, execution.beta.value, sizeof beta);
+      write_terms<T>(tile.m, tile.n, {static_cast<T*>(tile.c), row_[kC], column_[kC]}, beta,
+                     {static_cast<const T*>(tile.addend), row_[kAddend], column_[kAddend]},
+                     {static_cast<const T*>(tile.bias), row_[kBias], column_[kBias]});
+    });
+  }
+  const Terms terms = scales_c ? Terms::kBetaC : has_terms ? Terms::kC : Terms::kNone;
+  if (has_product && !run_product(execution, tile, terms, scratch)) return false;
+  if (epilogue_ != nullptr) apply_epilogue(tile, offset(scratch, frame_));
+  return true;
+}
+
+/// For dtypes that are their own accumulators.
+void MatmulPlan::apply_epilogue(const Tile& tile, void* frame) const {
+  const bool along_rows = row_[kC] == 1 && column_[kC] != 1;  // the elements of a column of c are neighbours
+  const int64_t lines = along_rows ? tile.n : tile.m, length = along_rows ? tile.m : tile.n;
+  const int64_t next_line = along_rows ? column_[kC] : row_[kC], step = along_rows ? row_[kC] : column_[kC];
+  with_accumulator(dtype_, [&](auto one) {
+    using T = decltype(one);
+    T packed[MatmulEpilogue::kMostElements];
+    for (int64_t i = 0; i < lines; ++i) {
+      for (int64_t first = 0; first < length; first += MatmulEpilogue::kMostElements) {
+        const int64_t n = std::min(MatmulEpilogue::kMostElements, length - first);
+        T* const c = static_cast<T*>(tile.c) + i * next_line + first * step;
+        if (step == 1) {
+          epilogue_->apply(epilogue_->user, frame, c, c, n);
+          continue;
+        }
+        for (int64_t j = 0; j < n; ++j) packed[j] = c[j * step];
+        epilogue_->apply(epilogue_->user, frame, packed, packed, n);
+        for (int64_t j = 0; j < n; ++j) c[j * step] = packed[j];
+      }
+    }
+  });
+}
+
+/// c = alpha a b plus what `terms` says of c.
+bool MatmulPlan::run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const {
+  if (engine_ != MatmulEngine::own) {
+    static constexpr ComplexNumber<double> kZero = {0, 0};  // also of every other type
+    const void* const beta = terms == Terms::kBetaC ? execution.beta.value
+                             : terms == Terms::kC   ? factor(dtype_, nullptr).value
+                                                    : static_cast<const void*>(&kZero);
+    return run_library(execution, tile, beta);
+  }
+  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+  run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], tile.c, row_[kC], column_[kC],
+       execution.alpha.value, terms != Terms::kNone, scratch});
+  return true;
+}
+
+bool MatmulPlan::run_library(const Execution& execution, const Tile& tile, const void* beta) const {
+  const auto value = [](const auto* type, const void* p) {
+    std::remove_cv_t<std::remove_pointer_t<decltype(type)>> x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+  };
+  const BlasMatrix& a = blas_[kA];
+  const BlasMatrix& b = blas_[kB];
+  const int64_t ldc = blas_[kC].leading;
+  const void* const alpha = execution.alpha.value;
+  if (engine_ == MatmulEngine::onednn) {
+    constexpr const float* kFloat = nullptr;
+    return onednn_->sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', tile.m, tile.n, k_, value(kFloat, alpha),
+                          static_cast<const float*>(tile.a), a.leading, static_cast<const float*>(tile.b), b.leading,
+                          value(kFloat, beta), static_cast<float*>(tile.c), ldc);
+  }
+  const auto call = [&](auto gemm, auto alpha_value, auto beta_value, auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const int a_transposed = a.transposed ? Openblas::kTranspose : Openblas::kNoTranspose;
+    const int b_transposed = b.transposed ? Openblas::kTranspose : Openblas::kNoTranspose;
+    gemm(Openblas::kRowMajor, a_transposed, b_transposed, static_cast<int>(tile.m), static_cast<int>(tile.n),
+         static_cast<int>(k_), alpha_value, static_cast<const T*>(tile.a), static_cast<int>(a.leading),
+         static_cast<const T*>(tile.b), static_cast<int>(b.leading), beta_value, static_cast<T*>(tile.c),
+         static_cast<int>(ldc));
+  };
+  const OneOpenmpThread one(openblas_->openmp);
+  switch (dtype_) {
+    case COMPUTE_DTYPE_FLOAT32: {
+      float* const type = nullptr;
+      call(openblas_->sgemm, value(type, alpha), value(type, beta), type);
+      break;
+    }
+    case COMPUTE_DTYPE_FLOAT64: {
+      double* const type = nullptr;
+      call(openblas_->dgemm, value(type, alpha), value(type, beta), type);
+      break;
+    }
+    case COMPUTE_DTYPE_COMPLEX64:
+      call(openblas_->cgemm, alpha, beta, static_cast<void*>(nullptr));
+      break;
+    default:
+      call(openblas_->zgemm, alpha, beta, static_cast<void*>(nullptr));
+      break;
+  }
+  return true;
+}
+
+void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const {
+  const HalfRows& rows = dtype_ == COMPUTE_DTYPE_FLOAT16 ? kernels_->float16 : kernels_->bfloat16;
+  const bool has_product = k_ > 0 && !execution.alpha.zero;
+  float* const sums = static_cast<float*>(offset(scratch, kernel_scratch_bytes_));
+  if (has_product) {
+    const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+    const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+    run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], sums, tile.n, 1,
+         &kOne<float>, false, scratch});
+  }
+  float alpha, beta;
+  std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
+  std::memcpy(&beta, execution.beta.value, sizeof beta);
+  constexpr int64_t kPiece = MatmulEpilogue::kMostElements;
+  float result[kPiece];
+  float term[kPiece];
+  uint16_t rounded[kPiece];
+  for (int64_t i = 0; i < tile.m; ++i) {
+    for (int64_t first = 0; first < tile.n; first += kPiece) {
+      const int64_t n = std::min(kPiece, tile.n - first);
+      const auto element = [&](const void* matrix, int operand) {
+        return static_cast<const uint16_t*>(matrix) + i * row_[operand] + first * column_[operand];
+      };
+      if (has_product) {
+        for (int64_t j = 0; j < n; ++j) result[j] = alpha * sums[i * tile.n + first + j];
+      } else {
+        std::fill_n(result, n, 0.0f);
+      }
+      if (tile.addend != nullptr) {
+        rows.widen(element(tile.addend, kAddend), column_[kAddend], term, n);
+        for (int64_t j = 0; j < n; ++j) result[j] += beta * term[j];
+      }
+      if (tile.bias != nullptr) {
+        rows.widen(element(tile.bias, kBias), column_[kBias], term, n);
+        for (int64_t j = 0; j < n; ++j) result[j] += term[j];
+      }
+      auto* const c = const_cast<uint16_t*>(element(tile.c, kC));
+      if (epilogue_ == nullptr) {
+        rows.narrow(result, c, column_[kC], n);
+        continue;
+      }
+      epilogue_->apply(epilogue_->user, offset(scratch, frame_), result, rounded, n);
+      for (int64_t j = 0; j < n; ++j) c[j * column_[kC]] = rounded[j];
+    }
+  }
+}
+
+}  // namespace compute::cpu
