@@ -11,6 +11,7 @@
 
 #include "core/base/caller_world.hpp"
 #include "core/base/host_limits.hpp"
+#include "core/memory/poison.hpp"
 
 namespace compute {
 namespace {
@@ -44,6 +45,7 @@ class HostMemory final : public RawMemory {
 
   void free(uint64_t buffer, int64_t size_bytes) noexcept override {
     const CallerWorld world;
+    unpoison(buffer, size_bytes);  // the next owner of the addresses may be anybody
     munmap(reinterpret_cast<void*>(buffer), static_cast<size_t>(size_bytes));
     held_ -= size_bytes;
     given_.erase(std::find_if(given_.begin(), given_.end(), [&](const auto& one) { return one.first == buffer; }));
@@ -57,6 +59,8 @@ class HostMemory final : public RawMemory {
       return std::nullopt;
     }
   }
+
+  bool takes_poison() const noexcept override { return true; }
 
  private:
   // The system gives memory when it is touched, and ends the process where there is none then. So what was given before

@@ -16,6 +16,7 @@
 #include "core/base/scope.hpp"
 #include "core/base/service.hpp"
 #include "core/expressions/dtype.hpp"
+#include "core/memory/poison.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
 #include "core/streams/timeline.hpp"
@@ -42,6 +43,9 @@ size_t bin_of(int64_t rounded) {
 bool has_ended(const Access& last) noexcept {
   return last.timeline == nullptr || last.timeline->has_ended(last.number);
 }
+
+// Whether nothing can touch the memory any more. What was queued may go on for a while on a stream that has failed.
+bool is_over(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->immediate; }
 
 // Makes `last` stand for both. False where they are of two timelines that may still be at work.
 [[gnu::always_inline]] inline bool join(Access& last, const Access& access) noexcept {
@@ -95,6 +99,8 @@ struct Chunk {
 };
 
 namespace {
+
+uint64_t address_of(const Chunk& chunk) { return chunk.slab->buffer + static_cast<uint64_t>(chunk.offset_bytes); }
 
 std::unique_ptr<Chunk> make_chunk() {
   auto chunk = std::make_unique<Chunk>();
@@ -269,6 +275,7 @@ void describe(Chunk& chunk, const Holding& holding) noexcept {
 }  // namespace
 
 inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
+  if (kPoisons && raw_->takes_poison()) unpoison(address_of(*chunk), chunk->size_bytes);
   chunk->in_use = true;
   chunk->use = holding.use;
   if (holding.use == MemoryUse::kTemporary) chunk->has_released_pattern = false;  // it is written without a look
@@ -403,6 +410,9 @@ void MemoryPool::free(const Block& block, const Access& one, const Access& other
   used_by_[static_cast<size_t>(chunk->use)] -= chunk->size_bytes;
   --live_blocks_;
   Access last = chunk->pending;
+  if (kPoisons && raw_->takes_poison() && is_over(last) && is_over(one) && is_over(other) &&
+      (more == nullptr || more->empty()))
+    poison(address_of(*chunk), chunk->size_bytes);
   if (join(last, one) && join(last, other) && (more == nullptr || more->empty())) [[likely]] {
     chunk->pending = last;
     put_into_bin(chunk);

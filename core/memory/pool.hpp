@@ -108,6 +108,8 @@ class RawMemory {
   virtual bool allocate(int64_t size_bytes, uint64_t* out_buffer) = 0;
   virtual void free(uint64_t buffer, int64_t size_bytes) noexcept = 0;
   virtual std::optional<MemoryState> state() noexcept { return std::nullopt; }
+  // Whether free blocks may be poisoned: buffers are addresses on the host, and free unpoisons them.
+  virtual bool takes_poison() const noexcept { return false; }
 };
 
 struct MemoryShape {
