@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <deque>
 
 #include "core/base/printable.hpp"
@@ -89,15 +91,24 @@ using namespace compute;
 
 namespace {
 
-const OpSchema& schema_of(const compute_op* op) {
-  const auto* wanted = reinterpret_cast<const OpSchema*>(op);
+// Handles that were found to be good. Handles are immortal, so what was good once stays so.
+std::array<std::atomic<const compute_op*>, 256> good_handles;
+
+[[gnu::noinline]] void check_handle(const compute_op* op, std::atomic<const compute_op*>& place) {
   if (op == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op is NULL");
-  // Handles are immortal, so a wrong one is found by looking.
   const auto known = op_schemas();
-  if (std::find(known.begin(), known.end(), wanted) == known.end()) {
+  if (std::find(known.begin(), known.end(), reinterpret_cast<const OpSchema*>(op)) == known.end()) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the op was not returned by compute_op_find");
   }
-  return *wanted;
+  place.store(op, std::memory_order_relaxed);
+}
+
+const OpSchema& schema_of(const compute_op* op) {
+  const uint64_t hash = reinterpret_cast<uintptr_t>(op) * 0x9e3779b97f4a7c15u;
+  std::atomic<const compute_op*>& place = good_handles[hash >> 56];
+  if (op == nullptr || place.load(std::memory_order_relaxed) != op) [[unlikely]]
+    check_handle(op, place);
+  return *reinterpret_cast<const OpSchema*>(op);
 }
 
 compute_op_info info_of(const OpSchema& schema) {

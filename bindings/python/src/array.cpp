@@ -89,20 +89,19 @@ T read_one(const unsigned char* bytes) {
   return value;
 }
 
-/// read_element(array): the element of an array that has one.
-PyObject* read_element(PyObject*, PyObject* object) {
-  compute_tensor* const tensor = tensor_from(object, "read_element");
-  if (tensor == nullptr) return nullptr;
-  if (compute_tensor_element_count(tensor) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
-  if (!wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
+/// The element of a tensor that has one. float16 and bfloat16 are bytes.
+PyObject* only_element(compute_tensor* tensor) {
+  compute_device* const device = compute_tensor_device(tensor);
+  if (!wait_interruptibly(device)) return nullptr;
+  const compute_dtype dtype = compute_tensor_dtype(tensor);
   unsigned char bytes[16];
   compute_error* error = nullptr;
   {
-    const Unlocked unlocked(!is_brief(tensor));
-    error = compute_tensor_read(tensor, bytes, compute_tensor_size_bytes(tensor));
+    const Unlocked unlocked(!is_cpu(device));
+    error = compute_tensor_read(tensor, bytes, compute_dtype_size(dtype));
   }
   if (!succeeded(error)) return nullptr;
-  switch (compute_tensor_dtype(tensor)) {
+  switch (dtype) {
     case COMPUTE_DTYPE_BOOL:
       return PyBool_FromLong(bytes[0]);
     case COMPUTE_DTYPE_INT8:
@@ -135,6 +134,14 @@ PyObject* read_element(PyObject*, PyObject* object) {
   }
 }
 
+/// read_element(array): the element of an array that has one.
+PyObject* read_element(PyObject*, PyObject* object) {
+  compute_tensor* const tensor = tensor_from(object, "read_element");
+  if (tensor == nullptr) return nullptr;
+  if (compute_tensor_element_count(tensor) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
+  return only_element(tensor);
+}
+
 /// The only element of an array, as a number of Python.
 PyObject* element(PyObject* self) {
   compute_tensor* const tensor = tensor_of(self);
@@ -144,8 +151,8 @@ PyObject* element(PyObject* self) {
                                 shape.get())
                  : nullptr;
   }
-  Ref value(read_element(nullptr, self));
-  if (!value || PyBytes_Check(value.get()) == 0) return value.release();
+  Ref value(only_element(tensor));
+  if (!value || PyFloat_CheckExact(value.get()) != 0 || PyBytes_Check(value.get()) == 0) return value.release();
   return call_hook("half", "(OO)", self, value.get());  // float16 and bfloat16
 }
 
@@ -154,7 +161,8 @@ int array_bool(PyObject* self) {
   return number ? PyObject_IsTrue(number.get()) : -1;
 }
 PyObject* array_float(PyObject* self) {
-  const Ref number(element(self));
+  Ref number(element(self));
+  if (number && PyFloat_CheckExact(number.get()) != 0) return number.release();
   return number ? PyNumber_Float(number.get()) : nullptr;
 }
 PyObject* array_int(PyObject* self) {

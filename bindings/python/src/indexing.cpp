@@ -147,6 +147,15 @@ PyObject* array_item(PyObject* self, Py_ssize_t index) {
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) {
+  // The commonest keys, without a look at what else a key may be. What they get wrong is left to the general way.
+  View whole(tensor_of(self));
+  if (whole.rank > 0 && PyLong_CheckExact(key) != 0) {
+    const Py_ssize_t index = PyLong_AsSsize_t(key);
+    if (index != -1 || PyErr_Occurred() == nullptr) return apply_integer(whole, index) ? finish(whole) : nullptr;
+    PyErr_Clear();
+  } else if (whole.rank > 0 && PySlice_Check(key) != 0) {
+    return apply_slice(whole, key) ? finish(whole) : nullptr;
+  }
   PyObject* const view = basic_view(self, key);
   if (view != Py_None) return view;
   Py_DECREF(view);
