@@ -140,6 +140,25 @@ class Process(Case):
         result = run_python(code)
         self.assertIn("interrupted 64.0", result.stdout, result.stderr)
 
+    @unittest.skipIf(cp.device().name == "cpu", "work on cpu is not waited for")
+    def test_an_interrupt_ends_a_wait_for_queued_work(self):
+        code = ("import compute as cp, math, threading, _thread, time\n"
+                "x, n, waiting = cp.ones((1 << 22,)), 8, False\n"
+                "while not waiting:\n"  # until the work is longer than the time before the interrupt
+                "    y, n, waiting = x, n * 2, True\n"
+                "    for _ in range(n): y = cp.sin(y)\n"
+                "    threading.Timer(0.2, _thread.interrupt_main).start()\n"
+                "    try:\n"
+                "        float(y[-1])\n"
+                "        waiting = False\n"
+                "        time.sleep(30)\n"
+                "    except KeyboardInterrupt: pass\n"
+                "expected = 1\n"
+                "for _ in range(n): expected = math.sin(expected)\n"
+                "print('interrupted', abs(float(y[-1]) - expected) < 1e-5)\n")
+        result = run_python(code)
+        self.assertIn("interrupted True", result.stdout, result.stderr)
+
     def test_sub_interpreters_are_refused(self):
         names = ("_xxsubinterpreters", "_interpreters")
         code = ("import importlib\n"

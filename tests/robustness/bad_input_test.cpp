@@ -114,6 +114,22 @@ ISOLATED_TEST(BadInput, NullStreamsOpsAndGraphsAreErrors) {
   EXPECT_FAILS(compute_graph_get_info(nullptr, &graph_info), kInvalid, "graph");
 }
 
+// What is no op stays none, also beside one that was used.
+ISOLATED_TEST(BadInput, HandlesOfOpsAreLookedUp) {
+  const compute_op* op = nullptr;
+  ASSERT_EQ(compute_op_find("exp", 0, &op), nullptr);
+  compute_op_info info{};
+  info.struct_size = sizeof info;
+  for (int64_t offset = 1; offset < 4096; ++offset) {
+    EXPECT_EQ(compute_op_get_info(op, &info), nullptr);
+    const auto* wrong = reinterpret_cast<const compute_op*>(reinterpret_cast<const char*>(op) + offset);
+    compute_error* error = compute_op_run(wrong, nullptr, nullptr, 0, nullptr, 0, nullptr, 0);
+    if (error == nullptr) continue;  // another op, or none is to be made
+    EXPECT_EQ(compute_error_get_code(error), kInvalid);
+    compute_error_free(error);
+  }
+}
+
 // What cannot fail answers with nothing.
 ISOLATED_TEST(BadInput, WhatCannotFailTakesNull) {
   compute_device_retain(nullptr), compute_device_release(nullptr);
