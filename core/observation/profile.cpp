@@ -49,7 +49,7 @@ size_t Profile::OpHash::operator()(const OpKey& key) const noexcept {
 }
 
 void Profile::add(const Work& work) {
-  if (work.begun < begin_) return;  // of a profile before this
+  if (work.begun < begin_) return;  // begun before this profile
   const int64_t time_ns = time_of(work);
   if (work.op) add_op(work, time_ns);
   if (work.transfer) add_transfer(*work.transfer, time_ns);

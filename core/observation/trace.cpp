@@ -117,7 +117,7 @@ void Trace::name_track(int64_t process, int64_t thread) {
 }
 
 void Trace::add(const Work& work) {
-  if (work.begun < begin_) return;  // of a trace before this
+  if (work.begun < begin_) return;  // begun before this trace
   std::string arguments;
   std::string_view category = "other";
   if (work.op) {

@@ -20,7 +20,7 @@ struct OpRules {
   std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
   // Whether plugins are first asked for the op as a whole.
   bool is_composite = false;
-  // The dtype of the scalars of that, for run-time attributes that are numbers.
+  // The dtype in which plugins then get run-time attributes of the kind number.
   compute_dtype composite_number = COMPUTE_DTYPE_COMPLEX128;
 };
 

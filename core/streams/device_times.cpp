@@ -74,10 +74,10 @@ Work* PendingTimes::Queue::pop() noexcept {
   return work;
 }
 
-// A device that has come to its end may have been idle since, for a time that only a mark of its own tells.
+// If the mark has been reached, the device may have been idle since, and only a new mark tells when work begins.
 uint64_t PendingTimes::begin_of_next(uint64_t before, int64_t now) const noexcept {
   const bool follows = end_ != 0 && end_ == before && now - ended_at_ < kFollowsWithin;
-  return follows && !is_apart_.load(std::memory_order_relaxed) && !timeline_.has_reached(end_) ? end_ : 0;
+  return follows && !never_shares_.load(std::memory_order_relaxed) && !timeline_.has_reached(end_) ? end_ : 0;
 }
 
 void PendingTimes::keep(Work* work, int64_t now) noexcept {
@@ -110,6 +110,7 @@ bool PendingTimes::read(Work& work, uint64_t stream) noexcept {
   const Device& device = timeline_.device;
   TimeSpan& span = work.on_device;
   const bool is_shared = work.first == previous_.number;
+  bool failed = is_shared && !previous_.is_known;
   compute_error* first = nullptr;
   if (is_shared) {
     span.begin = previous_.device_ns;
@@ -117,8 +118,8 @@ bool PendingTimes::read(Work& work, uint64_t stream) noexcept {
     first = device.table.mark_time(stream, work.first, &span.begin);
   }
   compute_error* last = device.table.mark_time(stream, work.last, &span.end);
-  if (last == nullptr) previous_ = {work.last, span.end};
-  const bool failed = first != nullptr || last != nullptr;
+  previous_ = {work.last, span.end, last == nullptr};
+  failed = failed || first != nullptr || last != nullptr;
   compute_error_free(first);
   compute_error_free(last);
   try {
@@ -126,14 +127,14 @@ bool PendingTimes::read(Work& work, uint64_t stream) noexcept {
   } catch (...) {
     return false;
   }
-  // It did not begin before it was submitted. What the clocks differ by may put that behind its end.
+  // Work begins no earlier than it is submitted, except where the error of the clocks puts that after its end.
   if (is_shared && work.on_host.begin < span.end) span.begin = std::max(span.begin, work.on_host.begin);
   return true;
 }
 
-void PendingTimes::collect_reading(Deadline deadline) noexcept {
+bool PendingTimes::collect_reading(Deadline deadline) noexcept {
   const StreamInUse stream(timeline_);
-  if (!timeline_.lock.try_lock_until(deadline)) return;
+  if (!timeline_.lock.try_lock_until(deadline)) return false;
   waiting_.append(fresh_);
   kept_ = 0;
   is_scheduled_ = false;
@@ -141,16 +142,17 @@ void PendingTimes::collect_reading(Deadline deadline) noexcept {
   while (waiting_.first != nullptr) {
     Work& work = *waiting_.first;
     const bool reached = timeline_.has_reached(work.last);
-    if (!reached && !timeline_.has_ended(work.last) && timeline_.failure() == nullptr) return;
+    if (!reached && !timeline_.has_ended(work.last) && timeline_.failure() == nullptr) break;
     if (!reached || stream.handle() == 0 || !read(work, stream.handle())) work.is_timed = false;
     record_work(waiting_.pop());
   }
+  return true;
 }
 
-void PendingTimes::collect(Deadline deadline) noexcept {
-  if (!reading_.try_lock_until(deadline)) return;
+bool PendingTimes::collect(Deadline deadline) noexcept {
+  if (!reading_.try_lock_until(deadline)) return false;
   const std::lock_guard guard(reading_, std::adopt_lock);
-  collect_reading(deadline);
+  return collect_reading(deadline);
 }
 
 void collect_all_times(Deadline deadline) noexcept {

@@ -22,18 +22,18 @@ class PendingTimes {
   PendingTimes(const PendingTimes&) = delete;
   PendingTimes& operator=(const PendingTimes&) = delete;
 
-  // (L) The timed mark after submission `before`, if it tells as well as one of its own when work that is submitted
-  // next, at `now`, begins; 0 if it does not.
+  // (L) The timed mark at the end of submission `before` if it can serve as the begin of the work that is submitted next,
+  // at `now`; else 0.
   uint64_t begin_of_next(uint64_t before, int64_t now) const noexcept;
   // (L) Something that is not a submission comes before what is submitted next.
   void separate() noexcept { end_ = 0; }
   // (L) The stream is a new one of the plugin.
   void begin_stream() noexcept {
     separate();
-    is_apart_.store(false);
+    never_shares_.store(false);
   }
   // The program has the stream's native handle: what it submits itself may come before any submission.
-  void always_separate() noexcept { is_apart_.store(true); }
+  void always_separate() noexcept { never_shares_.store(true); }
 
   // (L) Work whose marks have been made, at `now`. It is recorded once its times are known. Takes it.
   void keep(Work* work, int64_t now) noexcept;
@@ -42,11 +42,11 @@ class PendingTimes {
   // (L) Whether too much is kept for the background thread to be waited for.
   bool are_too_many() const noexcept { return kept_ >= kMostKept; }
 
-  // Records the work that has ended. Without the timeline's lock.
-  void collect(Deadline deadline = Deadline::max()) noexcept;
-  // The same, and keeps others from it while this lives.
+  // Records the work that has ended. Without the timeline's lock. False if a lock was not free by the deadline.
+  bool collect(Deadline deadline = Deadline::max()) noexcept;
+  // For collect_reading, whose caller holds it: nobody else collects meanwhile.
   Lock& reading_lock() noexcept { return reading_; }
-  void collect_reading(Deadline deadline) noexcept;
+  bool collect_reading(Deadline deadline) noexcept;
 
  private:
   struct Queue {
@@ -60,6 +60,7 @@ class PendingTimes {
   struct End {
     uint64_t number = 0;
     int64_t device_ns = 0;
+    bool is_known = false;  // the plugin gave the time
   };
 
   bool read(Work& work, uint64_t stream) noexcept;
@@ -75,7 +76,7 @@ class PendingTimes {
   bool is_scheduled_ = false;  // (L) the background thread will collect
   uint64_t end_ = 0;           // (L) the timed mark after the last work that was kept
   int64_t ended_at_ = 0;       // (L) when it was made
-  std::atomic<bool> is_apart_{false};
+  std::atomic<bool> never_shares_{false};
 
   Lock reading_;   // guards the members below; before the timeline's lock
   Queue waiting_;  // older than `fresh_`

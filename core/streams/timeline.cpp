@@ -219,7 +219,7 @@ class TimelineRecycler {
       if (timeline->device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) return true;
       timeline->poll();
       if (!timeline->has_ended(timeline->submitted())) return false;
-      timeline->times.collect();
+      if (!timeline->times.collect(deadline_after(0))) return false;
       std::unique_lock guard(timeline->lock, std::try_to_lock);
       if (!guard.owns_lock()) return false;
       // Whoever begins to use the stream from now on finds none; whoever has begun is waited for.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The times of marks.
+// Finds marks by their numbers.
 #pragma once
 
 #include <algorithm>

@@ -535,8 +535,8 @@ TEST(BlockKernels, StreamsTheSameResults) {
         for (const unsigned same : {0, 1, 2}) {  // of which operands there is one value
           for (const int64_t offset : {int64_t(0), int64_t(1), int64_t(4), sizes.result, 7 * sizes.result}) {
             std::vector<unsigned char> expected(9000, 77), streamed(9000, 77);
-            const void* sources[3];
-            int64_t steps[3];
+            const void* sources[3] = {};
+            int64_t steps[3] = {};
             alignas(64) char splats[3][kSplatBytes];
             for (size_t i = 0; i < sizes.operands.size(); ++i) {
               const std::vector<uint64_t>& words = sizes.operands[i] == 1 ? truth : numbers;

@@ -331,6 +331,38 @@ TEST_P(CpuIntrinsics, Trigonometry) {
   check_unary("atanh", COMPUTE_PLUGIN_INTRINSIC_ATANH, 4, [](Real x) { return std::atanh(x); });
 }
 
+// An element is the same alone and beside others, whichever those are: work is cut into pieces anywhere.
+TEST_P(CpuIntrinsics, ElementsDoNotDependOnTheirNeighbours) {
+  constexpr int kFunctions[] = {
+      COMPUTE_PLUGIN_INTRINSIC_EXP,   COMPUTE_PLUGIN_INTRINSIC_EXP2,  COMPUTE_PLUGIN_INTRINSIC_EXPM1,
+      COMPUTE_PLUGIN_INTRINSIC_LOG,   COMPUTE_PLUGIN_INTRINSIC_LOG1P, COMPUTE_PLUGIN_INTRINSIC_LOG2,
+      COMPUTE_PLUGIN_INTRINSIC_LOG10, COMPUTE_PLUGIN_INTRINSIC_ERF,   COMPUTE_PLUGIN_INTRINSIC_ERFC,
+      COMPUTE_PLUGIN_INTRINSIC_SIN,   COMPUTE_PLUGIN_INTRINSIC_COS,   COMPUTE_PLUGIN_INTRINSIC_TAN,
+      COMPUTE_PLUGIN_INTRINSIC_SINH,  COMPUTE_PLUGIN_INTRINSIC_COSH,  COMPUTE_PLUGIN_INTRINSIC_TANH,
+      COMPUTE_PLUGIN_INTRINSIC_ASIN,  COMPUTE_PLUGIN_INTRINSIC_ACOS,  COMPUTE_PLUGIN_INTRINSIC_ATAN,
+      COMPUTE_PLUGIN_INTRINSIC_CBRT,  COMPUTE_PLUGIN_INTRINSIC_ERFINV};
+  const auto check = [&]<typename T>(T) {
+    std::mt19937_64 random(23);
+    std::vector<T> x(4000);
+    for (T& value : x) {  // mostly small ones, and a few of every size among them
+      const double fraction = std::ldexp(static_cast<double>(random() >> 11), -52) - 1;
+      value = static_cast<T>(random() % 20 == 0 ? std::ldexp(fraction, static_cast<int>(random() % 60)) : 3 * fraction);
+    }
+    for (const int id : kFunctions) {
+      const std::vector<T> together = call<T>(id, x);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const T alone = call<T>(id, std::vector<T>{x[i]})[0];
+        ASSERT_TRUE(std::memcmp(&alone, &together[i], sizeof alone) == 0 ||
+                    (alone != alone && together[i] != together[i]))
+            << "intrinsic " << id << " at " << testing::PrintToString(x[i]) << ": " << testing::PrintToString(alone)
+            << " alone, " << testing::PrintToString(together[i]) << " beside others";
+      }
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
 template <typename T>
 T python_mod(T x, T y) {
   if (y == 0) return static_cast<T>(kNan);

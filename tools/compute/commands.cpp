@@ -275,7 +275,7 @@ int attempt_device(const std::string& selector) {
   const compute::Tensor matrix = device.full({64, 64}, 1.f);
   const bool multiplies = compute::matmul(matrix, matrix).to_vector<float>()[0] == 64.f;
   if (works(device) && multiplies) return 0;
-  fmt::print(stderr, "compute: {} of two matrices or vectors is wrong\n", multiplies ? "a sum" : "a product");
+  fmt::print(stderr, "compute: {} is wrong\n", multiplies ? "a sum of two vectors" : "a product of two matrices");
   return 1;
 }
 

@@ -147,7 +147,7 @@ PyObject* array_item(PyObject* self, Py_ssize_t index) {
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) {
-  // The commonest keys, without a look at what else a key may be. What they get wrong is left to the general way.
+  // The commonest keys: an int and a slice. Only an int beyond Py_ssize_t is left to the general way.
   View whole(tensor_of(self));
   if (whole.rank > 0 && PyLong_CheckExact(key) != 0) {
     const Py_ssize_t index = PyLong_AsSsize_t(key);

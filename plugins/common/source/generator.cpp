@@ -130,7 +130,7 @@ constexpr Primitive kPrimitives[] = {
     {"sgd", refuse_optimizer, build_optimizer},
     {"sgd_momentum", refuse_optimizer, build_optimizer},
     {"sort", refuse_sort_shape, build_sort},
-    {"top_k", refuse_sort_shape, build_sort},
+    {"top_k", refuse_top_k, build_sort},
 };
 
 const Primitive* find_primitive(const Op& op) {

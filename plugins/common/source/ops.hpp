@@ -43,8 +43,9 @@ std::optional<Refusal> refuse_search(const Op& op);
 /// Why the kernels of optimisers are not for this op.
 std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect);
 
-/// Why the kernels of sort are not for this op: sort or top_k, and random_permutation.
+/// Why the kernels of sort are not for this op.
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect);
+std::optional<Refusal> refuse_top_k(const Op& op, const Dialect& dialect);
 std::optional<Refusal> refuse_permutation(const Op& op, const Dialect& dialect);
 
 }  // namespace compute::common

@@ -385,8 +385,18 @@ BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text) {
 
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
   if (is_complex(op.input(0).dtype))
-    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "sort: complex numbers are not ordered", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, cat(op.name(), ": complex numbers are not ordered"), ""};
   return refuse_permutation(op, dialect);
+}
+
+// Core sorts a long line in parts of 2048 elements and goes on with the first ones of each, which is less work than a
+// sort of the whole line.
+std::optional<Refusal> refuse_top_k(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& src = op.input(0);
+  const int64_t given = op.integer("axis", -1), axis = given < 0 ? given + src.rank : given;
+  if (src.shape[axis] >= 8 * 2048 && op.output(0).shape[axis] <= 256)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: core selects few elements of many in parts", ""};
+  return refuse_sort_shape(op, dialect);
 }
 
 std::optional<Refusal> refuse_permutation(const Op& op, const Dialect& dialect) {
@@ -395,10 +405,11 @@ std::optional<Refusal> refuse_permutation(const Op& op, const Dialect& dialect) 
   for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
   // Places are counted in 32 bits.
   if (elements > int64_t{UINT32_MAX} / 2)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "sort: more than 2^31 elements", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, cat(op.name(), ": more than 2^31 elements"), ""};
   const int64_t least = SortBuilder::line_limit(dialect, true) * 12 + (16 << 10);
   if (dialect.group_size < 16 || dialect.group_size > 256 || dialect.local_memory_bytes < least)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "sort: work groups or local memory are too small", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                   cat(op.name(), ": work groups or local memory are too small"), ""};
   return std::nullopt;
 }
 

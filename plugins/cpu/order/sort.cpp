@@ -261,8 +261,9 @@ class SortPlan final : public Plan {
 
   template <class Bits>
   void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
-    const bool is_signed = dtype_ >= COMPUTE_DTYPE_INT8 && dtype_ <= COMPUTE_DTYPE_INT64;
-    if (is_signed || (dtype_ >= COMPUTE_DTYPE_UINT8 && dtype_ <= COMPUTE_DTYPE_UINT64)) {
+    const common::Category category = common::dtype_row(dtype_).category;
+    const bool is_signed = category == common::Category::kSigned;
+    if (is_signed || category == common::Category::kUnsigned) {
       // A key of an integer is made of it by steps that undo themselves.
       for (int64_t i = begin; i < end; ++i) {
         const Bits value =
@@ -351,7 +352,7 @@ class PermutationPlan final : public Plan {
 
 std::optional<Refusal> refuse_permutation(const Op& op) {
   if (op.output(0).shape[0] > int64_t{UINT32_MAX})
-    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "random_permutation: more than 2^32 elements", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "random_permutation: 2^32 elements or more", ""};
   return std::nullopt;
 }
 
@@ -362,7 +363,7 @@ std::optional<Refusal> refuse_sort(const Op& op) {
   if (is_complex(src.dtype))
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "sort: complex numbers are not ordered", ""};
   if (src.shape[op.integer("axis", 0)] > int64_t{UINT32_MAX})
-    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "sort: a line has more than 2^32 elements", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "sort: a line has 2^32 elements or more", ""};
   return std::nullopt;
 }
 

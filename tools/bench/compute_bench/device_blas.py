@@ -72,7 +72,7 @@ class DeviceBlas(Peer):
 class ClBlast(DeviceBlas):
     name = "clblast"
     ROW_MAJOR, PLAIN = 101, 111
-    # The letter of a routine, and 1 as it takes it.
+    # The letter of a routine, and 1 and 0 as it takes them.
     KINDS = {"float32": ("S", ctypes.c_float(1), ctypes.c_float(0)), "float64": ("D", ctypes.c_double(1), ctypes.c_double(0)),
              "float16": ("H", ctypes.c_uint16(0x3C00), ctypes.c_uint16(0))}
 

@@ -221,7 +221,7 @@ def measure(options, threads):
     found["description"] = bench.lib.description()
     found["limits"] = bench.limits(threads)
     bench.rate = found["limits"].get("multiply_add", 0)
-    sections = {"tf32": rows.tf32} if options.only == "tf32" else rows.SECTIONS
+    sections = {"tf32": rows.tf32} if options.only == "tf32" and os.environ.get("COMPUTE_MATH") == "tf32" else rows.SECTIONS
     for name, body in sections.items():
         named = [word for word in options.only.split(",") if word in sections or word == "observation"]
         if named and name not in named:
