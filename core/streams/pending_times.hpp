@@ -22,8 +22,8 @@ class PendingTimes {
   PendingTimes(const PendingTimes&) = delete;
   PendingTimes& operator=(const PendingTimes&) = delete;
 
-  // (L) The timed mark at the end of submission `before` if it can serve as the begin of the work that is submitted next,
-  // at `now`; else 0.
+  // (L) The timed mark at the end of submission `before`, if it can serve as the begin of the work that is submitted
+  // next, at `now`; else 0.
   uint64_t begin_of_next(uint64_t before, int64_t now) const noexcept;
   // (L) Something that is not a submission comes before what is submitted next.
   void separate() noexcept { end_ = 0; }
