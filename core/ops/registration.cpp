@@ -29,17 +29,24 @@ void check_names(std::string_view op, std::span<const std::string_view> names) {
   }
 }
 
-AttributeSchema registered_attribute(std::string_view op, std::string_view text) {
-  AttributeSchema attribute;
+// `form` is an example for the message.
+AttributeSchema given_attribute(std::string_view op, std::string_view text, const char* form) {
   try {
     if (text.find(':') == std::string_view::npos) throw Error(COMPUTE_ERROR_INTERNAL, "");
-    attribute = parse_attribute(text);
+    return parse_attribute(text);
   } catch (const Error&) {
-    refuse_registration(op, "the attribute " + in_quotes(text) + " is not of the form \"name: float64 = 1!\"");
+    refuse_registration(op, "the attribute " + in_quotes(text) + " is not of the form \"" + form + "\"");
   }
-  const bool is_number = attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
-                         attribute.kind == AttributeKind::kNumber;
-  if (!attribute.run_time || attribute.is_list || !is_number)
+}
+
+bool is_number(const AttributeSchema& attribute) {
+  return attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
+         attribute.kind == AttributeKind::kNumber;
+}
+
+AttributeSchema registered_attribute(std::string_view op, std::string_view text) {
+  AttributeSchema attribute = given_attribute(op, text, "name: float64 = 1!");
+  if (!attribute.run_time || attribute.is_list || !is_number(attribute))
     refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " is not a single number marked with !");
   return attribute;
 }
@@ -97,16 +104,8 @@ std::unique_ptr<OpSchema> expressed_op(const RegisteredOp& given) {
 
 // Attributes of any kind: the calls of the composition get them.
 AttributeSchema composed_attribute(std::string_view op, std::string_view text) {
-  AttributeSchema attribute;
-  try {
-    if (text.find(':') == std::string_view::npos) throw Error(COMPUTE_ERROR_INTERNAL, "");
-    attribute = parse_attribute(text);
-  } catch (const Error&) {
-    refuse_registration(op, "the attribute " + in_quotes(text) + " is not of the form \"name: kind = default\"");
-  }
-  const bool is_number = attribute.kind == AttributeKind::kInt64 || attribute.kind == AttributeKind::kFloat64 ||
-                         attribute.kind == AttributeKind::kNumber;
-  if (attribute.run_time ? attribute.is_list || !is_number : attribute.kind == AttributeKind::kNumber)
+  AttributeSchema attribute = given_attribute(op, text, "name: kind = default");
+  if (attribute.run_time ? attribute.is_list || !is_number(attribute) : attribute.kind == AttributeKind::kNumber)
     refuse_registration(op, "the attribute " + in_quotes(attribute.name) + " cannot be of this kind");
   return attribute;
 }

@@ -470,6 +470,7 @@ struct Sizes {
   int64_t result = 0;
   std::vector<int64_t> operands;
 };
+
 // The types that rows.inc names.
 struct none {};
 using float32 = float;

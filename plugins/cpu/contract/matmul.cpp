@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plugins/common/op.hpp"
-#include "plugins/cpu/contract/matmul_dtypes.hpp"
+#include "plugins/cpu/contract/matmul_parts.hpp"
 
 namespace compute::cpu {
 namespace {

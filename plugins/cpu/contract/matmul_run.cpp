@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "plugins/cpu/contract/matmul.hpp"
-#include "plugins/cpu/contract/matmul_dtypes.hpp"
+#include "plugins/cpu/contract/matmul_parts.hpp"
 
 namespace compute::cpu {
 namespace {

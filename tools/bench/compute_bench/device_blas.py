@@ -2,10 +2,11 @@
 """The matrix libraries of devices called directly: CLBlast and cuBLAS, for products of two matrices. They work on tensors of the
 library under test, on a stream of their own, by native handles."""
 import ctypes
+import os
 import struct
 
 from .library import SIZES
-from .peers import Peer
+from .peers import Peer, open_library
 
 
 class Operand:
@@ -79,8 +80,7 @@ class ClBlast(DeviceBlas):
     def __init__(self, device, threads, lib):
         if not device.startswith("opencl"):
             raise ImportError("CLBlast has OpenCL devices only")
-        self.c = ctypes.CDLL("libclblast.so.1")
-        opencl = ctypes.CDLL("libOpenCL.so.1")
+        self.c, opencl = open_library("libclblast.so.1"), open_library("libOpenCL.so.1")
         self.finish = opencl.clFinish
         self.finish.argtypes = [ctypes.c_void_p]
         super().__init__(lib)
@@ -104,17 +104,9 @@ class CuBlas(DeviceBlas):
     FAST_TF32 = 77
 
     def __init__(self, device, threads, lib):
-        import os
         if not device.startswith("cuda"):
             raise ImportError("cuBLAS has CUDA devices only")
-        for file in ("libcublas.so.13", "libcublas.so.12"):
-            try:
-                self.c = ctypes.CDLL(file)
-                break
-            except OSError as reason:
-                problem = reason
-        else:
-            raise ImportError(str(problem))
+        self.c = open_library("libcublas.so.13", "libcublas.so.12")
         self.driver = ctypes.CDLL("libcuda.so.1")
         super().__init__(lib)
         self.tf32 = os.environ.get("COMPUTE_MATH") == "tf32"

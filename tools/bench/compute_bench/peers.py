@@ -163,6 +163,17 @@ class Torch(Peer):
         return self.module.pow(x, y, out=out)
 
 
+def open_library(*files):
+    """The first of the files that is there."""
+    problem = None
+    for file in files:
+        try:
+            return ctypes.CDLL(file)
+        except OSError as reason:
+            problem = reason
+    raise ImportError(str(problem))
+
+
 class Blas(Peer):
     """OpenBLAS called directly: products of two matrices."""
     name = "openblas"
@@ -171,14 +182,7 @@ class Blas(Peer):
     def __init__(self, device, threads):
         if device != "cpu":
             raise ImportError("OpenBLAS has the processor only")
-        for file in ("libopenblas.so.0", "libopenblas.so"):
-            try:
-                self.c = ctypes.CDLL(file)
-                break
-            except OSError as reason:
-                problem = reason
-        else:
-            raise ImportError(str(problem))
+        self.c = open_library("libopenblas.so.0", "libopenblas.so")
         if threads:
             self.c.openblas_set_num_threads(threads)
 
