@@ -389,13 +389,12 @@ std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
   return refuse_permutation(op, dialect);
 }
 
-// Core sorts a long line in parts of 2048 elements and goes on with the first ones of each, which is less work than a
-// sort of the whole line.
+// Of a line that one group does not sort, core decides whether it is sorted whole or selected from in parts.
 std::optional<Refusal> refuse_top_k(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& src = op.input(0);
   const int64_t given = op.integer("axis", -1), axis = given < 0 ? given + src.rank : given;
-  if (src.shape[axis] >= 8 * 2048 && op.output(0).shape[axis] <= 256)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: core selects few elements of many in parts", ""};
+  if (src.shape[axis] > SortBuilder::line_limit(dialect, dtype_size(src.dtype) == 8))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: a line is too long for one work group", ""};
   return refuse_sort_shape(op, dialect);
 }
 
