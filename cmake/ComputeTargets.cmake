@@ -36,6 +36,11 @@ endif()
 # A target with the property COMPUTE_CHECKS_OTHERS is linked with the sanitizer, and its own code is left alone.
 target_compile_options(compute_build_settings INTERFACE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:COMPUTE_CHECKS_OTHERS>>>:${sanitize}>")
 target_link_options(compute_build_settings INTERFACE ${sanitize})
+# GCC defines a macro for each sanitizer, which the code asks for: storage of released objects is not reused then, for one. Clang does not.
+if(COMPUTE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  string(TOUPPER "__SANITIZE_${COMPUTE_SANITIZE}__=1" sanitize_macro)
+  target_compile_definitions(compute_build_settings INTERFACE ${sanitize_macro})
+endif()
 
 # An installed program finds libcompute from its own place, so that the tree may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE COMPUTE_BIN_TO_LIB)

@@ -5,22 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-// GCC says so by a macro, Clang by a feature.
 #if defined(__SANITIZE_ADDRESS__)
-#define COMPUTE_POISONS
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define COMPUTE_POISONS
-#endif
-#endif
-#if defined(COMPUTE_POISONS)
 #include <sanitizer/asan_interface.h>
 #endif
 
 namespace compute {
 
-#if defined(COMPUTE_POISONS)
-#undef COMPUTE_POISONS
+#if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kPoisons = true;
 inline void poison(uint64_t address, int64_t size_bytes) noexcept {
   __asan_poison_memory_region(reinterpret_cast<const void*>(address), static_cast<size_t>(size_bytes));

@@ -213,8 +213,9 @@ void run(const compute_op* op, const AttributeList& attributes, compute_tensor* 
   if (output_count > 2) return;
   const bool refused = fuzz::failed(
       compute_op_run(op, nullptr, attributes.data(), attributes.count(), inputs, count, outputs, output_count));
-  if (given == nullptr && refused && outputs[0] != nullptr) std::abort();
+  if (refused && (outputs[0] != given || outputs[1] != nullptr)) std::abort();
   if (given == nullptr) tensors.own(outputs[0]);
+  tensors.own(outputs[1]);
   if (!refused && outputs[0] != nullptr) look_at(outputs[0]);
 }
 
