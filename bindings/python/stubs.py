@@ -32,7 +32,8 @@ PARAMETERS = {
     "dilations": "int | Sequence[int] | None", "padding": "int | Sequence[int] | str", "groups": "int",
     "transpose_weight": "bool", "activation": "str", "epsilon": "float", "causal": "bool", "base": "float",
     "interleaved": "bool", "label_smoothing": "float", "ignore_index": "int | None", "depth": "int", "p": "float",
-    "generator": "Any", "path": "Any", "arrays": "Array | dict[str, Array]",
+    "alpha": f"{ARRAY} | float", "slope": f"{ARRAY} | float", "generator": "Any", "path": "Any",
+    "arrays": "Array | dict[str, Array]",
 }
 # Where a name means something else.
 SPECIAL = {

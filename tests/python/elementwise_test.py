@@ -161,3 +161,19 @@ class Elementwise(Case):
         self.assertEqual(str(inspect.signature(cp.add)), "(x1, x2, /)")
         self.assertEqual(str(inspect.signature(cp.exp)), "(x, /)")
         self.assertIn("e to the x", cp.exp.__doc__)
+        self.assertIn("floating-point and complex", cp.exp.__doc__)
+        self.assertIn("min(max(x1, x2), x3)", cp._ops.ROWS["clip"].__doc__)
+
+    def test_messages(self):
+        x = cp.asarray([1, 2])
+        for error, message, call in (
+                (TypeError, "round takes 1 argument, not 2", lambda: cp.round(cp.zeros(2), 2)),
+                (TypeError, "add takes 2 arguments, not 1", lambda: cp.add(x)),
+                (TypeError, r"\(astype\(x, float32\)\)", lambda: cp.exp(x)),
+                (TypeError, "shape .2,. is neither true nor false; use any", lambda: bool(x)),
+                (TypeError, "2.5 is neither an integer nor a sequence of integers", lambda: cp.zeros(2.5)),
+                (TypeError, "where: list is neither an array nor a number", lambda: cp.where([True], 1, 0)),
+                (TypeError, "add: an array of NumPy and one of this package do not mix", lambda: x + np.arange(2)),
+                (TypeError, "less: an array of NumPy and one", lambda: np.arange(2) < x)):
+            with self.assertRaisesRegex(error, message):
+                call()

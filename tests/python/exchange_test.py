@@ -4,6 +4,7 @@ import array
 import copy
 import ctypes
 import gc
+import pathlib
 import pickle
 import tempfile
 import threading
@@ -135,6 +136,40 @@ class Exchange(Case):
         result.value[0] = 5.0
         self.assertEqual(a.tolist(), [5, 2])
 
+    def test_dlpack_of_negative_strides(self):
+        a = cp.flip(cp.arange(3, device="cpu"))
+        b = cp.from_dlpack(a.__dlpack__(max_version=(1, 0)))
+        self.assertEqual((b.tolist(), b.strides), ([2, 1, 0], (1,)))
+        with self.assertRaisesRegex(BufferError, "negative strides"):
+            a.__dlpack__(copy=False)
+
+    def test_dlpack_deleters_are_called_once(self):
+        class Managed(ctypes.Structure):
+            pass
+
+        class Versioned(ctypes.Structure):
+            pass
+
+        Managed._fields_ = [("tensor", ctypes.c_byte * 48), ("context", ctypes.c_void_p),
+                            ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+        Versioned._fields_ = [("version", ctypes.c_uint64), ("context", ctypes.c_void_p),
+                              ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+        api = ctypes.pythonapi.PyCapsule_GetPointer
+        api.restype, api.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        for kind, name, options in ((Managed, b"dltensor", {}),
+                                    (Versioned, b"dltensor_versioned", {"max_version": (1, 0)})):
+            x = np.zeros(1000).view(type("Owner", (np.ndarray,), {}))
+            alive = weakref.ref(x)
+            capsule = cp.asarray(x, device="cpu").__dlpack__(**options)
+            del x
+            gc.collect()
+            self.assertIsNotNone(alive())
+            address = api(capsule, name)
+            kind.from_address(address).deleter(address)  # as a consumer that fails, and leaves the capsule as it was
+            del capsule
+            cp.zeros(1)
+            self.assertIsNone(alive())
+
     def test_dlpack_of_a_device_on_the_host(self):
         a = cp.asarray([1.0, 2.0])
         b = cp.from_dlpack(a.__dlpack__(dl_device=(1, 0), max_version=(1, 0)))
@@ -200,6 +235,12 @@ class Exchange(Case):
         self.assertIs(pickle.loads(data).device, a.device)
         self.assertEqual(pickle.loads(pickle.dumps(a.to_device("cpu"))).device.name, "cpu")
 
+    def test_dtypes_that_the_package_has_not(self):
+        for x in (np.array(["a"]), np.array([None]), np.arange(3, dtype=">f4"), np.ones(2, np.longdouble),
+                  np.ones(2, "f4,i4")):
+            with self.assertRaisesRegex(TypeError, "no dtype of this package is that of ndarray"):
+                cp.asarray(x)
+
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
             for dtype in ALL:
@@ -221,6 +262,31 @@ class Exchange(Case):
                 cp.save(f"{folder}/a.txt", cp.zeros(1))
             with self.assertRaises(TypeError):
                 cp.save(path, {"a": cp.asarray(1j)})
+            for wrong in ({"a": np.ones(2)}, {1: cp.zeros(1)}, {"a": {"b": cp.zeros(1)}}):
+                with self.assertRaises(TypeError):
+                    cp.save(path, wrong)
+            with self.assertRaisesRegex(TypeError, "not a compute.Array but of the type ndarray"):
+                cp.save(f"{folder}/a.npy", np.ones(2))
+            with self.assertRaisesRegex(ValueError, "__metadata__"):
+                cp.save(path, {"__metadata__": cp.zeros(1)})
+
+    def test_damaged_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole, safe, cut = (pathlib.Path(folder) / name for name in ("a.npy", "a.safetensors", "cut"))
+            cp.save(whole, cp.zeros((2, 3)))
+            cp.save(safe, {"a": cp.zeros((2, 3))})
+            data, tensors = whole.read_bytes(), safe.read_bytes()
+            for content in (b"", b"hello", *(data[:n] for n in (6, 9, 30, 127, len(data) - 1)),
+                            data.replace(b"descr", b"descx"), data.replace(b"{", b"("),
+                            data.replace(b"(2, 3)", b"'twos'"),
+                            *(tensors[:n] for n in (7, 20, len(tensors) - 1)), tensors.replace(b'"a"', b'"a '),
+                            tensors.replace(b"shape", b"shapx"), tensors.replace(b"24]", b"20]")):
+                cut.write_bytes(content)
+                with self.assertRaisesRegex(ValueError, "cut is (damaged|neither)", msg=content):
+                    cp.load(cut)
+            np.save(whole, np.arange(3, dtype=">f4"))
+            with self.assertRaisesRegex(TypeError, "a.npy has the dtype '>f4'"):
+                cp.load(whole)
 
     def test_devices(self):
         a = cp.asarray([1.0, 2.0])

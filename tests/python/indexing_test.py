@@ -157,6 +157,30 @@ class Indexing(Case):
         with self.assertRaises(IndexError):
             np.asarray(cp.take(x, cp.asarray([9]), axis=0))
 
+    def test_masks_of_other_libraries(self):
+        class Mask:  # as a tensor of PyTorch, which has an __index__ that raises
+            def __init__(self, values):
+                self.values = values
+
+            def __index__(self):
+                raise TypeError("not an index")
+
+            def __dlpack__(self, **options):
+                return self.values.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.values.__dlpack_device__()
+
+        class Number:
+            def __index__(self):
+                return 1
+
+        x = self.numbers("float32", (3, 2))
+        array, mask = self.device_array(x), cp.asarray([True, False, True], device="cpu")
+        self.assert_same(array[Mask(mask)], x[[True, False, True]])
+        self.assert_same(array[Number()], x[1])
+        self.assert_same(array[:, Number()], x[:, 1])
+
     def test_take(self):
         x = self.numbers("float32", SHAPE)
         array = self.device_array(x)

@@ -38,6 +38,9 @@ class Errors(Case):
             with self.assertRaises(expected):
                 call()
 
+    def test_names(self):
+        self.assertEqual(cp.InvalidTypeError.__module__, "compute")
+
     def test_a_failure_leaves_the_library_usable(self):
         with self.assertRaises(cp.Error):
             np.asarray(cp.take(cp.zeros(2), cp.asarray([5])))
@@ -69,6 +72,11 @@ class Profiles(Case):
             host.to_device(device)
         self.assertEqual([(row["from"], row["to"], row["count"], row["bytes"]) for row in p.transfers],
                          [("host", device.name, 1, 4000)])
+        line = sys._getframe().f_lineno + 2
+        with cp.profile() as p:
+            np.asarray(host.to_device(device) + host)
+        place = f"test_profile_has_transfers ({__file__}:{line})"
+        self.assertEqual({row["place"] for row in p.transfers}, {place})
 
 
 class Process(Case):

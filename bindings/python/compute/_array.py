@@ -52,8 +52,15 @@ def _dlpack_device(self, /):
 
 
 def _dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule over the memory of the array."""
+    """A DLPack capsule over the memory of the array.
+
+    Without `copy`, an array with negative strides is copied: PyTorch, for one, ends the process when it gets one.
+    """
     x = self
+    if min(x.strides, default=0) < 0:
+        if copy is False:
+            raise BufferError("an array with negative strides needs a copy to be exported by DLPack")
+        copy = True
     if dl_device is not None and tuple(dl_device) != _core.dlpack_device(x):
         if tuple(dl_device) != (_CPU, 0):
             raise BufferError(f"the array is on {x.device}, not on the DLPack device {tuple(dl_device)}")

@@ -256,7 +256,12 @@ def _wrap(obj, copy):
 def _adopt(obj, dtype, device, copy):
     """An array from an object of another library."""
     if _is_buffer(obj):
-        x, readonly = _wrap(obj, copy)
+        try:
+            x, readonly = _wrap(obj, copy)
+        except BufferError as error:
+            kind = getattr(obj, "dtype", None) or f"the format {memoryview(obj).format!r}"
+            raise TypeError(f"asarray: no dtype of this package is that of {type(obj).__name__}, {kind}; convert it "
+                            "first") from error
         if readonly and copy is None:
             x = _ops.copy(x)
     else:

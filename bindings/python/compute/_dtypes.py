@@ -36,6 +36,8 @@ _BY_NAME = {dtype.name: dtype for dtype in ALL}
 
 def _from_object(value):
     """The dtype that another object means: a name, a type of Python, or a dtype of NumPy. The hook of the extension."""
+    if isinstance(value, DType):
+        return value
     if isinstance(value, type):
         numbers = {builtins.bool: bool, int: DEFAULT_INTEGER, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
         if value in numbers:
@@ -55,7 +57,7 @@ def set_default_dtype(dtype, /):
     It is float32 at the start, and one for the process. Code that was written for NumPy may rely on float64.
     """
     global DEFAULT_FLOAT, DEFAULT_COMPLEX
-    dtype = dtype if isinstance(dtype, DType) else _from_object(dtype)
+    dtype = _from_object(dtype)
     if dtype not in (float32, float64):
         raise ValueError(f"set_default_dtype: {dtype} is neither float32 nor float64")
     DEFAULT_FLOAT, DEFAULT_COMPLEX = dtype, complex64 if dtype is float32 else complex128
@@ -88,7 +90,7 @@ _PART = {complex64: float32, complex128: float64}
 
 def finfo(type, /):
     """The limits of a floating-point dtype, or of the parts of a complex one."""
-    dtype = type.dtype if isinstance(type, Array) else type if isinstance(type, DType) else _from_object(type)
+    dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     part = _PART.get(dtype, dtype)
     if part not in FLOATS:
         raise TypeError(f"finfo needs a floating-point dtype, not {dtype}")
@@ -99,7 +101,7 @@ def finfo(type, /):
 
 def iinfo(type, /):
     """The limits of an integer dtype."""
-    dtype = type.dtype if isinstance(type, Array) else type if isinstance(type, DType) else _from_object(type)
+    dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     if dtype not in INTEGERS:
         raise TypeError(f"iinfo needs an integer dtype, not {dtype}")
     bits = 8 * dtype.itemsize

@@ -2,6 +2,8 @@
 """The exceptions of the package. Each is also the exception of Python that a caller would expect."""
 from __future__ import annotations
 
+import re
+
 from . import _core
 
 
@@ -64,6 +66,10 @@ class ForkedError(DeviceError):
     """The device was opened before fork(). Use multiprocessing's start method "spawn"."""
 
 
+for _error in (Error, InvalidArgumentError, InvalidTypeError, OutOfRangeError, OutOfMemoryError, NotFoundError,
+               UnsupportedError, DeviceError, KernelError, CompileError, ForkedError):
+    _error.__module__ = "compute"  # where programs find them
+
 _TYPES = {
     "INVALID_ARGUMENT": InvalidArgumentError,
     "OUT_OF_RANGE": OutOfRangeError,
@@ -75,6 +81,7 @@ _TYPES = {
     "KERNEL_FAILED": KernelError,
     "FORKED": ForkedError,
 }
+_CAST = re.compile(r"\bcast\((\w+), (\w+)\)")
 _DTYPE_WORDS = ("dtype", "cast it", "promote", "not bool", "not integer", "floating-point")
 
 
@@ -82,7 +89,7 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
     kind = _TYPES.get(name, DeviceError)
     if kind is InvalidArgumentError and any(word in message for word in _DTYPE_WORDS):
         kind = InvalidTypeError
-    error = kind(message)
+    error = kind(_CAST.sub(r"astype(\1, \2)", message))  # the op cast is called astype here
     error.code = name
     error.op = op
     error.argument = argument

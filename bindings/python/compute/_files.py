@@ -34,6 +34,11 @@ def _bytes(x):
 def save(path, arrays, /):
     """Writes an array to a .npy file, or a dict of arrays to a .safetensors file. The suffix of the path decides."""
     suffix = os.path.splitext(path)[1]
+    for name, x in (arrays if isinstance(arrays, dict) else {"the second argument": arrays}).items():
+        if not isinstance(name, str):
+            raise TypeError(f"save: the name {name!r} is not a str")
+        if not isinstance(x, Array):
+            raise TypeError(f"save: {name} is not a compute.Array but of the type {type(x).__name__}")
     if suffix == ".npy" and isinstance(arrays, Array):
         if arrays.dtype not in _NPY:
             raise TypeError(f"save: .npy has no {arrays.dtype}")
@@ -49,6 +54,8 @@ def save(path, arrays, /):
 
 
 def _save_safetensors(path, arrays):
+    if "__metadata__" in arrays:
+        raise ValueError("save: the format safetensors reserves the name __metadata__")
     header, start = {}, 0
     for name, x in arrays.items():
         if x.dtype not in _SAFE:
@@ -67,18 +74,29 @@ def load(path, /, *, device=None):
     """Reads a .npy file as an array, or a .safetensors file as a dict of arrays."""
     with open(path, "rb") as file:
         data = memoryview(file.read())
-    if data[:6] == _MAGIC:
-        return _load_npy(path, data, device)
-    return _load_safetensors(path, data, device)
+    is_npy = data[:6] == _MAGIC
+    size = struct.unpack_from("<Q", data)[0] if len(data) >= 8 else len(data)
+    if not is_npy and size > len(data) - 8:
+        raise ValueError(f"load: {path} is neither a .npy nor a .safetensors file")
+    try:
+        return _load_npy(data, device) if is_npy else _load_safetensors(data, device)
+    except _UnknownDtype as error:
+        raise TypeError(f"load: {path} {error}, which this package does not read") from None
+    except (KeyError, IndexError, SyntaxError, TypeError, ValueError, AttributeError, struct.error) as error:
+        raise ValueError(f"load: {path} is damaged or incomplete: {error}") from error
 
 
-def _load_npy(path, data, device):
+class _UnknownDtype(Exception):
+    pass
+
+
+def _load_npy(data, device):
     start = 10 if data[6] == 1 else 12
     end = start + struct.unpack_from("<H" if data[6] == 1 else "<I", data, 8)[0]
     header = ast.literal_eval(bytes(data[start:end]).decode("latin1"))
     dtype = _FROM_NPY.get(header["descr"])
     if dtype is None:
-        raise TypeError(f"load: {path} has the dtype {header['descr']!r}")
+        raise _UnknownDtype(f"has the dtype {header['descr']!r}")
     shape = header["shape"]
     content = data[end:end + math.prod(shape) * dtype.itemsize]
     if not header["fortran_order"]:
@@ -86,10 +104,8 @@ def _load_npy(path, data, device):
     return _core.permute_view(_core.from_bytes(content, shape[::-1], dtype, device), tuple(range(len(shape)))[::-1])
 
 
-def _load_safetensors(path, data, device):
-    size = struct.unpack_from("<Q", data)[0] if len(data) >= 8 else len(data)
-    if size > len(data) - 8:
-        raise ValueError(f"load: {path} is neither a .npy nor a .safetensors file")
+def _load_safetensors(data, device):
+    size = struct.unpack_from("<Q", data)[0]
     header = json.loads(bytes(data[8:8 + size]))
     content = data[8 + size:]
     arrays = {}
@@ -97,7 +113,7 @@ def _load_safetensors(path, data, device):
         if name == "__metadata__":
             continue
         if entry["dtype"] not in _FROM_SAFE:
-            raise TypeError(f"load: {name} in {path} has the dtype {entry['dtype']}")
+            raise _UnknownDtype(f"has the dtype {entry['dtype']} for {name}")
         first, last = entry["data_offsets"]
         arrays[name] = _core.from_bytes(content[first:last], entry["shape"], _FROM_SAFE[entry["dtype"]], device)
     return arrays

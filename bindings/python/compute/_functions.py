@@ -80,10 +80,10 @@ def _limit(bound, least, greatest):
 def where(condition, x1, x2, /):
     """`x1` where `condition` is true, else `x2`."""
     numbers = [x for x in (x1, x2) if isinstance(x, (builtins.bool, int, float, complex))]
-    if len(numbers) == 2:
+    if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)
         x1, x2 = (_creation.full((), x, dtype=dtype, device=condition.device) for x in (x1, x2))
-    elif numbers:
+    elif len(numbers) == 1 and hasattr(x2 if numbers[0] is x1 else x1, "dtype"):
         array = x2 if numbers[0] is x1 else x1
         dtype = _dtypes._promote_number(array.dtype, numbers[0])
         if array.dtype is not dtype:

@@ -21,6 +21,9 @@ def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
     import numpy
 
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    if any(type(x) is numpy.ndarray for x in inputs):
+        raise TypeError(f"{name}: an array of NumPy and one of this package do not mix; convert one of them, with "
+                        "compute.asarray or numpy.asarray")
     known = name in _ops.ROWS or name == "matmul"
     usable = all(isinstance(x, (Array, bool, int, float, complex, numpy.generic)) for x in inputs)
     if method != "__call__" or options or not known or not usable:

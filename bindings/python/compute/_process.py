@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import sys
 
 from . import _core
@@ -13,6 +14,7 @@ _TEXT, _JSON = 0, 1
 
 # Called when memory is short: arrays that only cycles keep alive are freed, also where collection is disabled.
 _core.hooks["collect"] = gc.collect
+_core.hooks["folder"] = os.path.join(os.path.dirname(__file__), "")  # a profile names lines outside of it
 
 
 def config(name=None, value=..., /):
@@ -48,7 +50,8 @@ def scope(label):
 class Profile:
     """What ops, transfers and preparations cost inside a `with profile():`.
 
-    str(p) is the table; `seconds`, `ops`, `transfers` and `hints` have what it says. There is one profile at a time.
+    str(p) is the table; `seconds`, `ops`, `transfers` and `hints` have what it says. Transfers name the line of the
+    program that asked for them. There is one profile at a time.
     """
 
     def __init__(self):

@@ -60,6 +60,9 @@ class Kernel:
     def __repr__(self):
         return f"<compute.kernel {self.name!r}>"
 
+    def __reduce__(self):
+        return _rebuild, (self.source, self.name, self.language, self.options)
+
     def _compile(self, device):
         compiled = self._compiled.get(device.name)
         if compiled is None:
@@ -80,6 +83,10 @@ class Kernel:
         group += (1,) * (len(items) - len(group))
         groups = tuple(-(-count // size) for count, size in zip(items, group))
         self._compile(arrays[0].device).launch(groups, group, local_memory_bytes, [_argument(x) for x in arguments])
+
+
+def _rebuild(source, name, language, options):
+    return Kernel(source, name, language=language, options=options)
 
 
 def kernel(source, name, *, language="portable", options=None):

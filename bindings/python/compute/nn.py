@@ -5,10 +5,20 @@ from __future__ import annotations
 from . import _dtypes, _ops, random
 from ._ops import ROWS
 
-for _name in ("elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu", "log_sigmoid", "mish", "relu",
+for _name in ("gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log_sigmoid", "mish", "relu",
               "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference",
               "binary_cross_entropy_with_logits"):
     globals()[_name] = ROWS[_name]
+
+
+def elu(x, alpha=1.0, /):
+    """x, or alpha (exp(x) - 1) for x below 0."""
+    return ROWS["elu"](x, alpha)
+
+
+def leaky_relu(x, slope=0.01, /):
+    """x, or slope x for x below 0; `slope` is a number, or an array that broadcasts."""
+    return ROWS["leaky_relu"](x, slope)
 
 
 def softmax(x, /, *, axis=-1):
@@ -35,11 +45,24 @@ def _pair(value, count):
     return [value] * count if isinstance(value, int) else value
 
 
+def _padding(value, count, name):
+    """The padding in front of and behind each spatial axis."""
+    if isinstance(value, str):
+        raise ValueError(f"{name}: padding is {value!r}, but should be {_PADDINGS[name]}")
+    return _pair(value, count)
+
+
+_PADDINGS = {"convolution": "'same', 'valid', a number, or one for each axis",
+             "pooling": "a number, or one for each axis"}
+
+
 def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
     """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis."""
     count = x.ndim - 2
-    pads = {} if padding == "same" else {"pads_begin": _pair(0 if padding == "valid" else padding, count),
-                                         "pads_end": _pair(0 if padding == "valid" else padding, count)}
+    pads = {}
+    if padding != "same":
+        width = _padding(0 if padding == "valid" else padding, count, "convolution")
+        pads = {"pads_begin": width, "pads_end": width}
     return _ops.convolution(x, weight, bias, strides=_pair(strides, count), dilations=_pair(dilations, count),
                             padding="same" if padding == "same" else "explicit", groups=groups, **pads)
 
@@ -50,13 +73,13 @@ def max_pool(x, /, window, *, strides=None, padding=0):
 
 
 def average_pool(x, /, window, *, strides=None, padding=0):
-    """The means of windows; without strides they do not overlap."""
+    """The means of windows, padding left out; without strides they do not overlap."""
     return _pool(_ops.average_pool, x, window, strides, padding)
 
 
 def _pool(op, x, window, strides, padding):
     count = x.ndim - 2
-    window, pads = _pair(window, count), _pair(padding, count)
+    window, pads = _pair(window, count), _padding(padding, count, "pooling")
     return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads)
 
 

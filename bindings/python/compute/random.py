@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers by Philox 4x32-10. One seed gives the same bits on every device."""
+"""Random numbers by Philox 4x32-10. One seed gives the same bits on every device.
+
+The functions of the module draw from one generator of the process. The shape comes first: `integers(10, 0, 6)` are ten
+throws of a die less 1, where NumPy has `integers(0, 6, 10)`.
+"""
 from __future__ import annotations
 
 import math
+import operator
 import threading
 
 from . import _core, _dtypes, _ops
+from ._core import Array
 from ._creation import _shape
+
+
+def _check_array(name, x):
+    if not isinstance(x, Array):
+        raise TypeError(f"{name}: {type(x).__name__} is not an array; use compute.asarray")
 
 
 class Generator:
@@ -18,7 +29,17 @@ class Generator:
 
     def seed(self, seed):
         """Starts over with a seed, an integer in [0, 2^63)."""
-        self.state = (int(seed), 0)
+        seed = operator.index(seed)
+        if not 0 <= seed < 2 ** 63:
+            raise ValueError(f"seed: {seed} is not in [0, 2^63)")
+        self.state = (seed, 0)
+
+    def __getstate__(self):
+        return self.state
+
+    def __setstate__(self, state):
+        self.__init__()
+        self.state = state
 
     def _advance(self, count):
         with self._lock:
@@ -27,26 +48,34 @@ class Generator:
         return {"seed": seed, "offset": offset}
 
     def _draw(self, op, shape, dtype, device, **attributes):
-        shape = _shape(shape)
+        shape, dtype = _shape(shape), dtype or _dtypes.DEFAULT_FLOAT
         out = _core.empty(shape, dtype, device)
         return op(shape=shape, dtype=out.dtype, out=out, **self._advance(math.prod(shape)), **attributes)
 
-    def uniform(self, shape=(), minimum=0.0, maximum=1.0, *, dtype=_dtypes.float32, device=None):
+    def uniform(self, shape=(), minimum=0.0, maximum=1.0, *, dtype=None, device=None):
         """Uniformly distributed numbers in [minimum, maximum)."""
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
-    def normal(self, shape=(), mean=0.0, deviation=1.0, *, dtype=_dtypes.float32, device=None):
+    def normal(self, shape=(), mean=0.0, deviation=1.0, *, dtype=None, device=None):
         """Normally distributed numbers."""
         return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
 
-    def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=_dtypes.float32,
+    def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
                          device=None):
         """Normally distributed numbers between `lower` and `upper` deviations of the mean."""
         return self._draw(_ops.random_truncated_normal, shape, dtype, device, mean=mean, deviation=deviation,
                           lower=lower, upper=upper)
 
-    def integers(self, shape=(), minimum=0, maximum=2, *, dtype=_dtypes.int64, device=None):
-        """Random integers in [minimum, maximum)."""
+    def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None):
+        """Random integers in [minimum, maximum); int64 without a dtype."""
+        dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_INTEGER)
+        if isinstance(minimum, int) and isinstance(maximum, int):
+            if minimum >= maximum:
+                raise ValueError(f"integers: there are none in [{minimum}, {maximum}); the arguments are the shape, "
+                                 "the minimum and the maximum")
+            limits = _dtypes.iinfo(dtype)
+            if minimum < limits.min or maximum - 1 > limits.max:
+                raise OverflowError(f"integers: [{minimum}, {maximum}) does not fit in {dtype}")
         return self._draw(_ops.random_integers, shape, dtype, device, minimum=minimum, maximum=maximum)
 
     def bernoulli(self, shape=(), p=0.5, *, dtype=_dtypes.bool, device=None):
@@ -59,14 +88,17 @@ class Generator:
 
     def permutation(self, n, *, device=None):
         """The integers in [0, n) in random order."""
-        return _ops.argsort(self.bits((n,), dtype=_dtypes.uint64, device=device))
+        out = _core.empty((n,), _dtypes.DEFAULT_INTEGER, device)
+        return _ops.random_permutation(size=n, dtype=out.dtype, out=out, **self._advance(n))
 
     def categorical(self, logits, samples=0):
-        """Classes with the probabilities softmax(logits) along the last axis."""
+        """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
+        _check_array("categorical", logits)
         return _ops.random_categorical(logits, samples=samples, **self._advance(logits.size * max(samples, 1)))
 
     def gamma(self, alpha):
-        """Numbers of the gamma distributions with the shapes `alpha` and the scale 1."""
+        """Numbers of the gamma distributions with the shapes `alpha`, an array, and the scale 1."""
+        _check_array("gamma", alpha)
         return _ops.random_gamma(alpha, **self._advance(8 * alpha.size))
 
     def dropout(self, x, p=0.5):

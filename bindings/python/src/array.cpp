@@ -97,6 +97,7 @@ PyObject* only_element(compute_tensor* tensor) {
   unsigned char bytes[16];
   compute_error* error = nullptr;
   {
+    const ProgramLine line(!is_cpu(device));
     const Unlocked unlocked(!is_cpu(device));
     error = compute_tensor_read(tensor, bytes, compute_dtype_size(dtype));
   }
@@ -157,6 +158,13 @@ PyObject* element(PyObject* self) {
 }
 
 int array_bool(PyObject* self) {
+  if (compute_tensor_element_count(tensor_of(self)) != 1) {
+    const Ref shape(array_shape(self, nullptr));
+    if (shape)
+      PyErr_Format(PyExc_TypeError, "an array of the shape %S is neither true nor false; use any() or all()",
+                   shape.get());
+    return -1;
+  }
   const Ref number(element(self));
   return number ? PyObject_IsTrue(number.get()) : -1;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DLPack: capsules in both forms, and the exchange API of DLPack 1.2 for libraries that call from C.
+#include <atomic>
 #include <type_traits>
 
 #include "module.hpp"
@@ -91,11 +92,32 @@ PyObject* from_dlpack_capsule(PyObject*, PyObject* capsule) {
   return PyErr_Format(PyExc_ValueError, "%R is not a DLPack capsule that nobody has used", capsule);
 }
 
+/// What a capsule has in it: the managed tensor of the library behind one whose deleter may be called twice. A consumer
+/// that fails may call the deleter and leave the capsule as it was, whose destructor then calls it again; PyTorch does
+/// so for devices that it does not know.
+template <class Managed>
+struct Exported {
+  Managed outer;
+  Managed* inner;             // NULL: it was deleted
+  std::atomic<int> users{2};  // the capsule, and who holds `outer`
+  static void free(Managed* outer) {
+    auto* const self = static_cast<Exported*>(outer->manager_ctx);
+    Managed* const inner = std::exchange(self->inner, nullptr);
+    if (inner == nullptr) return;
+    free_managed<Managed>(inner);
+    self->leave();
+  }
+  void leave() {
+    if (users.fetch_sub(1) == 1) delete this;
+  }
+};
+
 template <class Managed>
 void destroy_capsule(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, Names<Managed>::kFresh) != 0) {
-    free_managed<Managed>(PyCapsule_GetPointer(capsule, Names<Managed>::kFresh));
-  }
+  const bool is_fresh = PyCapsule_IsValid(capsule, Names<Managed>::kFresh) != 0;
+  auto* const exported = static_cast<Exported<Managed>*>(PyCapsule_GetContext(capsule));
+  if (is_fresh) Exported<Managed>::free(&exported->outer);
+  exported->leave();
 }
 
 template <class Managed>
@@ -104,8 +126,15 @@ PyObject* export_capsule(Managed* managed, bool copied) {
   if constexpr (std::is_same_v<Managed, Versioned>) {
     if (copied) managed->flags |= kIsCopied;
   }
-  PyObject* const capsule = PyCapsule_New(managed, Names<Managed>::kFresh, destroy_capsule<Managed>);
-  if (capsule == nullptr) free_managed<Managed>(managed);
+  auto* const exported = new Exported<Managed>{*managed, managed};
+  exported->outer.manager_ctx = exported;
+  exported->outer.deleter = Exported<Managed>::free;
+  PyObject* const capsule = PyCapsule_New(&exported->outer, Names<Managed>::kFresh, destroy_capsule<Managed>);
+  if (capsule == nullptr || PyCapsule_SetContext(capsule, exported) != 0) {
+    free_managed<Managed>(managed);
+    delete exported;
+    return nullptr;
+  }
   return capsule;
 }
 

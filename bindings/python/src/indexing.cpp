@@ -38,11 +38,8 @@ struct View {
   int64_t strides[COMPUTE_MAX_RANK];
 };
 
-bool is_integer(PyObject* object) {
-  return (PyLong_Check(object) != 0 && PyBool_Check(object) == 0) ||
-         (!is_array(object) && PyBool_Check(object) == 0 && PyIndex_Check(object) != 0 &&
-          PyObject_CheckBuffer(object) == 0);
-}
+/// Whether a key is an int. Objects with __index__ are left to compute/_indexing.py: PyTorch's masks have it, too.
+bool is_integer(PyObject* object) { return PyLong_Check(object) != 0 && PyBool_Check(object) == 0; }
 bool is_basic(PyObject* object) {
   return PySlice_Check(object) != 0 || is_integer(object) || object == Py_None || object == Py_Ellipsis;
 }

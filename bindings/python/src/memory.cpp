@@ -112,6 +112,7 @@ PyObject* from_bytes(PyObject*, PyObject* args) {
   compute_tensor* tensor = nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error =
         compute_tensor_from_host(spec.device, spec.dtype, spec.rank(), spec.shape.data(), buffer.view().buf, &tensor);
@@ -129,6 +130,7 @@ PyObject* read_into(PyObject*, PyObject* args) {
   if (!buffer || !wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_tensor_read(tensor, buffer.view().buf, static_cast<int64_t>(buffer.view().len));
   }
@@ -145,6 +147,7 @@ PyObject* to_device(PyObject*, PyObject* args) {
   compute_tensor* moved = nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_tensor_to_device(tensor, device, &moved);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The extension module compute._core.
+#include <string_view>
+
 #include "module.hpp"
 
 namespace compute_python {
@@ -76,9 +78,11 @@ PyObject* placement_report(PyObject*, PyObject* args) {
 }
 PyObject* profile_start(PyObject*, PyObject*) {
   if (!succeeded(compute_profile_start())) return nullptr;
+  state.profiles = true;
   Py_RETURN_NONE;
 }
 PyObject* profile_stop(PyObject*, PyObject*) {
+  state.profiles = false;
   if (!succeeded(compute_profile_stop())) return nullptr;
   Py_RETURN_NONE;
 }
@@ -138,11 +142,46 @@ int execute(PyObject* module) {
   return added ? 0 : -1;
 }
 
+/// The UTF-8 text of an attribute of an object, as bytes.
+Ref text_attribute(PyObject* object, const char* name) {
+  const Ref text(PyObject_GetAttrString(object, name));
+  return Ref(text ? PyUnicode_AsUTF8String(text.get()) : nullptr);
+}
+
+/// Whether a file is one of this package, whose folder is a hook.
+bool is_own(const char* file) {
+  PyObject* const folder = PyDict_GetItemString(state.hooks, "folder");
+  const Ref bytes(folder != nullptr ? PyUnicode_AsUTF8String(folder) : nullptr);
+  return bytes && std::string_view(file).starts_with(PyBytes_AsString(bytes.get()));
+}
+
 PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0, nullptr}};
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_core", "compute.h for the package compute.", 0, nullptr, slots, nullptr, nullptr, nullptr};
 
 }  // namespace
+
+bool ProgramLine::push() noexcept {
+  bool pushed = false;
+  Ref frame = Ref::share(as_object(PyEval_GetFrame()));
+  while (frame && frame.get() != Py_None && PyErr_Occurred() == nullptr) {
+    auto* const current = reinterpret_cast<PyFrameObject*>(frame.get());
+    const Ref code(as_object(PyFrame_GetCode(current)));
+    const Ref file = text_attribute(code.get(), "co_filename"), function = text_attribute(code.get(), "co_name");
+    if (!file || !function) break;
+    if (!is_own(PyBytes_AsString(file.get()))) {
+      compute_error* const error = compute_scope_push(PyBytes_AsString(function.get()), PyBytes_AsString(file.get()),
+                                                      PyFrame_GetLineNumber(current));
+      pushed = error == nullptr;
+      compute_error_free(error);
+      break;
+    }
+    frame = Ref(PyObject_GetAttrString(frame.get(), "f_back"));
+  }
+  PyErr_Clear();
+  return pushed;
+}
+void ProgramLine::pop() noexcept { compute_error_free(compute_scope_pop()); }
 
 }  // namespace compute_python
 

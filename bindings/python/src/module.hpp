@@ -59,6 +59,24 @@ class Unlocked {
   PyThreadState* state_;
 };
 
+/// While a profile is taken: a scope of the library that names the line of the program which the calling thread runs.
+/// Without it, a profile would name lines of this extension. Needs the interpreter, so it is declared before Unlocked.
+class ProgramLine {
+ public:
+  explicit ProgramLine(bool active = true) noexcept;
+  ~ProgramLine() {
+    if (pushed_) [[unlikely]]
+      pop();
+  }
+  ProgramLine(const ProgramLine&) = delete;
+  ProgramLine& operator=(const ProgramLine&) = delete;
+
+ private:
+  static bool push() noexcept;
+  static void pop() noexcept;
+  bool pushed_;
+};
+
 // ---- Objects --------------------------------------------------------------------------------------------------------
 
 struct DTypeObject {
@@ -122,8 +140,11 @@ struct State {
   PyObject* dtypes[COMPUTE_DTYPE_COMPLEX128 + 1];
   compute_device* cpu;  // once it was seen; see is_cpu
   PyObject* hooks;      // a dict of functions that the package sets: what is written in Python
+  bool profiles;        // a profile is being taken
 };
 inline State state{};
+
+inline ProgramLine::ProgramLine(bool active) noexcept : pushed_(active && state.profiles && push()) {}
 
 /// The stream that the calling thread runs ops of its device on; NULL: the default streams.
 inline thread_local compute_stream* current_stream = nullptr;

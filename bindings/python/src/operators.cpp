@@ -259,7 +259,9 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
   if (stream != nullptr) stream = stream_for(operands.device());
   compute_error* error = nullptr;
   {
-    const Unlocked unlocked(!operands.brief());
+    const bool brief = operands.brief();
+    const ProgramLine line(!brief);
+    const Unlocked unlocked(!brief);
     error = compute_op_run(op, stream, nullptr, 0, operands.tensors(), count, &result, 1);
   }
   if (error != nullptr) [[unlikely]]

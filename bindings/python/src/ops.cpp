@@ -3,6 +3,7 @@
 // A function for each op of the library, made from the op table when the module is imported.
 //
 //   op(*inputs, out=None, **attributes)   inputs are arrays, numbers of Python, or None for an absent optional input
+#include <cctype>
 #include <cstring>
 #include <string>
 
@@ -267,7 +268,7 @@ bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, 
     } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
       *out = values[i];
     } else {
-      PyErr_Format(PyExc_TypeError, "there is no attribute %R", name);
+      PyErr_Format(PyExc_TypeError, "%s has no attribute %R", op.name, name);
       return false;
     }
   }
@@ -321,6 +322,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
   compute_error* error = nullptr;
   {
     const bool brief = op.reduces && tensors.inputs[0] != nullptr && is_brief(tensors.inputs[0]);
+    const ProgramLine line(!brief);
     const Unlocked unlocked(!brief);
     error = compute_op_run(op.handle, stream, attributes.data(), attributes.count(), tensors.inputs.data(),
                            static_cast<int64_t>(tensors.inputs.size()), tensors.outputs.data(),
@@ -332,8 +334,8 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
 PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const OpObject& op = op_of(self);
   if (count != op.input_count) {
-    return PyErr_Format(PyExc_TypeError, "the function takes %d arguments, not %zd", static_cast<int>(op.input_count),
-                        count);
+    return PyErr_Format(PyExc_TypeError, "%s takes %d argument%s, not %zd", op.name, static_cast<int>(op.input_count),
+                        op.input_count == 1 ? "" : "s", count);
   }
   PyObject* const result = run_elementwise(op.handle, args, static_cast<int>(count));
   if (result != Py_NotImplemented) return result;
@@ -357,22 +359,55 @@ PyObject* make_function(PyObject* op, std::string name, std::string doc, PyCFunc
   return PyCFunction_NewEx(&kept->definition, op, module_name);
 }
 
+/// A text about x, y and z, which are called x1, x2 and x3 in functions of several arguments.
+std::string with_numbers(std::string_view text, int32_t input_count) {
+  const auto is_word = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    const bool alone = (i == 0 || !is_word(text[i - 1])) && (i + 1 == text.size() || !is_word(text[i + 1]));
+    if (!alone || input_count < 2 || text[i] < 'x' || text[i] >= 'x' + input_count) continue;
+    out.back() = 'x';
+    out += static_cast<char>('1' + text[i] - 'x');
+  }
+  return out;
+}
+
+/// The dtypes that an elementwise op takes, in words.
+std::string dtypes_text(std::string_view set) {
+  constexpr std::pair<std::string_view, const char*> kSets[] = {{"ANY", "all"},
+                                                                {"BOOL", "bool"},
+                                                                {"BITS", "integers and bool"},
+                                                                {"INTEGER", "integers"},
+                                                                {"FLOAT", "floating-point"},
+                                                                {"INEXACT", "floating-point and complex"},
+                                                                {"REAL", "integers and floating-point"},
+                                                                {"NUMERIC", "all but bool"},
+                                                                {"COMPLEX", "complex"}};
+  for (const auto& [name, text] : kSets) {
+    if (set == name) return text;
+  }
+  return std::string(set);
+}
+
+/// The bound of an elementwise op, in words.
+std::string bound_text(std::string_view bound) {
+  if (bound == "ulp:0") return "none, or correctly rounded";
+  return bound.substr(0, 4) == "ulp:" ? "at most " + std::string(bound.substr(4)) + " ULP" : std::string(bound);
+}
+
 std::string documentation(const compute_op_info& info, const OpObject& op) {
   std::string doc = std::string(info.name) + "(";
-  if (op.elementwise) {
-    if (op.input_count == 1) doc += "x, ";
-    for (int32_t i = 0; op.input_count > 1 && i < op.input_count; ++i) doc += "x" + std::to_string(i + 1) + ", ";
-    doc += "/)";
-  } else {
-    doc += "*inputs, out=None, **attributes)";
-  }
-  doc += "\n--\n\n" + std::string(info.summary) + ".";
   if (!op.elementwise) {
-    doc += "\n\ninputs:     " + std::string(info.inputs) + "\nattributes: " + std::string(info.attributes);
-  } else {
-    doc += "\n\nExpression: " + std::string(info.expression) + "\nDtypes:     " + std::string(info.dtypes);
+    return doc + "*inputs, out=None, **attributes)\n--\n\n" + std::string(info.summary) +
+           ".\n\ninputs:     " + std::string(info.inputs) + "\nattributes: " + std::string(info.attributes) +
+           "\nError:      " + std::string(info.bound);
   }
-  return doc + "\nError:      " + std::string(info.bound);
+  if (op.input_count == 1) doc += "x, ";
+  for (int32_t i = 0; op.input_count > 1 && i < op.input_count; ++i) doc += "x" + std::to_string(i + 1) + ", ";
+  return doc + "/)\n--\n\n" + with_numbers(info.summary, op.input_count) +
+         ".\n\nExpression: " + with_numbers(info.expression, op.input_count) +
+         "\nDtypes:     " + dtypes_text(info.dtypes) + "\nError:      " + bound_text(info.bound);
 }
 
 OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
@@ -478,7 +513,11 @@ bool integers_from(PyObject* object, std::vector<int64_t>& out) {
     return PyErr_Occurred() == nullptr;
   }
   const Py_ssize_t count = PySequence_Size(object);
-  if (count < 0) return false;
+  if (count < 0) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%R is neither an integer nor a sequence of integers", object);
+    return false;
+  }
   for (Py_ssize_t i = 0; i < count; ++i) {
     const Ref item(PySequence_GetItem(object, i));
     if (!item) return false;
