@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients, networks, optimisers, random numbers, expressions, kernels and graphs."""
+import collections
+import pickle
+
 import compute as cp
 import numpy as np
 from compute import grad, nn
@@ -76,9 +79,86 @@ class Gradients(Case):
         self.assertEqual((float(value), float(found["w"][0]), float(found["b"][0]), float(found["b"][1])), (2, 1, 2, 0))
         with self.assertRaises(ValueError):
             grad.gradients(lambda x: x)(cp.zeros(2))
-        with self.assertRaises(TypeError):
-            grad.gradients(lambda x: cp.sum(cp.sort(x)))(cp.zeros(2))
+        with self.assertRaisesRegex(TypeError, "gradient of cumulative_prod is not known"):
+            grad.gradients(lambda x: cp.sum(cp.cumulative_prod(x)))(cp.zeros(2))
         self.assertEqual(float(grad.gradients(lambda x: x * grad.constant(x))(cp.asarray(3.0))), 3)
+        pair = collections.namedtuple("Pair", "a b")
+        found = grad.gradients(lambda p: cp.sum(p.a * p.b))(pair(cp.asarray([2.0]), cp.asarray([5.0])))
+        self.assertEqual((float(found.a), float(found.b)), (5, 2))
+        for error, message, function, argument in (
+                (ValueError, r"not an array of the shape \(2,\)", lambda x: x * x, cp.ones(2)),
+                (ValueError, "does not depend on its arguments", lambda x: cp.sum(cp.ones(2)), cp.ones(2)),
+                (ValueError, "does not depend on its arguments", lambda x: float(cp.sum(x)), cp.ones(2)),
+                (TypeError, "the arguments have int64", lambda x: cp.sum(x * x), cp.asarray([1, 2])),
+                (TypeError, "the arguments have no array", lambda x: x * x, 3.0),
+                (TypeError, "no gradients of gradients", grad.gradients(cp.sum), grad.Variable(cp.ones(2)))):
+            with self.assertRaisesRegex(error, message):
+                grad.gradients(function)(argument)
+
+    def test_rearrangements(self):
+        self.check(lambda x: cp.sum(cp.exp(cp.roll(x, 1, axis=1)) * x), (2, 3))
+        self.check(lambda x: cp.sum(cp.exp(cp.roll(x, (1, -1), axis=(0, 1))) * x) + cp.sum(cp.roll(x, 2) * x), (2, 3))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.tile(x, (3, 1, 2)), axis=2))), (2, 3))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.repeat(x, 3, axis=0), axis=0))), (2, 3))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.repeat(x, cp.asarray([2, 0, 1]))))), (3,))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(x, axis=0, include_initial=True))), (3, 2))
+        self.check(lambda x: cp.sum(cp.cumulative_sum(cp.sort(x, axis=0, descending=True), axis=0) ** 2.0), (4, 3))
+        self.check(lambda x: cp.sum(cp.exp(cp.diff(x, n=2, axis=0)) * x[1:-1]), (5, 2))
+        self.check(lambda x: cp.sum(cp.exp(cp.diff(x, prepend=x[:, :1]))), (2, 3))
+        self.check(lambda x: cp.sum(cp.square(cp.take_along_axis(x, cp.asarray([[2, 0, 2, 1]]), axis=1))), (2, 3))
+        self.check(lambda x: cp.linalg.trace(x @ x) + cp.sum(cp.exp(cp.linalg.diagonal(x, offset=-1))), (3, 3))
+
+    def test_products(self):
+        self.check(lambda x: cp.sum(cp.prod(x, axis=1) * cp.sum(x, axis=1)), (3, 4))
+        self.check(lambda x: cp.sum(cp.prod(x, axis=(0, 2), keepdims=True) * x) + cp.prod(x), (2, 3, 2))
+        value = grad.gradients(cp.prod)(cp.asarray([2.0, 0.0, 3.0]))
+        self.assert_same(value, np.float32([0, 6, 0]))  # with a zero among the factors
+        self.check(lambda x, y: cp.sum(cp.exp(cp.vecdot(x, y))), (2, 3), (4, 1, 3))
+        self.check(lambda x, y: cp.sum(cp.exp(cp.vecdot(x, y, axis=-2))), (3, 2), (3, 2))
+        self.check(lambda x, y: cp.sum(cp.exp(cp.tensordot(x, y, axes=((2, 0), (0, 2))))), (2, 3, 4), (4, 2, 2))
+        self.check(lambda x, y: cp.sum(cp.square(cp.tensordot(x, y, axes=0))), (2, 3), (2,))
+        self.check(lambda x, y: cp.tensordot(x, y) * x[0, 0], (2, 3), (2, 3))
+        for activation in ("relu", "gelu", "tanh", "sigmoid"):
+            self.check(lambda x, w, b: cp.sum(cp.square(nn.linear(x, w, b, activation=activation))),
+                       (2, 3), (3, 4), (4,))
+        self.check(lambda x, m, v, s, b: cp.sum(cp.square(nn.batch_norm_inference(x, m, v, s, b))),
+                   (2, 3, 2), (3,), (3,), (3,), (3,))
+        self.check(lambda x, m, v: cp.sum(cp.exp(nn.batch_norm_inference(x, m, v))), (2, 3), (3,), (3,))
+
+    def test_indices(self):
+        rows, columns = cp.asarray([0, 2, 2, -1]), cp.asarray([1, 0, 0, 1])
+        mask = cp.asarray([True, False, True])
+        for key in (rows, (rows, columns), (slice(None), columns), mask, (mask, 1), [0, 0], (None, rows, ..., 0),
+                    (rows[:, None], columns), cp.asarray([[True, False], [True, True], [False, False]])):
+            self.check(lambda x, key=key: cp.sum(cp.exp(x[key]) * 2), (3, 2))
+        self.check(lambda x: cp.sum(cp.square(x[np.asarray([1, 1])])), (3,))
+
+    def test_variables_are_like_arrays(self):
+        self.check(lambda x: x.sum() * x.mean() + x.max() - x.min() + x.std() + x.var(axis=0).prod(), (3, 4))
+        self.check(lambda x: (x.reshape(2, -1)[None].squeeze(0).T.astype(cp.float64) ** 2.0).sum(), (2, 3))
+        self.check(lambda x: sum(row * row for row in x) / len(x), (3,))
+        self.check(lambda x: cp.sum(x % 0.25 * x + x // 0.25), (3,))
+        self.check(lambda x: cp.sum(np.float64(2) * x.to_device("cpu") * np.float64(3)), (3,))
+        self.check(lambda x: cp.sum(cp.where(x == x[1], x * x, 0) + cp.where(x != x[1], 3 * x, 0)), (3,))
+        x = grad.Variable(cp.asarray(0.0))
+        self.assertFalse(x)
+        self.assertEqual((float(x), int(x), complex(x), x.item(), x.tolist(), f"{x:.2f}"), (0, 0, 0, 0, 0, "0.00"))
+        self.assertFalse(x == None)  # noqa: E711
+        self.assertEqual(len({x, x}), 1)
+        for wrong in (lambda: len(x), lambda: iter(x), lambda: bool(grad.Variable(cp.zeros(2))), lambda: x.T):
+            with self.assertRaises((TypeError, ValueError)):
+                wrong()
+
+    def test_expressions_of_variables(self):
+        e = cp.expression("tanh(a * x + b)")
+        self.check(lambda x, b: cp.sum(e(a=0.5, x=x, b=b)), (2, 3), (3,))
+        self.check(lambda x: cp.sum(e(a=x, x=cp.asarray([1.0, 2.0], dtype=cp.float64), b=1) * x), (2,))
+        self.check(lambda x: cp.expression("x * y").reduce("sum", x, x, after="sqrt(s)"), (3,))
+        self.check(lambda x: cp.sum(cp.expression("x * y").reduce("max", x, 3.0, axis=0, keepdims=True)), (3, 2))
+        with self.assertRaisesRegex(TypeError, "several results"):
+            grad.gradients(lambda x: cp.sum(cp.expression("x + 1; x - 1")(x)[0]))(cp.ones(2))
+        with self.assertRaises(TypeError):
+            e(1.0, cp.ones(2), a=2.0)  # twice the same
 
     def test_optimisers(self):
         x = self.random.standard_normal((20, 2)).astype(np.float32)
@@ -93,8 +173,46 @@ class Gradients(Case):
                 optimiser.step([dw])
             np.testing.assert_allclose(np.asarray(w), [[3], [-1]], atol=0.02)
 
+    def test_optimisers_of_structures(self):
+        parameters = {"w": [cp.ones(2), cp.ones(())], "b": cp.ones(3)}
+        optimiser = cp.optim.SGD(parameters, 0.5)
+        optimiser.step(grad.gradients(lambda p: cp.sum(p["w"][0]) + 2 * p["w"][1] + 3 * cp.sum(p["b"]))(parameters))
+        self.assertEqual([x.tolist() for x in (*parameters["w"], parameters["b"])], [[0.5, 0.5], 0, [-0.5] * 3])
+        alone = cp.ones(3)
+        cp.optim.SGD(alone, 1.0).step(x for x in [cp.ones(3)])
+        self.assertEqual(alone.tolist(), [0, 0, 0])
+        with self.assertRaisesRegex(ValueError, "1 gradients for 3 parameters"):
+            optimiser.step([cp.ones(2)])
+        with self.assertRaisesRegex(TypeError, "str is neither an array"):
+            cp.optim.SGD(["w"])
+
 
 class Programs(Case):
+    def test_activations_with_a_number(self):
+        x = np.float32([-2, 0, 3])
+        a = self.device_array(x)
+        self.assert_same(nn.elu(a), np.where(x < 0, np.expm1(x), x), 2e-6)
+        self.assert_same(nn.elu(a, 0.5), np.where(x < 0, np.float32(0.5) * np.expm1(x), x), 2e-6)
+        self.assert_same(nn.leaky_relu(a), np.float32([-0.02, 0, 3]))
+        self.assert_same(nn.leaky_relu(a, a), np.float32([4, 0, 3]))
+        for call in (lambda: nn.convolution(a[None, None], a[None, None], padding="full"),
+                     lambda: nn.max_pool(a[None, None], 2, padding="same")):
+            with self.assertRaisesRegex(ValueError, "padding is '(full|same)', but should be"):
+                call()
+
+    def test_pickles(self):
+        e = pickle.loads(pickle.dumps(cp.expression("a * x", "x", "a")))
+        self.assertEqual((e.text, e.names, float(e(3.0, cp.asarray(2.0)))), ("a * x", ("x", "a"), 6))
+        kernel = cp.kernel("a text", "name", language="cuda-c", options="-x")
+        kernel._compiled["cpu"] = object()
+        copied = pickle.loads(pickle.dumps(kernel))
+        self.assertEqual((copied.source, copied.name, copied.language, copied.options, copied._compiled),
+                         ("a text", "name", "cuda-c", "-x", {}))
+        generator = cp.random.Generator(5)
+        generator.normal(3)
+        copied = pickle.loads(pickle.dumps(generator))
+        self.assertEqual(copied.normal(3).tolist(), generator.normal(3).tolist())
+
     def test_expressions(self):
         x = self.numbers("float32", (3, 4))
         a = self.device_array(x)
@@ -170,6 +288,27 @@ class Programs(Case):
         with cp.device("cpu"):
             on_host = cp.random.Generator(9).bits((50,))
         self.assert_same(cp.random.Generator(9).bits((50,)), np.asarray(on_host))
+        keys = np.asarray(cp.random.Generator(9).bits((100,), dtype=cp.uint64))
+        self.assert_same(cp.random.Generator(9).permutation(100), np.argsort(keys))
+
+    def test_arguments_of_random_numbers(self):
+        self.assertEqual(cp.random.integers(4, 250, 256, dtype=cp.uint8).dtype, cp.uint8)
+        for error, call in ((ValueError, lambda: cp.random.integers(3, 5, 5)),
+                            (ValueError, lambda: cp.random.integers(3, 6)),
+                            (OverflowError, lambda: cp.random.integers(3, 0, 257, dtype=cp.uint8)),
+                            (OverflowError, lambda: cp.random.integers(3, -1, 5, dtype="uint8")),
+                            (ValueError, lambda: cp.random.Generator(-1)),
+                            (ValueError, lambda: cp.random.seed(2 ** 63)),
+                            (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),
+                            (TypeError, lambda: cp.random.categorical([0.0, 1.0]))):
+            with self.assertRaises(error):
+                call()
+        cp.set_default_dtype(cp.float64)
+        try:
+            made = [cp.random.uniform(2), cp.random.normal(2), cp.random.truncated_normal(2)]
+        finally:
+            cp.set_default_dtype(cp.float32)
+        self.assertEqual([x.dtype for x in (*made, cp.random.normal(2))], [cp.float64] * 3 + [cp.float32])
 
     def test_process(self):
         with self.assertRaises(ValueError) as caught:

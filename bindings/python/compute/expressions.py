@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from . import _core
+from . import _core, _ops, grad
 from ._core import Array
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()")
@@ -24,7 +24,8 @@ class Expression:
         y = e(a=0.5, x=x, b=b)
 
     Arrays broadcast. Numbers are run-time values: another number never compiles anything. Semicolons separate several
-    results, which are then returned as a tuple.
+    results, which are then returned as a tuple. Inside of functions that compute.grad differentiates, expressions with
+    one result take variables.
     """
 
     def __init__(self, text, *names):
@@ -45,18 +46,38 @@ class Expression:
             parsed = self._parsed[numbers] = _core.expression(self.text, inputs, scalars)
         return parsed
 
-    def _bind(self, positional, named):
+    def __reduce__(self):
+        return Expression, (self.text, *self.names)
+
+    def _values(self, positional, named):
+        """The operands by name."""
         values = dict(zip(self.names, positional))
         values.update(named)
-        if set(values) != set(self.names) or len(positional) > len(self.names):
+        if set(values) != set(self.names) or len(positional) + len(named) != len(self.names):
             raise TypeError(f"the expression takes {', '.join(self.names)}")
+        return values
+
+    def _bind(self, values):
         numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
         inputs = [values[name] for name in self.names if name not in numbers]
         return self._parse(numbers), inputs, [values[name] for name in self.names if name in numbers]
 
+    def _gradients(self, values, wanted, dy):
+        """The gradients of the operands `wanted`, before those that were broadcast are summed."""
+        expression, inputs, scalars = self._bind(values)
+        arrays = [name for name in self.names if isinstance(values[name], Array)]
+        key = (*arrays, None, *wanted)
+        gradient = self._parsed.get(key)
+        if gradient is None:
+            gradient = self._parsed[key] = expression.gradient([arrays.index(name) for name in wanted])
+        return gradient.map([*inputs, dy], scalars, None)
+
     def __call__(self, *positional, out=None, **named):
         """Evaluates the expression. `out` is an array, or a tuple of them for several results."""
-        expression, inputs, scalars = self._bind(positional, named)
+        values = self._values(positional, named)
+        if out is None and any(isinstance(value, grad.Variable) for value in values.values()):
+            return grad._expression(self, values)
+        expression, inputs, scalars = self._bind(values)
         outputs = expression.map(inputs, scalars, (out,) if isinstance(out, Array) else out)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -65,8 +86,12 @@ class Expression:
 
         `after` is the text of an expression of one name, applied to each result.
         """
-        expression, inputs, scalars = self._bind(positional, named)
+        values = self._values(positional, named)
         axes = [axis] if isinstance(axis, int) else axis
+        if any(isinstance(value, grad.Variable) for value in values.values()):
+            result = _ops.TABLE[kind]["run"](grad._expression(self, values), axes=axes, keepdims=keepdims)
+            return result if after is None else Expression(after)(result)
+        expression, inputs, scalars = self._bind(values)
         closing = None if after is None else _core.expression(after, _names(after), ())
         return expression.reduce(kind, inputs, scalars, axes, keepdims, closing)
 

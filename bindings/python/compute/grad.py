@@ -6,15 +6,16 @@
 
     value, (dw, db) = compute.grad.value_and_gradients(loss)(w, b)
 
-The function is called with variables in the place of its arrays. Functions of this package that get a variable record
-what they compute. Gradients of elementwise ops are derived by the library from their expressions. An op that has no
-gradient, such as a comparison or argmax, gives a constant or an error.
+The function is called with variables in the place of its arrays. Functions and expressions of this package that get a
+variable record what they compute. Gradients of elementwise ops are derived by the library from their expressions.
+Comparisons, argmax and the like give plain arrays, and so do float(x) and x.item() numbers, through which no gradient
+passes. An op whose gradient is not known raises a TypeError. There are no gradients of gradients.
 """
 from __future__ import annotations
 
-from . import _core, _creation, _dtypes, _ops
+from . import _core, _creation, _dtypes, _functions, _numpy, _ops
 from ._core import Array
-from ._manipulation import _axes
+from ._manipulation import _axes, _axis
 
 
 class Variable:
@@ -32,7 +33,14 @@ class Variable:
     device = property(lambda self: self.value.device)
     ndim = property(lambda self: self.value.ndim)
     size = property(lambda self: self.value.size)
-    T = property(lambda self: self.mT)
+    itemsize = property(lambda self: self.value.itemsize)
+    nbytes = property(lambda self: self.value.nbytes)
+
+    @property
+    def T(self):
+        """The transpose of a variable with 2 axes."""
+        self.value.T  # which raises if there are not 2
+        return self.mT
 
     @property
     def mT(self):
@@ -46,16 +54,52 @@ class Variable:
 
     def __getitem__(self, key):
         x = self.value
-        key = tuple(one.value if isinstance(one, Variable) else one for one in key) if isinstance(key, tuple) else key
+        key = tuple(_plain(one) for one in key) if isinstance(key, tuple) else _plain(key)
+        if isinstance(key, Array) and key.dtype in _dtypes.INTEGERS and x.ndim > 0:
+            return _ops.take(self, key, axis=0)
 
         def backward(dy):
-            dx = _creation.zeros_like(x)
-            dx[key] = dy
-            return [dx]
+            if _is_view(key):
+                dx = _creation.zeros_like(x)
+                dx[key] = dy
+                return [dx]
+            return [_added(dy, _positions(x)[key], x)]
 
-        if any(isinstance(one, (Array, list)) for one in (key if isinstance(key, tuple) else (key,))):
-            raise TypeError("the gradient of an index with arrays is not known; use compute.take")
         return Variable(x[key], (self,), backward)
+
+    def __len__(self):
+        return len(self.value)
+
+    def __iter__(self):
+        return iter([self[i] for i in range(len(self))]) if self.ndim else iter(self.value)
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __int__(self):
+        return int(self.value)
+
+    def __float__(self):
+        return float(self.value)
+
+    def __complex__(self):
+        return complex(self.value)
+
+    def __format__(self, spec):
+        return format(self.value, spec)
+
+    def item(self):
+        """The only element, as a number of Python, through which no gradient passes."""
+        return self.value.item()
+
+    def tolist(self):
+        """The elements as nested lists of numbers of Python, through which no gradient passes."""
+        return self.value.tolist()
+
+    def to_device(self, device, /, *, stream=None):
+        """The variable on another device."""
+        home = self.device
+        return Variable(self.value.to_device(device, stream=stream), (self,), lambda dy: [dy.to_device(home)])
 
     def __repr__(self):
         return f"Variable({self.value!r})"
@@ -68,13 +112,23 @@ def _operator(name, reflected=False):
     return lambda self, *others: function(self, *others)
 
 
-for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow",
-                       "matmul": "matmul"}.items():
+def _comparison(name):
+    function = _operator(name)
+    numbers = (Variable, Array, bool, int, float, complex)
+    return lambda self, other: function(self, other) if isinstance(other, numbers) else NotImplemented
+
+
+for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
+                       "floordiv": "floor_divide", "pow": "pow", "matmul": "matmul"}.items():
     setattr(Variable, f"__{_method}__", _operator(_name))
     setattr(Variable, f"__r{_method}__", _operator(_name, True))
 for _method, _name in {"neg": "negative", "pos": "positive", "abs": "abs", "lt": "less", "le": "less_equal",
                        "gt": "greater", "ge": "greater_equal"}.items():
     setattr(Variable, f"__{_method}__", _operator(_name))
+Variable.__eq__, Variable.__ne__ = _comparison("equal"), _comparison("not_equal")  # variables are hashed by identity
+for _name in ("all", "any", "argmax", "argmin", "astype", "max", "mean", "min", "prod", "std", "sum", "var"):
+    setattr(Variable, _name, getattr(_functions, _name))
+Variable.reshape, Variable.squeeze = _numpy._reshape, _numpy._squeezed
 
 
 # ---- Gradients of ops -----------------------------------------------------------------------------------------------
@@ -123,6 +177,23 @@ def _row_gradients(name, inputs, dy, wanted):
     return gradients
 
 
+def _positions(x):
+    """An array of the shape of `x` that has the position of each element in row-major order."""
+    return _core.reshape_view(_creation.arange(x.size, device=x.device), x.shape)
+
+
+def _added(dy, positions, x):
+    """The gradient of elements that were taken from `x` at positions in row-major order, which may recur."""
+    flat = _reshaped(dy, (dy.size,))
+    return _core.reshape_view(_ops.take_grad(flat, _reshaped(positions, (dy.size,)), size=x.size, axis=0), x.shape)
+
+
+def _is_view(key):
+    """Whether an index takes each element at most once, as a view."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(one, (Array, list, tuple)) or hasattr(one, "__dlpack__") for one in keys)
+
+
 def _kept(dy, x, attributes):
     """The gradient of a reduction, with the reduced axes at extent 1."""
     axes = attributes.get("axes")
@@ -166,6 +237,21 @@ def _std(inputs, outputs, attributes, dy):
     return _var(inputs, outputs, attributes, _ops.divide(dy, _ops.multiply(outputs[0], 2.0)))
 
 
+@_rule("prod")
+def _prod(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    axes = attributes.get("axes")
+    axes = list(range(x.ndim)) if axes is None else _axes(axes, x.ndim, "gradient")
+    order = [i for i in range(x.ndim) if i not in axes] + axes
+    moved = _core.permute_view(x, order)
+    kept = moved.shape[:x.ndim - len(axes)]
+    rows = _reshaped(moved, (*kept, x.size // max(outputs[0].size, 1)))
+    before, after = (_ops.cumulative_prod(rows, axis=-1, exclusive=True, reverse=way) for way in (False, True))
+    others = _core.reshape_view(_ops.multiply(before, after), moved.shape)
+    others = _core.permute_view(others, sorted(range(x.ndim), key=order.__getitem__))
+    return [_ops.multiply(others, _spread(dy, x, attributes))]
+
+
 @_rule("logsumexp")
 def _logsumexp(inputs, outputs, attributes, dy):
     x = inputs[0]
@@ -194,11 +280,40 @@ def _matmul(inputs, outputs, attributes, dy):
     return [_core.reshape_view(da, a.shape), _core.reshape_view(db, b.shape)]
 
 
+@_rule("vecdot")
+def _vecdot(inputs, outputs, attributes, dy):
+    a, b = inputs
+    axis = attributes.get("axis", -1)
+    at = axis if axis >= 0 else max(a.ndim, b.ndim) + axis
+    dy = _core.reshape_view(dy, (*dy.shape[:at], 1, *dy.shape[at:]))
+    conjugate = _ops.conj(dy) if dy.dtype in _dtypes.COMPLEX else dy
+    return [_unbroadcast(_ops.multiply(conjugate, b), a.shape), _unbroadcast(_ops.multiply(dy, a), b.shape)]
+
+
+@_rule("tensordot")
+def _tensordot(inputs, outputs, attributes, dy):
+    axes = [_axes(attributes[name], x.ndim, "gradient") for name, x in zip(("axes_a", "axes_b"), inputs)]
+    free = [[i for i in range(x.ndim) if i not in summed] for x, summed in zip(inputs, axes)]
+    first = len(free[0])
+    of_result = [list(range(first)), list(range(first, dy.ndim))]
+    gradients = []
+    for i, j in ((0, 1), (1, 0)):
+        other = _ops.conj(inputs[j]) if inputs[j].dtype in _dtypes.COMPLEX else inputs[j]
+        product = _ops.tensordot(dy, other, axes_a=of_result[j], axes_b=free[j])
+        # Its axes are the free ones of operand i, then the summed ones in the order of operand j.
+        summed = [axis for _, axis in sorted(zip(axes[j], axes[i]))]
+        order = free[i] + summed
+        gradients.append(_core.permute_view(product, sorted(range(len(order)), key=order.__getitem__)))
+    return gradients
+
+
 @_rule("affine")
 def _affine(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
-    if attributes.get("activation", "none") != "none":
-        raise TypeError("the gradient of affine with an activation is not known; apply the activation after it")
+    activation = attributes.get("activation") or "none"
+    if activation != "none":
+        before = _ops.affine(*inputs, **{**attributes, "activation": "none"})
+        dy, = _row_gradients(activation, [before], dy, (0,))
     transposed = bool(attributes.get("transpose_weight"))
     rows = _core.reshape_view(x, (-1, x.shape[-1]))
     flat = _core.reshape_view(dy, (-1, dy.shape[-1]))
@@ -252,6 +367,26 @@ _RULES["group_norm"] = lambda *call: _norm(*call, name="group_norm")
 _RULES["batch_norm"] = lambda *call: _norm(*call, name="batch_norm")
 
 
+@_rule("batch_norm_inference")
+def _batch_norm_inference(inputs, outputs, attributes, dy):
+    x, mean, variance, scale, bias = (list(inputs) + [None, None])[:5]
+    axis = _axis(attributes.get("axis", 1), x.ndim, "gradient")
+    across = [i for i in range(x.ndim) if i != axis]
+
+    def along(values):
+        return _core.reshape_view(values, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+
+    rstd = _ops.rsqrt(_ops.add(variance, attributes.get("epsilon", 1e-5)))
+    normal = _ops.multiply(_ops.subtract(x, along(mean)), along(rstd))
+    inner = dy if scale is None else _ops.multiply(dy, along(scale))
+    dx = _ops.multiply(inner, along(rstd))
+    dvariance = _ops.multiply(_ops.sum(_ops.multiply(inner, normal), axes=across),
+                              _ops.multiply(_ops.square(rstd), -0.5))
+    return [dx, _ops.negative(_ops.sum(dx, axes=across)), dvariance,
+            None if scale is None else _ops.sum(_ops.multiply(dy, normal), axes=across),
+            None if bias is None else _ops.sum(dy, axes=across)]
+
+
 @_rule("rms_norm")
 def _rms_norm(inputs, outputs, attributes, dy):
     x, scale = (list(inputs) + [None])[:2]
@@ -294,11 +429,73 @@ def _stack(inputs, outputs, attributes, dy):
     return [dy[before + (i,)] for i in range(len(inputs))]
 
 
+def _sliced(x, axis, start, stop):
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
 @_rule("cumulative_sum")
 def _cumulative_sum(inputs, outputs, attributes, dy):
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
     if attributes.get("include_initial"):
-        raise TypeError("the gradient of cumulative_sum with include_initial is not known")
-    return [_ops.cumulative_sum(dy, axis=attributes.get("axis"), reverse=True)]
+        dy = _sliced(dy, axis, 1, None)
+    return [_ops.cumulative_sum(dy, axis=axis, reverse=True, dtype=inputs[0].dtype)]
+
+
+@_rule("diff")
+def _diff(inputs, outputs, attributes, dy):
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
+    width = [int(i == axis) for i in range(dy.ndim)]
+    for _ in range(attributes.get("n", 1)):
+        dy = _ops.negative(_ops.diff(_ops.pad(dy, pads_begin=width, pads_end=width), axis=axis))
+    return [dy]
+
+
+@_rule("pad")
+def _pad(inputs, outputs, attributes, dy):
+    begin = attributes["pads_begin"]
+    return [dy[tuple(slice(start, start + n) for start, n in zip(begin, inputs[0].shape))]]
+
+
+@_rule("roll")
+def _roll(inputs, outputs, attributes, dy):
+    return [_ops.roll(dy, shift=-attributes["shift"], axis=attributes.get("axis", -1))]
+
+
+@_rule("tile")
+def _tile(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    parts = [n for pair in zip(attributes["repetitions"], x.shape) for n in pair]
+    return [_ops.sum(_reshaped(dy, parts), axes=list(range(0, 2 * x.ndim, 2)))]
+
+
+@_rule("repeat")
+def _repeat(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
+    parts = (*x.shape[:axis + 1], attributes["repeats"], *x.shape[axis + 1:])
+    return [_ops.sum(_reshaped(dy, parts), axes=[axis + 1])]
+
+
+@_rule("sort")
+def _sort(inputs, outputs, attributes, dy):
+    axis = attributes.get("axis", -1)
+    places = _ops.argsort(_ops.argsort(inputs[0], **attributes), axis=axis)
+    return [_ops.take_along_axis(dy, places, axis=axis)]
+
+
+@_rule("take_along_axis")
+def _take_along_axis(inputs, outputs, attributes, dy):
+    x, indices = inputs
+    return [_added(dy, _ops.take_along_axis(_positions(x), indices, **attributes), x), None]
+
+
+@_rule("diagonal")
+def _diagonal(inputs, outputs, attributes, dy):
+    from . import linalg
+
+    dx = _creation.zeros_like(inputs[0])
+    linalg.diagonal(dx, **attributes)[...] = dy
+    return [dx]
 
 
 @_rule("cast")
@@ -353,14 +550,27 @@ def _dispatch(name, inputs, attributes):
         raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number")
     if name.endswith("_view"):
         return _view(name, *inputs)
+    return _record(name, _ops.TABLE[name]["run"], [_operand(x) for x in inputs], attributes)
+
+
+def _operand(x):
+    """A number of NumPy as one of Python; else the operand itself."""
+    if x is None or isinstance(x, (Variable, Array, int, float, complex)):
+        return x
+    number = _core.hooks["operand"](x)
+    return x if number is NotImplemented else number
+
+
+def _record(name, function, inputs, attributes):
+    """Runs a function on the values of the inputs; what it returns remembers where it came from."""
     values = [_plain(x) for x in inputs]
-    outputs = _ops.TABLE[name]["run"](*values, **attributes)
+    outputs = function(*values, **attributes)
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
     if listed[0].dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
         return outputs  # it has no gradient
     sources = tuple(x if isinstance(x, Variable) else None for x in inputs)
     wanted = tuple(i for i, x in enumerate(sources) if x is not None)
-    if _ops.TABLE[name]["expression"]:
+    if name in _ops.ROWS:
         first = Variable(listed[0], sources, lambda dy: _row_gradients(name, values, dy, wanted))
     elif name in _RULES:
         first = Variable(listed[0], sources, lambda dy: _RULES[name](values, listed, attributes, dy))
@@ -370,6 +580,23 @@ def _dispatch(name, inputs, attributes):
 
 
 _core.hooks["dispatch"] = _dispatch
+
+
+def _expression(expression, values):
+    """The value of an expression of the user's own, of which some operands are variables; `values` has them by name."""
+    plain = {name: _plain(value) for name, value in values.items()}
+    result = expression(**plain)
+    if isinstance(result, tuple):
+        raise TypeError("the gradient of an expression with several results is not known; make one of each")
+    if result.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
+        return result
+    wanted = tuple(name for name in expression.names if isinstance(values[name], Variable))
+
+    def backward(dy):
+        found = expression._gradients(plain, wanted, dy)
+        return [_unbroadcast(gradient, plain[name].shape) for name, gradient in zip(wanted, found)]
+
+    return Variable(result, tuple(values[name] for name in wanted), backward)
 
 
 def _order(last):
@@ -409,9 +636,33 @@ def _map(function, tree):
         return function(tree)
     if isinstance(tree, dict):
         return {key: _map(function, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a namedtuple
+        return type(tree)(*(_map(function, value) for value in tree))
     if isinstance(tree, (list, tuple)):
         return type(tree)(_map(function, value) for value in tree)
     return tree
+
+
+def _variable(x):
+    if isinstance(x, Variable):
+        raise TypeError("there are no gradients of gradients; use compute.grad.constant for values inside the function")
+    return Variable(x)
+
+
+def _check_value(last, arguments):
+    """Says why the value of a function cannot be differentiated."""
+    if isinstance(last, Variable):
+        if last.size == 1:
+            return
+        raise ValueError(f"the function must return a number, not an array of the shape {last.shape}; use compute.sum "
+                         "or compute.mean")
+    leaves = []
+    _map(leaves.append, arguments)
+    if not any(x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX for x in leaves):
+        kinds = ", ".join(sorted({x.dtype.name for x in leaves})) or "no array"
+        raise TypeError(f"the arguments have {kinds}; gradients need arrays of floating-point numbers")
+    raise ValueError("the value of the function does not depend on its arguments, or only through ops that have no "
+                     "gradient, such as comparisons, float() and constant()")
 
 
 def value_and_gradients(function, /):
@@ -419,15 +670,15 @@ def value_and_gradients(function, /):
 
     Arguments are arrays, or nested lists, tuples and dicts of arrays. The gradients have the same structure: a tuple with
     one entry for each argument, or the gradient itself if there is one argument. If `function` returns a tuple, its first
-    entry is the value that is differentiated, and the tuple is returned.
+    entry is the value that is differentiated, and the tuple is returned. Arguments that are not arrays, such as
+    numbers, stay as they are.
     """
 
     def call(*arguments):
-        variables = _map(Variable, arguments)
+        variables = _map(_variable, arguments)
         result = function(*variables)
         last = result[0] if isinstance(result, tuple) else result
-        if not isinstance(last, Variable) or last.size != 1:
-            raise ValueError("the function must return a number that depends on its arguments")
+        _check_value(last, arguments)
         found = _backward(last)
         gradients = _map(lambda x: found[id(x)] if id(x) in found else _creation.zeros_like(x.value), variables)
         return _map(_plain, result), gradients[0] if len(gradients) == 1 else gradients

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import math
 
-from . import _core, _creation, _dtypes, _ops
+from . import _core, _creation, _dtypes, _ops, grad
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, expand_dims, matrix_transpose, moveaxis
 
@@ -86,6 +86,8 @@ def matrix_power(x, n, /):
 def diagonal(x, /, *, offset=0):
     """The elements above (offset > 0), on or below the main diagonals of the matrices of `x`; a view."""
     rows, columns = _matrices(x, "diagonal").shape[-2:]
+    if isinstance(x, grad.Variable):
+        return grad._record("diagonal", diagonal, [x], {"offset": offset})
     first_row, first_column = builtins.max(-offset, 0), builtins.max(offset, 0)
     size = builtins.max(builtins.min(rows - first_row, columns - first_column), 0)
     row, column = x.strides[-2:]

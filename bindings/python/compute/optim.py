@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimisers. A step updates the parameters in place, each in one pass over memory."""
+"""Optimisers. A step updates the parameters in place, each in one pass over memory.
+
+Parameters are arrays, or nested lists, tuples and dicts of arrays, and gradients have the same structure, as
+compute.grad returns them.
+"""
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from . import _creation, _ops
+from ._core import Array
+
+
+def _arrays(tree):
+    """The arrays of nested lists, tuples and dicts, in their order."""
+    if isinstance(tree, Array):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    if isinstance(tree, str) or not isinstance(tree, Iterable):
+        raise TypeError(f"{type(tree).__name__} is neither an array nor a list, tuple or dict of arrays")
+    return [x for part in tree for x in _arrays(part)]
 
 
 class _Optimiser:
     def __init__(self, parameters, **settings):
-        self.parameters = list(parameters)
+        self.parameters = _arrays(parameters)
         self.settings = settings
         self.steps = 0
         self.states = [tuple(_creation.zeros_like(p) for _ in range(self._count())) for p in self.parameters]
@@ -17,7 +35,7 @@ class _Optimiser:
 
     def step(self, gradients, **settings):
         """Updates the parameters by their gradients. Settings such as rate=0.01 hold for this step only."""
-        gradients = list(gradients)
+        gradients = _arrays(gradients)
         if len(gradients) != len(self.parameters):
             raise ValueError(f"{len(gradients)} gradients for {len(self.parameters)} parameters")
         self.steps += 1
