@@ -456,7 +456,11 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     } else if ((data = map_in_place(self, access, mapping)) == nullptr) {
       mapping.copy = std::make_unique<HostCopy>(self);
       data = mapping.copy->data();
-      if ((access & COMPUTE_ACCESS_READ) != 0) read(self, data, mapping.copy->side());
+      if ((access & COMPUTE_ACCESS_READ) != 0) {
+        read(self, data, mapping.copy->side());
+      } else {
+        wait_to_map(self, access);  // reports here what would make the copy back fail
+      }
       *out_is_copy = 1;
     }
     {

@@ -139,6 +139,10 @@ TEST_P(Graphs, OutputsHoldNoValuesBeforeTheFirstRun) {
   compute_tensor* made = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   const compute::Device elsewhere = compute::Device::open(GetParam() == std::string("cpu") ? "minimal0" : "cpu");
+  const int64_t step = 2;
+  compute_tensor* part = nullptr;
+  compute::check(compute_tensor_slice(y.get(), 1, nullptr, nullptr, &step, &part));
+  const Tensor half(part);
   const auto expect_no_values = [&](const char* way, const auto& look) {
     const Thrown thrown = thrown_by(look);
     EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT) << way;
@@ -148,6 +152,8 @@ TEST_P(Graphs, OutputsHoldNoValuesBeforeTheFirstRun) {
     expect_no_values("read", [&] { compute::check(compute_tensor_read(y.get(), out, 40)); });
     expect_no_values("read_async", [&] { compute::check(compute_tensor_read_async(y.get(), out, 40, other.get())); });
     expect_no_values("map", [&] { compute::check(compute_tensor_map(y.get(), COMPUTE_ACCESS_READ, &data, &is_copy)); });
+    expect_no_values("map of a part for writing",
+                     [&] { compute::check(compute_tensor_map(half.get(), COMPUTE_ACCESS_WRITE, &data, &is_copy)); });
     expect_no_values("synchronize", [&] { compute::check(compute_tensor_synchronize(y.get())); });
     expect_no_values("to_device", [&] { compute::check(compute_tensor_to_device(y.get(), elsewhere.get(), &made)); });
     expect_no_values("op on the recorded stream", [&] { return compute::negative(y, recorder); });
