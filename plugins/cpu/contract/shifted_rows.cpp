@@ -49,22 +49,28 @@ class Bands final : public WindowPart {
         x_step_(p.column_step[2]),
         width_(p.column[3]),
         pitch_(round_up((width_ - 1) * x_step_ + x_.kernel, x_step_)),
-        out_pitch_(y_step_ * pitch_ / x_step_),
-        depth_(p.depth_points()) {
+        out_pitch_(y_step_ * pitch_ / x_step_) {
     band_ = p.column[2];
+    channels_ = p.depth[0];
     const int64_t tasks_wanted = threads > 1 ? kTasksPerThread * threads : 1;
-    while (band_ > 1 && (plane_bytes() > kBandBytes || (tasks() < tasks_wanted && band_ > 8)))
-      band_ = ceiling(band_, 2);
+    while (tasks() < tasks_wanted && band_ > 8) band_ = ceiling(band_, 2);
+    // The rows of the kernel's height are copied for each band again.
+    while (plane_bytes() > kBandBytes && (band_ > 1 || channels_ > 1)) {
+      int64_t& part = channels_ == 1 || band_ * y_step_ > 2 * y_.kernel ? band_ : channels_;
+      part = ceiling(part, 2);
+    }
     const auto add = [&](int64_t size) {
       const int64_t at = scratch_bytes_;
       scratch_bytes_ += round_up(size, kAlignment);
       return at;
     };
     planes_at_ = add(plane_bytes());
-    factors_at_ = add(p.rows * depth_ * static_cast<int64_t>(sizeof(T)));
-    sources_at_ = add(depth_ * static_cast<int64_t>(sizeof(T*)));
-    runs_at_ = add(depth_ * static_cast<int64_t>(sizeof(PointRun)));
-    results_at_ = add(p.rows * band_ * out_pitch_ * static_cast<int64_t>(sizeof(T)));
+    const int64_t terms = channels_ * taps(), results = p.rows * band_ * out_pitch_;
+    factors_at_ = add(p.rows * terms * static_cast<int64_t>(sizeof(T)));
+    sources_at_ = add(terms * static_cast<int64_t>(sizeof(T*)));
+    runs_at_ = add(terms * static_cast<int64_t>(sizeof(PointRun)));
+    results_at_ = add(results * static_cast<int64_t>(sizeof(T)));
+    if (channels_ < p.depth[0]) before_at_ = add(results * static_cast<int64_t>(sizeof(T)));
   }
 
   // Whether it is worth it, and the plane fits.
@@ -81,23 +87,28 @@ class Bands final : public WindowPart {
     T* const planes = reinterpret_cast<T*>(memory.scratch + planes_at_);
     const auto** const sources = reinterpret_cast<const T**>(memory.scratch + sources_at_);
     T* const factors = reinterpret_cast<T*>(memory.scratch + factors_at_);
-    T* const results = reinterpret_cast<T*>(memory.scratch + results_at_);
+    T* results = reinterpret_cast<T*>(memory.scratch + results_at_);
+    T* before = reinterpret_cast<T*>(memory.scratch + before_at_);
     const int64_t plane_rows = (rows - 1) * y_step_ + y_.kernel;
     const T* const b = static_cast<const T*>(memory.b) + group * p_.b_group + image * p_.b_column;
-    for (int64_t channel = 0; channel < p_.depth[0]; ++channel) {
-      copy_plane(sizeof(T), b + channel * p_.b_depth,
-                 {p_.stride[1], p_.extent[1], y_.least + first * y_step_, plane_rows},
-                 {p_.stride[2], p_.extent[2], x_.least, pitch_}, planes + channel * plane_rows * pitch_);
-    }
-    find_sources(planes, plane_rows, sources);
     const T* const a = static_cast<const T*>(memory.a) + p_.a_offset + group * p_.a_group;
-    copy_factors(p_, sizeof(T), a, {0, p_.rows}, {0, depth_}, factors, depth_,
-                 reinterpret_cast<PointRun*>(memory.scratch + runs_at_));
     T initial[kMostRows] = {};
     for (int64_t row = 0; has_bias_ && row < p_.rows; ++row)
       initial[row] = static_cast<const T*>(memory.bias)[group * p_.bias_group + row * p_.bias_row];
-    kernels<T>().add_up(sources, factors, depth_, x_step_, initial, static_cast<int32_t>(p_.rows), results,
-                        band_ * out_pitch_, (rows - 1) * out_pitch_ + width_);
+    find_sources(planes, plane_rows, sources);
+    for (int64_t channel = 0; channel < p_.depth[0]; channel += channels_) {
+      const int64_t channels = std::min(channels_, p_.depth[0] - channel), terms = channels * taps();
+      for (int64_t i = 0; i < channels; ++i) {
+        copy_plane(sizeof(T), b + (channel + i) * p_.b_depth,
+                   {p_.stride[1], p_.extent[1], y_.least + first * y_step_, plane_rows},
+                   {p_.stride[2], p_.extent[2], x_.least, pitch_}, planes + i * plane_rows * pitch_);
+      }
+      copy_factors(p_, sizeof(T), a, {0, p_.rows}, {channel * taps(), channel * taps() + terms}, factors, terms,
+                   reinterpret_cast<PointRun*>(memory.scratch + runs_at_));
+      if (channel > 0) std::swap(results, before);
+      kernels<T>().add_up(sources, factors, terms, x_step_, initial, channel == 0 ? nullptr : before,
+                          static_cast<int32_t>(p_.rows), results, band_ * out_pitch_, (rows - 1) * out_pitch_ + width_);
+    }
     for (int64_t row = 0; row < p_.rows; ++row) {
       T* const c = static_cast<T*>(memory.c) + p_.c_offset + group * p_.c_group + row * p_.c_row +
                    image * p_.c_column[0] + first * p_.c_column[2];
@@ -107,12 +118,13 @@ class Bands final : public WindowPart {
 
  private:
   int64_t bands() const { return ceiling(p_.column[2], band_); }
+  int64_t taps() const { return p_.depth[2] * p_.depth[3]; }
   int64_t plane_bytes() const {
-    return p_.depth[0] * ((band_ - 1) * y_step_ + y_.kernel) * pitch_ * static_cast<int64_t>(sizeof(T));
+    return channels_ * ((band_ - 1) * y_step_ + y_.kernel) * pitch_ * static_cast<int64_t>(sizeof(T));
   }
 
   void find_sources(const T* planes, int64_t plane_rows, const T** sources) const {
-    for (int64_t channel = 0; channel < p_.depth[0]; ++channel) {
+    for (int64_t channel = 0; channel < channels_; ++channel) {
       for (int64_t y = 0; y < p_.depth[2]; ++y) {
         const int64_t line = p_.start[1] + y * p_.depth_step[1] - y_.least;
         for (int64_t x = 0; x < p_.depth[3]; ++x) {
@@ -136,9 +148,10 @@ class Bands final : public WindowPart {
   const Reach y_, x_;
   const int64_t y_step_, x_step_, width_;
   const int64_t pitch_, out_pitch_;  // of a row of the plane, and of one of results
-  const int64_t depth_;
-  int64_t band_ = 1;  // rows of results of a task
-  int64_t planes_at_ = 0, factors_at_ = 0, sources_at_ = 0, runs_at_ = 0, results_at_ = 0;
+  int64_t band_ = 1;                 // rows of results of a task
+  int64_t channels_ = 1;             // whose planes are in memory at a time
+  int64_t planes_at_ = 0, factors_at_ = 0, sources_at_ = 0, runs_at_ = 0;
+  int64_t results_at_ = 0, before_at_ = 0;  // the sums, and those without the last channels
 };
 
 /// c [row, kernel element] = sums over images and positions of single channels.
