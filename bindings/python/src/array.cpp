@@ -9,14 +9,28 @@ namespace compute_python {
 
 namespace {
 
+/// Objects of arrays that are gone, for the next ones: most arrays are short-lived. Guarded by the interpreter's lock.
+/// None are kept under the address sanitizer, which is to see their use.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kKeptObjects = 0;
+#else
+constexpr int kKeptObjects = 32;
+#endif
+PyObject* kept_objects[kKeptObjects + 1];
+int kept_count = 0;
+
 void array_dealloc(PyObject* self) {
   auto* const array = reinterpret_cast<ArrayObject*>(self);
   PyTypeObject* const type = Py_TYPE(self);
   if (array->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   compute_tensor_release(array->tensor);
   Py_XDECREF(array->shape);
-  static const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
-  release(self);
+  if (kept_count < kKeptObjects) {
+    kept_objects[kept_count++] = self;
+  } else {
+    static const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
+    release(self);
+  }
   Py_DECREF(type);
   if (garbage_waits != 0) collect_garbage();
 }
@@ -245,11 +259,18 @@ PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr}, {}};
 }  // namespace
 
 PyObject* array_object(compute_tensor* tensor) {
-  static const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(state.array_type, Py_tp_alloc));
-  auto* const array = reinterpret_cast<ArrayObject*>(allocate(state.array_type, 0));
-  if (array == nullptr) {
-    compute_tensor_release(tensor);
-    return nullptr;
+  ArrayObject* array = nullptr;
+  if (kept_count > 0) [[likely]] {
+    array = reinterpret_cast<ArrayObject*>(PyObject_Init(kept_objects[--kept_count], state.array_type));
+    array->weak_references = nullptr;
+    array->shape = nullptr;
+  } else {
+    static const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(state.array_type, Py_tp_alloc));
+    array = reinterpret_cast<ArrayObject*>(allocate(state.array_type, 0));
+    if (array == nullptr) {
+      compute_tensor_release(tensor);
+      return nullptr;
+    }
   }
   array->tensor = tensor;
   return as_object(array);
