@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of float32 through oneDNN. Its kernels are fast in layouts of blocks of channels alone, so a task brings
-// a few images into that layout, convolves them and brings the result back, all of it in the cache. A task is one
-// thread's: oneDNN starts none of its own. How images are divided does not change a sum of the first two primitives;
-// that of the weights' gradient is divided the same way for any number of threads.
+// a few images, or a band of rows of one, into that layout, convolves them and brings the result back, all of it in the
+// cache. A task is one thread's: oneDNN starts none of its own. How images are divided does not change a sum of the
+// first two primitives; that of the weights' gradient is divided the same way for any number of threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/onednn_primitives.hpp"
@@ -22,11 +23,17 @@ constexpr int64_t kLeastWork = int64_t{1} << 18;  // multiplications
 constexpr int64_t kImageBytes = 768 << 10;        // of the images of a task
 constexpr int64_t kGradBytes = 1 << 20;           // of the weights, whose gradients are added up
 constexpr int64_t kChunks = 16;                   // of images, whose gradients are added up in order
-constexpr int64_t kTasksPerThread = 2;
+constexpr int64_t kHaloRatio = 2;                 // of the rows of a band to those that its neighbours bring in again
+constexpr int64_t kLeastRows = 2;                 // of a band
+constexpr double kTaskTime = 3000;                // rough times of a thread, in nanoseconds
+constexpr double kMultiplications = 60;           // in a nanosecond
+constexpr double kElements = 2;                   // that are brought into another layout in a nanosecond
+constexpr double kNarrow = 8;                     // channels: for as few a convolution takes twice as long
 constexpr int64_t kAlignment = 64;
 constexpr int kRoles = 4;  // of tensors of a primitive: two inputs, a result, and a bias
 
-int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+int64_t ceiling(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+int64_t round_up(int64_t x, int64_t unit) { return ceiling(x, unit) * unit; }
 
 /// Extents and strides of a tensor, or of the part of it that one task sees.
 struct Tensor {
@@ -87,12 +94,59 @@ struct Problem {
 
 enum class Kind : uint8_t { kForward, kGradInput, kGradWeight };
 
+/// A range of an axis of x or y.
+struct Rows {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Rows&) const = default;
+};
+
+/// Rows of x and of y, of which those of one are the results of a convolution of those of the other, or meet them.
+struct Band {
+  Rows x, y;
+  int64_t begin = 0, end = 0;  // rows of padding
+
+  /// Whether a primitive that was made for `other` does this too.
+  bool is_like(const Band& other) const {
+    return x.size() == other.x.size() && y.size() == other.y.size() && begin == other.begin && end == other.end;
+  }
+};
+
+/// The padding of all axes, for a band of the first.
+struct Padding {
+  OnednnDims begin{}, end{};
+
+  Padding(const Problem& problem, const Band& band) {
+    std::copy_n(problem.begin, problem.x.rank - 2, begin);
+    std::copy_n(problem.end, problem.x.rank - 2, end);
+    begin[0] = band.begin;
+    end[0] = band.end;
+  }
+};
+
 /// A tensor of the primitive: how the caller has it, how the primitive has it, and the way between the two.
 struct Operand {
   OnednnLayout plain{}, blocked{};
   OnednnStep reorder;         // none: the primitive takes it as the caller has it
   int64_t blocked_bytes = 0;  // where there is a reorder
-  int64_t scratch_at = 0;
+};
+
+/// A primitive and what it takes; that for a band serves all bands that are like it.
+struct Convolution {
+  Band band;
+  OnednnStep main;
+  Operand source, factor, result;  // x, weight and y, or dy, weight and dx, or x, dy and dweight
+
+  int64_t temporary_bytes() const {
+    return std::max(
+        {main.scratch_bytes, source.reorder.scratch_bytes, factor.reorder.scratch_bytes, result.reorder.scratch_bytes});
+  }
+};
+
+/// A band, and which convolution is for it.
+struct BandPlace {
+  Band band;
+  size_t convolution = 0;
 };
 
 class OnednnPart final : public WindowPart {
@@ -100,38 +154,44 @@ class OnednnPart final : public WindowPart {
   OnednnPart(const OnednnPrimitives& library, const Openmp& openmp, const Problem& problem, Kind kind, int32_t threads)
       : l_(library), openmp_(openmp), p_(problem), kind_(kind) {
     const OneOpenmpThread one(openmp_);  // what a primitive is made for
-    divide(threads);
-    usable_ = make() && lay_out();
+    divide(threads, most_bands());
+    usable_ = make();
+    if (!usable_ && bands_.size() > 1) {  // the library has no such kernel for some band
+      divide(threads, 1);
+      usable_ = make();
+    }
+    if (usable_) lay_out();
   }
 
   bool is_usable() const { return usable_; }
 
-  int64_t packing_tasks() const override { return kind_ != Kind::kGradWeight && factor_.reorder ? parts_ : 0; }
-  int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : units_) * parts_; }
+  int64_t packing_tasks() const override { return kind_ != Kind::kGradWeight && weight().reorder ? parts_ : 0; }
+  int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : steps()) * parts_; }
   int64_t joining_tasks() const override { return chunks_ > 1 ? p_.weight.shape[0] : 0; }
 
   // The weights of one part of the channels.
   void pack(const WindowMemory& memory, int64_t part) const override {
     const OneOpenmpThread one(openmp_);
-    const float* const weight = static_cast<const float*>(memory.a) + part * weight_step_;
-    convert(memory, factor_, weight, memory.shared + part * factor_.blocked_bytes);
+    const float* const from = static_cast<const float*>(memory.a) + part * weight_step_;
+    convert(memory, weight(), from, memory.shared + part * weight().blocked_bytes);
   }
 
   void run(const WindowMemory& memory, int64_t task) const override {
     const OneOpenmpThread one(openmp_);
     if (kind_ == Kind::kGradWeight) return add_up(memory, task);
-    const int64_t part = task % parts_, image = task / parts_ * images_;
-    const float* const from = static_cast<const float*>(memory.b) + image * source_step_ + part * source_part_;
-    float* const to = static_cast<float*>(memory.c) + image * result_step_ + part * result_part_;
-    const void* const weight =
-        factor_.reorder ? memory.shared + part * factor_.blocked_bytes
-                        : reinterpret_cast<const char*>(static_cast<const float*>(memory.a) + part * weight_step_);
+    const int64_t part = task % parts_, step = task / parts_;
+    const Convolution& c = convolution_of(step);
+    const float* const from = static_cast<const float*>(memory.b) + place_of(step, source()) + part * source_part_;
+    float* const to = static_cast<float*>(memory.c) + place_of(step, result()) + part * result_part_;
+    const void* const factor =
+        weight().reorder ? memory.shared + part * weight().blocked_bytes
+                         : reinterpret_cast<const char*>(static_cast<const float*>(memory.a) + part * weight_step_);
     const void* const bias =
         p_.has_bias ? static_cast<const float*>(memory.bias) + part * (p_.y.shape[1] / parts_) : nullptr;
-    const void* const source = blocked(memory, source_, from);
-    char* const sums = result_.reorder ? memory.scratch + result_.scratch_at : reinterpret_cast<char*>(to);
-    perform(memory, source, weight, bias, sums);
-    if (result_.reorder) convert_back(memory, result_, sums, to);
+    const void* const source = blocked(memory, c.source, from, source_at_);
+    char* const sums = c.result.reorder ? memory.scratch + result_at_ : reinterpret_cast<char*>(to);
+    perform(memory, c, source, factor, bias, sums);
+    if (c.result.reorder) convert_back(memory, c.result, sums, to);
   }
 
   // One row of the weights' gradient, from those of all chunks.
@@ -149,63 +209,166 @@ class OnednnPart final : public WindowPart {
  private:
   // ---- preparing
 
-  void divide(int32_t threads) {
-    const int64_t count = p_.x.shape[0];
-    const int64_t bytes = (p_.x.elements() + p_.y.elements()) / count * static_cast<int64_t>(sizeof(float));
-    const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
-    const bool is_grad_weight = kind_ == Kind::kGradWeight;
-    images_ = std::clamp<int64_t>(kImageBytes / bytes, 1, count);
-    while (images_ > 1 && (count % images_ != 0 || (!is_grad_weight && count / images_ < wanted))) --images_;
-    units_ = count / images_;
-    if (is_grad_weight) chunks_ = std::min(units_, kChunks);
-    // Each part brings the source into its layout again; large weights come into theirs by parts.
-    const bool is_heavy = p_.weight.elements() * static_cast<int64_t>(sizeof(float)) > kGradBytes;
-    const int64_t worth = threads == 1 ? 1 : is_heavy ? wanted : threads, before = is_grad_weight ? chunks_ : units_;
-    const int64_t channels = p_.groups > 1 ? p_.groups : kind_ == Kind::kGradInput ? p_.x.shape[1] : p_.y.shape[1];
-    while (before * parts_ < worth && channels % (2 * parts_ * kBlock) == 0) parts_ *= 2;
+  bool is_grad_input() const { return kind_ == Kind::kGradInput; }
+  bool is_grad_weight() const { return kind_ == Kind::kGradWeight; }
+  int64_t steps() const { return units_ * static_cast<int64_t>(bands_.size()); }
+
+  // How many rows of x the kernel meets at a time.
+  int64_t reach() const { return (p_.weight.shape[2] - 1) * (p_.dilations[0] + 1) + 1; }
+  const Tensor& result() const { return is_grad_input() ? p_.x : p_.y; }
+
+  Band band_of(Rows rows) const {
+    const int64_t height = p_.x.shape[2], step = p_.strides[0], kernel = reach();
+    Band band;
+    if (is_grad_input()) {
+      const int64_t first = rows.begin + p_.begin[0] - (kernel - 1), last = rows.end + p_.begin[0];
+      band.x = rows;
+      band.y = {std::max<int64_t>(first, 0), std::min(last, p_.y.shape[2])};
+      band.begin = rows.begin + p_.begin[0] - band.y.begin;
+      band.end = band.y.size() - 1 + kernel - band.x.size() - band.begin;
+    } else {
+      const int64_t first = rows.begin * step - p_.begin[0], last = (rows.end - 1) * step + kernel - p_.begin[0];
+      band.y = rows;
+      band.x = {std::max<int64_t>(first, 0), std::min(last, height)};
+      band.begin = std::max<int64_t>(-first, 0);
+      band.end = std::max<int64_t>(last - height, 0);
+    }
+    return band;
   }
 
-  // What a task sees of the tensors, in both layouts, and the primitive.
-  bool make() {
-    Tensor x = p_.x, weight = p_.weight, y = p_.y;
-    x.shape[0] = y.shape[0] = images_;
-    if (p_.groups > 1) {
-      weight_step_ = weight.strides[0] * (weight.shape[0] / parts_);
-      x.shape[1] /= parts_;
-      y.shape[1] /= parts_;
-      weight = grouped(weight);
-    } else if (kind_ == Kind::kGradInput) {
-      x.shape[1] /= parts_;
-      weight.shape[1] /= parts_;
-      weight_step_ = weight.strides[1] * weight.shape[1];
-    } else {
-      y.shape[1] /= parts_;
-      weight.shape[0] /= parts_;
-      weight_step_ = weight.strides[0] * weight.shape[0];
+  // Bands of equal numbers of rows of the result, or of y, except for the last.
+  void cut(int64_t bands) {
+    const int64_t rows = result().shape[2], each = ceiling(rows, bands);
+    bands_.clear();
+    for (int64_t row = 0; row < rows; row += each) bands_.push_back({band_of({row, std::min(row + each, rows)}), 0});
+  }
+
+  int64_t most_bands() const {
+    const int64_t step = is_grad_input() ? 1 : p_.strides[0];
+    const int64_t least = std::max<int64_t>(kHaloRatio * (reach() - step) / step, kLeastRows);
+    return std::max<int64_t>(result().shape[2] / least, 1);
+  }
+
+  void divide(int32_t threads, int64_t most_bands) {
+    const int64_t count = p_.x.shape[0];
+    const int64_t bytes = (p_.x.elements() + p_.y.elements()) / count * static_cast<int64_t>(sizeof(float));
+    images_ = std::clamp<int64_t>(kImageBytes / bytes, 1, count);
+    while (count % images_ != 0) --images_;
+    int64_t bands = 1;
+    if (!is_grad_weight() && threads > 1) {
+      bands = find_tasks(threads, most_bands);
+    } else if (is_grad_weight()) {
+      chunks_ = std::min(count / images_, kChunks);
+      while (chunks_ * parts_ < threads && can_halve()) parts_ *= 2;
     }
-    const bool is_backward = kind_ == Kind::kGradInput;
-    const Tensor &in = is_backward ? y : x, &out = is_backward ? x : y;
-    source_step_ = in.strides[0];
-    result_step_ = out.strides[0];
-    source_part_ = p_.groups > 1 ? in.strides[1] * in.shape[1] : 0;
-    result_part_ = out.strides[1] * out.shape[1];
-    OnednnLayout any_x, any_weight, any_y, bias{};
-    const int64_t bias_stride = 1;
-    if (!any(x, any_x) || !any(weight, any_weight) || !any(y, any_y)) return false;
-    if (l_.dnnl_memory_desc_init_by_strides(&bias, 1, &y.shape[1], onednn_codes::kFloat32, &bias_stride) !=
-        onednn_codes::kSuccess)
-      return false;
-    bias_ = bias;
+    units_ = count / images_;
+    cut(bands);
+  }
+
+  bool can_halve() const {
+    const int64_t channels = p_.groups > 1 ? p_.groups : is_grad_input() ? p_.x.shape[1] : p_.y.shape[1];
+    return channels % (2 * parts_ * kBlock) == 0;
+  }
+
+  // The division among threads that takes the least time by rough rates.
+  int64_t find_tasks(int32_t threads, int64_t most_bands) {
+    const int64_t count = p_.x.shape[0], rows = result().shape[2], most_images = images_;
+    double best = 0;
+    int64_t bands = 1, best_images = images_, best_parts = 1;
+    const auto consider = [&](int64_t b) {
+      const int64_t tasks = count / images_ * parts_ * ceiling(rows, ceiling(rows, b));
+      const double time = static_cast<double>(ceiling(tasks, threads)) * task_time(b);
+      if (best == 0 || time < best) {
+        best = time;
+        best_images = images_;
+        best_parts = parts_;
+        bands = b;
+      }
+    };
+    for (parts_ = 1;; parts_ *= 2) {
+      for (images_ = most_images; images_ > 1; --images_) {
+        if (count % images_ == 0) consider(1);
+      }
+      for (int64_t b = 1; b <= most_bands; ++b) consider(b);
+      if (!can_halve()) break;
+    }
+    images_ = best_images;
+    parts_ = best_parts;
+    return bands;
+  }
+
+  // Of a task, in nanoseconds.
+  double task_time(int64_t bands) const {
+    const Tensor &from = is_grad_input() ? p_.y : p_.x, &to = result();
+    const auto images = static_cast<double>(images_), count = static_cast<double>(p_.x.shape[0]);
+    const auto parts = static_cast<double>(parts_), rows = static_cast<double>(ceiling(to.shape[2], bands));
+    const double share = rows / static_cast<double>(to.shape[2]) * images / count / parts;
+    const double halo = bands == 1 ? 0 : static_cast<double>(reach() - 1) / static_cast<double>(from.shape[2]);
+    const double source =
+        (rows / static_cast<double>(to.shape[2]) + halo) * images / count / (p_.groups > 1 ? parts : 1);
+    const double narrow = p_.groups > 1 ? 0 : kNarrow * parts / static_cast<double>(to.shape[1]);
+    return kTaskTime + static_cast<double>(p_.work()) * share * (1 + narrow) / kMultiplications +
+           (static_cast<double>(from.elements()) * source + static_cast<double>(to.elements()) * share +
+            static_cast<double>(p_.weight.elements()) / parts) /
+               kElements;
+  }
+
+  // What a task sees of the tensors, in both layouts, and the primitives.
+  bool make() {
+    convolutions_.clear();
+    const bool has_groups = p_.groups > 1;
+    weight_part_ = p_.weight;
+    if (has_groups) {
+      weight_step_ = p_.weight.strides[0] * (p_.weight.shape[0] / parts_);
+      weight_part_ = grouped(p_.weight);
+    } else {
+      const int axis = is_grad_input() ? 1 : 0;
+      weight_part_.shape[axis] /= parts_;
+      weight_step_ = weight_part_.strides[axis] * weight_part_.shape[axis];
+    }
+    // In chunks, the gradient leaves its layout of blocks for rows without gaps.
+    if (chunks_ > 1) pack_rows(weight_part_);
+    source_part_ = has_groups ? source().strides[1] * (source().shape[1] / parts_) : 0;
+    result_part_ = result().strides[1] * (result().shape[1] / parts_);
     OnednnHandle<OnednnSettings> settings(nullptr, l_.dnnl_primitive_attr_destroy);
     OnednnSettings* made = nullptr;
     if (l_.dnnl_primitive_attr_create(&made) != onednn_codes::kSuccess) return false;
     settings.reset(made);
     if (l_.dnnl_primitive_attr_set_scratchpad_mode(made, onednn_codes::kUserScratchpad) != onednn_codes::kSuccess)
       return false;
-    const OnednnHandle<OnednnDescription> forward = describe_forward(made, any_x, any_weight, any_y, bias);
+    for (BandPlace& place : bands_) {
+      const auto like = std::find_if(convolutions_.begin(), convolutions_.end(),
+                                     [&](const Convolution& other) { return place.band.is_like(other.band); });
+      place.convolution = static_cast<size_t>(like - convolutions_.begin());
+      if (like == convolutions_.end()) {
+        convolutions_.emplace_back();
+        convolutions_.back().band = place.band;
+        if (place.band.x.size() <= 0 || place.band.y.size() <= 0 || !make(made, convolutions_.back())) return false;
+      }
+    }
+    return true;
+  }
+
+  bool make(const OnednnSettings* settings, Convolution& c) {
+    Tensor x = p_.x, y = p_.y;
+    x.shape[0] = y.shape[0] = images_;
+    x.shape[2] = c.band.x.size();
+    y.shape[2] = c.band.y.size();
+    if (p_.groups > 1 || is_grad_input()) x.shape[1] /= parts_;
+    if (p_.groups > 1 || !is_grad_input()) y.shape[1] /= parts_;
+    OnednnLayout any_x, any_weight, any_y;
+    const int64_t bias_stride = 1;
+    if (!any(x, any_x) || !any(weight_part_, any_weight) || !any(y, any_y)) return false;
+    // All primitives have weights in the layout of the first one.
+    if (&c != &convolutions_.front()) any_weight = weight().blocked;
+    if (l_.dnnl_memory_desc_init_by_strides(&bias_, 1, &y.shape[1], onednn_codes::kFloat32, &bias_stride) !=
+        onednn_codes::kSuccess)
+      return false;
+    const OnednnHandle<OnednnDescription> forward = describe_forward(settings, c.band, any_x, any_weight, any_y);
     if (!forward) return false;
     OnednnHandle<OnednnDescription> gradient(nullptr, l_.dnnl_primitive_desc_destroy);
-    if (kind_ != Kind::kForward) gradient = describe_gradient(made, any_x, any_weight, any_y, forward.get());
+    if (kind_ != Kind::kForward)
+      gradient = describe_gradient(settings, c.band, any_x, any_weight, any_y, forward.get());
     const OnednnDescription* const description = kind_ == Kind::kForward ? forward.get() : gradient.get();
     // Others than the generated kernels are slower than this plugin's own.
     const char* name = nullptr;
@@ -215,22 +378,20 @@ class OnednnPart final : public WindowPart {
       return false;
     }
     const auto layout = [&](int what) { return l_.dnnl_primitive_desc_query_md(description, what, 0); };
-    if (!make_step(description, main_)) return false;
+    if (!make_step(description, c.main)) return false;
     switch (kind_) {
       case Kind::kForward:
-        return make_operand(made, x, layout(onednn_codes::kSourceLayout), false, source_) &&
-               make_operand(made, weight, layout(onednn_codes::kWeightLayout), false, factor_) &&
-               make_operand(made, y, layout(onednn_codes::kResultLayout), true, result_);
+        return make_operand(settings, x, layout(onednn_codes::kSourceLayout), false, c.source) &&
+               make_operand(settings, weight_part_, layout(onednn_codes::kWeightLayout), false, c.factor) &&
+               make_operand(settings, y, layout(onednn_codes::kResultLayout), true, c.result);
       case Kind::kGradInput:
-        return make_operand(made, y, layout(onednn_codes::kResultGradLayout), false, source_) &&
-               make_operand(made, weight, layout(onednn_codes::kWeightLayout), false, factor_) &&
-               make_operand(made, x, layout(onednn_codes::kSourceGradLayout), true, result_);
+        return make_operand(settings, y, layout(onednn_codes::kResultGradLayout), false, c.source) &&
+               make_operand(settings, weight_part_, layout(onednn_codes::kWeightLayout), false, c.factor) &&
+               make_operand(settings, x, layout(onednn_codes::kSourceGradLayout), true, c.result);
       case Kind::kGradWeight:
-        // In chunks, the gradient leaves its layout of blocks for rows without gaps.
-        if (chunks_ > 1) pack_rows(weight);
-        return make_operand(made, x, layout(onednn_codes::kSourceLayout), false, source_) &&
-               make_operand(made, y, layout(onednn_codes::kResultGradLayout), false, factor_) &&
-               make_operand(made, weight, layout(onednn_codes::kWeightGradLayout), true, result_);
+        return make_operand(settings, x, layout(onednn_codes::kSourceLayout), false, c.source) &&
+               make_operand(settings, y, layout(onednn_codes::kResultGradLayout), false, c.factor) &&
+               make_operand(settings, weight_part_, layout(onednn_codes::kWeightGradLayout), true, c.result);
     }
     return false;
   }
@@ -268,29 +429,31 @@ class OnednnPart final : public WindowPart {
     return {made, l_.dnnl_primitive_desc_destroy};
   }
 
-  OnednnHandle<OnednnDescription> describe_forward(const OnednnSettings* settings, const OnednnLayout& x,
-                                                   const OnednnLayout& weight, const OnednnLayout& y,
-                                                   const OnednnLayout& bias) const {
+  OnednnHandle<OnednnDescription> describe_forward(const OnednnSettings* settings, const Band& band,
+                                                   const OnednnLayout& x, const OnednnLayout& weight,
+                                                   const OnednnLayout& y) const {
+    const Padding padding(p_, band);
     OnednnConvolutionProblem problem{};
-    if (l_.dnnl_dilated_convolution_forward_desc_init(&problem, onednn_codes::kTraining, onednn_codes::kDirect, &x,
-                                                      &weight, p_.has_bias ? &bias : nullptr, &y, p_.strides,
-                                                      p_.dilations, p_.begin, p_.end) != onednn_codes::kSuccess) {
+    if (l_.dnnl_dilated_convolution_forward_desc_init(
+            &problem, onednn_codes::kTraining, onednn_codes::kDirect, &x, &weight, p_.has_bias ? &bias_ : nullptr, &y,
+            p_.strides, p_.dilations, padding.begin, padding.end) != onednn_codes::kSuccess) {
       return {nullptr, l_.dnnl_primitive_desc_destroy};
     }
     return describe(problem, settings, nullptr);
   }
 
-  OnednnHandle<OnednnDescription> describe_gradient(const OnednnSettings* settings, const OnednnLayout& x,
-                                                    const OnednnLayout& weight, const OnednnLayout& y,
-                                                    const OnednnDescription* forward) const {
+  OnednnHandle<OnednnDescription> describe_gradient(const OnednnSettings* settings, const Band& band,
+                                                    const OnednnLayout& x, const OnednnLayout& weight,
+                                                    const OnednnLayout& y, const OnednnDescription* forward) const {
+    const Padding padding(p_, band);
     OnednnConvolutionProblem problem{};
     const int status =
-        kind_ == Kind::kGradInput
+        is_grad_input()
             ? l_.dnnl_dilated_convolution_backward_data_desc_init(&problem, onednn_codes::kDirect, &x, &weight, &y,
-                                                                  p_.strides, p_.dilations, p_.begin, p_.end)
+                                                                  p_.strides, p_.dilations, padding.begin, padding.end)
             : l_.dnnl_dilated_convolution_backward_weights_desc_init(&problem, onednn_codes::kDirect, &x, &weight,
-                                                                     nullptr, &y, p_.strides, p_.dilations, p_.begin,
-                                                                     p_.end);
+                                                                     nullptr, &y, p_.strides, p_.dilations,
+                                                                     padding.begin, padding.end);
     if (status != onednn_codes::kSuccess) return {nullptr, l_.dnnl_primitive_desc_destroy};
     return describe(problem, settings, forward);
   }
@@ -311,7 +474,7 @@ class OnednnPart final : public WindowPart {
                                             tensor.strides) != onednn_codes::kSuccess) {
       return false;
     }
-    const bool adds_up = is_result && kind_ == Kind::kGradWeight && units_ > 1;
+    const bool adds_up = is_result && is_grad_weight() && steps() > 1;
     if (!adds_up && l_.dnnl_memory_desc_equal(&operand.plain, wanted) != 0) return true;
     operand.blocked_bytes = round_up(static_cast<int64_t>(l_.dnnl_memory_desc_get_size(wanted)), kAlignment);
     const OnednnLayout* const from = is_result ? wanted : &operand.plain;
@@ -324,25 +487,25 @@ class OnednnPart final : public WindowPart {
     return make_step(made, operand.reorder);
   }
 
-  bool lay_out() {
-    const auto add = [this](int64_t size) {
+  void lay_out() {
+    const auto add = [this](auto size) {
+      int64_t most = 0;
+      for (const Convolution& c : convolutions_) most = std::max<int64_t>(most, size(c));
       const int64_t at = scratch_bytes_;
-      scratch_bytes_ += round_up(size, kAlignment);
+      scratch_bytes_ += round_up(most, kAlignment);
       return at;
     };
-    const bool is_grad_weight = kind_ == Kind::kGradWeight;
-    source_.scratch_at = add(source_.blocked_bytes);
-    if (is_grad_weight) factor_.scratch_at = add(factor_.blocked_bytes);
-    result_.scratch_at = add(result_.blocked_bytes);
-    if (is_grad_weight && units_ > chunks_) more_at_ = add(result_.blocked_bytes);
-    temporary_at_ = add(std::max({main_.scratch_bytes, source_.reorder.scratch_bytes, factor_.reorder.scratch_bytes,
-                                  result_.reorder.scratch_bytes}));
-    if (!is_grad_weight) {
-      shared_bytes_ = parts_ * factor_.blocked_bytes;
+    source_at_ = add([](const Convolution& c) { return c.source.blocked_bytes; });
+    if (is_grad_weight()) factor_at_ = add([](const Convolution& c) { return c.factor.blocked_bytes; });
+    result_at_ = add([](const Convolution& c) { return c.result.blocked_bytes; });
+    if (is_grad_weight() && steps() > chunks_)
+      more_at_ = add([](const Convolution& c) { return c.result.blocked_bytes; });
+    temporary_at_ = add([](const Convolution& c) { return c.temporary_bytes(); });
+    if (!is_grad_weight()) {
+      shared_bytes_ = parts_ * weight().blocked_bytes;
     } else if (chunks_ > 1) {
       shared_bytes_ = round_up(chunks_ * p_.weight.elements() * static_cast<int64_t>(sizeof(float)), kAlignment);
     }
-    return true;
   }
 
   // ---- running
@@ -396,53 +559,67 @@ class OnednnPart final : public WindowPart {
     reorder(memory, operand.reorder, operand.blocked, from, operand.plain, to);
   }
 
-  const void* blocked(const WindowMemory& memory, const Operand& operand, const void* from) const {
+  const void* blocked(const WindowMemory& memory, const Operand& operand, const void* from, int64_t scratch_at) const {
     if (!operand.reorder) return from;
-    char* const to = memory.scratch + operand.scratch_at;
+    char* const to = memory.scratch + scratch_at;
     convert(memory, operand, from, to);
     return to;
   }
 
   // `source` and `factor` are x and weight, or dy and weight, or x and dy.
-  void perform(const WindowMemory& memory, const void* source, const void* factor, const void* bias,
-               void* result) const {
-    const bool is_forward = kind_ == Kind::kForward, is_grad_weight = kind_ == Kind::kGradWeight;
+  void perform(const WindowMemory& memory, const Convolution& c, const void* source, const void* factor,
+               const void* bias, void* result) const {
     Arguments arguments(l_);
-    arguments.add(kind_ == Kind::kGradInput ? onednn_codes::kResultGrad : onednn_codes::kSource, source_.blocked,
-                  source);
-    arguments.add(is_grad_weight ? onednn_codes::kResultGrad : onednn_codes::kWeight, factor_.blocked, factor);
-    arguments.add(is_forward       ? onednn_codes::kResult
-                  : is_grad_weight ? onednn_codes::kWeightGrad
-                                   : onednn_codes::kSourceGrad,
-                  result_.blocked, result);
+    arguments.add(is_grad_input() ? onednn_codes::kResultGrad : onednn_codes::kSource, c.source.blocked, source);
+    arguments.add(is_grad_weight() ? onednn_codes::kResultGrad : onednn_codes::kWeight, c.factor.blocked, factor);
+    arguments.add(is_grad_weight()  ? onednn_codes::kWeightGrad
+                  : is_grad_input() ? onednn_codes::kSourceGrad
+                                    : onednn_codes::kResult,
+                  c.result.blocked, result);
     if (bias != nullptr) arguments.add(onednn_codes::kBias, bias_, bias);
-    execute(memory, main_, arguments);
+    execute(memory, c.main, arguments);
+  }
+
+  // A step is a band of a unit of images.
+  const BandPlace& band(int64_t step) const { return bands_[static_cast<size_t>(step) % bands_.size()]; }
+  const Convolution& convolution_of(int64_t step) const { return convolutions_[band(step).convolution]; }
+  // Where the first element of a step is in x or y.
+  int64_t place_of(int64_t step, const Tensor& tensor) const {
+    const Band& rows = band(step).band;
+    return step / static_cast<int64_t>(bands_.size()) * images_ * tensor.strides[0] +
+           (&tensor == &p_.x ? rows.x : rows.y).begin * tensor.strides[2];
   }
 
   // The gradient of a part of the weights from a chunk of the images.
   void add_up(const WindowMemory& memory, int64_t task) const {
     const int64_t part = task % parts_, chunk = task / parts_;
-    const int64_t first = chunk * units_ / chunks_, last = (chunk + 1) * units_ / chunks_;
+    const int64_t first = chunk * steps() / chunks_, last = (chunk + 1) * steps() / chunks_;
     const int64_t elements = p_.weight.elements();
     float* const to = chunks_ > 1
                           ? reinterpret_cast<float*>(memory.shared) + chunk * elements + part * (elements / parts_)
                           : static_cast<float*>(memory.c) + part * weight_step_;
     const float* const x_part = static_cast<const float*>(memory.b) + part * source_part_;
     const float* const dy_part = static_cast<const float*>(memory.a) + part * result_part_;
-    char* const sums = result_.reorder ? memory.scratch + result_.scratch_at : reinterpret_cast<char*>(to);
-    for (int64_t unit = first; unit < last; ++unit) {
-      const int64_t image = unit * images_;
-      const void* const x = blocked(memory, source_, x_part + image * p_.x.strides[0]);
-      const void* const dy = blocked(memory, factor_, dy_part + image * p_.y.strides[0]);
-      char* const result = unit == first ? sums : memory.scratch + more_at_;
-      perform(memory, x, dy, nullptr, result);
-      if (unit == first) continue;
+    const bool converts = static_cast<bool>(weight().reorder);
+    char* const sums = converts ? memory.scratch + result_at_ : reinterpret_cast<char*>(to);
+    for (int64_t step = first; step < last; ++step) {
+      const Convolution& c = convolution_of(step);
+      const void* const x = blocked(memory, c.source, x_part + place_of(step, p_.x), source_at_);
+      const void* const dy = blocked(memory, c.factor, dy_part + place_of(step, p_.y), factor_at_);
+      char* const result = step == first ? sums : memory.scratch + more_at_;
+      perform(memory, c, x, dy, nullptr, result);
+      if (step == first) continue;
       float* const total = reinterpret_cast<float*>(sums);
       const float* const more = reinterpret_cast<const float*>(result);
-      const int64_t n = result_.blocked_bytes / static_cast<int64_t>(sizeof(float));
+      const int64_t n = weight().blocked_bytes / static_cast<int64_t>(sizeof(float));
       for (int64_t i = 0; i < n; ++i) total[i] += more[i];
     }
-    if (result_.reorder) convert_back(memory, result_, sums, to);
+    if (converts) convert_back(memory, weight(), sums, to);
+  }
+
+  const Tensor& source() const { return is_grad_input() ? p_.y : p_.x; }
+  const Operand& weight() const {
+    return is_grad_weight() ? convolutions_.front().result : convolutions_.front().factor;
   }
 
   const OnednnPrimitives& l_;
@@ -451,13 +628,14 @@ class OnednnPart final : public WindowPart {
   const Kind kind_;
   bool usable_ = false;
   int64_t images_ = 1, units_ = 1;  // of a unit; units
+  std::vector<BandPlace> bands_;    // of a unit, with several images one
   int64_t parts_ = 1;               // of the result's channels, or of the groups
-  int64_t chunks_ = 1;              // of units, of which each has a gradient of the weights
-  int64_t weight_step_ = 0, source_step_ = 0, source_part_ = 0, result_step_ = 0, result_part_ = 0;
+  int64_t chunks_ = 1;              // of steps, of which each has a gradient of the weights
+  Tensor weight_part_;
+  int64_t weight_step_ = 0, source_part_ = 0, result_part_ = 0;
   OnednnLayout bias_{};
-  OnednnStep main_;
-  Operand source_, factor_, result_;
-  int64_t more_at_ = 0, temporary_at_ = 0;
+  std::vector<Convolution> convolutions_;
+  int64_t source_at_ = 0, factor_at_ = 0, result_at_ = 0, more_at_ = 0, temporary_at_ = 0;
 };
 
 bool is_worthwhile(const Problem& p, Kind kind) {
