@@ -18,8 +18,41 @@
 namespace compute {
 namespace {
 
+// toml++ has undefined behaviour on characters up to U+FEFF that are beyond ASCII, in some places of strings too. So it
+// is given another character for each byte of them, one of the private plane 15, and what it returns is turned back.
+constexpr std::string_view kStandIn = "\xF3\xB0";  // U+F0080 to U+F00FF, less the last two of their four bytes
+
+std::string with_stand_ins(std::string_view content) {
+  std::string result;
+  result.reserve(content.size());
+  for (const char c : content) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      result += c;
+    } else {
+      result += kStandIn;
+      result += static_cast<char>(0x80 | byte >> 6);
+      result += static_cast<char>(0x80 | (byte & 0x3F));
+    }
+  }
+  return result;
+}
+
+std::string without_stand_ins(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == kStandIn && i + 3 < text.size() && (text[i + 2] & 0x3E) == 2) {
+      result += static_cast<char>((text[i + 2] & 3) << 6 | (text[i + 3] & 0x3F));
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 // The line of the first character beyond ASCII that is in neither a string nor a comment, where TOML has none; 0 if
-// there is none. toml++ has undefined behaviour on some of them.
+// there is none.
 int64_t line_of_foreign_character(std::string_view content) {
   int64_t line = 1;
   std::string_view quote;  // of the string that `i` is in
@@ -63,12 +96,13 @@ class FileReader {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, printable(path_, kLongestPath) + ":" + std::to_string(line) +
                                                       ": non-ASCII character outside of strings and comments");
     }
+    require_utf8(content);
     try {
-      take_table(toml::parse(content, path_), "");
+      take_table(toml::parse(with_stand_ins(content), path_), "");
     } catch (const toml::parse_error& error) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, at(error.source()) + ":" +
-                                                      std::to_string(error.source().begin.column) + ": " +
-                                                      std::string(error.description()));
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  at(error.source()) + ":" + std::to_string(column_at(content, error.source().begin)) + ": " +
+                      printable(without_stand_ins(error.description())));  // it may have the first byte alone
     }
     return std::move(found_);
   }
@@ -78,9 +112,31 @@ class FileReader {
     return printable(path_, kLongestPath) + ":" + std::to_string(region.begin.line);
   }
 
+  void require_utf8(std::string_view content) const {
+    int64_t line = 0;
+    while (!content.empty()) {
+      ++line;
+      const size_t size = std::min(content.find('\n'), content.size() - 1) + 1;
+      if (!is_utf8(content.substr(0, size))) {
+        throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                    printable(path_, kLongestPath) + ":" + std::to_string(line) + ": not UTF-8");
+      }
+      content.remove_prefix(size);
+    }
+  }
+
+  // toml++ counts a byte beyond ASCII as a character.
+  static size_t column_at(std::string_view content, const toml::source_position& position) {
+    size_t begin = 0;
+    for (toml::source_index line = 1; line < position.line && begin < content.size(); ++line) {
+      begin = std::min(content.find('\n', begin), content.size() - 1) + 1;
+    }
+    return column_of(content, std::min(begin + position.column - 1, content.size()));
+  }
+
   void take_table(const toml::table& table, const std::string& section) {
     for (const auto& [key, node] : table) {
-      const std::string name = section + std::string(key.str());
+      const std::string name = section + without_stand_ins(key.str());
       const std::string source = at(key.source());
       if (const toml::table* inner = node.as_table(); inner != nullptr && section.empty()) {
         if (is_section(name)) {
@@ -107,7 +163,7 @@ class FileReader {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, source + ": \"" + setting.key + "\" must be " + wanted);
     };
     const auto parse = [&](std::string_view text) { return parse_setting(setting, Origin::kFile, source, text); };
-    if (const auto* text = node.as_string()) return parse(text->get());
+    if (const auto* text = node.as_string()) return parse(without_stand_ins(text->get()));
     if (setting.kind == SettingKind::kFlag || setting.kind == SettingKind::kWords) {
       if (const auto* flag = node.as_boolean()) return parse(flag->get() ? "1" : "0");
       refuse_type(setting.kind == SettingKind::kFlag ? "true or false" : "a string");
@@ -127,8 +183,8 @@ class FileReader {
     for (const toml::node& entry : *list) {
       const auto* path = entry.as_string();
       if (path == nullptr) refuse_type("a string or a list of strings");
-      joined += (joined.empty() ? "" : ":") + path->get();
-      paths.push_back(path->get());
+      paths.push_back(without_stand_ins(path->get()));
+      joined += (joined.empty() ? "" : ":") + paths.back();
     }
     SettingValue value = parse(joined);
     check_setting_paths(source, paths);

@@ -80,6 +80,8 @@ std::string_view first_character(std::string_view text) {
   return text.substr(0, size);
 }
 
+bool is_utf8(std::string_view text) { return valid_utf8(text) == text; }
+
 std::string printable(std::string_view text, size_t longest) {
   if (text.size() <= longest && std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
   // Four bytes make a character at most: the rest of a text of megabytes is counted in bytes and not looked at.

@@ -23,6 +23,8 @@ std::string in_quotes(std::string_view text);
 // A whole message, which may have several lines: as printable, without a limit; newlines and tabs are kept.
 std::string printable_lines(std::string text);
 
+bool is_utf8(std::string_view text);
+
 // The complete first character of `text`; empty at the end. For invalid text, the byte and what looks like its
 // continuation.
 std::string_view first_character(std::string_view text);

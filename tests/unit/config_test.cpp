@@ -176,6 +176,17 @@ TEST_F(ConfigTest, WhatIsNoTomlAtAllIsRefused) {
   EXPECT_NE(refusal().find("mine.toml"), std::string::npos);
   variables_["COMPUTE_CONFIG"] = write("mine.toml", "device = \"\xC3\xA9\" # \xC3\xA9\n");
   EXPECT_EQ(load().get(SettingId::kDevice).text, "\xC3\xA9");
+
+  // In front of which the parser looks for blanks.
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "device = \"\"\"\\\n\xC3\xA9\"\"\"\n");
+  EXPECT_EQ(load().get(SettingId::kDevice).text, "\xC3\xA9");
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "device = 9'\xCC\xB9'\n");
+  EXPECT_NE(refusal().find("mine.toml:1:"), std::string::npos) << refusal();
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "log = \"\xC3\xA9\"\ndevice = \"\xC3\xA9\\\xC3\xA9\"\n");
+  EXPECT_NE(refusal().find("mine.toml:2:13: "), std::string::npos) << refusal();
+  EXPECT_EQ(refusal().find("\xF3\xB0"), std::string::npos) << refusal();
+  variables_["COMPUTE_CONFIG"] = write("mine.toml", "\ndevice = \"\xC3\"\n");
+  EXPECT_NE(refusal().find("mine.toml:2: not UTF-8"), std::string::npos) << refusal();
 }
 
 TEST_F(ConfigTest, TheUsersDirectoryIsTheStandardsOne) {
