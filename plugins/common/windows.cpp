@@ -222,7 +222,7 @@ std::vector<WindowProduct> read_windows(const Op& op) {
   return products;
 }
 
-std::optional<Refusal> refuse_windows(const Op& op) {
+std::optional<Refusal> refuse_windows(const Op& op, int64_t most_products) {
   const std::string name(op.name());
   const compute_plugin_tensor& output = op.output(0);
   if (output.rank < 3 || output.rank > 2 + kMaxSpatial)
@@ -242,12 +242,14 @@ std::optional<Refusal> refuse_windows(const Op& op) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, name + ": expressions on the result are not supported",
                    ""};
   }
-  int64_t phases = 1;
+  int64_t products = 1;
   for (const int64_t stride : op.integers("strides")) {
-    if (name == kGradInput) phases *= std::min<int64_t>(stride, 1 << 10);
+    if (name == kGradInput) products *= std::min<int64_t>(stride, most_products + 1);
   }
-  if (phases > 64)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, name + ": the product of the strides is above 64", ""};
+  if (products > most_products) {
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
+                   name + ": the product of the strides is above " + std::to_string(most_products), ""};
+  }
   return std::nullopt;
 }
 

@@ -34,6 +34,8 @@ struct WindowProduct {
   int64_t depth_points() const;
   int64_t columns() const;
   bool is_padded() const;  // some position lies outside of its extent
+
+  bool operator==(const WindowProduct&) const = default;
 };
 
 /// The roles of the op's tensors.
@@ -50,6 +52,7 @@ std::vector<WindowProduct> read_windows(const Op& op);
 /// Whether `name` is one of the three primitives.
 bool is_window_op(std::string_view name);
 
-std::optional<Refusal> refuse_windows(const Op& op);
+/// `most_products` is how many the gradient of the input may consist of: the product of the strides.
+std::optional<Refusal> refuse_windows(const Op& op, int64_t most_products);
 
 }  // namespace compute::common

@@ -64,7 +64,10 @@ std::optional<Refusal> refuse_arg_reduce(const Op& op, const Dialect&) {
   return std::nullopt;
 }
 
-std::optional<Refusal> refuse_convolution(const Op& op, const Dialect&) { return refuse_windows(op); }
+std::optional<Refusal> refuse_convolution(const Op& op, const Dialect&) {
+  constexpr int64_t kMostProducts = 64;  // each is a launch
+  return refuse_windows(op, kMostProducts);
+}
 
 std::optional<Refusal> refuse_row(const Op& op, const Dialect& dialect) {
   if (auto refusal = refuse_expressions(op, dialect)) return refusal;

@@ -34,6 +34,7 @@ constexpr int64_t kTasksPerThread = 3;              // for balance
 constexpr int64_t kSerialWork = int64_t{1} << 17;   // multiplications of a task that are worth a thread
 constexpr int64_t kDividedWork = int64_t{1} << 24;  // of a result whose sums are worth dividing
 constexpr int64_t kMostParts = 64;
+constexpr int64_t kMostProducts = 1024;  // of a gradient of the input
 constexpr int64_t kAlignment = 64;
 
 int64_t ceiling(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
@@ -457,6 +458,95 @@ class BlockPart final : public WindowPart {
   int64_t runs_at_ = 0, windows_at_ = 0, factors_at_ = 0, sums_at_ = 0, kernel_at_ = 0;
 };
 
+// ---- Gaps -----------------------------------------------------------------------------------------------------------
+
+/// Fills the result with zeros or the bias where a kernel that is shorter than its stride leaves gaps, before the tasks
+/// of other parts write the elements between them.
+class FillPart final : public WindowPart {
+ public:
+  FillPart(const compute_plugin_tensor& result, int64_t bias_stride, bool has_bias)
+      : bytes_(common::dtype_size(result.dtype)), rank_(result.rank), bias_stride_(bias_stride), has_bias_(has_bias) {
+    std::copy_n(result.shape, rank_, shape_.begin());
+    std::copy_n(result.strides, rank_, strides_.begin());
+    // The spatial axes that lie evenly are one.
+    while (rank_ > 3 && strides_[last() - 1] == strides_[last()] * shape_[last()]) {
+      shape_[last() - 1] *= shape_[last()];
+      strides_[last() - 1] = strides_[last()];
+      --rank_;
+    }
+  }
+
+  int64_t packing_tasks() const override { return shape_[0] * shape_[1]; }
+  int64_t tasks() const override { return 0; }
+  void run(const WindowMemory&, int64_t) const override {}
+
+  void pack(const WindowMemory& memory, int64_t plane) const override {
+    const int64_t channel = plane % shape_[1];
+    char value[kSplatBytes] = {};
+    if (has_bias_)
+      std::memcpy(value, offset(memory.bias, channel * bias_stride_ * bytes_), static_cast<size_t>(bytes_));
+    fill(offset(memory.c, (plane / shape_[1] * strides_[0] + channel * strides_[1]) * bytes_), 2, value);
+  }
+
+ private:
+  static constexpr int64_t kSplatBytes = 16;  // of the largest dtype
+
+  size_t last() const { return static_cast<size_t>(rank_) - 1; }
+
+  void fill(char* to, size_t axis, const char* value) const {
+    const int64_t extent = shape_[axis], step = strides_[axis] * bytes_;
+    if (axis < last()) {
+      for (int64_t i = 0; i < extent; ++i) fill(to + i * step, axis + 1, value);
+    } else if (!has_bias_ && step == bytes_) {
+      std::memset(to, 0, static_cast<size_t>(extent * bytes_));
+    } else {
+      for (int64_t i = 0; i < extent; ++i) std::memcpy(to + i * step, value, static_cast<size_t>(bytes_));
+    }
+  }
+
+  const int32_t bytes_;
+  int32_t rank_;
+  const int64_t bias_stride_;
+  const bool has_bias_;
+  std::array<int64_t, 2 + kMaxSpatial> shape_{}, strides_{};
+};
+
+// ---- Products of few rows -------------------------------------------------------------------------------------------
+
+/// Products that differ only in where a and c begin, evenly, become one: they are its rows, and their rows its groups.
+/// Those of a gradient of the input for neighbouring positions are such, and few channels would waste the tile.
+std::vector<WindowProduct> join_products(const std::vector<WindowProduct>& products) {
+  std::vector<WindowProduct> joined;
+  for (size_t first = 0, end = 1; first < products.size(); first = end++) {
+    const WindowProduct& p = products[first];
+    const auto follows = [&](size_t i) {
+      const auto n = static_cast<int64_t>(i - first);
+      WindowProduct next = p;
+      next.a_offset += n * (products[first + 1].a_offset - p.a_offset);
+      next.c_offset += n * (products[first + 1].c_offset - p.c_offset);
+      return products[i] == next;
+    };
+    while (end < products.size() && follows(end)) ++end;
+    joined.push_back(p);
+    const auto count = static_cast<int64_t>(end - first);
+    if (p.groups != 1 || count <= p.rows) {
+      end = first + 1;
+      continue;
+    }
+    WindowProduct& all = joined.back();
+    all.groups = p.rows;
+    all.rows = count;
+    all.a_group = p.a_row;
+    all.c_group = p.c_row;
+    all.b_group = 0;
+    all.bias_group = p.bias_row;
+    all.a_row = products[first + 1].a_offset - p.a_offset;
+    all.c_row = products[first + 1].c_offset - p.c_offset;
+    all.bias_row = 0;
+  }
+  return joined;
+}
+
 // ---- The plan -------------------------------------------------------------------------------------------------------
 
 class ConvolutionPlan final : public Plan {
@@ -494,7 +584,13 @@ class ConvolutionPlan final : public Plan {
   void add_products(const Op& op, int32_t threads) {
     const compute_dtype dtype = op.output(0).dtype;
     const bool has_bias = operands_.bias >= 0, depth_is_images = op.name() == "convolution_grad_weight";
-    for (const WindowProduct& product : common::read_windows(op)) {
+    std::vector<WindowProduct> products = common::read_windows(op);
+    const bool has_gaps = op.name() == "convolution_grad_input" && op.output(0).shape[0] > 0 &&
+                          std::erase_if(products, [](const WindowProduct& p) { return p.depth_points() == 0; }) > 0;
+    if (has_gaps) {
+      add(std::make_unique<FillPart>(op.output(0), has_bias ? op.input(operands_.bias).strides[0] : 0, has_bias));
+    }
+    for (const WindowProduct& product : join_products(products)) {
       std::unique_ptr<WindowPart> part = make_shifted_part(product, dtype, has_bias, threads);
       if (!part && !depth_is_images) part = make_plane_part(product, dtype, has_bias, threads);
       if (!part) part = std::make_unique<BlockPart>(product, dtype, has_bias, depth_is_images, threads);
@@ -538,7 +634,7 @@ class ConvolutionPlan final : public Plan {
 
 }  // namespace
 
-std::optional<Refusal> refuse_convolution(const Op& op) { return common::refuse_windows(op); }
+std::optional<Refusal> refuse_convolution(const Op& op) { return common::refuse_windows(op, kMostProducts); }
 
 std::unique_ptr<Plan> prepare_convolution(const Op& op) { return std::make_unique<ConvolutionPlan>(op); }
 

@@ -84,9 +84,6 @@ struct Problem {
 
   int64_t work() const { return y.elements() * (weight.elements() / std::max<int64_t>(weight.shape[0], 1)); }
   bool is_empty() const { return x.elements() == 0 || weight.elements() == 0 || y.elements() == 0; }
-  bool has_steps() const {
-    return std::any_of(strides, strides + x.rank - 2, [](int64_t stride) { return stride != 1; });
-  }
   bool is_pointwise() const {
     return std::all_of(weight.shape + 2, weight.shape + weight.rank, [](int64_t extent) { return extent == 1; });
   }
@@ -187,11 +184,12 @@ class OnednnPart final : public WindowPart {
         weight().reorder ? memory.shared + part * weight().blocked_bytes
                          : reinterpret_cast<const char*>(static_cast<const float*>(memory.a) + part * weight_step_);
     const void* const bias =
-        p_.has_bias ? static_cast<const float*>(memory.bias) + part * (p_.y.shape[1] / parts_) : nullptr;
+        p_.has_bias ? static_cast<const float*>(memory.bias) + part * (result().shape[1] / parts_) : nullptr;
     const void* const source = blocked(memory, c.source, from, source_at_);
     char* const sums = c.result.reorder ? memory.scratch + result_at_ : reinterpret_cast<char*>(to);
-    perform(memory, c, source, factor, bias, sums);
+    perform(memory, c, source, factor, takes_bias() ? bias : nullptr, sums);
     if (c.result.reorder) convert_back(memory, c.result, sums, to);
+    if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, to);
   }
 
   // One row of the weights' gradient, from those of all chunks.
@@ -211,6 +209,7 @@ class OnednnPart final : public WindowPart {
 
   bool is_grad_input() const { return kind_ == Kind::kGradInput; }
   bool is_grad_weight() const { return kind_ == Kind::kGradWeight; }
+  bool takes_bias() const { return p_.has_bias && !is_grad_input(); }  // the primitive
   int64_t steps() const { return units_ * static_cast<int64_t>(bands_.size()); }
 
   // How many rows of x the kernel meets at a time.
@@ -223,9 +222,9 @@ class OnednnPart final : public WindowPart {
     if (is_grad_input()) {
       const int64_t first = rows.begin + p_.begin[0] - (kernel - 1), last = rows.end + p_.begin[0];
       band.x = rows;
-      band.y = {std::max<int64_t>(first, 0), std::min(last, p_.y.shape[2])};
-      band.begin = rows.begin + p_.begin[0] - band.y.begin;
-      band.end = band.y.size() - 1 + kernel - band.x.size() - band.begin;
+      band.y = {ceiling(std::max<int64_t>(first, 0), step), std::min(ceiling(last, step), p_.y.shape[2])};
+      band.begin = rows.begin + p_.begin[0] - band.y.begin * step;
+      band.end = (band.y.size() - 1) * step + kernel - band.x.size() - band.begin;
     } else {
       const int64_t first = rows.begin * step - p_.begin[0], last = (rows.end - 1) * step + kernel - p_.begin[0];
       band.y = rows;
@@ -236,16 +235,19 @@ class OnednnPart final : public WindowPart {
     return band;
   }
 
+  // All bands of x are alike where they begin at multiples of the stride.
+  int64_t rows_unit() const { return is_grad_input() ? p_.strides[0] : 1; }
+
   // Bands of equal numbers of rows of the result, or of y, except for the last.
   void cut(int64_t bands) {
-    const int64_t rows = result().shape[2], each = ceiling(rows, bands);
+    const int64_t rows = result().shape[2], each = round_up(ceiling(rows, bands), rows_unit());
     bands_.clear();
     for (int64_t row = 0; row < rows; row += each) bands_.push_back({band_of({row, std::min(row + each, rows)}), 0});
   }
 
   int64_t most_bands() const {
-    const int64_t step = is_grad_input() ? 1 : p_.strides[0];
-    const int64_t least = std::max<int64_t>(kHaloRatio * (reach() - step) / step, kLeastRows);
+    const int64_t step = p_.strides[0];
+    const int64_t least = std::max<int64_t>(kHaloRatio * (reach() - step) / step, kLeastRows) * rows_unit();
     return std::max<int64_t>(result().shape[2] / least, 1);
   }
 
@@ -276,7 +278,7 @@ class OnednnPart final : public WindowPart {
     double best = 0;
     int64_t bands = 1, best_images = images_, best_parts = 1;
     const auto consider = [&](int64_t b) {
-      const int64_t tasks = count / images_ * parts_ * ceiling(rows, ceiling(rows, b));
+      const int64_t tasks = count / images_ * parts_ * ceiling(rows, round_up(ceiling(rows, b), rows_unit()));
       const double time = static_cast<double>(ceiling(tasks, threads)) * task_time(b);
       if (best == 0 || time < best) {
         best = time;
@@ -303,7 +305,9 @@ class OnednnPart final : public WindowPart {
     const auto images = static_cast<double>(images_), count = static_cast<double>(p_.x.shape[0]);
     const auto parts = static_cast<double>(parts_), rows = static_cast<double>(ceiling(to.shape[2], bands));
     const double share = rows / static_cast<double>(to.shape[2]) * images / count / parts;
-    const double halo = bands == 1 ? 0 : static_cast<double>(reach() - 1) / static_cast<double>(from.shape[2]);
+    const double halo = bands == 1 ? 0
+                                   : static_cast<double>(reach() - 1) / static_cast<double>(rows_unit()) /
+                                         static_cast<double>(from.shape[2]);
     const double source =
         (rows / static_cast<double>(to.shape[2]) + halo) * images / count / (p_.groups > 1 ? parts : 1);
     const double narrow = p_.groups > 1 ? 0 : kNarrow * parts / static_cast<double>(to.shape[1]);
@@ -435,7 +439,7 @@ class OnednnPart final : public WindowPart {
     const Padding padding(p_, band);
     OnednnConvolutionProblem problem{};
     if (l_.dnnl_dilated_convolution_forward_desc_init(
-            &problem, onednn_codes::kTraining, onednn_codes::kDirect, &x, &weight, p_.has_bias ? &bias_ : nullptr, &y,
+            &problem, onednn_codes::kTraining, onednn_codes::kDirect, &x, &weight, takes_bias() ? &bias_ : nullptr, &y,
             p_.strides, p_.dilations, padding.begin, padding.end) != onednn_codes::kSuccess) {
       return {nullptr, l_.dnnl_primitive_desc_destroy};
     }
@@ -580,6 +584,32 @@ class OnednnPart final : public WindowPart {
     execute(memory, c.main, arguments);
   }
 
+  // Adds to a part of x, whose first element is at `to`, what belongs to its channels.
+  void add_bias(const float* bias, const Band& band, float* to) const {
+    const int last = p_.x.rank - 1;
+    const int64_t columns = last == 2 ? band.x.size() : p_.x.shape[last], stride = p_.x.strides[last];
+    int64_t rows = last == 2 ? 1 : band.x.size();
+    for (int axis = 3; axis < last; ++axis) rows *= p_.x.shape[axis];
+    for (int64_t image = 0; image < images_; ++image) {
+      for (int64_t channel = 0; channel < p_.x.shape[1] / parts_; ++channel) {
+        for (int64_t row = 0; row < rows; ++row) {
+          float* at = to + image * p_.x.strides[0] + channel * p_.x.strides[1];
+          int64_t rest = row;
+          for (int axis = last - 1; axis > 2; --axis) {
+            at += rest % p_.x.shape[axis] * p_.x.strides[axis];
+            rest /= p_.x.shape[axis];
+          }
+          if (last > 2) at += rest * p_.x.strides[2];
+          if (stride == 1) {
+            for (int64_t i = 0; i < columns; ++i) at[i] += bias[channel];
+          } else {
+            for (int64_t i = 0; i < columns; ++i) at[i * stride] += bias[channel];
+          }
+        }
+      }
+    }
+  }
+
   // A step is a band of a unit of images.
   const BandPlace& band(int64_t step) const { return bands_[static_cast<size_t>(step) % bands_.size()]; }
   const Convolution& convolution_of(int64_t step) const { return convolutions_[band(step).convolution]; }
@@ -640,9 +670,9 @@ class OnednnPart final : public WindowPart {
 
 bool is_worthwhile(const Problem& p, Kind kind) {
   if (p.is_empty() || p.work() < kLeastWork) return false;
-  if (p.has_bias && (kind != Kind::kForward || p.bias_stride != 1)) return false;
-  if (kind == Kind::kGradInput && p.has_steps()) return false;
-  if (p.is_pointwise()) return false;  // a product of matrices as they are
+  if (p.has_bias && p.bias_stride != 1) return false;
+  // A product of matrices as they are. The library adds up in an order that depends on the rows of a band.
+  if (p.is_pointwise()) return false;
   if (kind == Kind::kGradWeight) {
     // Its rows are written in one piece.
     int64_t stride = 1;
