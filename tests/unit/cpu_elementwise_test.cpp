@@ -336,6 +336,38 @@ TEST(Map, CopiesEveryDtype) {
   }
 }
 
+// Rows shorter than a block, of elements of every size: broadcast columns, broadcast rows, and rows with gaps.
+TEST(Map, ShortRowsOfEveryDtype) {
+  constexpr int64_t kRows = 70, kPlanes = 3;
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (int dtype = 1; dtype < kDtypeLimit; ++dtype) {
+      const int64_t size = dtype_size(dtype);
+      for (const int64_t n : {2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 65, 130, 255, 257, 700}) {
+        const std::vector<int64_t> shape = {kPlanes, kRows, n};
+        const std::vector<std::vector<int64_t>> layouts = {
+            {kRows + 1, 1, 0}, {0, 0, 1}, {0, n + 3, 1}, {kRows * (n + 3) + 1, n + 3, 1}, {0, 2, 0}, {5, 0, 1}};
+        for (const std::vector<int64_t>& strides : layouts) {
+          std::vector<char> x((kPlanes * (kRows + 1) * (n + 3) + 1) * size), y((kPlanes * kRows * n + 2) * size, 0x55);
+          for (size_t i = 0; i < x.size(); ++i)
+            x[i] = static_cast<char>(dtype == COMPUTE_DTYPE_BOOL ? i % 3 == 0 : i * 31 % 127);
+          Expression e;
+          const int a = e.input(0, dtype);
+          run_map(e.view({a}), shape, {{dtype, strides, x.data()}, {dtype, {kRows * n, n, 1}, y.data() + size}}, {},
+                  isa);
+          for (int64_t p = 0; p < kPlanes * kRows * n; ++p) {
+            const int64_t from = p / (kRows * n) * strides[0] + p / n % kRows * strides[1] + p % n * strides[2];
+            ASSERT_EQ(std::memcmp(&x[from * size], &y[(1 + p) * size], size), 0)
+                << isa << " dtype " << dtype << " row of " << n << " point " << p << " strides "
+                << testing::PrintToString(strides);
+          }
+          ASSERT_EQ(std::count(y.begin(), y.begin() + size, 0x55), size);
+          ASSERT_EQ(std::count(y.end() - size, y.end(), 0x55), size);
+        }
+      }
+    }
+  }
+}
+
 TEST(Map, HalvesComputeInFloat) {
   const std::vector<uint16_t> x = {0x3c00, 0x4000, 0x7bff, 0x0001};  // 1, 2, 65504, 2^-24
   std::vector<uint16_t> y(4);
@@ -440,6 +472,25 @@ TEST(Map, ScalarsAndColumnsBeyondTheCache) {
     EXPECT_EQ(one->front(), -1.f);
     EXPECT_EQ(one->back(), -1.f);
   }
+}
+
+// The same with rows that are shorter than a block.
+TEST(Map, ShortRowsBeyondTheCache) {
+  const int64_t rows = 600000, columns = 15;
+  std::vector<float> x(columns), column(rows), out(rows * columns + 2, -1.f);
+  for (int64_t i = 0; i < columns; ++i) x[i] = static_cast<float>(i + 1);
+  for (int64_t i = 0; i < rows; ++i) column[i] = static_cast<float>(i % 77);
+  Expression outer;
+  const int product = outer.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_FLOAT32,
+                                 {outer.input(0, COMPUTE_DTYPE_FLOAT32), outer.input(1, COMPUTE_DTYPE_FLOAT32)});
+  run_map(outer.view({product}), {rows, columns},
+          {{COMPUTE_DTYPE_FLOAT32, {0, 1}, x.data()},
+           {COMPUTE_DTYPE_FLOAT32, {1, 0}, column.data()},
+           {COMPUTE_DTYPE_FLOAT32, {columns, 1}, out.data() + 1}});
+  for (int64_t i = 0; i < rows * columns; ++i)
+    ASSERT_EQ(out[i + 1], static_cast<float>((i % columns + 1) * (i / columns % 77))) << i;
+  EXPECT_EQ(out.front(), -1.f);
+  EXPECT_EQ(out.back(), -1.f);
 }
 
 // Long functions take other loops where there is much, and write around the cache where there is more.

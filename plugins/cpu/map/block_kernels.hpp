@@ -49,6 +49,10 @@ struct BlockKernels {
   /// Copies `n` elements of 1 << index bytes, `stride` bytes apart in src, to contiguous dst; and the reverse.
   void (*gather[5])(const void* src, int64_t stride, void* dst, int64_t n);
   void (*scatter[5])(const void* src, void* dst, int64_t stride, int64_t n);
+  /// Copies `rows` rows of `n` elements of 1 << index bytes to contiguous dst. In src rows are `row_stride` bytes apart
+  /// and elements `stride` bytes. Writes up to kSplatBytes - 1 bytes of anything behind the last row, but nothing
+  /// where a row has kSplatBytes.
+  void (*gather_rows[5])(const void* src, int64_t row_stride, int64_t stride, void* dst, int64_t n, int64_t rows);
   /// Copies without reading dst's lines into the cache, and meanwhile prefetches `ahead`. stream_end orders its stores.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();

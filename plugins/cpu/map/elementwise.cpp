@@ -57,6 +57,16 @@ struct MapPlan::Position {
       for (int axis = 0; axis < nest.rank; ++axis) offsets[i] += coordinates[axis] * nest.strides[i][axis];
     }
   }
+  // From the first column of a row to that of another, without a division in most cases.
+  void advance_rows(const common::LoopNest& nest, int64_t rows) {
+    const int outer = nest.rank - 2;
+    coordinates[outer] += rows;
+    if (coordinates[outer] < nest.extents[outer]) {
+      for (size_t i = 0; i < nest.strides.size(); ++i) offsets[i] += rows * nest.strides[i][outer];
+      return;
+    }
+    carry(nest, outer);
+  }
   void advance(const common::LoopNest& nest, int64_t n) {
     const int inner = nest.rank - 1;
     coordinates[inner] += n;
@@ -73,7 +83,10 @@ struct MapPlan::Position {
         offsets[i] += nest.strides[i][inner - 1] - column * nest.strides[i][inner];
       return;
     }
-    for (int axis = inner; axis > 0 && coordinates[axis] >= nest.extents[axis]; --axis) {
+    carry(nest, inner);
+  }
+  void carry(const common::LoopNest& nest, int innermost) {
+    for (int axis = innermost; axis > 0 && coordinates[axis] >= nest.extents[axis]; --axis) {
       coordinates[axis - 1] += coordinates[axis] / nest.extents[axis];
       coordinates[axis] %= nest.extents[axis];
     }
@@ -209,6 +222,12 @@ void MapPlan::plan_frame() {
     for (const Operand& operand : operands_) widest = operand.tiled ? std::max(widest, operand.size) : widest;
     tile_rows_ = std::min(kTileBytes / widest, nest_.extents[inner - 1]);
   }
+  direct_rows_ = rows && contiguous && !tiles_ && !streams_ && nest_.rank > 1;
+  const auto whole_rows = [&](int64_t block) {
+    const int64_t row = nest_.extents[inner];
+    return tiles_ || rows || block < row ? block : block / row * row;
+  };
+  if (buffers_) block_ = whole_rows(block_);
   for (;;) {
     int64_t offset = static_cast<int64_t>(operands_.size() * sizeof(int64_t));  // of the position
     sources_offset_ = offset;
@@ -225,13 +244,20 @@ void MapPlan::plan_frame() {
       if (operand.tiled)
         offset += tile_rows_ * (block_ * operand.size + kCacheLine);
       else if (packs(static_cast<int>(i)))
-        offset += round_up(block_ * operand.size, kCacheLine);
+        offset += round_up(block_ * operand.size, kCacheLine) + kSplatBytes;
       else if (streams_ && !streams_directly_ && static_cast<int>(i) >= sources_)
         offset += round_up(stream_piece_ * operand.size, kCacheLine);
     }
     frame_bytes_ = offset;
     if (frame_bytes_ <= kStackBytes || block_ <= 64) break;
-    block_ /= 2;
+    block_ = whole_rows(block_ / 2);
+  }
+  const int64_t row = nest_.extents[inner];
+  if (!tiles_ && !rows && nest_.rank > 1 && block_ % row == 0 && block_ >= 2 * row) block_rows_ = block_ / row;
+  for (int i = 0; i < sources_; ++i) {
+    Operand& operand = operands_[i];
+    operand.kept = block_rows_ > 0 && packs(i);
+    for (int axis = 0; axis < inner; ++axis) operand.kept &= nest_.strides[i][axis] == 0;
   }
   if (frame_bytes_ > kStackBytes) workspace_bytes_ = kWorkspacePieces * round_up(frame_bytes_, kCacheLine);
 
@@ -278,12 +304,23 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
     }
   }
   char* dst = at(frame, o.buffer);
-  std::array<int64_t, common::kMaxRank> coordinates = position.coordinates;
+  const int64_t row = nest_.extents[inner];
+  int64_t coordinates[common::kMaxRank];
+  std::copy_n(position.coordinates.begin(), nest_.rank, coordinates);
   for (int64_t done = 0; done < n;) {
-    const int64_t count = std::min(left, n - done);
-    gather(operand, src, strides[inner], dst + done * o.size, count);
-    done += count;
-    left = nest_.extents[inner];
+    if (left == row && inner > 0 && n - done >= 2 * row && o.index_dtype == 0) {  // whole rows, except for the last
+      const int64_t whole = n == block_ && done == 0 && block_rows_ > 0 ? block_rows_ : (n - done) / row;
+      const int64_t rows = std::min(whole, nest_.extents[inner - 1] - coordinates[inner - 1]);
+      table_->gather_rows[size_class(o.size)](src, strides[inner - 1], strides[inner], dst + done * o.size, row, rows);
+      done += rows * row;
+      src += (rows - 1) * strides[inner - 1];
+      coordinates[inner - 1] += rows - 1;
+    } else {
+      const int64_t count = std::min(left, n - done);
+      gather(operand, src, strides[inner], dst + done * o.size, count);
+      done += count;
+      left = row;
+    }
     // to the next row: back to this one's first column, then on by one, with carries
     src -= coordinates[inner] * strides[inner];
     coordinates[inner] = 0;
@@ -345,10 +382,14 @@ void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, v
   }
   const int64_t lead = (kCacheLine - beyond) / size;
   program_.evaluate(sources, results, lead, block_, at(frame, program_offset_));
-  for (int i = 0; i < sources_; ++i) sources[i].data = at(sources[i].data, lead * operands_[i].size * sources[i].step);
-  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], lead * operands_[sources_ + k].size);
+  const auto move = [&](int64_t points) {
+    for (int i = 0; i < sources_; ++i)
+      sources[i].data = at(sources[i].data, points * operands_[i].size * sources[i].step);
+    for (int k = 0; k < outputs; ++k) results[k] = at(results[k], points * operands_[sources_ + k].size);
+  };
+  move(lead);
   program_.evaluate(sources, results, n - lead, block_, at(frame, program_offset_));
-  for (int k = 0; k < outputs; ++k) results[k] = at(results[k], -lead * operands_[sources_ + k].size);
+  move(-lead);
 }
 
 // True if an output is an input too: reading it brings it into the cache, which a store around the cache would undo.
@@ -373,11 +414,16 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
   int64_t point = begin * block_;
   const int64_t last = std::min(end * block_, points_);
   position.seek(nest_, point);
+  bool first = true;
   while (point < last) {
     const int64_t left = nest_.extents[inner] - position.coordinates[inner];
     int64_t n = buffers_ ? std::min(block_, last - point) : last - point;
     if (rows) n = std::min(n, left);
-    for (int i = 0; i < sources_; ++i) sources[i] = pack(run, i, position, n, frame);
+    for (int i = 0; i < sources_; ++i) {
+      const bool keeps = operands_[i].kept && !first;
+      sources[i] = keeps ? BlockOperand{at(frame, operands_[i].buffer), 1} : pack(run, i, position, n, frame);
+    }
+    first = false;
     for (int k = 0; k < outputs; ++k) {
       const int i = sources_ + k;
       const bool direct = operands_[i].linear || (rows && nest_.strides[i][inner] == operands_[i].size);
@@ -419,9 +465,61 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
       }
     }
     point += n;
-    if (point < last) position.advance(nest_, n);
+    if (point == last) break;
+    if (n == block_ && block_rows_ > 0)
+      position.advance_rows(nest_, block_rows_);
+    else
+      position.advance(nest_, n);
   }
   if (streams) table_->stream_end();
+}
+
+// Whole rows one after the other, with as little as possible to do for each; parts of rows like other blocks.
+void MapPlan::run_rows(const Run& run, int64_t begin, int64_t end, void* frame) const {
+  const int inner = nest_.rank - 1;
+  const int64_t extent = nest_.extents[inner];
+  const int outputs = program_.output_count();
+  BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
+  void** const results = reinterpret_cast<void**>(at(frame, results_offset_));
+  Position position;
+  position.offsets = static_cast<int64_t*>(frame);
+  int64_t point = begin * block_;
+  const int64_t last = std::min(end * block_, points_);
+  position.seek(nest_, point);
+  while (point < last) {
+    int64_t n = std::min(extent - position.coordinates[inner], last - point), rows = 1;
+    if (buffers_) n = std::min(n, block_);
+    if (n == extent) {
+      rows = std::min((last - point) / extent, nest_.extents[inner - 1] - position.coordinates[inner - 1]);
+    }
+    for (int i = 0; i < sources_; ++i) sources[i] = pack(run, i, position, n, frame);
+    for (int k = 0; k < outputs; ++k) results[k] = at(run.data[inputs_ + k], position.offsets[sources_ + k]);
+    for (int64_t row = 1;; ++row) {
+      if (n >= kAlignedPoints)
+        evaluate_block(sources, results, n, frame);
+      else
+        program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+      if (row == rows) break;
+      for (int i = 0; i < sources_; ++i) {
+        const Operand& o = operands_[i];
+        const int64_t step = nest_.strides[i][inner - 1];
+        if (step == 0) continue;
+        if (sources[i].step == 0) {
+          const char* const value = at(run.data[i], position.offsets[i] + row * step);
+          table_->gather_rows[size_class(o.size)](value, 0, 0, at(frame, o.splat), kSplatBytes / o.size, 1);
+        } else {
+          sources[i].data = at(sources[i].data, step);
+        }
+      }
+      for (int k = 0; k < outputs; ++k) results[k] = at(results[k], nest_.strides[sources_ + k][inner - 1]);
+    }
+    point += n * rows;
+    if (point == last) break;
+    if (n == extent)
+      position.advance_rows(nest_, rows);
+    else
+      position.advance(nest_, n);
+  }
 }
 
 // Tiles of tile_rows_ by block_ points of the two inner loops. A transposed operand is read down its contiguous
@@ -480,6 +578,8 @@ void MapPlan::run_piece(const Run& run, int64_t begin, int64_t end, void* frame)
   }
   if (tiles_)
     run_tiles(run, begin, end, frame);
+  else if (direct_rows_)
+    run_rows(run, begin, end, frame);
   else
     run_blocks(run, begin, end, frame);
 }

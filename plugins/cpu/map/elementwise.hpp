@@ -34,6 +34,7 @@ class MapPlan {
     bool linear = false;      // contiguous over the whole nest
     bool constant = false;    // a single element; an index is always packed
     bool tiled = false;       // packed in tiles, because it runs along the second loop
+    bool kept = false;        // packed once in a piece: all blocks are whole rows, and all rows the same
     int64_t buffer = 0;       // offset of its packed block in the frame
     int64_t splat = 0;        // offset of its splat in the frame
   };
@@ -45,6 +46,7 @@ class MapPlan {
   static void body(void* user, int64_t begin, int64_t end);
   bool is_in_place(const Run& run) const;
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  void run_rows(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
   void stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results, int64_t n,
                     void* frame) const;
@@ -63,11 +65,13 @@ class MapPlan {
   int64_t points_ = 1;
   bool tiles_ = false;
   int64_t block_ = 0;         // elements
+  int64_t block_rows_ = 0;    // whole rows of a block, where it is packed from short rows; else 0
   int64_t stream_piece_ = 0;  // elements of a block that are written together if streams_
   int64_t tile_rows_ = 0;
-  int64_t units_ = 0;     // of parallel work: blocks or tiles
-  int64_t grain_ = 0;     // in units
-  bool buffers_ = false;  // memory in the frame limits blocks
+  int64_t units_ = 0;         // of parallel work: blocks or tiles
+  int64_t grain_ = 0;         // in units
+  bool buffers_ = false;      // memory in the frame limits blocks
+  bool direct_rows_ = false;  // blocks are rows or parts of them, of which nothing is packed
   bool parallel_ = false;
   bool streams_ = false;           // operands are so large that stores of outputs bypass the cache
   bool streams_directly_ = false;  // the computing function itself does so
