@@ -65,7 +65,7 @@ class PendingTimes {
 
   bool read(Work& work, uint64_t stream) noexcept;
 
-  static constexpr size_t kReadTogether = 256;
+  static constexpr size_t kReadTogether = 2048;
   static constexpr size_t kMostKept = 4096;
   // Work that follows sooner begins when the work before it ends, or when it is submitted.
   static constexpr int64_t kFollowsWithin = 20'000;

@@ -189,11 +189,18 @@ CUevent Device::take_timed_event() {
 }
 
 void Device::give_timed_event(CUevent event) noexcept {
+  EventTime one{event};
+  give_timed_events({&one, 1});
+}
+
+void Device::give_timed_events(std::span<const EventTime> events) noexcept {
   const std::lock_guard lock(mutex_);
-  try {
-    timed_events_.push_back(event);
-  } catch (...) {
-    cu.event_destroy(event);
+  for (const EventTime& one : events) {
+    try {
+      timed_events_.push_back(one.event);
+    } catch (...) {
+      cu.event_destroy(one.event);
+    }
   }
 }
 
@@ -214,24 +221,27 @@ void Device::start_clock() {
   reference_ = event;
 }
 
-int64_t Device::time_of(CUevent event) {
+void Device::take_times(std::span<EventTime> events) {
   constexpr float kRecentMilliseconds = 1000;
   const std::lock_guard lock(clock_mutex_);
-  float milliseconds = 0;
+  CUresult result = CUDA_SUCCESS;
   try {
     start_clock();
-    check(cu.event_elapsed_time(&milliseconds, reference_, event), "reading the time of an event");
+    for (EventTime& one : events) {
+      float milliseconds = 0;
+      result = cu.event_elapsed_time(&milliseconds, reference_, one.event);
+      if (result != CUDA_SUCCESS) break;
+      one.time_ns = reference_ns_ + std::llround(static_cast<double>(milliseconds) * 1e6);
+      if (milliseconds <= kRecentMilliseconds) continue;
+      std::swap(reference_, one.event);
+      reference_ns_ = one.time_ns;
+    }
   } catch (...) {
-    give_timed_event(event);
+    give_timed_events(events);
     throw;
   }
-  const int64_t time_ns = reference_ns_ + std::llround(static_cast<double>(milliseconds) * 1e6);
-  if (milliseconds > kRecentMilliseconds) {
-    std::swap(reference_, event);
-    reference_ns_ = time_ns;
-  }
-  give_timed_event(event);
-  return time_ns;
+  give_timed_events(events);
+  check(result, "reading the time of an event");
 }
 
 void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
@@ -249,7 +259,9 @@ void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
     give_timed_event(event);
     throw;
   }
-  *out_device_ns = time_of(event);
+  EventTime one{event};
+  take_times({&one, 1});
+  *out_device_ns = one.time_ns;
   *out_host_ns = before + (after - before) / 2;
 }
 

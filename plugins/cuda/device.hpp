@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,14 @@ class Device {
   /// Events with times.
   CUevent take_timed_event();
   void give_timed_event(CUevent event) noexcept;
-  /// The time of a timed event that has completed, in nanoseconds of the device's clock. Takes the event back.
-  int64_t time_of(CUevent event);
+  /// A timed event that has completed, a number of the caller's, and the time in nanoseconds of the device's clock.
+  struct EventTime {
+    CUevent event;
+    uint64_t number = 0;
+    int64_t time_ns = 0;
+  };
+  /// Fills in the times. Takes the events back, also if it throws.
+  void take_times(std::span<EventTime> events);
   /// That clock and the host's clock, read at about the same time.
   void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
 
@@ -103,6 +110,7 @@ class Device {
   // The driver returns the time between two events as a float, which is exact to nanoseconds only for short times. So
   // the device's clock is measured from a recent event whose time is known.
   void start_clock();
+  void give_timed_events(std::span<const EventTime> events) noexcept;
   std::mutex clock_mutex_;  // of what follows
   CUstream clock_stream_ = nullptr;
   CUevent reference_ = nullptr;

@@ -59,7 +59,7 @@ Stream::~Stream() {
     // A record that a kernel may still write to is not given to another stream.
     if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_fault_record(own_record_);
     for (const Mark& mark : marks_) mark.timed ? device_.give_timed_event(mark.event) : device_.give_event(mark.event);
-    for (const TimedMark& mark : timed_) device_.give_timed_event(mark.event);
+    for (const Device::EventTime& one : timed_) device_.give_timed_event(one.event);
     if (owns_handle_) cu.stream_destroy(handle_);
   } catch (...) {
     // Of a context that cannot be made current nothing is left.
@@ -78,31 +78,38 @@ void Stream::mark(uint64_t number, bool timed) {
 
 void Stream::take_time(uint64_t number, int64_t* out_ns) {
   const Current current = device_.current();
-  CUevent event = nullptr;
+  const std::lock_guard times_lock(times_mutex_);
+  auto found = common::find_mark(times_, number);
+  if (found == times_.end()) {
+    if (out_ns == nullptr) {
+      const std::lock_guard lock(mutex_);
+      const auto waiting = common::find_mark(marks_, number);
+      if (waiting != marks_.end()) {
+        waiting->wants_time = false;
+        return;
+      }
+    }
+    read_times();
+    found = common::find_mark(times_, number);
+  }
+  if (found != times_.end()) {
+    if (out_ns != nullptr) *out_ns = found->time_ns;
+    times_.erase(found);
+  } else if (out_ns != nullptr) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
+  }
+}
+
+// With the lock of the times held: those of all marks that have been reached.
+void Stream::read_times() {
   {
     const std::lock_guard lock(mutex_);
-    auto found = common::find_mark(timed_, number);
-    if (found == timed_.end()) {
-      poll();
-      found = common::find_mark(timed_, number);
-    }
-    if (found != timed_.end()) {
-      event = found->event;
-      timed_.erase(found);
-    } else if (out_ns == nullptr) {
-      const auto waiting = common::find_mark(marks_, number);
-      if (waiting != marks_.end()) waiting->wants_time = false;
-      return;
-    }
+    poll();
+    being_read_.clear();
+    being_read_.swap(timed_);
   }
-  if (event == nullptr)
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
-  // Without the lock, so that whoever submits does not wait for the driver.
-  if (out_ns != nullptr) {
-    *out_ns = device_.time_of(event);
-  } else {
-    device_.give_timed_event(event);
-  }
+  device_.take_times(being_read_);
+  for (const Device::EventTime& one : being_read_) times_.push_back({one.number, one.time_ns});
 }
 
 void Stream::wait(Stream& other, uint64_t number) {
@@ -219,7 +226,7 @@ void Stream::retire(size_t count) {
       device_.give_timed_event(mark.event);
     } else {
       try {
-        timed_.push_back({mark.number, mark.event});
+        timed_.push_back({mark.event, mark.number});
       } catch (...) {
         device_.give_timed_event(mark.event);  // whoever asks is told that there is no time
       }

@@ -78,9 +78,9 @@ class Stream {
     bool timed = false;
     bool wants_time = false;
   };
-  struct TimedMark {
+  struct MarkTime {
     uint64_t number;
-    CUevent event;
+    int64_t time_ns;
   };
 
   [[noreturn]] void throw_failure() const;
@@ -101,7 +101,7 @@ class Stream {
 
   mutable std::mutex mutex_;  // of what follows; never held across a call that blocks
   std::deque<Mark> marks_;
-  std::deque<TimedMark> timed_;  // marks that have been reached and whose times were not taken yet
+  std::vector<Device::EventTime> timed_;  // marks that have been reached and whose times were not read yet
   uint64_t reached_ = 0;
   uint64_t good_launches_ = 0;
   compute_error_code error_code_ = COMPUTE_OK;
@@ -109,6 +109,12 @@ class Stream {
   int64_t error_native_code_ = 0;
   std::string error_message_;
   std::vector<compute_plugin_fault*> watched_;
+
+  // Times are read from the driver many at a time and without the lock above, so that whoever submits does not wait.
+  void read_times();
+  std::mutex times_mutex_;      // of what follows; taken before the lock above
+  std::deque<MarkTime> times_;  // that were not taken yet
+  std::vector<Device::EventTime> being_read_;
 };
 
 }  // namespace compute::cuda
