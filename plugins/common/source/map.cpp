@@ -42,14 +42,18 @@ int choose_lanes(const Op& op, const MapShape& shape) {
   const LoopNest& nest = shape.nest;
   if (nest.rank == 0) return 1;
   const int inner = nest.rank - 1;
-  int32_t least = 16, greatest = 1;
+  int32_t least = 16, greatest = 1, written = 1;
   for (size_t i = 0; i < nest.strides.size(); ++i) {
     if (!moves_by_lanes(nest.strides[i][inner])) return 1;
     if (static_cast<int32_t>(i) >= shape.tensors || nest.strides[i][inner] == 0) continue;
     least = std::min(least, shape.sizes[i]);
     greatest = std::max(greatest, shape.sizes[i]);
+    if (static_cast<int32_t>(i) >= shape.inputs) written = std::max(written, shape.sizes[i]);
   }
-  for (int lanes = std::clamp(16 / least, 16 / greatest, 32 / greatest); lanes > 1; lanes /= 2) {
+  // Two words per work item are read at half speed from the first level of caches, but written at half speed to the
+  // second: neighbouring work items write halves of its sectors.
+  const int most = std::min(32 / greatest, 16 / written);
+  for (int lanes = std::clamp(16 / least, std::min(16 / greatest, most), most); lanes > 1; lanes /= 2) {
     bool fits = nest.rank == 1 || nest.extents[inner] % lanes == 0;
     for (int32_t i = 0; i < shape.tensors && fits; ++i) {
       if (nest.strides[i][inner] == 0) continue;
