@@ -98,15 +98,15 @@ int64_t tile_bytes(const Op& op, const WindowProduct& p, const Dialect& dialect,
 
 // How much of a compute unit's arithmetic the tiles keep busy, by the results of a work item.
 double tile_rate(int results) {
-  return results >= 64 ? 1 : results >= 32 ? 0.8 : results >= 16 ? 0.6 : results >= 8 ? 0.4 : 0.25;
+  return results >= 64 ? 1 : results >= 32 ? 0.8 : results >= 16 ? 0.7 : results >= 8 ? 0.58 : 0.25;
 }
 
 // The time of the products with these tiles, in products of one compute unit.
 double tile_time(const WindowProduct& p, const Dialect& dialect, const Tiles& tiles) {
-  constexpr double kOfPart = 64;        // to store and to add up a result of one part, on all units
-  constexpr double kOfJoin = 1 << 20;   // to launch the kernel that does so
-  constexpr int64_t kOfTile = 48;       // terms, to begin and to end a tile
-  constexpr double kOfOneGroup = 1.25;  // a unit with one group waits more
+  constexpr double kOfPart = 10;       // to store and to add up a result of one part, on all units
+  constexpr double kOfJoin = 5 << 18;  // to launch the kernel that does so
+  constexpr int64_t kOfTile = 60;      // terms, to begin and to end a tile
+  constexpr double kOfOneGroup = 1.2;  // a unit with one group waits more
   const int64_t units = std::max(dialect.compute_units, 1);
   const int64_t per_unit = divide_up(p.groups * tiles.rows * tiles.columns * tiles.parts, units);
   double time = static_cast<double>(per_unit) * tiles.m * tiles.n * static_cast<double>(tiles.part_depth + kOfTile) /
