@@ -59,13 +59,23 @@ void erase_all(std::string& text, std::string_view part) {
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos;) text.erase(at, part.size());
 }
 
+// Two groups wait at their barriers at different times. Where a multiprocessor has registers for one group of 256 items
+// only, groups of half the size are faster, unless they multiply what they load too seldom, as in gradients of all keys.
+Dialect in_groups(const Dialect& dialect, const Op& op, Part part) {
+  Dialect own = dialect;
+  const bool is_short = part == Part::kForward || op.integer("causal", 0) != 0;
+  if (is_short && item_rows_of(op, dialect, part) == kManyItemRows) own.group_size /= 2;
+  return own;
+}
+
 class TileBuilder {
  public:
-  TileBuilder(const Op& op, const Dialect& dialect, Part part, bool with_text)
-      : op_(op),
+  TileBuilder(const Op& op, const Dialect& given, Part part, bool with_text)
+      : dialect_(in_groups(given, op, part)),
+        op_(op),
         part_(part),
         first_(part == Part::kForward ? 0 : 1),
-        builder_(dialect,
+        builder_(dialect_,
                  part == Part::kForward   ? "attention_tiles"
                  : part == Part::kQueries ? "attention_dq"
                                           : "attention_dk_dv",
@@ -77,21 +87,20 @@ class TileBuilder {
         v_(op.input(first_ + 2)),
         features_(q_.shape[3]),
         value_features_(v_.shape[3]),
-        shape_(dialect, wide_, features_of(op, first_), item_rows_of(op, dialect, part)) {}
+        shape_(dialect_, wide_, features_of(op, first_), item_rows_of(op, given, part)) {}
 
   void build(BuiltRecipe& recipe) {
     builder_.is_wide = is_wide();
     builder_.sign(dtype_);
     builder_.sign(shape_.width);
     builder_.sign(shape_.item_rows);
+    builder_.sign(shape_.group);
     builder_.sign(item_features(features_));
     builder_.sign(item_features(value_features_));
     add_operands();
     add_words();
     lanes_ = choose_lanes();
     builder_.sign(lanes_);
-    if (shape_.item_rows == kManyItemRows && value_features_ <= 64 && part_ == Part::kForward)
-      builder_.least_at_once = 2;
     if (builder_.with_text()) {
       if (has_lanes()) builder_.globals += kAttentionWeight;
       builder_.body = fill(kAttentionPlace, place_values()) + (part_ == Part::kForward   ? forward_text()
@@ -369,12 +378,22 @@ class TileBuilder {
                                  {"type", type()},
                                  {"item_rows", shape_.item_rows},
                                  {"item_features", item_features(features)},
+                                 {"has_warps", has_lanes()},
+                                 {"rows", shape_.rows},
                                  {"pitch", shape_.pitch},
                                  {"feature_of_j", feature_of_j(features)},
                                  {"target", target},
                                  {"loaded_type", loaded_type()},
                                  {"fetch_first", fetches_first ? fetch_rows("0", operand, extent) : ""}};
     return "{\n" + fill(kAttentionSum, values) + "}\n";
+  }
+
+  std::string store_weights(const char* weights) const {
+    return fill(kAttentionStoreWeights, {{"has_lanes", has_lanes()},
+                                         {"item_rows", shape_.item_rows},
+                                         {"rows", shape_.rows},
+                                         {"pitch", shape_.pitch},
+                                         {"weights", weights}});
   }
 
   std::string store_text(const char* sums, Operand operand, int64_t features, const char* extent) {
@@ -403,10 +422,13 @@ class TileBuilder {
     return cat("compute_attention_weight(", x, ")");
   }
 
+  static std::string base() { return "(greatest[i] - greatest[i] == 0 ? greatest[i] : 0)"; }
+
   std::string forward_text() {
-    const std::string rescale =
-        fill(kAttentionRescale,
-             {{"type", type()}, {"kept", weight("base[i] - next")}, {"item_features", item_features(value_features_)}});
+    const std::string rescale = fill(kAttentionRescale, {{"type", type()},
+                                                         {"kept", weight("base - next")},
+                                                         {"base", base()},
+                                                         {"item_features", item_features(value_features_)}});
     std::vector<Value> values = {{"group_heads", word(word_group_heads_)},
                                  {"bases", bases({kQ, kK, kV, kFirst, kLogsumexp, kMask})},
                                  {"type", type()},
@@ -421,9 +443,11 @@ class TileBuilder {
                                  {"score", score_text()},
                                  {"can_be_inner", can_be_inner()},
                                  {"pitch", shape_.pitch},
+                                 {"store_weights", store_weights("s")},
                                  {"has_lanes", has_lanes()},
                                  {"rescale", rescale},
-                                 {"weight", weight("s[i][j] - base[i]")},
+                                 {"base", base()},
+                                 {"weight", weight("s[i][j] - base")},
                                  {"sum", sum_text("sums", kV, value_features_, "value_features")},
                                  {"logsumexp", place(kLogsumexp, "query", "")},
                                  {"logarithm", call(COMPUTE_PLUGIN_INTRINSIC_LOG, "whole")},
@@ -439,6 +463,7 @@ class TileBuilder {
                                     {"dy", value(kDy, "query", "feature")},
                                     {"y", value(kY, "query", "feature")},
                                     {"pitch", shape_.pitch},
+                                    {"store_weights", store_weights("s")},
                                     {"logsumexp", place(kLogsumexp, "query", "")},
                                     {"delta", place(kDelta, "query", "")},
                                     {"rows", shape_.rows},
@@ -469,7 +494,8 @@ class TileBuilder {
                                  {"item_rows", shape_.item_rows},
                                  {"rows", shape_.rows},
                                  {"can_be_inner", can_be_inner()},
-                                 {"pitch", shape_.pitch},
+                                 {"store_weights", store_weights("s")},
+                                 {"store_gradients", store_weights("g")},
                                  {"value_sum", sum_text("value_sums", kDy, value_features_, "value_features")},
                                  {"sum", sum_text("sums", kQ, features_, "features")},
                                  {"result_bases", bases({kFirst, kSecond})},
@@ -477,6 +503,7 @@ class TileBuilder {
                                  {"store", store_text("sums", kFirst, features_, "features")}});
   }
 
+  const Dialect dialect_;
   const Op& op_;
   const Part part_;
   const int32_t first_;  // q among the inputs
