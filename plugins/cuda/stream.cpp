@@ -77,7 +77,6 @@ void Stream::mark(uint64_t number, bool timed) {
 }
 
 void Stream::take_time(uint64_t number, int64_t* out_ns) {
-  const Current current = device_.current();
   const std::lock_guard times_lock(times_mutex_);
   auto found = common::find_mark(times_, number);
   if (found == times_.end()) {
@@ -102,6 +101,7 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
 
 // With the lock of the times held: those of all marks that have been reached.
 void Stream::read_times() {
+  const Current current = device_.current();
   {
     const std::lock_guard lock(mutex_);
     poll();

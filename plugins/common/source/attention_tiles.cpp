@@ -59,8 +59,8 @@ void erase_all(std::string& text, std::string_view part) {
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos;) text.erase(at, part.size());
 }
 
-// Two groups wait at their barriers at different times. Where a multiprocessor has registers for one group of 256 items
-// only, groups of half the size are faster, unless they multiply what they load too seldom, as in gradients of all keys.
+// Two groups wait at their barriers at different times: where a multiprocessor has registers for 256 items, two groups
+// of half the size are faster, unless they multiply what they load too seldom, as in gradients that see all keys.
 Dialect in_groups(const Dialect& dialect, const Op& op, Part part) {
   Dialect own = dialect;
   const bool is_short = part == Part::kForward || op.integer("causal", 0) != 0;
