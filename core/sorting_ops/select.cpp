@@ -198,7 +198,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
 
 }  // namespace
 
-const OpRules nonzero_1_rules{infer_nonzero, lower_nonzero};
-const OpRules unique_1_rules{infer_unique, lower_unique};
+const OpRules nonzero_1_rules{infer_nonzero, lower_nonzero, true};
+const OpRules unique_1_rules{infer_unique, lower_unique, true};
 
 }  // namespace compute

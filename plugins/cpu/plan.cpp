@@ -17,6 +17,7 @@
 #include "plugins/cpu/order/scan.hpp"
 #include "plugins/cpu/order/search.hpp"
 #include "plugins/cpu/order/segments.hpp"
+#include "plugins/cpu/order/select.hpp"
 #include "plugins/cpu/order/sort.hpp"
 #include "plugins/cpu/order/top_k.hpp"
 #include "plugins/cpu/reduce/arg_reduce.hpp"
@@ -78,6 +79,7 @@ constexpr Primitive kPrimitives[] = {
     {"log_softmax_grad", refuse_log_softmax_grad, prepare_log_softmax_grad},
     {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
+    {"nonzero", refuse_nonzero, prepare_nonzero},
     {"random_permutation", refuse_permutation, prepare_permutation},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},
@@ -87,6 +89,7 @@ constexpr Primitive kPrimitives[] = {
     {"softmax_grad", refuse_softmax_grad, prepare_softmax_grad},
     {"sort", refuse_sort, prepare_sort},
     {"top_k", refuse_top_k, prepare_top_k},
+    {"unique", refuse_unique, prepare_unique},
 };
 
 // NULL if there is none of this name and version.

@@ -12,6 +12,7 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/move/indices.hpp"
+#include "plugins/cpu/move/ranges.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
@@ -20,6 +21,11 @@ namespace {
 
 constexpr int64_t kPieceElements = 16 << 10;  // what a thread is worth waking for
 constexpr int64_t kShortRow = 16;             // rows from here on are combined by vector code
+constexpr int64_t kLeastUpdates = 256;        // along the axis: of fewer, rows are cut
+constexpr int64_t kRangeBytes = 128;          // what two cores do not share: the processor fetches lines in pairs
+constexpr int64_t kUnitsPerThread = 4;
+constexpr int64_t kLineThreads = 6;  // from which on it takes less time to divide the updates of a line
+constexpr int64_t kLeastCut = 32;  // elements of rows that are cut
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -84,13 +90,32 @@ bool scatter_line(char* dst, int64_t axis_stride, const char* src, int64_t src_s
   return bad;
 }
 
+// The same along a line of the axis, for updates that have been divided.
+using ScatterUpdates = void (*)(char* dst, int64_t axis_stride, const char* src, int64_t src_stride,
+                                std::span<const IndexRanges::Update> updates);
+
+template <class T, class F>
+void scatter_updates(char* dst, int64_t axis_stride, const char* src, int64_t src_stride,
+                     std::span<const IndexRanges::Update> updates) {
+  for (const IndexRanges::Update& update : updates) {
+    T x, y;
+    char* const to = dst + int64_t{update.at} * axis_stride;
+    std::memcpy(&x, to, sizeof x);
+    std::memcpy(&y, src + int64_t{update.position} * src_stride, sizeof y);
+    x = F::apply(x, y);
+    std::memcpy(to, &x, sizeof x);
+  }
+}
+
 /// The functions of one combination of one dtype; NULL where it is not defined.
 struct ScatterRows {
   ScatterRow row = nullptr;
   ScatterLine line32 = nullptr, line64 = nullptr;
+  ScatterUpdates updates = nullptr;
 };
 template <class T, class F>
-constexpr ScatterRows kRows = {scatter_row<T, F>, scatter_line<T, F, int32_t>, scatter_line<T, F, int64_t>};
+constexpr ScatterRows kRows = {scatter_row<T, F>, scatter_line<T, F, int32_t>, scatter_line<T, F, int64_t>,
+                               scatter_updates<T, F>};
 
 struct Set {
   template <class T>
@@ -272,6 +297,7 @@ class ScatterPlan final : public Plan {
     combine_ = *combine_of(op.text("reduction"));
     const ScatterRows rows = find_row(combine_, dst.dtype);
     row_ = rows.row;
+    updates_ = rows.updates;
     line_ = index.dtype == COMPUTE_DTYPE_INT32 ? rows.line32 : rows.line64;
     block_ = combine_ == Combine::set ? nullptr : find_block(combine_, dst.dtype);
     reports_faults = true;
@@ -296,6 +322,7 @@ class ScatterPlan final : public Plan {
       inner_ = nest_.extents[static_cast<size_t>(loops_)];
       for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
     }
+    set_ranges();
     const auto is_nearer = [&](size_t i) { return std::abs(axis_strides_[i]) < std::abs(strides_[i]); };
     goes_along_ = is_nearer(0) && is_nearer(1) && is_nearer(2);
     // A row is cut where that gives every thread work; the axis never is.
@@ -309,14 +336,10 @@ class ScatterPlan final : public Plan {
     const Addresses at{address(run.tensors[2]) + nest_.offsets[0], address(run.tensors[0]) + nest_.offsets[1],
                        address(run.tensors[1]) + nest_.offsets[2]};
     std::atomic<bool> bad{false};
-    if (nest_.rank == 0 && axis_extent_ > kPieceElements) {
-      // A single line: each thread goes along all of it, and takes what falls into its share of the output.
-      parallel_tasks(extent_, std::max(divide_up(extent_, thread_count()), int64_t{1024}),
-                     [&](int64_t begin, int64_t end) {
-                       if (go_along(at, begin, end)) bad.store(true, std::memory_order_relaxed);
-                     });
+    if (ranges_.count() > 0) {
+      bad.store(scatter_ranges(at, address(run.workspace)), std::memory_order_relaxed);
     } else {
-      parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+      parallel_tasks(units_, grain_, [&](int64_t begin, int64_t end) {
         int64_t offsets[3] = {};
         Walk walk(nest_, loops_, begin / cuts_, offsets);
         bool piece_bad = false;
@@ -344,12 +367,74 @@ class ScatterPlan final : public Plan {
     const char* src;
   };
 
+  // Some rows of updates of a range: cut `cut` of `cuts` of the innermost loop.
+  struct Unit {
+    int32_t range, cut, cuts;
+  };
+
+  // Updates of rows, or of single elements, whose index is that of their place along the axis alone: what is updated is
+  // divided among the threads.
+  void set_ranges() {
+    const int64_t points = nest_.points(), threads = thread_count();
+    const auto is_zero = [](int64_t stride) { return stride == 0; };
+    if ((points < kShortRow && threads < kLineThreads) || axis_extent_ < kLeastUpdates ||
+        points * axis_extent_ < 2 * kPieceElements)
+      return;
+    if (std::max(axis_extent_, extent_) > int64_t{UINT32_MAX}) return;
+    if (!std::all_of(nest_.strides[1].begin(), nest_.strides[1].begin() + nest_.rank, is_zero)) return;
+    const int64_t least = std::max<int64_t>(kRangeBytes / (points * size_), 1);
+    const IndexRanges ranges(axis_extent_, extent_, least, threads);
+    if (ranges.ranges() < 2) return;
+    ranges_ = ranges;
+    unit_limit_ = ranges.ranges() + kUnitsPerThread * threads;
+    workspace_bytes = ranges.workspace_bytes() + unit_limit_ * int64_t{sizeof(Unit)};
+  }
+
+  bool scatter_ranges(const Addresses& at, char* memory) const {
+    const bool bad = ranges_.divide(index_dtype_, at.index, axis_strides_[1], memory);
+    // Where many updates have few indices, their rows are cut.
+    auto* const units = reinterpret_cast<Unit*>(memory + ranges_.workspace_bytes());
+    const int64_t share = divide_up(axis_extent_, kUnitsPerThread * thread_count());
+    int64_t count = 0;
+    for (int64_t range = 0; range < ranges_.ranges(); ++range) {
+      const auto updates = static_cast<int64_t>(ranges_.updates(range, memory).size());
+      const int64_t cuts = std::min(divide_up(updates, share), std::max<int64_t>(inner_ / kLeastCut, 1));
+      for (int64_t cut = 0; cut < cuts; ++cut)
+        units[count++] = {static_cast<int32_t>(range), static_cast<int32_t>(cut), static_cast<int32_t>(cuts)};
+    }
+    std::atomic<int64_t> next{0};
+    parallel_tasks(std::min<int64_t>(count, thread_count()), 1, [&](int64_t, int64_t) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
+        const int64_t first = inner_ * units[i].cut / units[i].cuts, last = inner_ * (units[i].cut + 1) / units[i].cuts;
+        int64_t offsets[3] = {first * strides_[0], 0, first * strides_[2]};
+        Walk walk(nest_, loops_, 0, offsets);
+        for (int64_t outer = nest_.points() / inner_; outer > 0; --outer, walk.next())
+          scatter_range(at.dst + offsets[0], at.src + offsets[2], ranges_.updates(units[i].range, memory),
+                        last - first);
+      }
+    });
+    return bad;
+  }
+
+  void scatter_range(char* dst, const char* src, std::span<const IndexRanges::Update> updates, int64_t width) const {
+    if (width >= kShortRow && combines_rows()) {
+      for (const IndexRanges::Update& update : updates) {
+        combine_row(dst + int64_t{update.at} * axis_strides_[0], src + int64_t{update.position} * axis_strides_[2],
+                    width);
+      }
+      return;
+    }
+    for (int64_t j = 0; j < width; ++j)
+      updates_(dst + j * strides_[0], axis_strides_[0], src + j * strides_[2], axis_strides_[2], updates);
+  }
+
   // Along the axis, with `width` elements beside one another at each step. True iff there was an index out of range.
   bool scatter_rows(const Addresses& at, int64_t width) const {
     if (width < kShortRow || goes_along_) {
       bool bad = false;
       for (int64_t j = 0; j < width; ++j) {
-        bad |= go_along({at.dst + j * strides_[0], at.index + j * strides_[1], at.src + j * strides_[2]}, 0, extent_);
+        bad |= line_(at.dst + j * strides_[0], axis_strides_[0], at.src + j * strides_[2], axis_strides_[2],
+                     at.index + j * strides_[1], axis_strides_[1], axis_extent_, extent_);
       }
       return bad;
     }
@@ -369,7 +454,10 @@ class ScatterPlan final : public Plan {
           }
           std::fill_n(indices + 1, n - 1, indices[0]);
           char* to = at.dst + done * strides_[0] + indices[0] * axis_strides_[0];
-          if (combine_row(to, src + done * strides_[2], n)) continue;
+          if (combines_rows()) {
+            combine_row(to, src + done * strides_[2], n);
+            continue;
+          }
         }
         row_(at.dst + done * strides_[0], strides_[0], axis_strides_[0], src + done * strides_[2], strides_[2], indices,
              n);
@@ -378,37 +466,19 @@ class ScatterPlan final : public Plan {
     return bad;
   }
 
-  // Whole rows by vector code, where both are contiguous.
-  bool combine_row(char* dst, const char* src, int64_t n) const {
-    if (strides_[0] != size_ || strides_[2] != size_) return false;
+  // Whether there is vector code for whole rows: both are contiguous.
+  bool combines_rows() const {
+    return strides_[0] == size_ && strides_[2] == size_ && (combine_ == Combine::set || block_ != nullptr);
+  }
+
+  void combine_row(char* dst, const char* src, int64_t n) const {
     if (combine_ == Combine::set) {
       std::memcpy(dst, src, static_cast<size_t>(n * size_));
-      return true;
+      return;
     }
-    if (block_ == nullptr) return false;
     const void* const operands[] = {dst, src};
     const int64_t steps[] = {1, 1};
     block_(operands, steps, dst, n);
-    return true;
-  }
-
-  // Along the axis alone, for indices in [first, last).
-  bool go_along(const Addresses& at, int64_t first, int64_t last) const {
-    if (first == 0 && last == extent_) {
-      return line_(at.dst, axis_strides_[0], at.src, axis_strides_[2], at.index, axis_strides_[1], axis_extent_,
-                   extent_);
-    }
-    int64_t indices[kIndexBlock];
-    bool bad = false;
-    for (int64_t done = 0; done < axis_extent_; done += kIndexBlock) {
-      const int64_t n = std::min(kIndexBlock, axis_extent_ - done);
-      bad |= resolve_indices(index_dtype_, at.index + done * axis_strides_[1], axis_strides_[1], n, extent_, indices);
-      for (int64_t j = 0; j < n; ++j) {
-        if (indices[j] < first || indices[j] >= last) indices[j] = kBadIndex;
-      }
-      row_(at.dst, 0, axis_strides_[0], at.src + done * axis_strides_[2], axis_strides_[2], indices, n);
-    }
-    return bad;
   }
 
   IndexTensor indices_;
@@ -416,6 +486,7 @@ class ScatterPlan final : public Plan {
   Combine combine_ = Combine::set;
   ScatterRow row_ = nullptr;
   ScatterLine line_ = nullptr;
+  ScatterUpdates updates_ = nullptr;
   BlockFunction block_ = nullptr;
   int64_t size_ = 0;
   compute_dtype index_dtype_ = COMPUTE_DTYPE_INT64;
@@ -426,6 +497,8 @@ class ScatterPlan final : public Plan {
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost of the other loops
   bool goes_along_ = false;  // elements along the axis lie nearer to each other than those beside them
+  IndexRanges ranges_;       // empty: the lines are divided among the threads
+  int64_t unit_limit_ = 0;
   int64_t cut_extent_ = 1, cuts_ = 1, units_ = 1, grain_ = 1;
 };
 

@@ -48,6 +48,20 @@ uint64_t float_key(Bits bits, bool descending) {
   return descending ? static_cast<Bits>(~key) : key;
 }
 
+// The bits of a float with this key, unless it is the key of several: of the zeros, or of NaN.
+template <class Bits>
+struct FloatOfKey {
+  static constexpr Bits kSign = static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
+  explicit FloatOfKey(bool descending)
+      : flip(descending ? static_cast<Bits>(~Bits{0}) : Bits{0}), zero(static_cast<Bits>(kSign ^ flip)) {}
+  bool is_known(Bits key) const { return key != zero && key != static_cast<Bits>(~Bits{0}); }
+  Bits operator()(Bits key) const {
+    key ^= flip;
+    return static_cast<Bits>((key & kSign) != 0 ? static_cast<Bits>(key ^ kSign) : static_cast<Bits>(~key));
+  }
+  const Bits flip, zero;
+};
+
 template <class Bits>
 uint64_t integer_key(Bits bits, bool is_signed, bool descending) {
   Bits key = is_signed ? static_cast<Bits>(bits ^ static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1))) : bits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sorts: each element becomes a key, whose order as an unsigned number is the wanted one, with its position.
-// Long lines are sorted digit by digit, by all threads if there are few lines; short ones by comparison.
+// Threads share each line if there are few, and long, ones.
 #include "plugins/cpu/order/sort.hpp"
 
 #include <algorithm>
@@ -11,124 +11,16 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/order/philox.hpp"
-#include "plugins/cpu/thread_frame.hpp"
+#include "plugins/cpu/order/radix.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
 namespace compute::cpu {
 namespace {
 
-constexpr int kDigitBits = 8;
-constexpr int64_t kBuckets = int64_t{1} << kDigitBits;
-constexpr int64_t kShort = 192;              // sorted by comparison
-constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
-constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
-
-static_assert(sizeof(uint64_t) * 8 / kDigitBits * kBuckets * sizeof(int64_t) <= kThreadFrameBytes);
-
-// ---- Sorting by digits ----------------------------------------------------------------------------------------------
-
-template <class Pair>
-int64_t digit(const Pair& pair, int shift) {
-  return static_cast<int64_t>(pair.key() >> shift) & (kBuckets - 1);
-}
-
-template <class Pair>
-void count_digits(const Pair* pairs, int64_t n, int shift, int64_t* counts) {
-  std::fill(counts, counts + kBuckets, 0);
-  for (int64_t i = 0; i < n; ++i) ++counts[digit(pairs[i], shift)];
-}
-
-// The bits in which keys differ from the first one of their line.
-template <class Pair>
-uint64_t varying_bits(const Pair* pairs, int64_t n, uint64_t first_key) {
-  uint64_t bits = 0;
-  for (int64_t i = 0; i < n; ++i) bits |= pairs[i].key() ^ first_key;
-  return bits;
-}
-
-// The digits of which a key has `key_bits`, without those that are the same in all keys.
-struct Digits {
-  Digits(uint64_t varying, int key_bits) {
-    for (int shift = 0; shift < key_bits; shift += kDigitBits)
-      if ((varying >> shift & (kBuckets - 1)) != 0) shifts[count++] = shift;
-  }
-  const int* begin() const { return shifts; }
-  const int* end() const { return shifts + count; }
-
-  int count = 0;
-  int shifts[sizeof(uint64_t) * 8 / kDigitBits];
-};
-
-// Counts all digits at once.
-template <class Pair>
-void count_all_digits(const Pair* pairs, int64_t n, const Digits& digits, int64_t* counts) {
-  std::fill(counts, counts + digits.count * kBuckets, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int d = 0; d < digits.count; ++d) ++counts[d * kBuckets + digit(pairs[i], digits.shifts[d])];
-  }
-}
-
-template <class Pair>
-void move_by_digit(const Pair* from, int64_t n, int shift, int64_t* places, Pair* to) {
-  for (int64_t i = 0; i < n; ++i) to[places[digit(from[i], shift)]++] = from[i];
-}
-
-// Sorts by one thread. The result is in `pairs` or in `other`, which is returned.
-template <class Pair>
-Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
-  if (n < kShort) {
-    std::sort(pairs, pairs + n);
-    return pairs;
-  }
-  auto* counts = reinterpret_cast<int64_t*>(thread_frame());
-  const Digits digits(varying_bits(pairs, n, pairs[0].key()), key_bits);
-  count_all_digits(pairs, n, digits, counts);
-  for (const int shift : digits) {
-    int64_t place = 0;
-    for (int64_t i = 0; i < kBuckets; ++i) place += std::exchange(counts[i], place);
-    move_by_digit(pairs, n, shift, counts, other);
-    std::swap(pairs, other);
-    counts += kBuckets;
-  }
-  return pairs;
-}
-
-// The same by all threads. counts: kBuckets for each piece.
-template <class Pair>
-Pair* sort_pairs_together(Pair* pairs, Pair* other, int64_t n, int key_bits, int64_t* counts) {
-  const int64_t pieces = (n + kPiece - 1) / kPiece;
-  const auto for_pieces = [&](const auto& body) {
-    parallel_tasks(pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) body(i * kPiece, std::min(kPiece, n - i * kPiece), counts + i * kBuckets);
-    });
-  };
-  std::atomic<uint64_t> varying{0};
-  for_pieces([&](int64_t first, int64_t count, int64_t*) {
-    varying.fetch_or(varying_bits(pairs + first, count, pairs[0].key()), std::memory_order_relaxed);
-  });
-  for (const int shift : Digits(varying.load(), key_bits)) {
-    for_pieces([&](int64_t first, int64_t count, int64_t* own) { count_digits(pairs + first, count, shift, own); });
-    int64_t place = 0;
-    for (int64_t bucket = 0; bucket < kBuckets; ++bucket)
-      for (int64_t i = 0; i < pieces; ++i) place += std::exchange(counts[i * kBuckets + bucket], place);
-    for_pieces(
-        [&](int64_t first, int64_t count, int64_t* own) { move_by_digit(pairs + first, count, shift, own, other); });
-    std::swap(pairs, other);
-  }
-  return pairs;
-}
-
-// Where each thread would take one line, but the lines are few and long.
-bool shares_lines(int64_t lines, int64_t extent) {
-  const int64_t threads = thread_count();
-  return lines < threads && extent >= 2 * kPiece && threads > 1;
-}
-
-// Of sort_pairs_together.
-int64_t counts_bytes(int64_t extent) {
-  return (extent + kPiece - 1) / kPiece * kBuckets * static_cast<int64_t>(sizeof(int64_t));
-}
+constexpr int64_t kPieceElements = 8 << 10;   // what a thread is worth waking for
+constexpr int64_t kMostSlotBytes = 64 << 20;  // of the lines that are sorted at a time, unless the threads need more
+constexpr int64_t kSlotsPerThread = 4;        // at most: one that the system runs late holds up a few lines
 
 // ---- The plans ------------------------------------------------------------------------------------------------------
 
@@ -175,20 +67,23 @@ class SortPlan final : public Plan {
     std::vector<const int64_t*> pointers;
     for (const auto& list : strides) pointers.push_back(list.data());
     nest_ = common::collapse(shape, pointers, 0);
-    together_ = shares_lines(nest_.points(), extent_);
-    slots_ = together_ ? 1
-                       : std::clamp<int64_t>(nest_.points() * extent_ / kPieceElements, 1,
-                                             std::min<int64_t>(nest_.points(), thread_count()));
-    counts_bytes_ = together_ ? counts_bytes(extent_) : 0;
-    workspace_bytes = counts_bytes_ + slots_ * 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
+    const int64_t lines = nest_.points(), threads = thread_count();
+    const int64_t slot_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
+    together_ = SharedSort::is_for(lines, extent_, threads);
+    if (together_) {
+      shared_ = SharedSort(extent_, threads);
+      workspace_bytes = slot_bytes + shared_.workspace_bytes();
+    } else {
+      const int64_t most = std::max(threads, std::min(kSlotsPerThread * threads, kMostSlotBytes / slot_bytes));
+      slots_ = std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, std::min(lines, most));
+      workspace_bytes = slots_ * slot_bytes;
+    }
   }
 
   void run(const compute_plugin_run& run) const override {
-    char* workspace = address(run.workspace);
-    auto* counts = reinterpret_cast<int64_t*>(workspace);
-    auto* pairs = reinterpret_cast<Pair*>(workspace + counts_bytes_);
+    auto* const pairs = reinterpret_cast<Pair*>(address(run.workspace));
     if (together_) {
-      for (int64_t line = 0; line < nest_.points(); ++line) sort_together(run, line, pairs, counts);
+      for (int64_t line = 0; line < nest_.points(); ++line) sort_together(run, line, pairs);
       return;
     }
     parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
@@ -225,13 +120,18 @@ class SortPlan final : public Plan {
     char* indices = nullptr;
   };
 
-  void sort_together(const compute_plugin_run& run, int64_t line, Pair* pairs, int64_t* counts) const {
+  void sort_together(const compute_plugin_run& run, int64_t line, Pair* pairs) const {
     const Place place(*this, run, line);
-    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) {
+    Pair* const other = pairs + extent_;
+    std::atomic<uint64_t> varying{0};
+    load_pairs(dtype_, descending_, place.src, src_stride_, 0, 1, other);
+    const uint64_t key = other[0].key();
+    parallel_tasks(extent_, kPieceElements, [&](int64_t begin, int64_t end) {
       load_pairs(dtype_, descending_, place.src + begin * src_stride_, src_stride_, begin, end - begin, pairs + begin);
+      varying.fetch_or(varying_bits(pairs + begin, end - begin, key), std::memory_order_relaxed);
     });
-    const Pair* sorted = sort_pairs_together(pairs, pairs + extent_, extent_, static_cast<int>(size_ * 8), counts);
-    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) { write(place, sorted, begin, end); });
+    shared_.sort(pairs, other, varying.load(), reinterpret_cast<char*>(other + extent_),
+                 [&](const Pair* sorted, int64_t begin, int64_t end) { write(place, sorted, begin, end); });
   }
 
   void write(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
@@ -263,7 +163,7 @@ class SortPlan final : public Plan {
   void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
     const common::Category category = common::dtype_row(dtype_).category;
     const bool is_signed = category == common::Category::kSigned;
-    if (is_signed || category == common::Category::kUnsigned) {
+    if (category != common::Category::kFloat) {
       // A key of an integer is made of it by steps that undo themselves.
       for (int64_t i = begin; i < end; ++i) {
         const Bits value =
@@ -273,9 +173,13 @@ class SortPlan final : public Plan {
       return;
     }
     if constexpr (kHasPositions) {
+      const FloatOfKey<Bits> float_of(descending_);
       for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(place.values + i * values_.stride, place.src + int64_t{sorted[i].position()} * src_stride_,
-                    sizeof(Bits));
+        const auto key = static_cast<Bits>(sorted[i].key());
+        Bits value = float_of(key);
+        if (!float_of.is_known(key))
+          std::memcpy(&value, place.src + int64_t{sorted[i].position()} * src_stride_, sizeof value);
+        std::memcpy(place.values + i * values_.stride, &value, sizeof value);
       }
     }
   }
@@ -286,8 +190,8 @@ class SortPlan final : public Plan {
   bool descending_ = false;
   Output values_, indices_;
   bool together_ = false;  // threads share each line
-  int64_t slots_ = 1;      // lines that are sorted at a time
-  int64_t counts_bytes_ = 0;
+  SharedSort shared_;
+  int64_t slots_ = 1;  // lines that are sorted at a time
 };
 
 // The positions of random 64-bit numbers in ascending order.
@@ -297,15 +201,14 @@ class PermutationPlan final : public Plan {
       : dtype_(op.output(0).dtype),
         extent_(op.output(0).shape[0]),
         stride_(op.output(0).strides[0] * common::dtype_size(dtype_)),
-        together_(shares_lines(1, extent_)),
-        counts_bytes_(together_ ? counts_bytes(extent_) : 0) {
-    workspace_bytes = counts_bytes_ + 2 * extent_ * static_cast<int64_t>(sizeof(Wide));
+        together_(SharedSort::is_for(1, extent_, thread_count())),
+        shared_(together_ ? SharedSort(extent_, thread_count()) : SharedSort()) {
+    workspace_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Wide)) + (together_ ? shared_.workspace_bytes() : 0);
   }
 
   void run(const compute_plugin_run& run) const override {
-    char* const workspace = address(run.workspace);
-    auto* const counts = reinterpret_cast<int64_t*>(workspace);
-    auto* const pairs = reinterpret_cast<Wide*>(workspace + counts_bytes_);
+    auto* const pairs = reinterpret_cast<Wide*>(address(run.workspace));
+    Wide* const other = pairs + extent_;
     char* const dst = address(run.tensors[0]);
     uint64_t seed = 0, offset = 0;
     std::memcpy(&seed, &run.scalars[0], sizeof seed);
@@ -316,11 +219,10 @@ class PermutationPlan final : public Plan {
     };
     if (!together_) {
       draw(0, extent_);
-      return store(sort_pairs(pairs, pairs + extent_, extent_, 64), 0, extent_);
+      return store(sort_pairs(pairs, other, extent_, 64), 0, extent_);
     }
-    parallel_tasks(extent_, kPiece, draw);
-    const Wide* const sorted = sort_pairs_together(pairs, pairs + extent_, extent_, 64, counts);
-    parallel_tasks(extent_, kPiece, [&](int64_t begin, int64_t end) { store(sorted, begin, end); });
+    parallel_tasks(extent_, kPieceElements, draw);
+    shared_.sort(pairs, other, ~uint64_t{0}, reinterpret_cast<char*>(other + extent_), store);
   }
 
  private:
@@ -345,7 +247,7 @@ class PermutationPlan final : public Plan {
   const compute_dtype dtype_;
   const int64_t extent_, stride_;  // elements; bytes
   const bool together_;            // threads share the work
-  const int64_t counts_bytes_;
+  const SharedSort shared_;
 };
 
 }  // namespace

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops `nonzero` and `unique`, which plugins are offered by their names.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "plugins/cpu/plan.hpp"
+
+namespace compute::cpu {
+
+std::optional<Refusal> refuse_nonzero(const Op& op);
+std::unique_ptr<Plan> prepare_nonzero(const Op& op);
+
+std::optional<Refusal> refuse_unique(const Op& op);
+std::unique_ptr<Plan> prepare_unique(const Op& op);
+
+}  // namespace compute::cpu
