@@ -11,8 +11,19 @@ struct OrderKernels {
   // keys[i] = the key of float32 number i, whose order as an unsigned number is that of the numbers, with NaN last; the
   // other way around if `descending`. Returns how many are less than `limit`.
   int64_t (*float32_keys)(const uint32_t* bits, int64_t n, bool descending, uint32_t limit, uint32_t* keys);
+  // How many keys are at most `last`.
+  int64_t (*keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last);
+  // Where they are; returns how many there are. `positions` has room for one more than that.
+  int64_t (*find_keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last, uint32_t* positions);
+  // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
+  // vector behind the n.
+  void (*key_ranks)(const uint32_t* keys, int64_t n, uint32_t* ranks);
   // y[i] = *running + x[0] + … + x[i], in float64; *running becomes the sum of all. -0 is the identity.
   void (*float32_sums)(const float* x, int64_t n, double* running, float* y);
+  // x[0] + … + x[n - 1], in float64.
+  double (*float32_total)(const float* x, int64_t n);
+  // Of n columns: running[j] += x[j] and y[j] = running[j], in float64. `y` may be NULL.
+  void (*float32_column_sums)(const float* x, int64_t n, double* running, float* y);
 };
 
 namespace baseline {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running combinations. Along memory a line is scanned block by block, and a long one in pieces, whose totals are
-// combined before; across memory columns go side by side.
+// Running combinations. Along memory a line is scanned block by block, and a long one in pieces, each of which begins
+// with the totals of those before it, whether threads share the line or not: its bits do not depend on their number.
+// Across memory columns go side by side, in pieces likewise.
 #include "plugins/cpu/order/scan.hpp"
 
 #include <algorithm>
@@ -16,8 +17,13 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPiece = 128 << 10;        // of one long line that is shared between threads
+constexpr int64_t kPiece = 32 << 10;         // of a long line
 constexpr int64_t kPieceElements = 4 << 10;  // a grain
+constexpr int64_t kTaskElements = 16 << 10;  // what a thread is worth waking for
+constexpr int64_t kUnitsPerThread = 2;       // tiles of columns; fewer are cut
+constexpr int64_t kLeastRows = 64;           // of a piece of columns
+
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 // The geometry of a scan: lines of `extent` elements at the points of `nest` (input, output).
 struct Lines {
@@ -70,30 +76,63 @@ class ScanPlan final : public Plan {
       dst_inner_ = nest.strides[1][last];
     }
     across_ = inner_ > 1 && std::abs(src_inner_) < std::abs(lines_.src_stride);
-    if (!across_ && nest.points() < thread_count() && lines_.extent >= 2 * kPiece && thread_count() > 1) {
-      pieces_ = (lines_.extent + kPiece - 1) / kPiece;
-      workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
+    const int64_t threads = thread_count();
+    if (across_) {
+      rows_ = std::max(kLeastRows, kPiece / inner_);
+      if (lines_.extent >= 2 * rows_) {
+        pieces_ = divide_up(lines_.extent, rows_);
+        const int64_t tiles = nest.points() / inner_ * divide_up(inner_, kColumns);
+        shares_lines_ = threads > 1 && tiles < kUnitsPerThread * threads;
+      }
+    } else if (lines_.extent >= 2 * kPiece) {
+      pieces_ = divide_up(lines_.extent, kPiece);
+      shares_lines_ = threads > 1 && nest.points() < threads;
     }
+    if (shares_lines_) workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
   }
 
   void run(const compute_plugin_run& run) const override {
     const char* src = address(run.tensors[0]) + lines_.nest.offsets[0] + lines_.src_start;
     char* dst = address(run.tensors[1]) + lines_.nest.offsets[1] + lines_.dst_start;
-    if (pieces_ > 1) return run_pieces(src, dst, reinterpret_cast<Running*>(address(run.workspace)));
-    if (across_) return run_columns(src, dst);
-    const int64_t grain = std::max<int64_t>(kPieceElements / lines_.extent, 1);
-    parallel_for(lines_.nest.points(), grain, [&](int64_t begin, int64_t end) {
+    auto* const totals = reinterpret_cast<Running*>(address(run.workspace));
+    if (across_) return run_columns(src, dst, totals);
+    if (shares_lines_) return run_pieces(src, dst, totals);
+    for_units(lines_.nest.points(), lines_.extent, [&](int64_t begin, int64_t end) {
       int64_t offsets[2] = {};
       Walk walk(lines_.nest, lines_.nest.rank, begin, offsets);
       for (int64_t line = begin; line < end; ++line) {
-        scan_line(src + offsets[0], dst + offsets[1], lines_.extent, Running{});
+        scan_line(src + offsets[0], dst + offsets[1]);
         walk.next();
       }
     });
   }
 
  private:
-  void scan_line(const char* src, char* dst, int64_t count, Running running) const {
+  template <class F>
+  static void for_units(int64_t units, int64_t elements, const F& body) {
+    if (elements >= kTaskElements) {
+      parallel_tasks(units, 1, body);
+    } else {
+      parallel_for(units, std::max<int64_t>(kPieceElements / elements, 1), body);
+    }
+  }
+
+  void scan_line(const char* src, char* dst) const {
+    if (pieces_ == 1) return scan_piece<false>(src, dst, lines_.extent, Running{});
+    Running before;
+    for (int64_t at = 0; at < lines_.extent; at += kPiece) {
+      Running own;
+      scan_piece<true>(src + at * lines_.src_stride, dst + at * lines_.dst_stride, std::min(kPiece, lines_.extent - at),
+                       before, at > 0, &own);
+      before.add(own);
+    }
+  }
+
+  // Begins with `running`, of what is before. Adds up the piece by itself to *own as total() does.
+  template <bool WantsTotal>
+  void scan_piece(const char* src, char* dst, int64_t count, Running running, bool follows = false,
+                  Running* own = nullptr) const {
+    Running total;
     LineBuffers buffers;
     for (int64_t at = 0; at < count; at += kLineBlock) {
       const int64_t n = std::min(kLineBlock, count - at);
@@ -102,22 +141,27 @@ class ScanPlan final : public Plan {
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, lines_.dst_stride, buffers.store);
       T* y = reinterpret_cast<T*>(made);
+      if constexpr (WantsTotal && kHasTotal) total.value += isa().order->float32_total(x, n);
       if (lines_.exclusive) {
         for (int64_t i = 0; i < n; ++i) {
           const T value = x[i];
-          y[i] = at + i == 0 ? first() : running.get();
+          y[i] = at + i == 0 && !follows ? first() : running.get();
           running.add(value);
+          if constexpr (WantsTotal && !kHasTotal) total.add(value);
         }
       } else if constexpr (std::is_same_v<Running, Sum<float>>) {
         isa().order->float32_sums(x, n, &running.value, y);
       } else {
         for (int64_t i = 0; i < n; ++i) {
-          running.add(x[i]);
+          const T value = x[i];
+          running.add(value);
           y[i] = running.get();
+          if constexpr (WantsTotal && !kHasTotal) total.add(value);
         }
       }
       lines_.dst.store(made, to, lines_.dst_stride, n, buffers.store + kLineBlock * kLineElementBytes);
     }
+    if constexpr (WantsTotal) *own = total;
   }
 
   // What an exclusive scan begins with: a sum of nothing is 0, not -0.
@@ -133,7 +177,11 @@ class ScanPlan final : public Plan {
       const int64_t n = std::min(kLineBlock, count - at);
       const T* x =
           reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, lines_.src_stride, n, buffers.load));
-      for (int64_t i = 0; i < n; ++i) running.add(x[i]);
+      if constexpr (kHasTotal) {
+        running.value += isa().order->float32_total(x, n);
+      } else {
+        for (int64_t i = 0; i < n; ++i) running.add(x[i]);
+      }
     }
     return running;
   }
@@ -162,44 +210,109 @@ class ScanPlan final : public Plan {
     }
     for_pieces([&](int64_t unit, const int64_t* offsets, int64_t first, int64_t count) {
       const char* from = src + offsets[0] + first * lines_.src_stride;
-      scan_line(from, dst + offsets[1] + first * lines_.dst_stride, count, totals[unit]);
+      scan_piece<false>(from, dst + offsets[1] + first * lines_.dst_stride, count, totals[unit], first > 0);
     });
   }
 
-  void run_columns(const char* src, char* dst) const {
-    const int loops = lines_.nest.rank - 1;
-    const int64_t tile = std::min<int64_t>(inner_, kColumns), tiles = (inner_ + tile - 1) / tile;
-    const int64_t grain = std::max<int64_t>(kPieceElements / (tile * lines_.extent), 1);
-    parallel_for(lines_.nest.points() / inner_ * tiles, grain, [&](int64_t begin, int64_t end) {
-      int64_t offsets[2] = {};
-      Walk walk(lines_.nest, loops, begin / tiles, offsets);
-      for (int64_t unit = begin, number = begin % tiles; unit < end; ++unit) {
-        const int64_t first = number * tile;
-        scan_columns(src + offsets[0] + first * src_inner_, dst + offsets[1] + first * dst_inner_,
-                     std::min(tile, inner_ - first));
-        if (++number == tiles) {
-          number = 0;
-          walk.next();
+  void run_columns(const char* src, char* dst, Running* totals) const {
+    const int64_t tiles = divide_up(inner_, kColumns);
+    if (shares_lines_) {
+      for_column_pieces([&](const ColumnPiece& piece) {
+        Running* const own = totals + piece.first_total;
+        std::fill(own, own + piece.columns, Running{});
+        add_columns(src + piece.src, piece.rows, piece.columns, own);
+      });
+      for_units(lines_.nest.points(), pieces_, [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          Running* const own = totals + line / inner_ * pieces_ * inner_ + line % inner_;
+          Running before;
+          for (int64_t i = 0; i < pieces_; ++i) before = joined(before, std::exchange(own[i * inner_], before));
         }
+      });
+      return for_column_pieces([&](const ColumnPiece& piece) {
+        scan_columns<false>(src + piece.src, dst + piece.dst, piece.rows, piece.columns, piece.follows,
+                            totals + piece.first_total);
+      });
+    }
+    for_units(lines_.nest.points() / inner_ * tiles, std::min(kColumns, inner_) * lines_.extent,
+              [&](int64_t begin, int64_t end) {
+                int64_t offsets[2] = {};
+                Walk walk(lines_.nest, lines_.nest.rank - 1, begin / tiles, offsets);
+                for (int64_t unit = begin, number = begin % tiles; unit < end; ++unit) {
+                  const int64_t first = number * kColumns;
+                  scan_tile(src + offsets[0] + first * src_inner_, dst + offsets[1] + first * dst_inner_,
+                            std::min(kColumns, inner_ - first));
+                  if (++number == tiles) {
+                    number = 0;
+                    walk.next();
+                  }
+                }
+              });
+  }
+
+  static Running joined(Running before, const Running& own) {
+    before.add(own);
+    return before;
+  }
+
+  // Rows of a piece of the axis, as wide as a tile.
+  struct ColumnPiece {
+    int64_t src, dst;  // bytes
+    int64_t rows, columns;
+    int64_t first_total;
+    bool follows;  // others along the axis
+  };
+
+  template <class F>
+  void for_column_pieces(const F& body) const {
+    const int64_t tiles = divide_up(inner_, kColumns), units = lines_.nest.points() / inner_ * pieces_ * tiles;
+    parallel_tasks(units, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t offsets[2] = {};
+        Walk(lines_.nest, lines_.nest.rank - 1, unit / tiles / pieces_, offsets);
+        const int64_t column = unit % tiles * kColumns, row = unit / tiles % pieces_ * rows_;
+        body(ColumnPiece{offsets[0] + column * src_inner_ + row * lines_.src_stride,
+                         offsets[1] + column * dst_inner_ + row * lines_.dst_stride,
+                         std::min(rows_, lines_.extent - row), std::min(kColumns, inner_ - column),
+                         unit / tiles * inner_ + column, row > 0});
       }
     });
   }
 
-  void scan_columns(const char* src, char* dst, int64_t n) const {
-    LineBuffers buffers;
+  // All rows of a tile.
+  void scan_tile(const char* src, char* dst, int64_t n) const {
     Running running[kColumns];
-    for (int64_t at = 0; at < lines_.extent; ++at) {
+    if (pieces_ == 1) return scan_columns<false>(src, dst, lines_.extent, n, false, running);
+    Running before[kColumns], own[kColumns];
+    for (int64_t row = 0; row < lines_.extent; row += rows_) {
+      std::copy(before, before + n, running);
+      std::fill(own, own + n, Running{});
+      scan_columns<true>(src + row * lines_.src_stride, dst + row * lines_.dst_stride,
+                         std::min(rows_, lines_.extent - row), n, row > 0, running, own);
+      for (int64_t j = 0; j < n; ++j) before[j].add(own[j]);
+    }
+  }
+
+  // Begins with `running`, of what is before. Adds up the rows by themselves to `own` as add_columns() does.
+  template <bool WantsTotal>
+  void scan_columns(const char* src, char* dst, int64_t rows, int64_t n, bool follows, Running* running,
+                    Running* own = nullptr) const {
+    LineBuffers buffers;
+    for (int64_t at = 0; at < rows; ++at) {
       const T* x =
           reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, n, buffers.load));
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, dst_inner_, buffers.store);
       T* y = reinterpret_cast<T*>(made);
+      if constexpr (WantsTotal) add_row(x, n, own);
       if (lines_.exclusive) {
         for (int64_t j = 0; j < n; ++j) {
           const T value = x[j];
-          y[j] = at == 0 ? first() : running[j].get();
+          y[j] = at == 0 && !follows ? first() : running[j].get();
           running[j].add(value);
         }
+      } else if constexpr (kHasTotal) {
+        isa().order->float32_column_sums(x, n, &running[0].value, y);
       } else {
         for (int64_t j = 0; j < n; ++j) {
           running[j].add(x[j]);
@@ -210,12 +323,31 @@ class ScanPlan final : public Plan {
     }
   }
 
+  void add_columns(const char* src, int64_t rows, int64_t n, Running* own) const {
+    LineBuffers buffers;
+    for (int64_t at = 0; at < rows; ++at) {
+      add_row(reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, n, buffers.load)), n,
+              own);
+    }
+  }
+
+  static void add_row(const T* x, int64_t n, Running* own) {
+    if constexpr (kHasTotal) {
+      isa().order->float32_column_sums(x, n, &own[0].value, nullptr);
+    } else {
+      for (int64_t j = 0; j < n; ++j) own[j].add(x[j]);
+    }
+  }
+
+  static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
   static constexpr int64_t kColumns = 256;
 
   const Lines lines_;
   int64_t inner_ = 1, src_inner_ = 0, dst_inner_ = 0;  // the innermost loop of the nest
   bool across_ = false;
-  int64_t pieces_ = 1;
+  int64_t pieces_ = 1;  // of a line
+  int64_t rows_ = 1;    // of a piece of columns
+  bool shares_lines_ = false;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first k elements of each line in the order of sort. A few more candidates than k are kept; when their place is
 // full, the k first of them remain, and the last of these is a limit for all elements that follow. Most blocks have
-// nothing below it.
+// nothing below it. Where all keys of a line fit in a thread's frame, such a limit is found by bisection.
 #include "plugins/cpu/order/top_k.hpp"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/order/order_kernel.hpp"
 #include "plugins/cpu/order/pairs.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
@@ -23,6 +24,17 @@ constexpr int64_t kMostSelected = 8 << 10;   // k that is selected rather than s
 constexpr int64_t kShort = 256;              // lines of which any k are selected
 constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
 constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
+constexpr int64_t kSlotsPerThread = 4;
+
+// Lines whose keys are held together.
+constexpr int64_t kMostKeys = 8 << 10;
+constexpr int64_t kMostFound = 1 << 10;  // keys up to the limit
+constexpr int64_t kMostRanked = 160;     // of these, which are sorted by counting
+constexpr int64_t kVectorKeys = 16;      // of the widest vectors
+
+static_assert((kMostKeys + 3 * (kMostFound + kVectorKeys)) * int64_t{sizeof(uint32_t)} +
+                  kMostFound * int64_t{sizeof(Narrow)} <=
+              int64_t{kThreadFrameBytes});
 
 // The candidates of a line, in the memory of `capacity` pairs.
 template <class Pair>
@@ -91,11 +103,21 @@ class TopKPlan final : public Plan {
     nest_ = common::collapse(shape, pointers, 0);
     const int64_t lines = nest_.points(), threads = thread_count();
     if (threads > 1 && lines < threads && extent_ >= 2 * kPiece) pieces_ = (extent_ + kPiece - 1) / kPiece;
-    slots_ = pieces_ > 1 ? pieces_ : std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, std::min(lines, threads));
+    spare_ = std::max(k_ / 4, int64_t{8});
+    holds_keys_ = std::is_same_v<Pair, Narrow> && extent_ <= kMostKeys && k_ + spare_ <= kMostFound;
+    if (holds_keys_) return;
+    const int64_t most = std::min(lines, kSlotsPerThread * threads);
+    slots_ = pieces_ > 1 ? pieces_ : std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, most);
     workspace_bytes = slots_ * (static_cast<int64_t>(sizeof(int64_t)) + capacity_ * static_cast<int64_t>(sizeof(Pair)));
   }
 
   void run(const compute_plugin_run& run) const override {
+    if (holds_keys_) {
+      const int64_t grain = std::max(kPieceElements / extent_, int64_t{1});
+      return parallel_tasks(nest_.points(), grain, [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) select_by_limit(Place(*this, run, line));
+      });
+    }
     auto* const pairs = reinterpret_cast<Pair*>(address(run.workspace));
     auto* const counts = reinterpret_cast<int64_t*>(pairs + slots_ * capacity_);
     if (pieces_ > 1) {
@@ -132,7 +154,7 @@ class TopKPlan final : public Plan {
   // The first k of the elements [begin, end) of a line, in no order; returns how many there are.
   int64_t select(const char* src, int64_t begin, int64_t end, Pair* pairs) const {
     Candidates<Pair> candidates(pairs, k_, capacity_);
-    const bool has_kernel = dtype_ == COMPUTE_DTYPE_FLOAT32 && strides_[0] == static_cast<int64_t>(sizeof(float));
+    const bool has_kernel = this->has_kernel();
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t n = std::min(kBlock, end - first);
       const char* const from = src + first * strides_[0];
@@ -158,6 +180,68 @@ class TopKPlan final : public Plan {
     }
   }
 
+  // Keys up to a limit, which are k or a few more, unless many are equal; then their ranks.
+  void select_by_limit(const Place& place) const {
+    const OrderKernels& kernels = *isa().order;
+    auto* const keys = reinterpret_cast<uint32_t*>(thread_frame());
+    uint32_t *const positions = keys + kMostKeys, *const found = positions + kMostFound + kVectorKeys,
+                    *const ranks = found + kMostFound + kVectorKeys;
+    load_keys(place.src, keys);
+    int64_t low = -1, high = UINT32_MAX, count = extent_;  // fewer than k up to low; `count` up to high, at least k
+    while (count > k_ + spare_ && high - low > 1) {
+      const int64_t middle = low + (high - low) / 2, up_to = kernels.keys_up_to(keys, extent_, uint32_t(middle));
+      if (up_to < k_) {
+        low = middle;
+      } else {
+        high = middle;
+        count = up_to;
+      }
+    }
+    if (count <= k_ + spare_) {
+      kernels.find_keys_up_to(keys, extent_, static_cast<uint32_t>(high), positions);
+    } else {
+      count = low < 0 ? 0 : kernels.find_keys_up_to(keys, extent_, static_cast<uint32_t>(low), positions);
+      for (int64_t i = 0; count < k_; ++i) {
+        positions[count] = static_cast<uint32_t>(i);
+        count += keys[i] == high;
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) found[i] = keys[positions[i]];
+    if (count <= kMostRanked) {
+      kernels.key_ranks(found, count, ranks);
+      for (int64_t i = 0; i < count; ++i) {
+        if (ranks[i] < k_) write_element(place, ranks[i], positions[i]);
+      }
+      return;
+    }
+    auto* const pairs = reinterpret_cast<Narrow*>(ranks + kMostFound + kVectorKeys);
+    for (int64_t i = 0; i < count; ++i) pairs[i] = Narrow::of(found[i], positions[i]);
+    std::sort(pairs, pairs + count);
+    for (int64_t i = 0; i < k_; ++i) write_element(place, i, pairs[i].position());
+  }
+
+  void load_keys(const char* src, uint32_t* keys) const {
+    if (has_kernel()) {
+      isa().order->float32_keys(reinterpret_cast<const uint32_t*>(src), extent_, descending_, 0, keys);
+      return;
+    }
+    for (int64_t first = 0; first < extent_; first += kBlock) {
+      Narrow block[kBlock];
+      const int64_t n = std::min(kBlock, extent_ - first);
+      load_pairs(dtype_, descending_, src + first * strides_[0], strides_[0], first, n, block);
+      for (int64_t i = 0; i < n; ++i) keys[first + i] = static_cast<uint32_t>(block[i].key());
+    }
+  }
+
+  bool has_kernel() const {
+    return dtype_ == COMPUTE_DTYPE_FLOAT32 && strides_[0] == static_cast<int64_t>(sizeof(float));
+  }
+
+  void write_element(const Place& place, int64_t rank, int64_t position) const {
+    std::memcpy(place.values + rank * strides_[1], place.src + position * strides_[0], static_cast<size_t>(size_));
+    std::memcpy(place.indices + rank * strides_[2], &position, sizeof position);
+  }
+
   // A piece of the line each; then the candidates of all pieces.
   void select_together(const Place& place, Pair* pairs, int64_t* counts) const {
     parallel_tasks(pieces_, 1, [&](int64_t begin, int64_t end) {
@@ -173,11 +257,7 @@ class TopKPlan final : public Plan {
   // The selected pairs, which it sorts.
   void write(const Place& place, Pair* pairs) const {
     std::sort(pairs, pairs + k_);
-    for (int64_t i = 0; i < k_; ++i) {
-      const int64_t position = pairs[i].position();
-      std::memcpy(place.values + i * strides_[1], place.src + position * strides_[0], static_cast<size_t>(size_));
-      std::memcpy(place.indices + i * strides_[2], &position, sizeof position);
-    }
+    for (int64_t i = 0; i < k_; ++i) write_element(place, i, pairs[i].position());
   }
 
   common::LoopNest nest_;  // the other axes; operands: x, values, indices
@@ -186,6 +266,8 @@ class TopKPlan final : public Plan {
   int64_t strides_[3] = {};  // bytes, along the axis
   bool descending_ = false;
   int64_t capacity_ = 0;
+  int64_t spare_ = 0;  // keys beyond k that need no lower limit
+  bool holds_keys_ = false;
   int64_t pieces_ = 1;  // of a line that threads share
   int64_t slots_ = 1;   // memories of candidates
 };
