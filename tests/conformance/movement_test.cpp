@@ -227,6 +227,8 @@ void test_scatter(Case& c) {
   second["axis"] = int64_t{1};
   c.run(second, {numbers({5, 19}), c.indices({5, 30}, 19, dtype::INT32), numbers({5, 30})}, "second axis", bound);
   c.run(second, {numbers({40, 19}), c.indices({40, 30}, 19), numbers({40, 30})}, "rows", bound);
+  c.run(reduced("add"), {numbers({3000}), c.indices({40000}, 3000, dtype::INT32), numbers({40000})}, "a long line",
+        bound);
   c.run({}, {c.operand({9, 2}), c.indices({0, 2}, 9), c.operand({0, 2})}, "no update");
   for (Layout layout : kEveryLayout) {
     const Operand base = c.operand(base_shape(layout, {7, 5}));

@@ -560,6 +560,8 @@ void test_take_grad(Case& c) {
   check({3, 50}, {50}, -1, 4, dtype::INT64, Layout::NEGATIVE);
   check({6}, {}, 0, 3, dtype::INT64, Layout::CONTIGUOUS);
   check({0, 6}, {0}, 0, 3, dtype::INT64, Layout::CONTIGUOUS);
+  check({600, 70}, {600}, 0, 1000, dtype::INT32, Layout::CONTIGUOUS);
+  check({2, 700, 33}, {700}, 1, 5, dtype::INT64, Layout::TRANSPOSED);
   c.run_into({{"size", int64_t{7}}}, {c.numbers({40, 6}), c.integers({40}, 7)}, Layout::NEGATIVE);
 }
 

@@ -69,8 +69,12 @@ void test_cumulative(Case& c) {
   }
   c.run({{"axis", int64_t{1}}}, {operand({3, 700, 5})}, "long columns");
   c.run({{"axis", int64_t{0}}}, {operand({40, 600})}, "many columns");
-  if (c.op == "cumulative_sum" && !oracle::is_complex(c.dtype))
-    c.run({}, {c.uniform({300000}, -1, 1)}, "one long line");
+  if (c.op == "cumulative_sum" && !oracle::is_complex(c.dtype)) {
+    const Operand x = c.uniform({300000}, -1, 1);
+    c.run({}, {x}, "one long line");
+    c.run({{"exclusive", int64_t{1}}}, {x}, "one long line, exclusive");
+    c.run({{"axis", int64_t{0}}, {"exclusive", int64_t{1}}}, {c.uniform({3000, 40}, -1, 1)}, "tall columns, exclusive");
+  }
   c.run_into({}, {operand({5, 33})}, Layout::NEGATIVE);
 }
 
@@ -89,6 +93,8 @@ void test_sort(Case& c) {
   }
   c.run({{"axis", int64_t{1}}}, {c.special({2, 300, 3})}, "columns");
   c.run({}, {c.uniform({70000}, -1000, 1000)}, "a long line");
+  c.run({{"descending", int64_t{1}}}, {c.uniform({70000}, 0, 3)}, "a long line of few values");
+  c.run({{"descending", int64_t{1}}}, {c.special({2, 40000})}, "long lines of special values");
   c.run_into({}, {c.special({6, 37})}, Layout::NEGATIVE);
 }
 
@@ -108,6 +114,8 @@ void test_top_k(Case& c) {
   }
   c.run({{"k", int64_t{900}}}, {c.special({2, 3000})}, "so many that all are sorted");
   c.run({{"k", int64_t{50}}}, {c.special({20000})}, "of a long line");
+  c.run({{"k", int64_t{400}}}, {c.uniform({2, 5000}, -100, 100)}, "hundreds");
+  c.run({{"k", int64_t{20}}}, {c.session.upload(Array(c.dtype, {3, 500}))}, "of equal ones");
   c.run({{"k", int64_t{3}}, {"axis", int64_t{0}}, {"largest", int64_t{0}}}, {c.special({16399, 2})}, "of long columns");
 }
 
@@ -141,7 +149,10 @@ void test_nonzero(Case& c) {
   for (Layout layout : c.layouts()) c.run({}, {c.uniform({5, 4, 7}, -1, 1, layout)}, name(layout));
   if (!c.full()) return;
   c.run({}, {c.special({2000})}, "special values");
+  c.run({}, {c.uniform({40000}, -1, 1)}, "a long line");
+  c.run({}, {c.uniform({5, 70, 111}, -1, 1)}, "many rows");
   c.run({}, {c.session.upload(Array(c.dtype, {3, 50}))}, "zeros");
+  c.run_into({}, {c.uniform({6, 37}, -1, 1)}, Layout::NEGATIVE);
   c.run({}, {c.uniform({0, 3})}, "empty");
 }
 
@@ -149,7 +160,9 @@ void test_unique(Case& c) {
   for (Layout layout : c.layouts()) c.run({}, {c.special({4, 13}, layout)}, name(layout));
   if (!c.full()) return;
   c.run({}, {c.special({1000})}, "many");
+  c.run({}, {c.uniform({300, 150}, -1000, 1000)}, "a long line");
   c.run({}, {c.uniform({1})}, "one");
+  c.run_into({}, {c.special({6, 37})}, Layout::NEGATIVE);
   c.run({}, {c.session.upload(Array(c.dtype, {50}))}, "equal");
   c.run({}, {c.uniform({0, 3})}, "empty");
 }

@@ -718,6 +718,90 @@ class CpuPluginThreads : public CpuPlugin {
 INSTANTIATE_TEST_SUITE_P(Streams, CpuPluginThreads, testing::Values(COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0),
                          [](const auto& info) { return info.param != 0 ? "immediate" : "queued"; });
 
+// Devices of several numbers of threads, one after the other.
+class CpuPluginBits : public CpuPlugin {
+ protected:
+  void SetUp() override {}
+  void TearDown() override {}
+
+  // Sums of float32 along an axis of [rows, columns], as often as there are numbers of threads.
+  std::vector<std::vector<float>> running_sums(const std::vector<float>& x, int64_t rows, int64_t columns, int64_t axis,
+                                               int64_t exclusive) {
+    std::vector<std::vector<float>> results;
+    for (const char* threads : {"1", "2", "16"}) {
+      threads_setting = threads;
+      CpuPlugin::SetUp();
+      std::vector<float>& y = results.emplace_back(x.size());
+      const int64_t shape[] = {rows, columns}, strides[] = {columns, 1}, reverse = 0;
+      const compute_string kind = {"sum", 3};
+      const int32_t accumulator = COMPUTE_DTYPE_FLOAT32;
+      const auto attribute = [](const char* name, int32_t type, const void* value) {
+        return compute_attribute{
+            sizeof(compute_attribute), 0, nullptr, name, static_cast<int64_t>(std::strlen(name)), type, 0, 1, value};
+      };
+      const compute_attribute attributes[] = {
+          attribute("axis", COMPUTE_KIND_INT64, &axis), attribute("kind", COMPUTE_KIND_STRING, &kind),
+          attribute("exclusive", COMPUTE_KIND_INT64, &exclusive), attribute("reverse", COMPUTE_KIND_INT64, &reverse),
+          attribute("accumulator", COMPUTE_KIND_DTYPE, &accumulator)};
+      const auto tensor = [&](int32_t access) {
+        return compute_plugin_tensor{sizeof(compute_plugin_tensor),
+                                     COMPUTE_PLUGIN_STRUCT_TENSOR,
+                                     nullptr,
+                                     COMPUTE_DTYPE_FLOAT32,
+                                     2,
+                                     shape,
+                                     strides,
+                                     access,
+                                     4,
+                                     COMPUTE_PLUGIN_LAYOUT_STRIDED,
+                                     0};
+      };
+      const compute_plugin_tensor tensors[] = {tensor(COMPUTE_PLUGIN_TENSOR_INPUT),
+                                               tensor(COMPUTE_PLUGIN_TENSOR_OUTPUT)};
+      compute_plugin_op op{};
+      op.struct_size = sizeof op;
+      op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+      op.name = {"scan", 4};
+      op.version = 1;
+      op.input_count = 1;
+      op.output_count = 1;
+      op.tensors = tensors;
+      op.attributes = attributes;
+      op.attribute_count = 5;
+      EXPECT_EQ(run(op, {{buffer_of(x.data()), 0}, {buffer_of(y.data()), 0}}, nullptr), COMPUTE_OK);
+      EXPECT_EQ(finish(), COMPUTE_OK);
+      CpuPlugin::TearDown();
+    }
+    threads_setting = nullptr;
+    return results;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Streams, CpuPluginBits, testing::Values(COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0),
+                         [](const auto& info) { return info.param != 0 ? "immediate" : "queued"; });
+
+// Numbers so different that each order of their sums is another number.
+TEST_P(CpuPluginBits, RunningSumsAreTheSameForEveryNumberOfThreads) {
+  struct Example {
+    int64_t rows, columns, axis;
+  };
+  for (const Example& e : {Example{1, 300000, 1}, {3, 100000, 1}, {5000, 64, 0}, {700, 300, 0}, {40, 70000, 1}}) {
+    std::vector<float> x(static_cast<size_t>(e.rows * e.columns));
+    uint32_t state = 1;
+    for (float& value : x) {
+      state = state * 1664525 + 1013904223;
+      value = std::ldexp(static_cast<float>(static_cast<int32_t>(state)), static_cast<int>(state >> 8) % 60 - 30);
+    }
+    for (const int64_t exclusive : {0, 1}) {
+      SCOPED_TRACE(std::to_string(e.rows) + " rows, " + std::to_string(e.columns) + " columns, axis " +
+                   std::to_string(e.axis) + ", exclusive " + std::to_string(exclusive));
+      const std::vector<std::vector<float>> sums = running_sums(x, e.rows, e.columns, e.axis, exclusive);
+      EXPECT_EQ(std::memcmp(sums[0].data(), sums[1].data(), x.size() * sizeof(float)), 0);
+      EXPECT_EQ(std::memcmp(sums[0].data(), sums[2].data(), x.size() * sizeof(float)), 0);
+    }
+  }
+}
+
 // An OpenMP team, once there, spins and starves everybody else.
 TEST_P(CpuPluginThreads, AProductStartsNoThread) {
   const int64_t n = 600;
