@@ -28,8 +28,7 @@ class IndexRanges {
       : count_(count),
         extent_(extent),
         piece_(std::max<int64_t>(kLeastPiece, count / (kPiecesPerThread * threads))),
-        shift_(std::max(std::bit_width(static_cast<uint64_t>(extent - 1)) - kRangeBits,
-                        std::bit_width(static_cast<uint64_t>(least - 1)))) {}
+        shift_(std::max(width(extent - 1) - kRangeBits, width(least - 1))) {}
 
   int64_t count() const { return count_; }
   int64_t ranges() const { return ((extent_ - 1) >> shift_) + 1; }
@@ -88,6 +87,7 @@ class IndexRanges {
   static constexpr int64_t kLeastPiece = 8 << 10;  // what a thread is worth waking for
   static constexpr int64_t kPiecesPerThread = 4;
 
+  static int width(int64_t x) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(x))); }
   int64_t pieces() const { return (count_ + piece_ - 1) / piece_; }
   static Update* updates_in(char* memory) { return reinterpret_cast<Update*>(memory); }
   // Of the pieces; behind them, the ends of the ranges.

@@ -25,7 +25,7 @@ constexpr int64_t kLeastUpdates = 256;        // along the axis: of fewer, rows 
 constexpr int64_t kRangeBytes = 128;          // what two cores do not share: the processor fetches lines in pairs
 constexpr int64_t kUnitsPerThread = 4;
 constexpr int64_t kLineThreads = 6;  // from which on it takes less time to divide the updates of a line
-constexpr int64_t kLeastCut = 32;  // elements of rows that are cut
+constexpr int64_t kLeastCut = 32;    // elements of rows that are cut
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
