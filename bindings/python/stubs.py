@@ -33,7 +33,13 @@ PARAMETERS = {
     "transpose_weight": "bool", "activation": "str", "epsilon": "float", "causal": "bool", "base": "float",
     "interleaved": "bool", "label_smoothing": "float", "ignore_index": "int | None", "depth": "int", "p": "float",
     "alpha": f"{ARRAY} | float", "slope": f"{ARRAY} | float", "generator": "Any", "path": "Any",
-    "arrays": "Array | dict[str, Array]",
+    "arrays": "Array | dict[str, Array]", "equation": "str", "operands": ARRAY,
+    "pad_width": "int | Sequence[int] | Sequence[tuple[int, int]]",
+    "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": NUMBER,
+    "largest": "bool", "bins": f"int | {ARRAY} | Sequence[float]", "range": "tuple[float, float] | None",
+    "weights": f"{ARRAY} | None", "density": "bool", "minlength": "int", "offsets": ARRAY,
+    "updates": f"{ARRAY} | {NUMBER}", "reduction": 'Literal["set", "add", "mul", "min", "max"]',
+    "output_padding": "int | Sequence[int]", "targets": ARRAY,
 }
 # Where a name means something else.
 SPECIAL = {
@@ -42,7 +48,8 @@ SPECIAL = {
     ("broadcast_arrays", "arrays"): ARRAY, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
     ("result_type", "arrays_and_dtypes"): f"{ARRAY} | DType | {NUMBER}", ("expression", "names"): "str",
     ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): ARRAY,
-    ("attention", "scale"): "float", ("searchsorted", "x2"): f"{ARRAY} | int | float",
+    ("attention", "scale"): "float", ("top_k", "k"): "int", ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
+    ("searchsorted", "x2"): f"{ARRAY} | int | float",
     ("isin", "x1"): f"{ARRAY} | {NUMBER}", ("isin", "x2"): f"{ARRAY} | {NUMBER}",
 }
 RESULTS = {
@@ -54,6 +61,7 @@ RESULTS = {
     "set_default_dtype": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
+    "top_k": "TopK", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]",
 }
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
@@ -138,6 +146,10 @@ class UniqueCounts(NamedTuple):
 class UniqueInverse(NamedTuple):
     values: Array
     inverse_indices: Array
+
+class TopK(NamedTuple):
+    values: Array
+    indices: Array
 '''
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 

@@ -108,8 +108,8 @@ std::vector<int64_t> read_extents(const OpCall& call, const Equation& equation) 
         known = extent;
       } else if (known != extent && (extent != 1 || is_label(label))) {
         refuse(call,
-               std::string("label '") + label + "' has extents " + std::to_string(known) + " and " +
-                   std::to_string(extent),
+               (is_label(label) ? std::string("label '") + label + "'" : std::string("an axis of '...'")) +
+                   " has extents " + std::to_string(known) + " and " + std::to_string(extent),
                static_cast<int32_t>(i));
       }
     }

@@ -165,6 +165,213 @@ class Reductions(Case):
             self.assert_same(cp.tensordot(a, b, axes=1), np.tensordot(x, y, 1), bound, dtype)
         self.assert_same(cp.matrix_transpose(a), x.swapaxes(-1, -2))
 
+    def test_einsum(self):
+        for dtype in NUMERIC:
+            shapes = {"i": 2, "j": 3, "k": 4}
+            for equation in ("ij,jk->ik", "ij,jk", "ij->ji", "ij->", "jj->j", "jj", "ij,ij->i", "i,j,k->kji", "ij,kj,ik->j"):
+                terms = equation.split("->")[0].split(",")
+                xs = [self.numbers(dtype, [shapes[label] for label in term], -2, 3) for term in terms]
+                expected = np.einsum(equation, *xs, dtype=dtype)
+                self.assert_same(cp.einsum(equation, *map(self.device_array, xs)), expected, TOLERANCE.get(dtype, 0), equation)
+        x, y = self.numbers("float32", (4, 1, 3)), self.numbers("float32", (4, 3, 2))
+        for equation in ("...ij,...jk->...ik", "...ij, ...jk"):
+            self.assert_same(cp.einsum(equation, self.device_array(x), self.device_array(y)), np.einsum(equation, x, y), 1e-6)
+        a = self.device_array(x)
+        with self.assertRaisesRegex(ValueError, r"an axis of '\.\.\.' has extents 4 and 3"):
+            cp.einsum("...ij,...jk", a, a.mT[:3])
+        for wrong, error in ((lambda: cp.einsum("ij->ij", a), ValueError), (lambda: cp.einsum("ijk->l", a), ValueError),
+                             (lambda: cp.einsum(a, "ijk->k"), TypeError)):
+            with self.assertRaises(error):
+                wrong()
+
+
+class Padding(Case):
+    def test_modes(self):
+        for dtype in ALL:
+            x = self.numbers(dtype, (2, 3))
+            a = self.device_array(x)
+            for width in (0, 1, (1, 0), ((2, 0), (0, 1)), ((1, 2),), [[1, 1], [0, 2]]):
+                self.assert_same(cp.pad(a, width, constant_values=1), np.pad(x, width, constant_values=1), note=dtype)
+        x = self.numbers("int32", (3, 4))
+        a = self.device_array(x)
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            for width in (0, 2, (2, 1), ((0, 3), (2, 0))):
+                self.assert_same(cp.pad(a, width, mode), np.pad(x, width, mode), note=mode)
+        line = np.arange(3)
+        for mode in ("reflect", "symmetric", "edge"):  # longer than the axis
+            self.assert_same(cp.pad(self.device_array(line), (7, 9), mode), np.pad(line, (7, 9), mode), note=mode)
+        self.assert_same(cp.pad(self.device_array(line), (7, 9), "wrap"), np.arange(-7, 12) % 3)
+        self.assert_same(cp.pad(self.device_array(line[:1]), 2, "reflect"), np.zeros(5, np.int64))
+        for wrong in (lambda: cp.pad(a, -1), lambda: cp.pad(a, ((1, 1), (1, 1), (1, 1))), lambda: cp.pad(a, 1, "mean"),
+                      lambda: cp.pad(cp.zeros((0, 2)), 1, "edge")):
+            with self.assertRaises(ValueError):
+                wrong()
+
+
+class Scattering(Case):
+    def test_along_an_axis(self):
+        for dtype in ALL:
+            x, indices = self.numbers(dtype, (3, 4)), np.array([[0, -1, 2], [3, 1, 0], [1, 2, 3]])
+            y = self.numbers(dtype, indices.shape)
+            a, at, b = self.device_array(x), self.device_array(indices), self.device_array(y)
+            expected = x.copy()
+            np.put_along_axis(expected, indices, y, 1)
+            self.assert_same(cp.scatter(a, at, b), expected, note=dtype)
+            self.assert_same(a, x)
+            few = np.array([[2, 0, 1, 0]])
+            expected = x.copy()
+            np.put_along_axis(expected, few, 1, 0)
+            self.assert_same(cp.scatter(a, self.device_array(few), x.dtype.type(1).item(), axis=0), expected, note=dtype)
+
+    def test_combined(self):
+        for dtype in INTEGERS + FLOATS:
+            x, rows, columns = self.numbers(dtype, (3, 4)), [0, 2, 0, -1], [1, 1, 1, 3]
+            y = self.numbers(dtype, (4,), -1, 3)
+            a, at, b = self.device_array(x), self.device_array(np.stack([rows, columns], -1)), self.device_array(y)
+            for name, function in (("add", np.add), ("mul", np.multiply), ("min", np.minimum), ("max", np.maximum)):
+                expected = x.copy()
+                function.at(expected, (rows, columns), y)
+                self.assert_same(cp.scatter_nd(a, at, b, reduction=name), expected, 1e-6, f"{name} {dtype}")
+                expected = x.copy()
+                function.at(expected, rows, y)
+                whole = cp.broadcast_to(b, (4, 4))
+                self.assert_same(cp.scatter_nd(a, at[:, :1], whole, reduction=name), expected, 1e-6, f"{name} {dtype}")
+                expected = x[0].copy()
+                function.at(expected, columns, y)
+                self.assert_same(cp.scatter(a[0], at[:, 1], b, reduction=name), expected, 1e-6, f"{name} {dtype}")
+            self.assert_same(cp.gather_nd(a, at), x[rows, columns])
+            self.assert_same(cp.gather_nd(a, at[:, :1]), x[rows])
+            self.assert_same(cp.scatter_nd(a, at[1:2, :1], 1), np.where(np.arange(3)[:, None] == 2, 1, x).astype(dtype))
+
+    def test_faults(self):
+        x, at = cp.zeros((2, 3)), cp.asarray([[0], [1]])
+        for wrong, error in ((lambda: cp.scatter(x, at, cp.zeros((3, 3))), ValueError),
+                             (lambda: cp.scatter(x, at, 1.0, reduction="sum"), ValueError),
+                             (lambda: cp.scatter(x, at, 1j), TypeError), (lambda: cp.scatter(x, x, x), TypeError),
+                             (lambda: cp.scatter_nd(x, cp.zeros((1, 3), dtype=cp.int64), 1.0), ValueError),
+                             (lambda: cp.gather_nd(x, cp.asarray(0)), ValueError),
+                             (lambda: cp.scatter(x, cp.asarray([[7]]), 1.0).tolist(), IndexError)):
+            with self.assertRaises(error):
+                wrong()
+
+
+class Selecting(Case):
+    def test_top_k(self):
+        for dtype in INTEGERS + FLOATS:
+            x = self.numbers(dtype, (4, 5))
+            a = self.device_array(x)
+            for axis in (-1, 0):
+                order = np.argsort(x, axis, kind="stable")
+                self.assert_same(cp.top_k(a, 3, axis=axis, largest=False).indices, order.take(range(3), axis), note=dtype)
+                values, indices = cp.top_k(a, 2, axis=axis)
+                self.assert_same(values, np.flip(np.sort(x, axis), axis).take(range(2), axis), note=dtype)
+                self.assert_same(cp.take_along_axis(a, indices, axis=axis), np.asarray(values))
+        self.assertEqual(cp.top_k(cp.asarray([1.0, 3, 3, 2]), 3).indices.tolist(), [1, 2, 3])
+        with self.assertRaises(ValueError):
+            cp.top_k(a, 6)
+
+    def test_cumulative_extremes(self):
+        for dtype in INTEGERS + FLOATS:
+            x = self.numbers(dtype, (4, 5))
+            a = self.device_array(x)
+            for ours, theirs in ((cp.cumulative_max, np.maximum), (cp.cumulative_min, np.minimum)):
+                for axis in (0, 1):
+                    self.assert_same(ours(a, axis=axis), theirs.accumulate(x, axis), note=dtype)
+        self.assert_same(cp.cumulative_max(cp.asarray([1, 3, 2]), include_initial=True)[1:], np.array([1, 3, 3]))
+        with self.assertRaises(ValueError):
+            cp.cumulative_max(a)
+
+    def test_segments(self):
+        for dtype in NUMERIC:
+            x = self.numbers(dtype, (6, 2), -2, 3)
+            a, offsets = self.device_array(x), [0, 1, 4, 6]
+            kinds = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+            for kind in ("sum", "prod") if dtype in COMPLEX else kinds:
+                expected = kinds[kind].reduceat(x, offsets[:-1], 0, dtype=dtype)
+                self.assert_same(cp.segment_reduce(a, cp.asarray(offsets), kind=kind), expected, 1e-6, f"{kind} {dtype}")
+        self.assert_same(cp.segment_reduce(cp.asarray([1.0, 2.0]), cp.asarray([0, 0, 2])), np.float32([0, 3]))
+        with self.assertRaises(ValueError):
+            cp.segment_reduce(a, cp.asarray(offsets), kind="mean")
+
+
+class Histograms(Case):
+    def check(self, x, *args, **options):
+        device_options = {name: self.device_array(value) if isinstance(value, np.ndarray) else value
+                          for name, value in options.items()}
+        for ours, theirs in zip(cp.histogram(self.device_array(x), *args, **device_options), np.histogram(x, *args, **options)):
+            self.assertEqual(ours.shape, theirs.shape)
+            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-6, err_msg=f"{x.dtype} {args} {options}")
+
+    def test_histogram(self):
+        for dtype in INTEGERS + FLOATS:
+            x = self.numbers(dtype, (7, 9))
+            weights = self.numbers("float32", x.shape)
+            for args in ((), (4,), (4, (0, 3)), (3, (1, 1)), ([0, 1, 3, 4],), ([0.5, 1.5, 3.25],)):
+                self.check(x, *args)
+                self.check(x, *args, density=True)
+            self.check(x, 5, weights=weights)
+            self.check(x, 5, weights=weights, density=True)
+        self.check(np.float32([]), 3)
+        counts, edges = cp.histogram(cp.arange(5))
+        self.assertEqual((counts.dtype, edges.dtype), (cp.int64, cp.float32))
+        x = cp.asarray([1.0, np.nan])
+        for wrong, error in ((lambda: cp.histogram(x), ValueError), (lambda: cp.histogram(x, 3, (2, 1)), ValueError),
+                             (lambda: cp.histogram(x, [[1.0]]), ValueError), (lambda: cp.histogram(x, 0, (0, 1)), ValueError),
+                             (lambda: cp.histogram(x > 0), TypeError),
+                             (lambda: cp.histogram(x, 2, (0, 1), weights=cp.zeros(3)), ValueError)):
+            with self.assertRaises(error):
+                wrong()
+
+    def test_bincount(self):
+        for dtype in INTEGERS:
+            x = self.numbers(dtype, (20,), 0, 6)
+            weights = self.numbers("float32", x.shape)
+            a = self.device_array(x)
+            self.assert_same(cp.bincount(a), np.bincount(x.astype(np.int64)))
+            self.assert_same(cp.bincount(a, minlength=9), np.bincount(x.astype(np.int64), minlength=9))
+            self.assert_same(cp.bincount(a, self.device_array(weights)),
+                             np.bincount(x.astype(np.int64), weights).astype(np.float32), 1e-6)
+        self.assert_same(cp.bincount(cp.zeros((0,), dtype=cp.int32)), np.zeros(0, np.int64))
+        for wrong, error in ((cp.asarray([-1]), ValueError), (cp.asarray([1.0]), TypeError), (cp.asarray(1), TypeError)):
+            with self.assertRaises(error):
+                cp.bincount(wrong)
+
+
+class Networks(Case):
+    def test_transposed_convolution(self):
+        """Each element of x adds the kernel, times it, to a window of the result."""
+        x, w, b = self.numbers("float32", (2, 4, 3, 5)), self.numbers("float32", (4, 2, 2, 3)), self.numbers("float32", (4,))
+        for groups in (1, 2):
+            for strides, dilations, padding, more in ((1, 1, 0, 0), (2, 1, 1, 1), ([3, 2], 1, 0, [2, 0]), (1, [2, 1], [1, 0], 0)):
+                stride, dilation, pads, extra = ([n, n] if isinstance(n, int) else n for n in (strides, dilations, padding, more))
+                sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], stride, w.shape[2:], dilation)]
+                full = np.zeros((2, 2 * groups, *(size + m for size, m in zip(sizes, extra))), np.float32)
+                for i, j, ky, kx in np.ndindex(3, 5, 2, 3):
+                    for group in range(groups):
+                        to = slice(2 * group, 2 * group + 2)
+                        of = slice(4 // groups * group, 4 // groups * (group + 1))
+                        full[:, to, i * stride[0] + ky * dilation[0], j * stride[1] + kx * dilation[1]] += (
+                            x[:, of, i, j] @ w[of, :, ky, kx])
+                expected = full[:, :, pads[0]:full.shape[2] - pads[0], pads[1]:full.shape[3] - pads[1]]
+                bias = b[:2 * groups]
+                found = cp.nn.convolution_transpose(*map(self.device_array, (x, w, bias)), strides=strides, groups=groups,
+                                                    dilations=dilations, padding=padding, output_padding=more)
+                self.assert_same(found, expected + bias[:, None, None], 1e-5)
+        a, k = self.device_array(x), self.device_array(w)
+        self.assertEqual(cp.nn.convolution_transpose(a, k, strides=2, padding="same").shape, (2, 2, 6, 10))
+        with self.assertRaises(ValueError):
+            cp.nn.convolution_transpose(a, k, padding="full")
+
+    def test_losses_and_products(self):
+        logits, targets = self.numbers("float32", (3, 4)), self.numbers("float32", (3, 4), 0, 3)
+        for axis in (0, 1):
+            expected = -(targets * (logits - np.log(np.exp(logits).sum(axis, keepdims=True)))).sum(axis)
+            self.assert_same(cp.nn.cross_entropy_soft(self.device_array(logits), self.device_array(targets), axis=axis),
+                             expected, 1e-5)
+        c, a, b, v = (self.numbers("float32", shape) for shape in ((3, 5), (3, 4), (4, 5), (5,)))
+        found = cp.linalg.gemm(*map(self.device_array, (c, a, b, v)), alpha=0.5, beta=2, activation="relu")
+        self.assert_same(found, np.maximum(0.5 * (a @ b) + 2 * c + v, 0), 1e-5)
+
 
 class DTypes(Case):
     def test_default(self):

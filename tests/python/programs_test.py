@@ -30,7 +30,7 @@ class Gradients(Case):
         return found
 
     def check(self, function, *shapes):
-        values = [self.random.random(shape) + 0.1 for shape in shapes]
+        values = [np.asarray(self.random.random(shape) + 0.1) for shape in shapes]
         _, found = grad.value_and_gradients(function)(*map(self.device_array, values))
         for actual, expected in zip(found if len(values) > 1 else (found,), self.differences(function, values)):
             self.assertEqual(actual.shape, expected.shape)
@@ -79,8 +79,8 @@ class Gradients(Case):
         self.assertEqual((float(value), float(found["w"][0]), float(found["b"][0]), float(found["b"][1])), (2, 1, 2, 0))
         with self.assertRaises(ValueError):
             grad.gradients(lambda x: x)(cp.zeros(2))
-        with self.assertRaisesRegex(TypeError, "gradient of cumulative_prod is not known"):
-            grad.gradients(lambda x: cp.sum(cp.cumulative_prod(x)))(cp.zeros(2))
+        with self.assertRaisesRegex(TypeError, "gradient of random_gamma is not known"):
+            grad.gradients(lambda x: cp.sum(cp._ops.random_gamma(x)))(cp.zeros(2))
         self.assertEqual(float(grad.gradients(lambda x: x * grad.constant(x))(cp.asarray(3.0))), 3)
         pair = collections.namedtuple("Pair", "a b")
         found = grad.gradients(lambda p: cp.sum(p.a * p.b))(pair(cp.asarray([2.0]), cp.asarray([5.0])))
@@ -124,6 +124,74 @@ class Gradients(Case):
         self.check(lambda x, m, v, s, b: cp.sum(cp.square(nn.batch_norm_inference(x, m, v, s, b))),
                    (2, 3, 2), (3,), (3,), (3,), (3,))
         self.check(lambda x, m, v: cp.sum(cp.exp(nn.batch_norm_inference(x, m, v))), (2, 3), (3,), (3,))
+
+    def test_cumulative(self):
+        self.check(lambda x: cp.sum(cp.exp(cp.cumulative_prod(x, axis=1)) * x), (2, 4))
+        self.check(lambda x: cp.sum(cp.square(cp.cumulative_prod(x, axis=0, include_initial=True))), (4, 2))
+        for zeros in ([1], [0], [1, 2], [3], [0, 3]):  # of a line of 4: with one zero or several
+            mask = self.device_array(np.isin(np.arange(4), zeros, invert=True).astype(float))
+            self.check(lambda x: cp.sum(cp.exp(cp.cumulative_prod(x * mask, axis=1))), (2, 4))
+            line = [0.0 if i in zeros else 2.0 + i for i in range(4)]
+            expected = np.zeros(4, np.float32)
+            for k in range(4):
+                expected[k] = sum(np.prod(np.delete(line[:i + 1], k)) for i in range(k, 4))
+            self.assert_same(grad.gradients(lambda x: cp.sum(cp.cumulative_prod(x)))(cp.asarray(line)), expected)
+        wide = grad.gradients(lambda x: cp.sum(cp.cumulative_prod(x, dtype=cp.float64)))(cp.asarray([2.0, 3.0]))
+        self.assert_same(wide, np.float32([4, 2]))
+        for function in (cp.cumulative_max, cp.cumulative_min):
+            self.check(lambda x: cp.sum(cp.exp(function(x, axis=1)) * x), (3, 5))
+            self.check(lambda x: cp.sum(cp.square(cp.clip(function(x, axis=0, include_initial=True), -9, 9))), (4, 3))
+        # As PyTorch: of equal elements the last one.
+        self.assert_same(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, 3, 2, 3, 3])),
+                         np.float32([1, 2, 0, 1, 1]))
+        self.assertEqual(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, np.nan, 2])).tolist()[0], 1)
+
+    def test_scattered(self):
+        at, few = cp.asarray([[2, 0, 3], [1, 3, 0]]), cp.asarray([[2, 0]])
+        for reduction in ("set", "add"):
+            self.check(lambda x, y: cp.sum(cp.exp(cp.scatter(x, at, y, reduction=reduction)) * x), (2, 4), (2, 3))
+            self.check(lambda x, y: cp.sum(cp.exp(cp.scatter(x, few, y, axis=0, reduction=reduction))), (3, 4), (1, 2))
+            for indices, shape in ((cp.asarray([[0], [2]]), (2, 4)), (cp.asarray([[0, 1], [2, -1], [1, 1]]), (3,))):
+                self.check(lambda x, y: cp.sum(cp.square(cp.scatter_nd(x, indices, y, reduction=reduction)) * x),
+                           (3, 4), shape)
+                self.check(lambda x: cp.sum(cp.exp(cp.gather_nd(x, indices))), (3, 4))
+        self.check(lambda x, y: cp.sum(cp.exp(cp.scatter(x, cp.asarray([0, 2, 0]), y, reduction="add"))), (4,), ())
+        self.check(lambda x: cp.sum(cp.exp(cp.gather_nd(x, cp.asarray([[1], [1], [0]])))), (3, 2))
+        for largest in (True, False):
+            self.check(lambda x: cp.sum(cp.exp(cp.top_k(x, 2, axis=0, largest=largest).values) * x[:2]), (4, 3))
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap"):
+            self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.pad(x, ((1, 2), (0, 2)), mode), axis=1))), (3, 4))
+        for offsets in ([0, 2, 2, 5], [1, 4], [0]):
+            for kind in ("sum", "max", "min"):
+                self.check(lambda x: cp.sum(cp.exp(cp.segment_reduce(x, cp.asarray(offsets), kind=kind)
+                                                   if kind == "sum" else
+                                                   cp.clip(cp.segment_reduce(x, cp.asarray(offsets), kind=kind), -1, 2))),
+                           (5, 2))
+        for wrong in (lambda x: cp.scatter(x, cp.asarray([0]), 2.0, reduction="mul"),
+                      lambda x: cp.segment_reduce(x, cp.asarray([0, 2]), kind="prod")):
+            with self.assertRaisesRegex(TypeError, "is not known"):
+                grad.gradients(lambda x: cp.sum(wrong(x)))(cp.ones(2))
+
+    def test_einsum(self):
+        for equation, *shapes in (("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij->", (2, 3)),
+                                  ("ij->j", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iij->ji", (2, 2, 3)),
+                                  ("...ij, ...jk -> ...ik", (2, 2, 3), (3, 2)), ("...j,j->...", (2, 1, 3), (3,)),
+                                  ("...i,...i->...i", (2, 1, 3), (4, 3)), ("i,j,k->kji", (2,), (3,), (2,)),
+                                  ("ij,kj,kl->il", (2, 3), (4, 3), (4, 2)), ("ij,k->i", (2, 3), (2,)), (",ij->ij", (), (2, 3)),
+                                  ("bhqd,bhkd->bhqk", (1, 2, 3, 2), (1, 2, 4, 2)), ("ii,ij->j", (3, 3), (3, 2))):
+            self.check(lambda *xs: cp.sum(cp.exp(cp.einsum(equation, *xs))), *shapes)
+
+    def test_losses_and_layers(self):
+        for options in ({}, {"strides": 2, "padding": 1, "output_padding": 1}, {"dilations": 2}, {"padding": "same", "strides": 2}):
+            self.check(lambda x, w, b: cp.sum(cp.square(nn.convolution_transpose(x, w, b, **options))),
+                       (2, 4, 3, 3), (4, 2, 3, 3), (2,))
+        self.check(lambda x, w: cp.sum(cp.square(nn.convolution_transpose(x, w, groups=2, strides=3))), (1, 4, 3), (4, 3, 2))
+        self.check(lambda x, t: cp.sum(cp.square(nn.cross_entropy_soft(x, t))), (3, 4), (3, 4))
+        self.check(lambda x, t: cp.sum(cp.square(nn.cross_entropy_soft(x, t, axis=0))), (3, 4), (3, 4))
+        for activation in ("none", "gelu"):
+            self.check(lambda c, a, b, v: cp.sum(cp.square(cp.linalg.gemm(c, a, b, v, alpha=2.0, beta=0.5,
+                                                                         activation=activation))),
+                       (2, 2, 4), (2, 2, 3), (3, 4), (4,))
 
     def test_indices(self):
         rows, columns = cp.asarray([0, 2, 2, -1]), cp.asarray([1, 0, 0, 1])
@@ -272,6 +340,17 @@ class Programs(Case):
         stream.synchronize()
         self.assertTrue(stream.finished())
         self.assert_same(y * 2, np.full(1000, 4, np.float32))
+        # One element, while what computes it is queued, and of a result that has no values.
+        with cp.stream(x.device):
+            product = cp.ones((300, 300))
+            for _ in range(8):
+                product = product @ cp.full((300, 300), 1 / 300)
+        self.assertAlmostEqual(float(product[7, 7]), 1, places=4)
+        with cp.stream(x.device):
+            taken = cp.take(x, cp.asarray([0, 1000]))
+        for _ in range(2):
+            with self.assertRaisesRegex(cp.KernelError, "index 1000 is out of range"):
+                float(taken[0])
 
     def test_random_numbers(self):
         generator = cp.random.Generator(3)
@@ -321,6 +400,20 @@ class Programs(Case):
         self.assertIn("ops_run", cp.device("cpu").statistics())
         self.assertEqual(cp.device("cpu").info()["name"], "cpu")
         self.assertIn(cp.device("cpu"), cp.devices())
+
+    def test_every_op_has_a_public_function(self):
+        renamed = {"adam": cp.optim.Adam, "adamw": cp.optim.AdamW, "sgd": cp.optim.SGD, "sgd_momentum": cp.optim.SGD,
+                   "affine": nn.linear, "cast": cp.astype, "copy": cp.asarray, "fill": cp.full, "unique": cp.unique_all}
+        for name in cp._ops.TABLE:
+            if "_grad" in name or name in renamed:  # gradients belong to compute.grad
+                continue
+            short = name.removeprefix("random_")
+            self.assertTrue(any(hasattr(module, short) for module in (cp, nn, cp.linalg, cp.random)), name)
+        for module in (cp, nn, cp.linalg):
+            for name, function in vars(module).items():
+                if name[0] != "_" and callable(function):
+                    self.assertTrue(function.__doc__, name)
+        self.assertIn("Dtypes: all but complex", cp.top_k.__doc__)
 
     def test_the_namespace(self):
         info = cp.__array_namespace_info__()

@@ -19,21 +19,21 @@ from ._errors import (CompileError, DeviceError, Error, ForkedError, InvalidArgu
                       KernelError, NotFoundError, OutOfMemoryError, OutOfRangeError, UnsupportedError)
 from ._version import __version__
 
-from . import _array, _numpy
+from . import _array, _functions, _indexing, _manipulation, _numpy
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
 from ._devices import device, device_list, devices, stream, which
 from ._process import Profile, config, load_report, placement_report, profile, scope
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_dtype
 from ._files import load, save
-from ._functions import (all, any, argmax, argmin, argsort, astype, clip, conj, count_nonzero, cumulative_prod,
-                         cumulative_sum, diff, isin, matmul, max, mean, min, nonzero, prod, real, searchsorted, sort,
-                         std, sum, tensordot, unique_all, unique_counts, unique_inverse, unique_values, var, vecdot,
-                         where)
-from ._indexing import take, take_along_axis
+from ._functions import (all, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero, cumulative_max,
+                         cumulative_min, cumulative_prod, cumulative_sum, diff, einsum, histogram, isin, matmul, max, mean,
+                         min, nonzero, prod, real, searchsorted, segment_reduce, sort, std, sum, tensordot, top_k,
+                         unique_all, unique_counts, unique_inverse, unique_values, var, vecdot, where)
+from ._indexing import gather_nd, scatter, scatter_nd, take, take_along_axis
 from ._info import __array_namespace_info__
 from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip,
-                            matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
+                            matrix_transpose, moveaxis, pad, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
                             unstack)
 
 from . import grad, graph, linalg, nn, optim, random
@@ -54,6 +54,11 @@ _NETWORK = {"binary_cross_entropy_with_logits", "elu", "gelu", "gelu_tanh", "har
 for _name, _row in _ops.ROWS.items():
     if _name not in _NETWORK:
         globals().setdefault(_name, _row)
+
+_ops.document({_name: _value for _module in (_functions, _indexing, _manipulation, linalg, nn)
+               for _name, _value in vars(_module).items()
+               if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
+              {"linear": "affine", "embedding": "take"})
 
 _core.watch_memory(True)
 _atexit.register(_core.watch_memory, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
@@ -178,6 +179,26 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
                                 include_initial=builtins.bool(include_initial))
 
 
+def cumulative_max(x, /, *, axis=None, include_initial=False):
+    """The greatest of the elements up to each position along an axis; NaN from the first NaN on."""
+    return _ops.cumulative_max(x, axis=_only_axis(x, axis, "cumulative_max"),
+                               include_initial=builtins.bool(include_initial))
+
+
+def cumulative_min(x, /, *, axis=None, include_initial=False):
+    """The least of the elements up to each position along an axis; NaN from the first NaN on."""
+    return _ops.cumulative_min(x, axis=_only_axis(x, axis, "cumulative_min"),
+                               include_initial=builtins.bool(include_initial))
+
+
+def segment_reduce(x, offsets, /, *, kind="sum"):
+    """The "sum", "prod", "min" or "max" of each segment of rows of `x`: segment i has the rows [offsets[i], offsets[i + 1]).
+
+    `offsets` is a vector of ascending integers, with one more element than there are segments.
+    """
+    return _ops.segment_reduce(x, offsets, kind=kind)
+
+
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """The differences of neighbours along an axis, `n` times."""
     if prepend is not None or append is not None:
@@ -214,6 +235,98 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
     """The indices that sort `x` along an axis."""
     return _ops.argsort(x, axis=axis, descending=builtins.bool(descending))
+
+
+TopK = namedtuple("TopK", ["values", "indices"])
+
+
+def top_k(x, k, /, *, axis=-1, largest=True):
+    """The `k` largest elements of `x` along an axis, or the smallest, sorted, and their indices (int64).
+
+    Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
+    """
+    return TopK(*_ops.top_k(x, k=k, axis=axis, largest=builtins.bool(largest)))
+
+
+def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
+    """The number of elements of `x` in each bin, and the edges of the bins.
+
+    `bins` is a number of equal bins between the two numbers of `range`, or between the least and the greatest element
+    of `x`; or a vector of ascending edges. The last bin has its upper edge too; elements outside count nowhere. With
+    `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
+    widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
+    """
+    if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
+        raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; cast it")
+    float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
+    even = not isinstance(bins, (Array, list, tuple))
+    if even:
+        least, greatest = _limits(x, range)
+        edges = _creation.linspace(least, greatest, bins + 1, dtype=float_dtype, device=x.device)
+    else:
+        whole = x.dtype is _dtypes.uint64 and builtins.all(isinstance(edge, int) for edge in bins)
+        edges = _creation.asarray(bins, dtype=x.dtype if whole else None, device=x.device)
+        if edges.ndim != 1 or edges.size < 2:
+            raise ValueError(f"histogram: edges of the shape {edges.shape}; expected a vector of 2 or more")
+    if even and weights is None:
+        counts = _ops.histogram(x, bins=bins, minimum=least, maximum=greatest)
+    else:
+        counts = _counted(_flat(x), edges, None if weights is None else _weights(weights, x))
+    if density:
+        dtype = edges.dtype if edges.dtype in _dtypes.FLOATS else float_dtype
+        counts, widths = (astype(part, dtype, copy=False) for part in (counts, _ops.diff(edges)))
+        counts = counts / _ops.sum(counts) / widths
+    return counts, edges
+
+
+def _limits(x, range):
+    """The ends of a histogram, as numbers."""
+    if range is not None:
+        least, greatest = (float(end) for end in range)
+    elif x.size:
+        least, greatest = float(_ops.min(x)), float(_ops.max(x))
+    else:
+        least, greatest = 0.0, 1.0
+    if not (math.isfinite(least) and math.isfinite(greatest) and least <= greatest):
+        raise ValueError(f"histogram: [{least}, {greatest}] is not a range of finite numbers")
+    return (least, greatest) if least < greatest else (least - 0.5, greatest + 0.5)
+
+
+def _weights(weights, x):
+    if weights.shape != x.shape:
+        raise ValueError(f"weights of the shape {weights.shape} for elements of the shape {x.shape}")
+    return _flat(weights)
+
+
+def _counted(x, edges, weights):
+    """The sums of the weights, or without them the numbers, of the elements of a vector between edges."""
+    floats = [one.dtype for one in (x, edges) if one.dtype in _dtypes.FLOATS]
+    dtype = floats[0] if len(floats) == 1 else _dtypes.promote(x.dtype, edges.dtype)
+    x, edges = (one if one.dtype is dtype else _ops.cast(one, dtype=dtype) for one in (x, edges))
+    bins = edges.size - 1
+    at = searchsorted(edges, x, side="right") - 1
+    at = _ops.where(_ops.equal(x, edges[-1]), bins - 1, at)
+    outside = _ops.logical_or(at < 0, at >= bins)
+    if weights is None:
+        weights = _creation.ones((x.size,), dtype=_dtypes.int64, device=x.device)
+    sums = _creation.zeros((bins + 1,), dtype=weights.dtype, device=x.device)  # one more, for those outside
+    return _ops.scatter(sums, _ops.where(outside, bins, at), weights, axis=0, reduction="add")[:bins]
+
+
+def bincount(x, /, weights=None, *, minlength=0):
+    """How often each integer from 0 to the greatest element of the vector `x` occurs, as int64.
+
+    With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call waits
+    for `x`. A negative element is a ValueError.
+    """
+    if x.ndim != 1 or x.dtype not in _dtypes.INTEGERS:
+        raise TypeError(f"bincount: {x.dtype} with {x.ndim} axes is not a vector of integers")
+    if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
+        raise ValueError("bincount: an element is negative")
+    count = builtins.max(int(_ops.max(x)) + 1 if x.size else 0, minlength)
+    weights = _creation.ones((x.size,), dtype=_dtypes.int64, device=x.device) if weights is None else _weights(weights, x)
+    return _ops.scatter(_creation.zeros((count,), dtype=weights.dtype, device=x.device), x, weights, axis=0,
+                        reduction="add")
 
 
 def _unique(x):
@@ -300,3 +413,15 @@ def tensordot(x1, x2, /, *, axes=2):
     else:
         first, second = ([axis] if isinstance(axis, int) else list(axis) for axis in axes)
     return _ops.tensordot(x1, x2, axes_a=_axes(first, x1.ndim, "tensordot"), axes_b=_axes(second, x2.ndim, "tensordot"))
+
+
+def einsum(equation, /, *operands):
+    """Sums of products of the elements of arrays, as an equation such as "ij,jk->ik" says.
+
+    A label that occurs twice in an operand takes its diagonal; ... stands for axes that broadcast. Labels that the part
+    behind -> does not name are summed; without that part the result has the labels that occur once, in alphabetical
+    order. Operands are contracted from left to right.
+    """
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation is {type(equation).__name__}, not str, and comes first")
+    return _ops.einsum(*operands, equation=equation)

@@ -249,3 +249,37 @@ def take(x, indices, /, *, axis=None):
 def take_along_axis(x, indices, /, *, axis=-1):
     """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`."""
     return _ops.take_along_axis(x, indices, axis=axis)
+
+
+def gather_nd(x, indices, /):
+    """x[i0, i1, ...] for the k indices along the last axis of `indices`, which name the first k axes of `x`.
+
+    The result has the shape of `indices` without its last axis, then the other axes of `x`.
+    """
+    return _ops.gather_nd(x, indices)
+
+
+def _updates(updates, x, shape):
+    """What is written: an array or a number, broadcast to `shape`."""
+    if isinstance(updates, (builtins.bool, int, float, complex)):
+        updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
+    return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
+
+
+def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
+    """`x` with `updates` written at `indices` along `axis`, as a new array: the opposite of take_along_axis.
+
+    `indices` has as many axes as `x`, and is no longer along the other axes. `updates` broadcasts to its shape. It is
+    written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
+    "set" keeps any one. Negative indices count from the end.
+    """
+    return _ops.scatter(x, indices, _updates(updates, x, indices.shape), axis=axis, reduction=reduction)
+
+
+def scatter_nd(x, indices, updates, /, *, reduction="set"):
+    """`x` with `updates` written where gather_nd would read, as a new array.
+
+    `updates` broadcasts to the shape of gather_nd(x, indices). For `reduction` see scatter.
+    """
+    shape = indices.shape[:-1] + x.shape[indices.shape[-1]:] if indices.ndim else indices.shape
+    return _ops.scatter_nd(x, indices, _updates(updates, x, shape), reduction=reduction)

@@ -2,7 +2,7 @@
 """Manipulation functions of the standard. Those that only rearrange axes return views."""
 from __future__ import annotations
 
-from . import _core, _dtypes, _ops
+from . import _core, _creation, _dtypes, _ops
 from ._core import Array
 
 
@@ -173,3 +173,51 @@ def tile(x, repetitions, /):
         x = expand_dims(x, tuple(range(rank - x.ndim)))
     return _ops.tile(x, repetitions=repetitions) if rank else _ops.copy(x)
 
+
+def pad(x, pad_width, /, mode="constant", *, constant_values=0):
+    """`x` with more elements around it.
+
+    `pad_width` is a number for both ends of all axes, (before, after) for all axes, or one such pair for each axis. New
+    elements are `constant_values` with the mode "constant", else elements of `x`: the nearest with "edge", the mirrored
+    ones with "reflect" (the last element is not repeated) and "symmetric" (it is), those of the other end with "wrap".
+    """
+    widths = _widths(pad_width, x.ndim)
+    if mode == "constant":
+        return _ops.pad(x, pads_begin=[before for before, _ in widths], pads_end=[after for _, after in widths],
+                        value=constant_values)
+    if mode not in _PAD_INDICES:
+        raise ValueError(f"pad: mode is {mode!r}; expected 'constant', {', '.join(map(repr, _PAD_INDICES))}")
+    for axis, (before, after) in enumerate(widths):
+        if before == after == 0:
+            continue
+        n = x.shape[axis]
+        if n == 0:
+            raise ValueError(f"pad: axis {axis} has no elements to repeat")
+        places = _creation.arange(-before, n + after, device=x.device)
+        x = _ops.take(x, _PAD_INDICES[mode](places, n), axis=axis)
+    return x if any(sum(width) for width in widths) else _ops.copy(x)
+
+
+_PAD_INDICES = {
+    "edge": lambda places, n: _ops.clip(places, 0, n - 1),
+    "reflect": lambda places, n: (n - 1) - abs(places % max(2 * n - 2, 1) - (n - 1)),
+    "symmetric": lambda places, n: (2 * n - 1 - abs(2 * (places % (2 * n)) - (2 * n - 1))) // 2,
+    "wrap": lambda places, n: places % n,
+}
+
+
+def _widths(widths, rank):
+    """The numbers of elements before and behind each axis."""
+    if isinstance(widths, int):
+        widths = (widths, widths)
+    widths = list(widths)
+    if len(widths) == 2 and all(isinstance(one, int) for one in widths):
+        widths = [widths]
+    pairs = [tuple(one) if isinstance(one, (tuple, list)) else (one, one) for one in widths]
+    if len(pairs) == 1:
+        pairs *= rank
+    if len(pairs) != rank or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"pad: pad_width {widths} for {rank} axes; expected (before, after) for each")
+    if any(width < 0 for pair in pairs for width in pair):
+        raise ValueError(f"pad: pad_width {widths} has a negative number")
+    return pairs

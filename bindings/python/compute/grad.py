@@ -307,6 +307,63 @@ def _tensordot(inputs, outputs, attributes, dy):
     return gradients
 
 
+def _labels(equation, operands):
+    """The labels of the operands and of the result of an einsum, where each axis that ... stands for has one, too."""
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    terms = given.split(",")
+    if not arrow:
+        letters = sorted(label for label in set(given) - {",", "."} if given.count(label) == 1)
+        result = ("..." if "..." in given else "") + "".join(letters)
+    free = [chr(code) for code in (*range(65, 91), *range(97, 123)) if chr(code) not in equation]
+    counts = [x.ndim - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
+    most = max(counts, default=0)
+
+    def written_out(term, count):
+        return term.replace("...", "".join(free[most - count:most]))
+
+    return [written_out(term, count) for term, count in zip(terms, counts)], written_out(result, most)
+
+
+@_rule("einsum")
+def _einsum(inputs, outputs, attributes, dy):
+    terms, result = _labels(attributes["equation"], inputs)
+    extents = dict(zip(result, dy.shape))
+    for term, x in zip(terms, inputs):
+        for label, extent in zip(term, x.shape):
+            extents[label] = max(extent, extents.get(label, 1)) if extent != 0 else 0
+    full = [_core.broadcast_view(x, [extents[label] for label in term]) for term, x in zip(terms, inputs)]
+    factors = [_ops.conj(x) if x.dtype in _dtypes.COMPLEX else x for x in full]
+    gradients = []
+    for i, (term, x) in enumerate(zip(terms, inputs)):
+        others = [j for j in range(len(inputs)) if j != i]
+        present = set(result).union(*(terms[j] for j in others))
+        labels = "".join(dict.fromkeys(term))  # once each: the gradient of a diagonal is on it
+        known = "".join(label for label in labels if label in present)
+        equation = ",".join([result, *(terms[j] for j in others)]) + "->" + known
+        found = _ops.einsum(dy, *(factors[j] for j in others), equation=equation)
+        found = _core.reshape_view(found, [extents[label] if label in present else 1 for label in labels])
+        found = _core.broadcast_view(found, [extents[label] for label in labels])
+        if labels != term:
+            dx = _creation.zeros(full[i].shape, dtype=found.dtype, device=found.device)
+            strides = [sum(stride for stride, one in zip(dx.strides, term) if one == label) for label in labels]
+            _ops.copy(found, out=_core.strided_view(dx, dx.dtype, found.shape, strides, 0))
+            found = dx
+        gradients.append(_unbroadcast(found, x.shape))
+    return gradients
+
+
+@_rule("gemm")
+def _gemm(inputs, outputs, attributes, dy):
+    c, a, b, bias = (list(inputs) + [None])[:4]
+    activation = attributes.get("activation") or "none"
+    if activation != "none":
+        before = _ops.gemm(*inputs, **{**attributes, "activation": "none"})
+        dy, = _row_gradients(activation, [before], dy, (0,))
+    scaled = _ops.multiply(dy, attributes.get("alpha", 1.0))
+    return [_ops.multiply(dy, attributes.get("beta", 1.0)), _unbroadcast(_ops.matmul(scaled, b.mT), a.shape),
+            _unbroadcast(_ops.matmul(a.mT, scaled), b.shape), None if bias is None else _unbroadcast(dy, bias.shape)]
+
+
 @_rule("affine")
 def _affine(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
@@ -337,12 +394,31 @@ def _cross_entropy(inputs, outputs, attributes, dy):
     return [_ops.cross_entropy_grad(dy, inputs[0], inputs[1], outputs[1], **attributes), None]
 
 
+@_rule("cross_entropy_soft")
+def _cross_entropy_soft(inputs, outputs, attributes, dy):
+    logits, targets = inputs
+    axis = attributes.get("axis", -1) % logits.ndim
+    kept = [1 if i == axis else n for i, n in enumerate(logits.shape)]
+    spread, logsumexp = (_core.reshape_view(_ops.cast(x, dtype=logits.dtype), kept) for x in (dy, outputs[1]))
+    return [_ops.cross_entropy_soft_grad(dy, logits, targets, outputs[1], **attributes),
+            _ops.multiply(spread, _ops.subtract(logsumexp, logits))]
+
+
 @_rule("convolution")
 def _convolution(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
     dx = _ops.convolution_grad_input(dy, weight, shape=x.shape[2:], **attributes)
     dw = _ops.convolution_grad_weight(dy, x, kernel=weight.shape[2:], **attributes)
     return [dx, dw, None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
+
+
+@_rule("convolution_transpose")
+def _convolution_transpose(inputs, outputs, attributes, dy):
+    x, weight, bias = (list(inputs) + [None])[:3]
+    known = {key: value for key, value in attributes.items() if key != "output_padding"}
+    dw = _ops.convolution_grad_weight(x, dy, kernel=weight.shape[2:], **known)
+    return [_ops.convolution(dy, weight, **known), dw,
+            None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
 
 
 @_rule("max_pool")
@@ -441,6 +517,62 @@ def _cumulative_sum(inputs, outputs, attributes, dy):
     return [_ops.cumulative_sum(dy, axis=axis, reverse=True, dtype=inputs[0].dtype)]
 
 
+@_rule("cumulative_prod")
+def _cumulative_prod(inputs, outputs, attributes, dy):
+    """Element k has dy y / x summed from k on. At the first 0 of a line y is made again without that factor; behind it
+    every product has it."""
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
+    y = outputs[0]
+    if attributes.get("include_initial"):
+        dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
+    x = _ops.cast(inputs[0], dtype=y.dtype)
+    if x.dtype in _dtypes.COMPLEX:
+        x, y = _ops.conj(x), _ops.conj(y)
+    zero = _ops.equal(x, 0)
+    zeros = _ops.cumulative_sum(_ops.cast(zero, dtype=_dtypes.int64), axis=axis)
+    first = _ops.logical_and(zero, _ops.equal(zeros, 1))
+    filled = _ops.where(first, 1, x)
+    others = _ops.cumulative_prod(filled, axis=axis)
+    behind, at = (_ops.cumulative_sum(_ops.multiply(dy, products), axis=axis, reverse=True) for products in (y, others))
+    dx = _ops.where(_ops.equal(zeros, 0), _ops.divide(behind, filled), _ops.where(first, at, 0))
+    return [_ops.cast(dx, dtype=inputs[0].dtype)]
+
+
+@_rule("cumulative_max", "cumulative_min")
+def _cumulative_extreme(inputs, outputs, attributes, dy):
+    """Each element of dy goes to the last element so far that equals the result, or is the NaN that it came from."""
+    x, y = inputs[0], outputs[0]
+    axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
+    if attributes.get("include_initial"):
+        dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
+    places = _creation.arange(x.shape[axis], device=x.device)
+    places = _core.reshape_view(places, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+    chosen = _ops.logical_or(_ops.equal(x, y), _ops.isnan(x))
+    source = _ops.cumulative_max(_ops.where(chosen, places, 0), axis=axis)
+    return [_ops.scatter(_creation.zeros_like(x), source, dy, axis=axis, reduction="add")]
+
+
+@_rule("segment_reduce")
+def _segment_reduce(inputs, outputs, attributes, dy):
+    x, offsets = inputs
+    kind = attributes.get("kind", "sum")
+    if kind == "prod":
+        raise TypeError('the gradient of segment_reduce with the kind "prod" is not known')
+    rows = _creation.arange(x.shape[0], dtype=offsets.dtype, device=x.device)
+    segment = _ops.searchsorted(offsets, rows, side="right") - 1
+    inside = _ops.logical_and(segment >= 0, segment < dy.shape[0])
+    inside = _core.reshape_view(inside, (-1,) + (1,) * (x.ndim - 1))
+    if dy.shape[0] == 0:
+        return [_creation.zeros_like(x)]
+    segment = _ops.clip(segment, 0, dy.shape[0] - 1)
+    if kind != "sum":  # divided among the elements that are the extreme
+        chosen = _ops.equal(x, _ops.take(outputs[0], segment, axis=0))
+        counts = _ops.segment_reduce(_ops.cast(chosen, dtype=x.dtype), offsets, kind="sum")
+        dy = _ops.divide(dy, _ops.maximum(counts, 1))
+        inside = _ops.logical_and(inside, chosen)
+    return [_ops.where(inside, _ops.take(dy, segment, axis=0), 0)]
+
+
 @_rule("diff")
 def _diff(inputs, outputs, attributes, dy):
     axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
@@ -487,6 +619,40 @@ def _sort(inputs, outputs, attributes, dy):
 def _take_along_axis(inputs, outputs, attributes, dy):
     x, indices = inputs
     return [_added(dy, _ops.take_along_axis(_positions(x), indices, **attributes), x), None]
+
+
+@_rule("gather_nd")
+def _gather_nd(inputs, outputs, attributes, dy):
+    return [_ops.scatter_nd(_creation.zeros_like(inputs[0]), inputs[1], dy, reduction="add"), None]
+
+
+def _scattered(name, inputs, attributes, dy, taken):
+    """The gradients of an op that writes to places, of which `taken` are those of the gradient."""
+    reduction = attributes.get("reduction", "set")
+    if reduction == "add":
+        return [dy, None, taken]
+    if reduction != "set":
+        raise TypeError(f'the gradient of {name} with the reduction "{reduction}" is not known')
+    zeros = _creation.zeros(taken.shape, dtype=taken.dtype, device=taken.device)
+    return [_ops.TABLE[name]["run"](dy, inputs[1], zeros, **attributes), None, taken]
+
+
+@_rule("scatter")
+def _scatter(inputs, outputs, attributes, dy):
+    # The indices may be shorter than x along the other axes.
+    axis = _axis(attributes.get("axis", 0), dy.ndim, "gradient")
+    spanned = dy[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(inputs[1].shape))]
+    return _scattered("scatter", inputs, attributes, dy, _ops.take_along_axis(spanned, inputs[1], axis=axis))
+
+
+@_rule("scatter_nd")
+def _scatter_nd(inputs, outputs, attributes, dy):
+    return _scattered("scatter_nd", inputs, attributes, dy, _ops.gather_nd(dy, inputs[1]))
+
+
+@_rule("top_k")
+def _top_k(inputs, outputs, attributes, dy):
+    return [_ops.scatter(_creation.zeros_like(inputs[0]), outputs[1], dy, axis=attributes.get("axis", -1))]
 
 
 @_rule("diagonal")

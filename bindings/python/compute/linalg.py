@@ -12,7 +12,7 @@ from . import _core, _creation, _dtypes, _ops, grad
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, expand_dims, matrix_transpose, moveaxis
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
+__all__ = ["cross", "diagonal", "gemm", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
            "trace", "vecdot", "vector_norm"]
 
 
@@ -78,6 +78,14 @@ def matrix_power(x, n, /):
         n //= 2
         square = _ops.matmul(square, square) if n else square
     return _ops.copy(x) if result is x else result
+
+
+def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
+    """activation(alpha a b + beta c + bias) for c [..., m, n], a [..., m, k], b [..., k, n] and bias [n], in one step.
+
+    With `beta` 0 the elements of `c` do not matter. PyTorch's addmm and baddbmm; activations are those of nn.linear.
+    """
+    return _ops.gemm(c, a, b, bias, alpha=alpha, beta=beta, activation=activation)
 
 
 # ---- Diagonals ------------------------------------------------------------------------------------------------------

@@ -67,6 +67,24 @@ def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, paddin
                             padding="same" if padding == "same" else "explicit", groups=groups, **pads)
 
 
+def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, output_padding=0,
+                          groups=1):
+    """Transposed convolution of x [n, c_in, ...] and weight [c_in, c_out / groups, ...], over 1 to 3 spatial axes.
+
+    An extent of the result is (extent - 1) stride + (kernel - 1) dilation + 1 + output_padding - 2 padding, or
+    extent * stride with the padding "same".
+    """
+    count = x.ndim - 2
+    pads = {}
+    if padding != "same":
+        width = _padding(0 if padding == "valid" else padding, count, "convolution")
+        pads = {"pads_begin": width, "pads_end": width}
+    if output_padding != 0:
+        pads["output_padding"] = _pair(output_padding, count)
+    return _ops.convolution_transpose(x, weight, bias, strides=_pair(strides, count), dilations=_pair(dilations, count),
+                                      padding="same" if padding == "same" else "explicit", groups=groups, **pads)
+
+
 def max_pool(x, /, window, *, strides=None, padding=0):
     """The greatest elements of windows; without strides they do not overlap."""
     return _pool(_ops.max_pool, x, window, strides, padding)
@@ -121,6 +139,11 @@ def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
 def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_index=None):
     """-log softmax(logits) of the label, for each element of `labels`."""
     return _ops.cross_entropy(logits, labels, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)[0]
+
+
+def cross_entropy_soft(logits, targets, /, *, axis=-1):
+    """-sum(targets log softmax(logits)) along an axis, for targets that are probabilities of the classes."""
+    return _ops.cross_entropy_soft(logits, targets, axis=axis)[0]
 
 
 def one_hot(x, /, depth, *, axis=-1, dtype=None):
