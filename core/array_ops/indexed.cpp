@@ -72,6 +72,17 @@ StepOperand positions_of(Steps& steps, const OpCall& call) {
   return *flattened(result);
 }
 
+// The indices of one step over all of them; the index space is the shape that is gathered.
+IndexPlace place_of(const OpCall& call) {
+  const OperandDesc &x = call.inputs[0], &indices = call.inputs[1];
+  const int32_t axes = indexed_axes(call);
+  IndexPlace place{1, 0, selected_shape(call), {indices.shape, indices.shape + indices.rank}};
+  place.space.insert(place.space.begin() + indices.rank - 1, 1);
+  place.shape.back() = 1;
+  if (axes > 1) place.extents.assign(x.shape, x.shape + axes);
+  return place;
+}
+
 // Positions [m] repeated over the axes that are not indexed, which x has behind its first.
 StepOperand repeated(StepOperand positions, const StepOperand& selected) {
   for (size_t i = 1; i < selected.shape.size(); ++i)
@@ -96,6 +107,7 @@ std::optional<Lowering> lower_gather_nd(const OpCall& call, const LoweringTarget
   const int32_t batch = call.inputs[1].rank - 1;
   const auto direct = batch == 0 ? std::optional(with_axis(y, 0)) : collapsed(y, 0, batch);
   const StepOperand to = direct ? *direct : with_first_as_one(steps, steps.temporary(y.dtype, y.shape), batch);
+  steps.indices_are(place_of(call));
   steps.gather(x, repeated(positions, to), to, 0);
   if (!direct) {
     StepOperand from = to;
@@ -136,6 +148,7 @@ std::optional<Lowering> lower_scatter_nd(const OpCall& call, const LoweringTarge
     const StepOperand positions = positions_of(steps, call);
     const StepOperand updates =
         with_first_as_one(steps, steps.as_dtype(steps.input(2), accumulator), call.inputs[1].rank - 1);
+    steps.indices_are(place_of(call));
     steps.scatter(repeated(positions, updates), updates, *collapsed(made, 0, axes), 0, reduction,
                   duplicates_of(flag_attribute(call, "deterministic")));
   }

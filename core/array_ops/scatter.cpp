@@ -83,6 +83,7 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   const Duplicates duplicates = duplicates_of(flag_attribute(call, "deterministic"));
   const compute_dtype accumulator = reduction == "add" || reduction == "mul" ? computed_in(output.dtype) : output.dtype;
   const StepOperand indices = steps.as_indices(steps.input(1));
+  steps.indices_are({1, axis, indices.shape, indices.shape});
   const StepOperand updates = broadcast_to(
       steps.as_dtype(steps.as_dtype(steps.input(2, output.dtype), output.dtype), accumulator), indices.shape);
   StepOperand source = steps.input(0), destination = output;

@@ -52,6 +52,8 @@ std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& tar
   const auto last = static_cast<int32_t>(output.shape.size());
   for (int32_t i = axis + rank; i < last; ++i) indices = with_axis(std::move(indices), i - axis);
   indices = broadcast_to(indices, output.shape);
+  const std::span<const int64_t> given = call.inputs[1].extents();
+  steps.indices_are({1, axis, output.shape, {given.begin(), given.end()}, axis});
   steps.gather(std::move(x), std::move(indices), std::move(output), axis + rank - 1);
   return steps.take();
 }
@@ -95,6 +97,7 @@ std::optional<Lowering> lower_along(const OpCall& call, const LoweringTarget& ta
   const StepOperand x = steps.input(0), indices = steps.as_indices(steps.input(1)), output = steps.output();
   std::vector<int64_t> source = output.shape;
   source[static_cast<size_t>(axis)] = x.shape[static_cast<size_t>(axis)];
+  steps.indices_are({1, axis, output.shape, indices.shape});
   steps.gather(broadcast_to(x, source), broadcast_to(indices, output.shape), output, axis);
   return steps.take();
 }
@@ -139,6 +142,8 @@ std::optional<Lowering> lower_take_grad(const OpCall& call, const LoweringTarget
   steps.fill(sums, {});
   if (has_elements(call.inputs[0].extents())) {
     const int32_t axis = axis_attribute(call, static_cast<int32_t>(output.shape.size()));
+    const std::span<const int64_t> space = call.inputs[0].extents();
+    steps.indices_are({1, axis, {space.begin(), space.end()}, {given.shape, given.shape + given.rank}, axis});
     StepOperand indices = steps.as_indices(steps.input(1)), dy = steps.as_dtype(steps.input(0), accumulator);
     if (given.rank == 0) {
       indices = with_axis(std::move(indices), 0);

@@ -86,7 +86,8 @@ void execute(const Execution& execution) {
     if (owned) owned->used_by(timeline, number);
     if (faults) faults->used_by(timeline, number);
     // Before anything is queued that may write the record.
-    if (faults && !timeline.immediate) timeline.expect_fault_locked(number, plan.name, faults->at(0), faults);
+    if (faults && !timeline.immediate)
+      timeline.expect_fault_locked(number, {plan.name, plan.indices, faults->at(0)}, faults);
     SmallVector<compute_plugin_operand, 8> operands;
     SmallVector<compute_plugin_scalar, 8> scalars;
     for (const PreparedStep& step : plan.steps) {
@@ -126,7 +127,7 @@ void execute(const Execution& execution) {
     if (Work* const work = submission.observed()) [[unlikely]]
       tell_of_op(*work, execution);
     if (faults && timeline.immediate && faults->at(0)->code != COMPUTE_PLUGIN_FAULT_NONE) {
-      const Error error = fault_error(plan.name, *faults->at(0), device);
+      const Error error = fault_error(plan.name, plan.indices.get(), *faults->at(0), device);
       if (!execution.makes_outputs) submission.spoil(error);
       throw error;
     }

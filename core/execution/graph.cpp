@@ -113,7 +113,8 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
     size_t next = 0;
     for (const RecordedRun& recorded : recording.runs) {
       if (!recorded.reports_faults) continue;
-      timeline.expect_fault_locked(submission.number(), recorded.op, graph.faults->at(next++), graph.faults);
+      timeline.expect_fault_locked(submission.number(), {recorded.op, recorded.indices, graph.faults->at(next++)},
+                                   graph.faults);
     }
   }
   if (graph.native != 0) {
@@ -140,7 +141,8 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
       if (!recording.runs[i].reports_faults) continue;
       compute_plugin_fault& fault = *graph.faults->at(next++);
       if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) continue;
-      const Error error = fault_error(recording.runs[i].op, std::exchange(fault, {}), graph.device);
+      const Error error =
+          fault_error(recording.runs[i].op, recording.runs[i].indices.get(), std::exchange(fault, {}), graph.device);
       submission.spoil(error);
       throw error;
     }

@@ -63,6 +63,7 @@ struct CallPlan {
   int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
   bool capturable = true;
   bool checks_faults = false;
+  std::shared_ptr<const IndexPlace> indices;  // Lowering::indices
   std::atomic<int64_t> runs{0};
 
   // Releases the steps prepared so far; called only before the plan is shared.

@@ -330,6 +330,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
         offer(lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
     if (refused) return refused;
     pad_temporaries(request.device, lowering);
+    plan.indices = lowering.indices;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
     for (const PreparedStep& step : plan.steps) workspace = std::max(workspace, step.workspace_bytes);

@@ -100,6 +100,7 @@ void record(Recording& recording, const Execution& execution) {
     RecordedRun run;
     run.plan = step.plan;
     run.op = plan.name;
+    run.indices = plan.indices;
     run.reports_faults = step.reports_faults;
     for (const PreparedStep::Operand& operand : step.operands) {
       const auto index = static_cast<size_t>(operand.index);

@@ -6,11 +6,13 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/index_place.hpp"
 #include "core/expressions/expression.hpp"
 
 namespace compute {
@@ -78,9 +80,10 @@ struct Lowering {
   std::vector<Step> steps;  // none if no output has elements
   std::vector<Temporary> temporaries;
   int64_t temporary_bytes = 0;
-  bool is_composite = false;  // the only step is the op itself, offered to the plugin first
-  bool is_kernel = false;     // a kernel of the program computes the op
-  int32_t refused_call = 0;   // Step::call of the step that the plugin refused
+  bool is_composite = false;                       // the only step is the op itself, offered to the plugin first
+  bool is_kernel = false;                          // a kernel of the program computes the op
+  std::shared_ptr<const IndexPlace> indices = {};  // of the steps that gather or scatter, if one operand has them
+  int32_t refused_call = 0;                        // Step::call of the step that the plugin refused
 };
 
 // The inputs of a lowering besides the call.

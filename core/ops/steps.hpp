@@ -136,6 +136,8 @@ class Steps {
   void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
   void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                Duplicates duplicates);
+  // The indices of the steps are those of an operand of the call, for messages.
+  void indices_are(IndexPlace place) { lowering_.indices = std::make_shared<const IndexPlace>(std::move(place)); }
   // As one step, and as one reduction per stage and a map: the first and second alternative of a rule.
   void row(const Row& row);
   void row_in_steps(const Row& row);

@@ -103,19 +103,51 @@ bool Timeline::is_unsettled(uint64_t number) const noexcept {
   return fault != faults_.end() && fault->number == number;
 }
 
-void Timeline::expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
-                                   std::shared_ptr<const void> records) {
+void Timeline::expect_fault_locked(uint64_t number, ExpectedFault expected, std::shared_ptr<const void> records) {
   std::lock_guard guard(outcome_lock_);
-  faults_.push_back({number, op, fault, std::move(records), false, {}});
+  faults_.push_back({number, expected.op, std::move(expected.indices), expected.fault, std::move(records), false, {}});
   note_unsettled_locked();
 }
 
-Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device) {
-  std::string message = fmt::format("{}: index {} is out of range for an extent of {}", op, fault.value, fault.limit);
-  if (fault.position >= 0) message += fmt::format(", at position {}", fault.position);
+namespace {
+
+// "indices[1, 2]", the element of the operand at a position of the index space.
+std::string element_text(const IndexPlace& place, int64_t position) {
+  std::vector<int64_t> at(place.space.size());
+  for (size_t i = at.size(); i-- > 0; position /= place.space[i]) at[i] = position % place.space[i];
+  std::string text;
+  for (size_t i = 0; i < place.shape.size(); ++i) {
+    const bool is_row = !place.extents.empty() && i + 1 == place.shape.size();
+    const int64_t index = place.shape[i] == 1 ? 0 : at[static_cast<size_t>(place.first) + i];
+    text += (i == 0 ? "" : ", ") + (is_row ? std::string(":") : std::to_string(index));
+  }
+  return "indices[" + text + "]";
+}
+
+// "index 7 is out of range for axis 0 of extent 5, at indices[1, 2]"
+std::string index_fault_text(const IndexPlace& place, const compute_plugin_fault& fault) {
+  std::string text =
+      place.extents.empty()
+          ? fmt::format("index {} is out of range for axis {} of extent {}", fault.value, place.axis, fault.limit)
+          : "an index is out of range for axes of extents " + fmt::format("[{}]", fmt::join(place.extents, ","));
+  if (fault.position >= 0 && !place.shape.empty()) text += ", at " + element_text(place, fault.position);
+  return text;
+}
+
+}  // namespace
+
+Error fault_error(const char* op, const IndexPlace* indices, const compute_plugin_fault& fault,
+                  const compute_device& device) {
+  std::string message = std::string(op) + ": ";
+  if (indices != nullptr) {
+    message += index_fault_text(*indices, fault);
+  } else {
+    message += fmt::format("index {} is out of range for an extent of {}", fault.value, fault.limit);
+    if (fault.position >= 0) message += fmt::format(", at position {}", fault.position);
+  }
   Error error(COMPUTE_ERROR_KERNEL_FAILED, std::move(message));
   error.op = op;
-  error.argument = fault.argument;
+  error.argument = indices != nullptr ? indices->argument : fault.argument;
   error.device = device.name;
   return error;
 }
@@ -241,7 +273,7 @@ void Timeline::check_faults(uint64_t reached) {
     if (!has_own && !pending->shares_fault) continue;
     const compute_plugin_fault fault = has_own ? *pending->fault : pending->shared;
     auto failure = make_failure(*this, Failure::Kind::kFault, pending->number - 1, pending->number,
-                                make_error(fault_error(pending->op, fault, device)));
+                                make_error(fault_error(pending->op, pending->indices.get(), fault, device)));
     found.push_back(std::move(failure));
     // Runs of one graph share their records: which of those that are queued wrote this one is unknown.
     for (auto later = pending + 1; has_own && later != faults_.end(); ++later) {

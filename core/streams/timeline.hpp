@@ -16,6 +16,7 @@
 
 #include "core/base/deadline.hpp"
 #include "core/base/error.hpp"
+#include "core/base/index_place.hpp"
 #include "core/base/lock.hpp"
 #include "core/streams/pending_times.hpp"
 
@@ -137,10 +138,14 @@ class Timeline {
   bool has_unsettled() const noexcept { return has_unsettled_.load(std::memory_order_acquire); }
 
   // (L) Registers `fault`, whose memory `records` keeps: it is read when the plugin reports that submission `number` of
-  // this stream has been reached, and then zeroed. `op` is named in the report. Must be called before the work is
-  // queued.
-  void expect_fault_locked(uint64_t number, const char* op, compute_plugin_fault* fault,
-                           std::shared_ptr<const void> records);
+  // this stream has been reached, and then zeroed. `op` and the place of its indices are named in the report. Must be
+  // called before the work is queued.
+  struct ExpectedFault {
+    const char* op;
+    std::shared_ptr<const IndexPlace> indices;
+    compute_plugin_fault* fault;
+  };
+  void expect_fault_locked(uint64_t number, ExpectedFault expected, std::shared_ptr<const void> records);
 
   // A wait passed COMPUTE_HANG_SECONDS without progress, and `number` may still access memory.
   bool is_hung(uint64_t number) const noexcept { return hung_.load(std::memory_order_acquire) && !has_ended(number); }
@@ -216,6 +221,7 @@ class Timeline {
   struct PendingFault {
     uint64_t number;
     const char* op;
+    std::shared_ptr<const IndexPlace> indices;
     compute_plugin_fault* fault;
     std::shared_ptr<const void> records;
     bool shares_fault;  // an earlier run with the same record faulted while this one was queued
@@ -275,8 +281,10 @@ class Timeline {
 // COMPUTE_HANG_SECONDS in nanoseconds, as it was at the first call; COMPUTE_TIMEOUT_NONE without it.
 int64_t hang_limit_ns() noexcept;
 
-// "take: index 5 is out of range for an extent of 3"
-Error fault_error(const char* op, const compute_plugin_fault& fault, const compute_device& device);
+// "take: index 5 is out of range for axis 0 of extent 3, at indices[1]"; without the place of the indices,
+// "take: index 5 is out of range for an extent of 3".
+Error fault_error(const char* op, const IndexPlace* indices, const compute_plugin_fault& fault,
+                  const compute_device& device);
 
 // Throws the error of `failure`, and names the failed work.
 [[noreturn]] void throw_failure(const Failure& failure);
