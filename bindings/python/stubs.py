@@ -26,7 +26,7 @@ PARAMETERS = {
     "indexing": 'Literal["xy", "ij"]', "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {ARRAY}",
     "from_": f"DType | {ARRAY}", "to": "DType", "selector": "str | None", "priority": "int", "label": "str",
     "text": "str", "name": "str | None", "value": "Any", "language": "str", "options": "str | None", "array": ARRAY,
-    "weight": ARRAY, "bias": f"{ARRAY} | None", "scale": f"{ARRAY} | None", "mask": f"{ARRAY} | None", "q": ARRAY,
+    "weight": ARRAY, "bias": f"{ARRAY} | None", "scale": f"{ARRAY} | None", "mask": f"{ARRAY} | None",
     "v": ARRAY, "mean": ARRAY, "variance": ARRAY, "logits": ARRAY, "labels": ARRAY, "positions": ARRAY, "table": ARRAY,
     "window": "int | Sequence[int]", "strides": "int | Sequence[int] | None",
     "dilations": "int | Sequence[int] | None", "padding": "int | Sequence[int] | str", "groups": "int",
@@ -38,6 +38,7 @@ PARAMETERS = {
     "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": NUMBER,
     "largest": "bool", "bins": f"int | {ARRAY} | Sequence[float]", "range": "tuple[float, float] | None",
     "weights": f"{ARRAY} | None", "density": "bool", "minlength": "int", "offsets": ARRAY,
+    "rtol": "float", "atol": "float", "equal_nan": "bool", "q": "float | Sequence[float]",
     "updates": f"{ARRAY} | {NUMBER}", "reduction": 'Literal["set", "add", "mul", "min", "max"]',
     "output_padding": "int | Sequence[int]", "targets": ARRAY,
 }
@@ -48,7 +49,7 @@ SPECIAL = {
     ("broadcast_arrays", "arrays"): ARRAY, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
     ("result_type", "arrays_and_dtypes"): f"{ARRAY} | DType | {NUMBER}", ("expression", "names"): "str",
     ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): ARRAY,
-    ("attention", "scale"): "float", ("top_k", "k"): "int", ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
+    ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): ARRAY, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
     ("searchsorted", "x2"): f"{ARRAY} | int | float",
     ("isin", "x1"): f"{ARRAY} | {NUMBER}", ("isin", "x2"): f"{ARRAY} | {NUMBER}",
 }
@@ -61,7 +62,7 @@ RESULTS = {
     "set_default_dtype": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
-    "top_k": "TopK", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
+    "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]",
 }
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
@@ -190,7 +191,11 @@ def array_class():
               "    def native_handle(self) -> tuple[int, int]: ..."]
     extra = {"sum": "dtype: DType | None = None, ", "prod": "dtype: DType | None = None, ",
              "std": "correction: float = 0.0, ", "var": "correction: float = 0.0, "}
-    lines += [f"    def {name}(self, *, axis: int | tuple[int, ...] | None = None, {extra.get(name, '')}"
+    lines += ["    def copy(self) -> Array: ...", "    def flatten(self) -> Array: ...", "    def ravel(self) -> Array: ...",
+              "    def transpose(self, *axes: int | Sequence[int]) -> Array: ...",
+              "    def clip(self, min: Array | int | float | None = None, max: Array | int | float | None = None) -> Array: ...",
+              "    def __round__(self, digits: int | None = None, /) -> Any: ..."]
+    lines += [f"    def {name}(self, axis: int | tuple[int, ...] | None = None, *, {extra.get(name, '')}"
               "keepdims: bool = False) -> Array: ..."
               for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")]
     return "\n".join(lines) + "\n"

@@ -168,14 +168,17 @@ class Reductions(Case):
     def test_einsum(self):
         for dtype in NUMERIC:
             shapes = {"i": 2, "j": 3, "k": 4}
-            for equation in ("ij,jk->ik", "ij,jk", "ij->ji", "ij->", "jj->j", "jj", "ij,ij->i", "i,j,k->kji", "ij,kj,ik->j"):
+            for equation in ("ij,jk->ik", "ij,jk", "ij->ji", "ij->", "jj->j", "jj", "ij,ij->i", "i,j,k->kji",
+                             "ij,kj,ik->j"):
                 terms = equation.split("->")[0].split(",")
                 xs = [self.numbers(dtype, [shapes[label] for label in term], -2, 3) for term in terms]
                 expected = np.einsum(equation, *xs, dtype=dtype)
-                self.assert_same(cp.einsum(equation, *map(self.device_array, xs)), expected, TOLERANCE.get(dtype, 0), equation)
+                self.assert_same(cp.einsum(equation, *map(self.device_array, xs)), expected, TOLERANCE.get(dtype, 0),
+                                 equation)
         x, y = self.numbers("float32", (4, 1, 3)), self.numbers("float32", (4, 3, 2))
         for equation in ("...ij,...jk->...ik", "...ij, ...jk"):
-            self.assert_same(cp.einsum(equation, self.device_array(x), self.device_array(y)), np.einsum(equation, x, y), 1e-6)
+            self.assert_same(cp.einsum(equation, self.device_array(x), self.device_array(y)),
+                             np.einsum(equation, x, y), 1e-6)
         a = self.device_array(x)
         with self.assertRaisesRegex(ValueError, r"an axis of '\.\.\.' has extents 4 and 3"):
             cp.einsum("...ij,...jk", a, a.mT[:3])
@@ -221,7 +224,8 @@ class Scattering(Case):
             few = np.array([[2, 0, 1, 0]])
             expected = x.copy()
             np.put_along_axis(expected, few, 1, 0)
-            self.assert_same(cp.scatter(a, self.device_array(few), x.dtype.type(1).item(), axis=0), expected, note=dtype)
+            self.assert_same(cp.scatter(a, self.device_array(few), x.dtype.type(1).item(), axis=0), expected,
+                             note=dtype)
 
     def test_combined(self):
         for dtype in INTEGERS + FLOATS:
@@ -262,7 +266,8 @@ class Selecting(Case):
             a = self.device_array(x)
             for axis in (-1, 0):
                 order = np.argsort(x, axis, kind="stable")
-                self.assert_same(cp.top_k(a, 3, axis=axis, largest=False).indices, order.take(range(3), axis), note=dtype)
+                self.assert_same(cp.top_k(a, 3, axis=axis, largest=False).indices, order.take(range(3), axis),
+                                 note=dtype)
                 values, indices = cp.top_k(a, 2, axis=axis)
                 self.assert_same(values, np.flip(np.sort(x, axis), axis).take(range(2), axis), note=dtype)
                 self.assert_same(cp.take_along_axis(a, indices, axis=axis), np.asarray(values))
@@ -288,19 +293,74 @@ class Selecting(Case):
             kinds = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
             for kind in ("sum", "prod") if dtype in COMPLEX else kinds:
                 expected = kinds[kind].reduceat(x, offsets[:-1], 0, dtype=dtype)
-                self.assert_same(cp.segment_reduce(a, cp.asarray(offsets), kind=kind), expected, 1e-6, f"{kind} {dtype}")
+                self.assert_same(cp.segment_reduce(a, cp.asarray(offsets), kind=kind), expected, 1e-6,
+                                 f"{kind} {dtype}")
         self.assert_same(cp.segment_reduce(cp.asarray([1.0, 2.0]), cp.asarray([0, 0, 2])), np.float32([0, 3]))
         with self.assertRaises(ValueError):
             cp.segment_reduce(a, cp.asarray(offsets), kind="mean")
+
+
+class Statistics(Case):
+    def test_quantiles(self):
+        for dtype in FLOATS:
+            x = self.numbers(dtype, (5, 4))
+            a = self.device_array(x)
+            for axis in (None, 0, -1):
+                for keepdims in (False, True):
+                    for q in (0.5, 0, 1, 0.3, [0.1, 0.9]):
+                        expected = np.quantile(x, q, axis=axis, keepdims=keepdims).astype(dtype)
+                        self.assert_same(cp.quantile(a, q, axis=axis, keepdims=keepdims), expected, 1e-6)
+                    self.assert_same(cp.median(a, axis=axis, keepdims=keepdims),
+                                     np.median(x, axis, keepdims=keepdims), 1e-6)
+        self.assert_same(cp.median(cp.asarray([[1.0, np.nan], [2.0, 3.0]]), axis=1), np.float32([np.nan, 2.5]))
+        for wrong, error in ((lambda: cp.median(cp.asarray([1])), TypeError),
+                             (lambda: cp.median(cp.zeros(0)), ValueError),
+                             (lambda: cp.quantile(cp.ones(2), 1.5), ValueError)):
+            with self.assertRaises(error):
+                wrong()
+
+    def test_closeness(self):
+        x = np.float32([1, np.inf, np.nan, -np.inf, 0, 3, np.inf])
+        y = np.float32([1.000001, np.inf, np.nan, np.inf, 1e-9, 3.1, 1])
+        for equal_nan in (False, True):
+            for first, second in ((x, y), (y, x)):
+                found = cp.isclose(self.device_array(first), self.device_array(second), equal_nan=equal_nan)
+                self.assert_same(found, np.isclose(first, second, equal_nan=equal_nan))
+        for number in (1.0, float("inf"), 0.0):
+            self.assert_same(cp.isclose(self.device_array(x), number), np.isclose(x, number))
+        self.assertIs(cp.allclose(cp.ones(3), cp.ones(3)), True)
+        self.assertIs(cp.allclose(cp.ones(3), 2.0), False)
+
+    def test_methods(self):
+        x = self.numbers("float32", (2, 3))
+        a = self.device_array(x)
+        for name in ("sum", "prod", "max", "min", "mean", "argmax", "any"):
+            self.assert_same(getattr(a, name)(0), getattr(x, name)(0), 1e-6)
+        self.assert_same(a.T.flatten(), x.T.flatten())
+        self.assert_same(a.T.ravel(), x.T.ravel())
+        self.assert_same(a.transpose(), x.transpose())
+        self.assert_same(a[None].transpose(2, 0, 1), x[None].transpose(2, 0, 1))
+        self.assert_same(a[None].transpose((1, 2, 0)), x[None].transpose((1, 2, 0)))
+        self.assert_same(a.clip(-1, 1), x.clip(-1, 1))
+        copied, flat, view = a.copy(), a.flatten(), a.ravel()
+        a[...] = 9
+        self.assert_same(copied, x)
+        self.assert_same(flat, x.reshape(-1))
+        self.assert_same(view, np.full(6, 9, np.float32))
+        self.assertEqual((round(cp.asarray(2.345), 2), round(cp.asarray(2.6))), (round(np.float32(2.345).item(), 2), 3))
+        with self.assertRaisesRegex(AttributeError, "here it is concat"):
+            cp.concatenate
 
 
 class Histograms(Case):
     def check(self, x, *args, **options):
         device_options = {name: self.device_array(value) if isinstance(value, np.ndarray) else value
                           for name, value in options.items()}
-        for ours, theirs in zip(cp.histogram(self.device_array(x), *args, **device_options), np.histogram(x, *args, **options)):
+        for ours, theirs in zip(cp.histogram(self.device_array(x), *args, **device_options),
+                                np.histogram(x, *args, **options)):
             self.assertEqual(ours.shape, theirs.shape)
-            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-6, err_msg=f"{x.dtype} {args} {options}")
+            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-6,
+                                       err_msg=f"{x.dtype} {args} {options}")
 
     def test_histogram(self):
         for dtype in INTEGERS + FLOATS:
@@ -316,7 +376,8 @@ class Histograms(Case):
         self.assertEqual((counts.dtype, edges.dtype), (cp.int64, cp.float32))
         x = cp.asarray([1.0, np.nan])
         for wrong, error in ((lambda: cp.histogram(x), ValueError), (lambda: cp.histogram(x, 3, (2, 1)), ValueError),
-                             (lambda: cp.histogram(x, [[1.0]]), ValueError), (lambda: cp.histogram(x, 0, (0, 1)), ValueError),
+                             (lambda: cp.histogram(x, [[1.0]]), ValueError),
+                             (lambda: cp.histogram(x, 0, (0, 1)), ValueError),
                              (lambda: cp.histogram(x > 0), TypeError),
                              (lambda: cp.histogram(x, 2, (0, 1), weights=cp.zeros(3)), ValueError)):
             with self.assertRaises(error):
@@ -332,7 +393,8 @@ class Histograms(Case):
             self.assert_same(cp.bincount(a, self.device_array(weights)),
                              np.bincount(x.astype(np.int64), weights).astype(np.float32), 1e-6)
         self.assert_same(cp.bincount(cp.zeros((0,), dtype=cp.int32)), np.zeros(0, np.int64))
-        for wrong, error in ((cp.asarray([-1]), ValueError), (cp.asarray([1.0]), TypeError), (cp.asarray(1), TypeError)):
+        for wrong, error in ((cp.asarray([-1]), ValueError), (cp.asarray([1.0]), TypeError),
+                             (cp.asarray(1), TypeError)):
             with self.assertRaises(error):
                 cp.bincount(wrong)
 
@@ -340,11 +402,15 @@ class Histograms(Case):
 class Networks(Case):
     def test_transposed_convolution(self):
         """Each element of x adds the kernel, times it, to a window of the result."""
-        x, w, b = self.numbers("float32", (2, 4, 3, 5)), self.numbers("float32", (4, 2, 2, 3)), self.numbers("float32", (4,))
+        x, w = self.numbers("float32", (2, 4, 3, 5)), self.numbers("float32", (4, 2, 2, 3))
+        b = self.numbers("float32", (4,))
         for groups in (1, 2):
-            for strides, dilations, padding, more in ((1, 1, 0, 0), (2, 1, 1, 1), ([3, 2], 1, 0, [2, 0]), (1, [2, 1], [1, 0], 0)):
-                stride, dilation, pads, extra = ([n, n] if isinstance(n, int) else n for n in (strides, dilations, padding, more))
-                sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], stride, w.shape[2:], dilation)]
+            for strides, dilations, padding, more in ((1, 1, 0, 0), (2, 1, 1, 1), ([3, 2], 1, 0, [2, 0]),
+                                                      (1, [2, 1], [1, 0], 0)):
+                stride, dilation, pads, extra = ([n, n] if isinstance(n, int) else n for n in (strides, dilations,
+                                                                                               padding, more))
+                sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k,
+                         d in zip(x.shape[2:], stride, w.shape[2:], dilation)]
                 full = np.zeros((2, 2 * groups, *(size + m for size, m in zip(sizes, extra))), np.float32)
                 for i, j, ky, kx in np.ndindex(3, 5, 2, 3):
                     for group in range(groups):
@@ -354,7 +420,8 @@ class Networks(Case):
                             x[:, of, i, j] @ w[of, :, ky, kx])
                 expected = full[:, :, pads[0]:full.shape[2] - pads[0], pads[1]:full.shape[3] - pads[1]]
                 bias = b[:2 * groups]
-                found = cp.nn.convolution_transpose(*map(self.device_array, (x, w, bias)), strides=strides, groups=groups,
+                found = cp.nn.convolution_transpose(*map(self.device_array, (x, w, bias)), strides=strides,
+                                                    groups=groups,
                                                     dilations=dilations, padding=padding, output_padding=more)
                 self.assert_same(found, expected + bias[:, None, None], 1e-5)
         a, k = self.device_array(x), self.device_array(w)

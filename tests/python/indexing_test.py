@@ -192,16 +192,23 @@ class Indexing(Case):
     def test_messages_name_the_index(self):
         x = cp.zeros((5, 4))
         for index, expected in (
-                (lambda: cp.take(x, cp.asarray([[0, 1, 2], [1, 2, 7]]), axis=0), r"index 7 .* axis 0 of extent 5, at indices\[1, 2\]"),
+                (lambda: cp.take(x, cp.asarray([[0, 1, 2], [1, 2, 7]]), axis=0),
+                 r"index 7 .* axis 0 of extent 5, at indices\[1, 2\]"),
                 (lambda: cp.take(x, cp.asarray([0, 4, 1]), axis=1), r"index 4 .* axis 1 of extent 4, at indices\[1\]"),
                 (lambda: cp.take(x, cp.asarray(-6), axis=0), "index -6 .* axis 0 of extent 5$"),
                 (lambda: x[:, cp.asarray([0, 9])], r"index 9 .* axis 1 of extent 4, at indices\[1\]"),
-                (lambda: cp.nn.embedding(x, cp.asarray([3, 2, -8])), r"index -8 .* axis 0 of extent 5, at indices\[2\]"),
-                (lambda: cp.take_along_axis(x, cp.asarray([[0], [1], [2], [3], [9]])), r"index 9 .* axis 1 of extent 4, at indices\[4, 0\]"),
-                (lambda: cp.take_along_axis(x, cp.asarray([[0], [8]]), axis=0), r"index 8 .* axis 0 of extent 5, at indices\[1, 0\]"),
-                (lambda: cp.scatter(x, cp.asarray([[0, 1, 2, -6]]), 1.0, axis=0), r"index -6 .* axis 0 of extent 5, at indices\[0, 3\]"),
-                (lambda: cp.gather_nd(x, cp.asarray([[[0], [1]], [[5], [0]]])), r"index 5 .* axis 0 of extent 5, at indices\[1, 0, 0\]"),
-                (lambda: cp.scatter_nd(x, cp.asarray([[4], [6]]), 1.0), r"index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
+                (lambda: cp.nn.embedding(x, cp.asarray([3, 2, -8])),
+                 r"index -8 .* axis 0 of extent 5, at indices\[2\]"),
+                (lambda: cp.take_along_axis(x, cp.asarray([[0], [1], [2], [3], [9]])),
+                 r"index 9 .* axis 1 of extent 4, at indices\[4, 0\]"),
+                (lambda: cp.take_along_axis(x, cp.asarray([[0], [8]]), axis=0),
+                 r"index 8 .* axis 0 of extent 5, at indices\[1, 0\]"),
+                (lambda: cp.scatter(x, cp.asarray([[0, 1, 2, -6]]), 1.0, axis=0),
+                 r"index -6 .* axis 0 of extent 5, at indices\[0, 3\]"),
+                (lambda: cp.gather_nd(x, cp.asarray([[[0], [1]], [[5], [0]]])),
+                 r"index 5 .* axis 0 of extent 5, at indices\[1, 0, 0\]"),
+                (lambda: cp.scatter_nd(x, cp.asarray([[4], [6]]), 1.0),
+                 r"index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
                 (lambda: x[cp.asarray([0, 3]), cp.asarray([1, 4])], r"axes of extents \[5,4\], at indices\[1, :\]")):
             with self.assertRaisesRegex(IndexError, expected):
                 index().tolist()

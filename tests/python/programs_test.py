@@ -144,7 +144,8 @@ class Gradients(Case):
         # As PyTorch: of equal elements the last one.
         self.assert_same(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, 3, 2, 3, 3])),
                          np.float32([1, 2, 0, 1, 1]))
-        self.assertEqual(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, np.nan, 2])).tolist()[0], 1)
+        self.assertEqual(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, np.nan,
+                                                                                            2])).tolist()[0], 1)
 
     def test_scattered(self):
         at, few = cp.asarray([[2, 0, 3], [1, 3, 0]]), cp.asarray([[2, 0]])
@@ -160,12 +161,14 @@ class Gradients(Case):
         for largest in (True, False):
             self.check(lambda x: cp.sum(cp.exp(cp.top_k(x, 2, axis=0, largest=largest).values) * x[:2]), (4, 3))
         for mode in ("constant", "edge", "reflect", "symmetric", "wrap"):
-            self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.pad(x, ((1, 2), (0, 2)), mode), axis=1))), (3, 4))
+            self.check(lambda x: cp.sum(cp.square(cp.cumulative_sum(cp.pad(x, ((1, 2), (0, 2)), mode), axis=1))),
+                       (3, 4))
         for offsets in ([0, 2, 2, 5], [1, 4], [0]):
             for kind in ("sum", "max", "min"):
                 self.check(lambda x: cp.sum(cp.exp(cp.segment_reduce(x, cp.asarray(offsets), kind=kind)
                                                    if kind == "sum" else
-                                                   cp.clip(cp.segment_reduce(x, cp.asarray(offsets), kind=kind), -1, 2))),
+                                                   cp.clip(cp.segment_reduce(x, cp.asarray(offsets), kind=kind), -1,
+                                                           2))),
                            (5, 2))
         for wrong in (lambda x: cp.scatter(x, cp.asarray([0]), 2.0, reduction="mul"),
                       lambda x: cp.segment_reduce(x, cp.asarray([0, 2]), kind="prod")):
@@ -177,20 +180,23 @@ class Gradients(Case):
                                   ("ij->j", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iij->ji", (2, 2, 3)),
                                   ("...ij, ...jk -> ...ik", (2, 2, 3), (3, 2)), ("...j,j->...", (2, 1, 3), (3,)),
                                   ("...i,...i->...i", (2, 1, 3), (4, 3)), ("i,j,k->kji", (2,), (3,), (2,)),
-                                  ("ij,kj,kl->il", (2, 3), (4, 3), (4, 2)), ("ij,k->i", (2, 3), (2,)), (",ij->ij", (), (2, 3)),
+                                  ("ij,kj,kl->il", (2, 3), (4, 3), (4, 2)), ("ij,k->i", (2, 3), (2,)),
+                                  (",ij->ij", (), (2, 3)),
                                   ("bhqd,bhkd->bhqk", (1, 2, 3, 2), (1, 2, 4, 2)), ("ii,ij->j", (3, 3), (3, 2))):
             self.check(lambda *xs: cp.sum(cp.exp(cp.einsum(equation, *xs))), *shapes)
 
     def test_losses_and_layers(self):
-        for options in ({}, {"strides": 2, "padding": 1, "output_padding": 1}, {"dilations": 2}, {"padding": "same", "strides": 2}):
+        for options in ({}, {"strides": 2, "padding": 1, "output_padding": 1}, {"dilations": 2},
+                        {"padding": "same", "strides": 2}):
             self.check(lambda x, w, b: cp.sum(cp.square(nn.convolution_transpose(x, w, b, **options))),
                        (2, 4, 3, 3), (4, 2, 3, 3), (2,))
-        self.check(lambda x, w: cp.sum(cp.square(nn.convolution_transpose(x, w, groups=2, strides=3))), (1, 4, 3), (4, 3, 2))
+        self.check(lambda x, w: cp.sum(cp.square(nn.convolution_transpose(x, w, groups=2, strides=3))), (1, 4, 3),
+                   (4, 3, 2))
         self.check(lambda x, t: cp.sum(cp.square(nn.cross_entropy_soft(x, t))), (3, 4), (3, 4))
         self.check(lambda x, t: cp.sum(cp.square(nn.cross_entropy_soft(x, t, axis=0))), (3, 4), (3, 4))
         for activation in ("none", "gelu"):
             self.check(lambda c, a, b, v: cp.sum(cp.square(cp.linalg.gemm(c, a, b, v, alpha=2.0, beta=0.5,
-                                                                         activation=activation))),
+                                                                          activation=activation))),
                        (2, 2, 4), (2, 2, 3), (3, 4), (4,))
 
     def test_indices(self):

@@ -26,10 +26,11 @@ from ._devices import device, device_list, devices, stream, which
 from ._process import Profile, config, load_report, placement_report, profile, scope
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_dtype
 from ._files import load, save
-from ._functions import (all, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero, cumulative_max,
-                         cumulative_min, cumulative_prod, cumulative_sum, diff, einsum, histogram, isin, matmul, max, mean,
-                         min, nonzero, prod, real, searchsorted, segment_reduce, sort, std, sum, tensordot, top_k,
-                         unique_all, unique_counts, unique_inverse, unique_values, var, vecdot, where)
+from ._functions import (all, allclose, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero,
+                         cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, diff, einsum, histogram,
+                         isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, searchsorted,
+                         segment_reduce, sort, std, sum, tensordot, top_k, unique_all, unique_counts, unique_inverse,
+                         unique_values, var, vecdot, where)
 from ._indexing import gather_nd, scatter, scatter_nd, take, take_along_axis
 from ._info import __array_namespace_info__
 from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip,
@@ -59,6 +60,30 @@ _ops.document({_name: _value for _module in (_functions, _indexing, _manipulatio
                for _name, _value in vars(_module).items()
                if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
               {"linear": "affine", "embedding": "take"})
+
+# Names of NumPy and PyTorch, for the message about them.
+_ELSEWHERE = {
+    "array": "asarray(x, copy=True)", "tensor": "asarray(x, copy=True)", "concatenate": "concat", "cat": "concat",
+    "vstack": "concat(arrays, axis=0)", "hstack": "concat(arrays, axis=1)", "transpose": "permute_dims or x.T",
+    "permute": "permute_dims", "swapaxes": "moveaxis or permute_dims", "ravel": "reshape(x, (-1,))",
+    "flatten": "reshape(x, (-1,))", "cumsum": "cumulative_sum", "cumprod": "cumulative_prod",
+    "cummax": "cumulative_max", "cummin": "cumulative_min",
+    "unique": "unique_values, unique_counts, unique_inverse or unique_all", "dot": "x @ y or vecdot",
+    "outer": "linalg.outer", "cross": "linalg.cross", "trace": "linalg.trace", "diag": "linalg.diagonal",
+    "diagonal": "linalg.diagonal", "norm": "linalg.vector_norm or linalg.matrix_norm", "topk": "top_k",
+    "gather": "take_along_axis", "put_along_axis": "scatter", "absolute": "abs", "power": "pow", "mod": "remainder",
+    "invert": "bitwise_invert", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "amax": "max", "amin": "min", "conjugate": "conj",
+    "percentile": "quantile(x, q / 100)", "average": "mean", "rint": "round", "relu": "nn.relu",
+    "softmax": "nn.softmax", "sigmoid": "nn.sigmoid", "split": "slices or unstack",
+}
+
+
+def __getattr__(name):
+    if name in _ELSEWHERE:
+        raise AttributeError(f"module 'compute' has no attribute {name!r}; here it is {_ELSEWHERE[name]}")
+    raise AttributeError(f"module 'compute' has no attribute {name!r}")
+
 
 _core.watch_memory(True)
 _atexit.register(_core.watch_memory, False)

@@ -155,6 +155,11 @@ def _flags(self):
     return True
 
 
+def _round(self, digits=None):
+    """For round(): the only element, as a number of Python."""
+    return round(self.item(), digits)
+
+
 def _format(self, spec):
     return format(self.item(), spec) if spec else str(self)
 
@@ -163,7 +168,7 @@ for _name, _method in {
     "__array_namespace__": _namespace, "to_device": _to_device, "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
     "__deepcopy__": _copy, "__reduce_ex__": _reduce_ex, "__repr__": _printing.array_repr, "__str__": _printing.array_str,
-    "__format__": _format, "is_contiguous": property(_flags),
+    "__format__": _format, "__round__": _round, "is_contiguous": property(_flags),
     "__cuda_array_interface__": property(_cuda_interface),
 }.items():
     setattr(Array, _name, _method)

@@ -78,6 +78,22 @@ def _limit(bound, least, greatest):
     return builtins.min(builtins.max(bound, least), greatest)
 
 
+def isclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN."""
+    size = _ops.abs(x2) if not isinstance(x2, (int, float, complex)) else abs(x2)
+    near = _ops.less_equal(_ops.abs(_ops.subtract(x1, x2)), atol + rtol * size)
+    finite = math.isfinite(size) if isinstance(size, (int, float)) else _ops.isfinite(size)
+    close = _ops.logical_or(near if finite is True else _ops.logical_and(near, finite), _ops.equal(x1, x2))
+    if equal_nan:
+        close = _ops.logical_or(close, _ops.logical_and(_ops.not_equal(x1, x1), x2 != x2))
+    return close
+
+
+def allclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether isclose holds for all elements, as a bool of Python."""
+    return builtins.bool(all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
 def where(condition, x1, x2, /):
     """`x1` where `condition` is true, else `x2`."""
     numbers = [x for x in (x1, x2) if isinstance(x, (builtins.bool, int, float, complex))]
@@ -159,6 +175,39 @@ def argmin(x, /, *, axis=None, keepdims=False):
     return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims))
 
 
+def quantile(x, q, /, *, axis=None, keepdims=False):
+    """The quantiles `q`, numbers in [0, 1], by linear interpolation between the sorted elements of `x` along an axis.
+
+    Without an axis, of all elements. For several `q` the result has an axis for them in front. It is NaN if an element
+    is NaN.
+    """
+    if x.dtype not in _dtypes.FLOATS:
+        raise TypeError(f"quantile: {x.dtype} is not a floating-point dtype; cast it")
+    rank = x.ndim
+    rows = _flat(x) if axis is None else x
+    axis = 0 if axis is None else axis % rank if -rank <= axis < rank else axis
+    if rows.ndim == 0 or rows.shape[axis] == 0:
+        raise ValueError("quantile: there are no elements")
+    kept = [1] * rank if rows is not x and keepdims else [1 if i == axis else n for i, n in enumerate(rows.shape)]
+    rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
+    top = _ops.take(rows, _creation.asarray([last], device=x.device), axis=axis)  # NaN is sorted to the end
+    found = []
+    for one in (q if isinstance(q, (list, tuple)) else [q]):
+        if not 0 <= one <= 1:
+            raise ValueError(f"quantile: {one} is not in [0, 1]")
+        below = builtins.min(int(one * last), last)
+        places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
+        low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
+        value = _ops.where(_ops.isnan(top), top, low + (high - low) * (one * last - below))
+        found.append(_core.reshape_view(value, kept if keepdims else kept[:axis] + kept[axis + 1:]))
+    return _ops.stack(*found, axis=0) if isinstance(q, (list, tuple)) else found[0]
+
+
+def median(x, /, *, axis=None, keepdims=False):
+    """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN."""
+    return quantile(x, 0.5, axis=axis, keepdims=keepdims)
+
+
 def _only_axis(x, axis, name):
     if axis is not None:
         return axis
@@ -192,9 +241,9 @@ def cumulative_min(x, /, *, axis=None, include_initial=False):
 
 
 def segment_reduce(x, offsets, /, *, kind="sum"):
-    """The "sum", "prod", "min" or "max" of each segment of rows of `x`: segment i has the rows [offsets[i], offsets[i + 1]).
+    """The "sum", "prod", "min" or "max" of each segment of rows of `x`.
 
-    `offsets` is a vector of ascending integers, with one more element than there are segments.
+    Segment i has the rows [offsets[i], offsets[i + 1]). `offsets` is a vector of ascending integers, with one more element than there are segments.
     """
     return _ops.segment_reduce(x, offsets, kind=kind)
 
@@ -316,15 +365,18 @@ def _counted(x, edges, weights):
 def bincount(x, /, weights=None, *, minlength=0):
     """How often each integer from 0 to the greatest element of the vector `x` occurs, as int64.
 
-    With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call waits
-    for `x`. A negative element is a ValueError.
+    With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
+    waits for `x`. A negative element is a ValueError.
     """
     if x.ndim != 1 or x.dtype not in _dtypes.INTEGERS:
         raise TypeError(f"bincount: {x.dtype} with {x.ndim} axes is not a vector of integers")
     if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
         raise ValueError("bincount: an element is negative")
     count = builtins.max(int(_ops.max(x)) + 1 if x.size else 0, minlength)
-    weights = _creation.ones((x.size,), dtype=_dtypes.int64, device=x.device) if weights is None else _weights(weights, x)
+    if weights is None:
+        weights = _creation.ones((x.size,), dtype=_dtypes.int64, device=x.device)
+    else:
+        weights = _weights(weights, x)
     return _ops.scatter(_creation.zeros((count,), dtype=weights.dtype, device=x.device), x, weights, axis=0,
                         reduction="add")
 

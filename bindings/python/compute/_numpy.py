@@ -138,11 +138,42 @@ def _squeezed(self, axis=None):
     return _squeeze(self, axis)
 
 
+def _method(function):
+    """A reduction as a method, whose axis may be positional, as in NumPy and PyTorch."""
+    def run(self, axis=None, **options):
+        return function(self, axis=axis, **options)
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return run
+
+
+def _copied(self):
+    """A new row-major array with the same elements."""
+    return _ops.copy(self)
+
+
+def _flattened(self):
+    """The elements in row-major order along one axis, as a new array."""
+    return _manipulation.reshape(self, (-1,), copy=True) if self.size else _manipulation._flat(self)
+
+
+def _raveled(self):
+    """The elements in row-major order along one axis; a view, unless that needs a copy."""
+    return _manipulation._flat(self)
+
+
+def _transposed(self, *axes):
+    """A view with the axes in the order `axes`, given as a tuple or as several integers; without them, reversed."""
+    axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return _transpose(self, axes or None)
+
+
 # Methods that code for arrays of NumPy calls.
-for _name in ("all", "any", "argmax", "argmin", "astype", "max", "mean", "min", "prod", "std", "sum", "var"):
-    setattr(Array, _name, getattr(_functions, _name))
-Array.reshape = _reshape
-Array.squeeze = _squeezed
+METHODS = {"astype": _functions.astype, "clip": _functions.clip, "copy": _copied, "flatten": _flattened,
+           "ravel": _raveled, "reshape": _reshape, "squeeze": _squeezed, "transpose": _transposed}
+METHODS.update({_name: _method(getattr(_functions, _name)) for _name in (
+    "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")})
+for _name, _run in METHODS.items():
+    setattr(Array, _name, _run)
 DType.__numpy_dtype__ = property(_dtype)
 Array.__array_ufunc__ = _array_ufunc
 Array.__array_function__ = _array_function

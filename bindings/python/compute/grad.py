@@ -126,9 +126,8 @@ for _method, _name in {"neg": "negative", "pos": "positive", "abs": "abs", "lt":
                        "gt": "greater", "ge": "greater_equal"}.items():
     setattr(Variable, f"__{_method}__", _operator(_name))
 Variable.__eq__, Variable.__ne__ = _comparison("equal"), _comparison("not_equal")  # variables are hashed by identity
-for _name in ("all", "any", "argmax", "argmin", "astype", "max", "mean", "min", "prod", "std", "sum", "var"):
-    setattr(Variable, _name, getattr(_functions, _name))
-Variable.reshape, Variable.squeeze = _numpy._reshape, _numpy._squeezed
+for _name, _method in _numpy.METHODS.items():
+    setattr(Variable, _name, _method)
 
 
 # ---- Gradients of ops -----------------------------------------------------------------------------------------------
