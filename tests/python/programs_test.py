@@ -346,6 +346,13 @@ class Programs(Case):
         stream.synchronize()
         self.assertTrue(stream.finished())
         self.assert_same(y * 2, np.full(1000, 4, np.float32))
+        with cp.stream(x.device) as stream:
+            start = stream.record(timed=True)
+            x + 1
+            end = stream.record(True)
+        self.assertGreaterEqual(end.elapsed_since(start), 0)
+        with self.assertRaises(ValueError):
+            end.elapsed_since(event)
         # One element, while what computes it is queued, and of a result that has no values.
         with cp.stream(x.device):
             product = cp.ones((300, 300))

@@ -38,7 +38,12 @@ def which(selector=None, /):
 
 
 def stream(device=None, *, priority=0):
-    """Makes a stream. `with stream(...):` runs the thread's ops on its device in that stream."""
+    """A new stream: a queue of work on a device, which runs beside the device's other streams.
+
+    `with stream:` runs the thread's ops on that device in the stream. Ops of a block return before they have run; reading
+    a result waits for it. Results may be used in any stream. Of two streams that have work, the one with the higher
+    `priority` runs sooner, where the device can; 0 is normal.
+    """
     return _core.stream(device, priority)
 
 

@@ -260,6 +260,9 @@ PyObject* as_object(T* object) {
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 using FastKeywords = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 inline PyCFunction function(Fast call) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)); }
+inline PyCFunction function(PyCFunctionWithKeywords call) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call));
+}
 inline PyCFunction function(FastKeywords call) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)); }
 
 }  // namespace compute_python

@@ -53,9 +53,11 @@ PyObject* stream_native_handle(PyObject* self, PyObject*) {
 }
 PyObject* stream_device(PyObject* self, void*) { return device_object(compute_stream_device(stream_of(self))); }
 
-PyObject* stream_record(PyObject* self, PyObject* args) {
+PyObject* stream_record(PyObject* self, PyObject* args, PyObject* keywords) {
+  static char name[] = "timed";
+  static char* names[] = {name, nullptr};
   int timed = 0;
-  if (PyArg_ParseTuple(args, "|p", &timed) == 0) return nullptr;
+  if (PyArg_ParseTupleAndKeywords(args, keywords, "|p", names, &timed) == 0) return nullptr;
   compute_event_options options{sizeof(compute_event_options), COMPUTE_STRUCT_EVENT_OPTIONS, nullptr,
                                 timed != 0 ? COMPUTE_EVENT_TIMED : 0u, 0};
   auto* const event = make<EventObject>(state.event_type);
@@ -127,9 +129,13 @@ PyObject* set_current_stream(PyObject*, PyObject* object) {
 PyMethodDef stream_methods[] = {
     {"synchronize", stream_synchronize, METH_NOARGS, "synchronize($self, /)\n--\n\nWaits for all work of the stream."},
     {"finished", stream_finished, METH_NOARGS, "finished($self, /)\n--\n\nWhether all work has finished. Never waits."},
-    {"record", stream_record, METH_VARARGS,
-     "record($self, timed=False, /)\n--\n\nAn Event that happens when the work queued so far has finished."},
-    {"wait", stream_wait, METH_O, "wait($self, event, /)\n--\n\nOrders later work of the stream after the event."},
+    {"record", function(stream_record), METH_VARARGS | METH_KEYWORDS,
+     "record($self, /, timed=False)\n--\n\nAn Event that happens when the work queued so far has finished. Only events "
+     "that are\ntimed have a time, for Event.elapsed_since."},
+    {"wait", stream_wait, METH_O,
+     "wait($self, event, /)\n--\n\nOrders later work of the stream after the event, which may be of another stream. "
+     "The "
+     "caller\ndoes not wait. Arrays need no events: ops wait for the work that their operands come from."},
     {"native_handle", stream_native_handle, METH_NOARGS,
      "native_handle($self, /)\n--\n\nThe CUstream or cl_command_queue, as an int."},
     {}};
@@ -138,7 +144,8 @@ PyMethodDef event_methods[] = {
     {"finished", event_finished, METH_NOARGS, "finished($self, /)\n--\n\nWhether the event has happened. Never waits."},
     {"synchronize", event_synchronize, METH_NOARGS, "synchronize($self, /)\n--\n\nWaits until the event has happened."},
     {"elapsed_since", event_elapsed_since, METH_O,
-     "elapsed_since($self, start, /)\n--\n\nThe seconds from `start`; both events are timed."},
+     "elapsed_since($self, start, /)\n--\n\nThe seconds from the event `start`; waits for both. Both are recorded with "
+     "timed=True."},
     {}};
 PyMethodDef functions[] = {
     {"stream", create_stream, METH_VARARGS, nullptr}, {"set_current_stream", set_current_stream, METH_O, nullptr}, {}};
