@@ -48,6 +48,12 @@ static void tensor_reshape(void) {
   compute_tensor_release(view);
 }
 
+static void tensor_view(void) {
+  compute_tensor* view = NULL;
+  check(compute_tensor_view(x, COMPUTE_DTYPE_FLOAT32, 0, NULL, NULL, 4, &view));
+  compute_tensor_release(view);
+}
+
 static void repeat(void (*call)(void), int count) {
   for (int i = 0; i < count; ++i) call();
 }
@@ -70,6 +76,7 @@ int main(void) {
   COUNT(sum);
   COUNT(tensor_empty);
   COUNT(tensor_reshape);
+  COUNT(tensor_view);
   compute_tensor_release(into);
   compute_tensor_release(y);
   compute_tensor_release(x);
