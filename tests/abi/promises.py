@@ -204,7 +204,7 @@ class Check:
         code = self.core + self.plugins + self.tools + self.tests + self.tree.texts("api")
         build = self.tree.read("CMakeLists.txt") + self.tree.texts("cmake", endings=(".cmake",)) + self.tree.texts(
             "bindings", "plugins", "tests", "tools", endings=("CMakeLists.txt",))
-        scripts = "".join(self.tree.read(name) for name in ("tools/run", "tools/test"))
+        scripts = "".join(self.tree.read(name) for name in ("tools/run", "tools/test", "tools/bench/compute-bench"))
         for name in ["README.md"] + self.tree.names("docs", (".md",)) + self.tree.names("tools", (".md",)):
             if name.startswith("docs/decisions"):
                 continue  # what was thought at a time
