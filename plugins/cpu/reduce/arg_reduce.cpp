@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kBlock = 1024;              // elements reduced before one looks at the result
 constexpr int64_t kColumns = 256;             // side by side
+constexpr int64_t kLeastColumns = 64;         // where threads would have nothing to do otherwise
 constexpr int64_t kAxisPiece = 64 << 10;      // of one long axis that is shared between threads
 constexpr int64_t kPieceElements = 32 << 10;  // what a thread is worth waking for
 constexpr int64_t kManyUnits = 64;
@@ -140,9 +141,12 @@ class ArgReducePlan final : public Plan {
       dst_stride_ = nest_.strides[1][static_cast<size_t>(loops_)];
     }
     columns_ = inner_ > 1 && (std::abs(src_stride_) < std::abs(axis_stride_) || axis_extent_ < 16);
-    segment_ = std::min(inner_, kColumns);
+    const int64_t lines = nest_.points() / inner_;
+    segment_ = kColumns;
+    while (segment_ > kLeastColumns && lines * divide_up(inner_, segment_) < thread_count()) segment_ /= 2;
+    segment_ = std::min(inner_, segment_);
     segments_ = divide_up(inner_, segment_);
-    units_ = nest_.points() / inner_ * segments_;
+    units_ = lines * segments_;
     grain_ = std::max<int64_t>(kPieceElements / (segment_ * axis_extent_), 1);
     if (!columns_ && nest_.points() < kManyUnits && axis_extent_ >= 2 * kAxisPiece) {
       pieces_ = divide_up(axis_extent_, kAxisPiece);
