@@ -14,7 +14,8 @@
 namespace compute::cuda {
 namespace {
 
-constexpr int64_t kRecordsPerBlock = 64;
+constexpr size_t kMemoriesPerBlock = 64;
+constexpr int32_t kCounters = 2048;  // more than the groups that run at once, as groups of few outputs count each other
 
 // DLPack's numbers.
 constexpr int32_t kDlCuda = 2;
@@ -82,6 +83,7 @@ Device::Device(DeviceInfo info, uint64_t core_device)
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
   dialect_.local_memory_bytes = info_.shared_bytes_per_block;
+  dialect_.counters = kCounters;
 }
 
 Device::~Device() {
@@ -91,7 +93,10 @@ Device::~Device() {
     for (const CUevent event : timed_events_) cu.event_destroy(event);
     if (reference_ != nullptr) cu.event_destroy(reference_);
     if (clock_stream_ != nullptr) cu.stream_destroy(clock_stream_);
-    for (void* block : record_blocks_) cu.mem_free_host(block);
+    for (const LaunchMemory& block : memory_blocks_) {
+      cu.mem_free_host(block.fault_record);
+      if (block.counters != 0) cu.mem_free(block.counters);
+    }
     dnn_.reset();
     kernels_.clear();
   } catch (...) {
@@ -265,30 +270,35 @@ void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
   *out_host_ns = before + (after - before) / 2;
 }
 
-compute_plugin_fault* Device::take_fault_record() {
+LaunchMemory Device::take_launch_memory() {
+  constexpr size_t kCounterBytes = kCounters * sizeof(int32_t);
   const std::lock_guard lock(mutex_);
-  if (free_records_.empty()) {
+  if (free_memory_.empty()) {
     const Current current = this->current();
-    void* block = nullptr;
-    check(cu.mem_host_alloc(&block, kRecordsPerBlock * sizeof(compute_plugin_fault),
+    void* records = nullptr;
+    check(cu.mem_host_alloc(&records, kMemoriesPerBlock * sizeof(compute_plugin_fault),
                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
           "allocating fault records");
-    record_blocks_.push_back(block);
-    auto* records = static_cast<compute_plugin_fault*>(block);
-    for (int64_t i = 0; i < kRecordsPerBlock; ++i) free_records_.push_back(records + i);
+    LaunchMemory& block = memory_blocks_.emplace_back();
+    block.fault_record = static_cast<compute_plugin_fault*>(records);
+    check(cu.mem_alloc(&block.counters, kMemoriesPerBlock * kCounterBytes), "allocating counters");
+    check(cu.memset_d8_async(block.counters, 0, kMemoriesPerBlock * kCounterBytes, nullptr), "clearing counters");
+    check(cu.stream_synchronize(nullptr), "clearing counters");
+    for (size_t i = 0; i < kMemoriesPerBlock; ++i)
+      free_memory_.push_back({block.fault_record + i, block.counters + i * kCounterBytes});
   }
-  compute_plugin_fault* record = free_records_.back();
-  free_records_.pop_back();
-  *record = {};
-  return record;
+  const LaunchMemory memory = free_memory_.back();
+  free_memory_.pop_back();
+  *memory.fault_record = {};
+  return memory;
 }
 
-void Device::give_fault_record(compute_plugin_fault* record) noexcept {
+void Device::give_launch_memory(const LaunchMemory& memory) noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    free_records_.push_back(record);
+    free_memory_.push_back(memory);
   } catch (...) {
-    // 64 bytes less until the device is closed.
+    // Some kilobytes less until the device is closed.
   }
 }
 

@@ -25,6 +25,12 @@ class DnnHandle;
 /// The precision of float32 matrix products: COMPUTE_MATH.
 enum class Math : uint8_t { kStrict, kTf32, kFast };
 
+/// What the launches of a stream, or of a graph, share.
+struct LaunchMemory {
+  compute_plugin_fault* fault_record = nullptr;  // in pinned memory, which kernels address directly
+  CUdeviceptr counters = 0;                      // Dialect::counters of them
+};
+
 class Device {
  public:
   Device(DeviceInfo info, uint64_t core_device);
@@ -71,9 +77,9 @@ class Device {
   /// That clock and the host's clock, read at about the same time.
   void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
 
-  /// Zeroed memory in the pinned heap, which kernels address directly.
-  compute_plugin_fault* take_fault_record();
-  void give_fault_record(compute_plugin_fault* record) noexcept;
+  /// Zeroed memory. When it is given back no kernel uses it, and the counters are 0.
+  LaunchMemory take_launch_memory();
+  void give_launch_memory(const LaunchMemory& memory) noexcept;
 
   /// Enables access between the memory of this device and of `other`, if the hardware supports it; checked once per
   /// pair.
@@ -99,8 +105,8 @@ class Device {
   std::mutex mutex_;  // of what follows
   std::vector<CUevent> events_;
   std::vector<CUevent> timed_events_;
-  std::vector<compute_plugin_fault*> free_records_;
-  std::vector<void*> record_blocks_;
+  std::vector<LaunchMemory> free_memory_;
+  std::vector<LaunchMemory> memory_blocks_;
   std::set<CUdevice> reached_;
   std::set<std::string> names_;
 

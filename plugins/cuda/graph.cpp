@@ -40,7 +40,7 @@ Graph::Graph(Device& device, const compute_plugin_graph& graph)
     }
     make();
   } catch (...) {
-    device_.give_fault_record(builder_.fault_record());
+    device_.give_launch_memory(builder_.memory());
     if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
     if (graph_ != nullptr) cu.graph_destroy(graph_);
     throw;
@@ -51,7 +51,7 @@ Graph::~Graph() {
   if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
   if (graph_ != nullptr) cu.graph_destroy(graph_);
   // Every run has finished, so nothing writes to it; but a stream may still look, and finds it zero.
-  if (!has_faults_) device_.give_fault_record(builder_.fault_record());
+  if (!has_faults_) device_.give_launch_memory(builder_.memory());
 }
 
 CUgraph Graph::capture(GraphCapture& node) {
@@ -144,7 +144,7 @@ void Graph::update(const compute_plugin_scalar* slots) {
 
 void Graph::run(Stream& stream, const compute_plugin_scalar* slots) {
   if (!values_.empty()) update(slots);
-  if (has_faults_) stream.watch(builder_.fault_record());
+  if (has_faults_) stream.watch(builder_.memory().fault_record);
   stream.note_launch("a graph");
   const CUresult result = cu.graph_launch(executable_, stream.handle());
   if (result != CUDA_SUCCESS) throw stream.failure(result, "launching a graph");

@@ -41,7 +41,7 @@ struct GraphCapture {
 /// Collects the nodes of a graph, each after the one before.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(Device& device) : device_(device), fault_record_(device.take_fault_record()) {}
+  explicit GraphBuilder(Device& device) : device_(device), memory_(device.take_launch_memory()) {}
 
   void add(GraphKernel node) {
     order_.push_back({true, kernels.size()});
@@ -66,7 +66,7 @@ class GraphBuilder {
   }
 
   Device& device() const { return device_; }
-  compute_plugin_fault* fault_record() const { return fault_record_; }
+  const LaunchMemory& memory() const { return memory_; }
 
   struct Entry {
     bool is_kernel;
@@ -79,7 +79,7 @@ class GraphBuilder {
 
  private:
   Device& device_;
-  compute_plugin_fault* const fault_record_;
+  const LaunchMemory memory_;
   std::vector<Entry> order_;
 };
 

@@ -107,8 +107,7 @@ KernelPlan::~KernelPlan() {
   }
 }
 
-void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault,
-                            uint64_t* words) {
+void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, const LaunchMemory& own, uint64_t* words) {
   std::memcpy(words, step.words.data(), step.words.size() * sizeof(uint64_t));
   const auto address = [](const compute_plugin_operand& operand) {
     return operand.buffer + static_cast<uint64_t>(operand.offset_bytes);
@@ -122,10 +121,13 @@ void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, con
         words[i] = address(run.workspace);
         break;
       case Pointer::kFault:
-        words[i] = run.fault.buffer != 0 ? address(run.fault) : reinterpret_cast<uintptr_t>(fault);
+        words[i] = run.fault.buffer != 0 ? address(run.fault) : reinterpret_cast<uintptr_t>(own.fault_record);
         break;
       case Pointer::kTable:
         words[i] = step.table;
+        break;
+      case Pointer::kCounters:
+        words[i] = own.counters;
         break;
     }
   }
@@ -149,7 +151,7 @@ CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, cons
 void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {
   for (const Step& step : steps_) {
     auto* words = static_cast<uint64_t*>(__builtin_alloca(step.words.size() * sizeof(uint64_t)));
-    fill_words(step, run, stream.fault_record(), words);
+    fill_words(step, run, stream.memory(), words);
     stream.note_launch(step.kernel->name.c_str());
     const CUresult result =
         launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
@@ -167,7 +169,7 @@ void KernelPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, cons
     node.groups = step.groups;
     node.group_size = step.group_size;
     node.words.resize(step.words.size());
-    fill_words(step, run, graph.fault_record(), node.words.data());
+    fill_words(step, run, graph.memory(), node.words.data());
     for (const common::ScalarSlot& scalar : step.scalars) {
       const int32_t slot = slots != nullptr ? slots[scalar.scalar] : -1;
       if (slot >= 0) node.slots.push_back({scalar.word, slot});

@@ -66,8 +66,7 @@ class KernelPlan final : public Plan {
     CUdeviceptr table;
   };
 
-  static void fill_words(const Step& step, const compute_plugin_run& run, const compute_plugin_fault* fault,
-                         uint64_t* words);
+  static void fill_words(const Step& step, const compute_plugin_run& run, const LaunchMemory& own, uint64_t* words);
 
   Device& device_;
   std::vector<Step> steps_;

@@ -47,17 +47,17 @@ class PunctualSleep {
 Stream::Stream(Device& device, int32_t priority)
     : device_(device),
       owns_handle_(true),
-      own_record_(device.take_fault_record()),
+      memory_(device.take_launch_memory()),
       handle_(create_stream(device, priority)) {}
 
 Stream::Stream(Device& device, CUstream handle)
-    : device_(device), owns_handle_(false), own_record_(device.take_fault_record()), handle_(handle) {}
+    : device_(device), owns_handle_(false), memory_(device.take_launch_memory()), handle_(handle) {}
 
 Stream::~Stream() {
   try {
     const Current current = device_.current();
-    // A record that a kernel may still write to is not given to another stream.
-    if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_fault_record(own_record_);
+    // Memory that a kernel may still write to is not given to another stream.
+    if (cu.stream_query(handle_) == CUDA_SUCCESS) device_.give_launch_memory(memory_);
     for (const Mark& mark : marks_) mark.timed ? device_.give_timed_event(mark.event) : device_.give_event(mark.event);
     for (const Device::EventTime& one : timed_) device_.give_timed_event(one.event);
     if (owns_handle_) cu.stream_destroy(handle_);
@@ -181,7 +181,7 @@ void Stream::look_for_faults() {
                    " is out of range for an extent of " + std::to_string(fault.limit),
                fault.argument));
   };
-  look(own_record_);
+  look(memory_.fault_record);
   for (compute_plugin_fault* record : watched_) look(record);
 }
 

@@ -55,8 +55,9 @@ class Stream {
   /// The same after waiting for `number`, at most timeout_ns.
   uint64_t sync(uint64_t number, int64_t timeout_ns, compute_error** out_error);
 
-  /// The record for faults of runs that have no record; checked with each mark that finishes.
-  compute_plugin_fault* fault_record() const { return own_record_; }
+  /// What its launches share. The record is for faults of runs that have no record; it is checked with each mark that
+  /// finishes.
+  const LaunchMemory& memory() const { return memory_; }
   /// Also checks another record, that of a graph, until it is removed.
   void watch(compute_plugin_fault* record);
   void unwatch(compute_plugin_fault* record);
@@ -93,7 +94,7 @@ class Stream {
 
   Device& device_;
   const bool owns_handle_;
-  compute_plugin_fault* const own_record_;
+  const LaunchMemory memory_;
   CUstream handle_ = nullptr;
   std::atomic<bool> has_failed_{false};
   std::atomic<uint64_t> launches_{0};

@@ -31,7 +31,7 @@ using compute::Device;
 using compute::Stream;
 using compute::Tensor;
 
-constexpr int64_t kCount = int64_t{1} << 22;  // as many ones: their sum is exact, and of two passes
+constexpr int64_t kCount = int64_t{1} << 22;  // as many ones: their sums are exact, and of two passes
 
 std::pair<compute_error_code, std::string> outcome_of(compute_error* error) {
   if (error == nullptr) return {COMPUTE_OK, ""};
@@ -46,8 +46,9 @@ class CudaLaunchFailure : public testing::Test {
     try {
       device = Device::open("cuda0");
       x = device.full({kCount}, 1.0f);
-      y = device.empty(COMPUTE_DTYPE_FLOAT32, {});
-      compute::check(compute_sum_into(nullptr, x.get(), nullptr, y.get()));
+      sums = device.empty(COMPUTE_DTYPE_FLOAT32, {kCount});
+      y = sums[kCount - 1];
+      compute::check(compute_cumulative_sum_into(nullptr, x.get(), nullptr, sums.get()));
     } catch (const compute::Error& error) {
       if (error.code() != COMPUTE_ERROR_NOT_FOUND && error.code() != COMPUTE_ERROR_UNSUPPORTED) throw;
       GTEST_SKIP() << error.what();
@@ -59,7 +60,7 @@ class CudaLaunchFailure : public testing::Test {
   std::pair<compute_error_code, std::string> sum(const Stream& stream, int fail = 0) {
     launches = 0;
     failing = fail;
-    auto outcome = outcome_of(compute_sum_into(stream.get(), x.get(), nullptr, y.get()));
+    auto outcome = outcome_of(compute_cumulative_sum_into(stream.get(), x.get(), nullptr, sums.get()));
     failing = 0;
     return outcome;
   }
@@ -78,7 +79,7 @@ class CudaLaunchFailure : public testing::Test {
   }
 
   Device device;
-  Tensor x, y;
+  Tensor x, sums, y;  // y is the last of the sums
 };
 
 // Nothing was queued: the stream is as good as before.

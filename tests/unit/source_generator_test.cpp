@@ -173,6 +173,7 @@ constexpr compute_dtype kF32 = COMPUTE_DTYPE_FLOAT32;
 Dialect gpu() {
   Dialect dialect;
   dialect.compute_units = 132;
+  dialect.counters = 2048;
   return dialect;
 }
 
@@ -266,8 +267,32 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
     const Recipe recipe = make_recipe(op.view(), gpu());
     ASSERT_FALSE(recipe.launches.empty());
     EXPECT_GE(recipe.launches[0].groups, 132 * 4) << rows;
-    EXPECT_EQ(recipe.launches.size() > 1, recipe.workspace_bytes > 0);
+    EXPECT_GT(recipe.workspace_bytes, 0);
+    EXPECT_EQ(recipe.launches.size(), 1u) << "the last group of an output combines what all have found";
+    Dialect without_counters = gpu();
+    without_counters.counters = 0;
+    EXPECT_EQ(make_recipe(op.view(), without_counters).launches.size(), 2u);
   }
+}
+
+// The first position of the greatest of an axis.
+struct ArgmaxOp {
+  ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32) {
+    std::vector<int64_t> reduced = shape;
+    reduced[static_cast<size_t>(axis)] = 1;
+    op.tensor(dtype, shape).output(COMPUTE_DTYPE_INT64, reduced).text("kind", "max").integers("axis", {axis});
+  }
+  TestOp op{"arg_reduce"};
+};
+
+TEST(SourceGenerator, PlacesOfFewOutputsAreFoundInOneLaunch) {
+  ArgmaxOp op({1, 1 << 24}, 1);
+  const Recipe recipe = make_recipe(op.op.view(), gpu());
+  EXPECT_GT(recipe.workspace_bytes, 0);
+  EXPECT_EQ(recipe.launches.size(), 1u);
+  Dialect without_counters = gpu();
+  without_counters.counters = 0;
+  EXPECT_EQ(make_recipe(op.op.view(), without_counters).launches.size(), 2u);
 }
 
 // The first input less the result of the last of `stages`, over a matrix.
@@ -405,6 +430,7 @@ class GeneratedText : public testing::Test {
     const Op view = op.view();
     Dialect opencl = gpu(), cores = gpu();
     opencl.language = cores.language = Language::kOpenclC;
+    opencl.counters = cores.counters = 0;
     cores.is_host = true;
     for (const Dialect& dialect : {gpu(), opencl, cores}) {
       ASSERT_FALSE(refuse_op(view, dialect));
@@ -620,6 +646,31 @@ TEST_F(GeneratedText, CompilesPooling) {
              plain = pooling("average_pool_grad", dtype, is_flat, false);
       expect_compiles(dilated);
       expect_compiles(plain);
+    }
+  }
+}
+
+// Of one output, of few columns, and of columns in vectors.
+TEST_F(GeneratedText, CompilesReductionsThatGroupsShare) {
+  const auto shapes = {std::vector<int64_t>{1, 1 << 22}, {1 << 20, 5}, {1 << 19, 8}};
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT32,
+                                                                        COMPUTE_DTYPE_FLOAT16, kF32}) {
+    for (const std::vector<int64_t>& shape : shapes) {
+      SCOPED_TRACE(std::string(dtype_name(dtype)) + " " + std::to_string(shape[1]));
+      const int64_t axis = shape[0] == 1 ? 1 : 0;
+      ArgmaxOp place(shape, axis, dtype);
+      expect_compiles(place.op);
+      if (dtype == COMPUTE_DTYPE_FLOAT16) continue;  // its accumulator is float32
+      for (const char* kind : {"sum", "max", "any"}) {
+        if ((std::string_view(kind) == "any") != (dtype == COMPUTE_DTYPE_BOOL)) continue;
+        std::vector<int64_t> reduced = shape;
+        reduced[static_cast<size_t>(axis)] = 1;
+        TestOp op("reduce");
+        op.tensor(dtype, shape).output(dtype, reduced).expression(identity(dtype)).expression(identity(dtype));
+        op.text("kind", kind).integers("axes", {axis});
+        EXPECT_EQ(make_recipe(op.view(), gpu()).launches.size(), 1u);
+        expect_compiles(op);
+      }
     }
   }
 }

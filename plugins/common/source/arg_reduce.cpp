@@ -35,9 +35,7 @@ struct ArgReduction {
 
   // The items of an output choose; `store` is what the first of them does with the place `found`.
   std::string choice_text(int group, bool along_first, int held, std::string_view store) const {
-    return fill(kArgReduceChoice, {{"storage", type_text(value_dtype).storage},
-                                   {"group_held", group * held},
-                                   {"held", held},
+    return fill(kArgReduceChoice, {{"held", held},
                                    {"group", group},
                                    {"best", element_of_value(value_dtype, "best[v]")},
                                    {"partner", along_first ? "reach" : "reach * across"},
@@ -51,11 +49,11 @@ struct ArgReduction {
 };
 
 struct ArgReduceWords {
-  int32_t columns, groups, vectors, chunk, along, across, terms, outputs, stride, inner_output;
+  int32_t columns, groups, vectors, chunk, along, across, terms, outputs, stride, inner_output, splits;
 };
 
 std::string arg_reduce_text(const ArgReduction& reduction, const ReduceShape& shape, const Space& space,
-                            const ArgReduceWords& words, KernelBuilder& builder) {
+                            const ArgReduceWords& words, bool is_shared, KernelBuilder& builder) {
   const int lanes = shape.lanes, held = shape.along_first ? 1 : lanes, group = builder.dialect().group_size;
   const bool is_host = builder.dialect().is_host, has_lanes = lanes > 1;
   const int steps = is_host && !has_lanes ? kReduceHostSteps : kReduceSteps;
@@ -71,11 +69,31 @@ std::string arg_reduce_text(const ArgReduction& reduction, const ReduceShape& sh
       out += cat(row, ".v[", w, "] = ((COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", at, "))[", w, "];\n");
     return out;
   };
-  const std::string store = shape.splits > 1
-                                ? cat("x1[split * ", read(words.outputs), " + column * ", held, " + v] = found;\n")
-                                : cat(space.coordinates(builder, "k", "column"), "x1[", space.offset(1, "k"),
-                                      held > 1 ? cat(" + v * ", read(words.inner_output)) : std::string(), "] = (",
-                                      type_text(reduction.output_dtype).storage, ")found;\n");
+  const auto place = [&](const char* split) {
+    return cat("x1[", split, " * ", read(words.outputs), " + column * ", held, " + v]");
+  };
+  const auto store = [&](const char* output) {
+    return cat(space.coordinates(builder, "k", "column"), output, "[", space.offset(1, "k"),
+               held > 1 ? cat(" + v * ", read(words.inner_output)) : std::string(), "] = (",
+               type_text(reduction.output_dtype).storage, ")found;\n");
+  };
+  const auto choice = [&](const std::string& stored) {
+    return reduction.choice_text(group, shape.along_first, held, stored);
+  };
+  std::string shared;
+  if (is_shared) {
+    shared =
+        fill(kArgReduceShared, {{"last_group", fill(kLastGroup, {{"splits", read(words.splits)}, {"counters", 3}})},
+                                {"coordinates", space.coordinates(builder, "k", "column")},
+                                {"held", held},
+                                {"base", space.offset(0, "k")},
+                                {"first_place", place("0")},
+                                {"first", value_of("x0[base + place[v] * stride]")},
+                                {"place", place("r")},
+                                {"type", type_text(reduction.value_dtype).value},
+                                {"value", value_of("x0[base + p * stride]")},
+                                {"choice", choice(store("x2"))}});
+  }
   return fill(kArgReduce, {{"item_place", fill(kItemPlace, {{"along", read(words.along)},
                                                             {"across", read(words.across)},
                                                             {"along_first", shape.along_first}})},
@@ -102,7 +120,11 @@ std::string arg_reduce_text(const ArgReduction& reduction, const ReduceShape& sh
                            {"ends_in_elements", shape.along_first && has_lanes},
                            {"terms", read(words.terms)},
                            {"element", value_of("x0[base + t]")},
-                           {"choice", reduction.choice_text(group, shape.along_first, held, store)}});
+                           {"storage", type_text(reduction.value_dtype).storage},
+                           {"group_held", group * held},
+                           {"choice", choice(shape.splits > 1 ? place("split") + " = found;\n" : store("x1"))},
+                           {"is_shared", is_shared},
+                           {"shared", shared}});
 }
 
 class ArgReduceBuilder {
@@ -134,12 +156,21 @@ class ArgReduceBuilder {
     if (shape.splits > 1) {
       recipe.workspace_bytes =
           divide_up(pass_.kept.points() * shape.splits * static_cast<int64_t>(sizeof(int64_t)), 256) * 256;
-      add_end(recipe, shape.splits);
+      if (!is_shared(shape)) add_end(recipe, shape.splits);
     }
     return recipe;
   }
 
  private:
+  int64_t columns(const ReduceShape& shape) const {
+    return shape.along_first ? pass_.kept.points() : divide_up(pass_.kept.points(), shape.lanes);
+  }
+  int64_t column_groups(const ReduceShape& shape) const { return divide_up(columns(shape), shape.across); }
+  // Whether the last of an output's groups chooses among theirs.
+  bool is_shared(const ReduceShape& shape) const {
+    return shape.splits > 1 && column_groups(shape) <= dialect_.counters;
+  }
+
   KernelBuilder begin(const char* what, bool along_first, int lanes) const {
     KernelBuilder builder(dialect_, what, with_text_);
     builder.is_wide = is_wide_;
@@ -168,31 +199,37 @@ class ArgReduceBuilder {
   void add(BuiltRecipe& recipe, const ReduceShape& shape) const {
     const bool to_workspace = shape.splits > 1;
     const LoopNest& kept = pass_.kept;
-    KernelBuilder builder = begin(to_workspace ? "arg_reduce_begin" : "arg_reduce", shape.along_first, shape.lanes);
+    KernelBuilder builder = begin(is_shared(shape) ? "arg_reduce_shared"
+                                  : to_workspace   ? "arg_reduce_begin"
+                                                   : "arg_reduce",
+                                  shape.along_first, shape.lanes);
     take_input(builder);
     if (to_workspace) {
       take_workspace(builder, 1, false);
     } else {
       take_output(builder, 1);
     }
+    if (is_shared(shape)) {
+      take_output(builder, 2);
+      builder.declare(builder.pointer(Pointer::kCounters, 0, 0), "i32", false);
+    }
     const int64_t outputs = kept.points(), terms = pass_.combined.extents[0];
     const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;
-    const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
-    const int64_t column_groups = divide_up(columns, shape.across);
     const ArgReduceWords words = {
-        builder.word(columns),     builder.word(column_groups),
-        builder.word(vectors),     builder.word(divide_up(vectors, shape.splits)),
-        builder.word(shape.along), builder.word(shape.across),
-        builder.word(terms),       builder.word(outputs),
-        builder.word(stride_),     builder.word(kept.rank == 0 ? 0 : kept.strides[1][kept.rank - 1])};
+        builder.word(columns(shape)), builder.word(column_groups(shape)),
+        builder.word(vectors),        builder.word(divide_up(vectors, shape.splits)),
+        builder.word(shape.along),    builder.word(shape.across),
+        builder.word(terms),          builder.word(outputs),
+        builder.word(stride_),        builder.word(kept.rank == 0 ? 0 : kept.strides[1][kept.rank - 1]),
+        builder.word(shape.splits)};
     Space space(kept);
     space.add_words(builder, shape.along_first ? 1 : shape.lanes);
     if (with_text_) {
       // Vectors are defined before the functions that compare.
-      builder.body = arg_reduce_text(reduction_, shape, space, words, builder);
+      builder.body = arg_reduce_text(reduction_, shape, space, words, is_shared(shape), builder);
       builder.globals += reduction_.order_text();
     }
-    recipe.add(builder, column_groups * shape.splits);
+    recipe.add(builder, column_groups(shape) * shape.splits);
   }
 
   // Among the positions that the groups of an output found: a table of splits × outputs.
@@ -222,6 +259,8 @@ class ArgReduceBuilder {
            {"splits", read(splits_word)},
            {"stride", read(stride_word)},
            {"type", type_text(reduction_.value_dtype).value},
+           {"storage", type_text(reduction_.value_dtype).storage},
+           {"group", dialect_.group_size},
            {"coordinates", space.coordinates(builder, "k", "column")},
            {"base", space.offset(0, "k")},
            {"first", reduction_.value_of("x0[base + place[0] * stride]", functions)},

@@ -38,6 +38,7 @@ struct Dialect {
   int64_t local_memory_bytes = 48 << 10;
   int64_t max_block_bytes = 4096;  // of all parameters of a kernel (CUDA 4096, OpenCL CL_DEVICE_MAX_PARAMETER_SIZE)
   int64_t max_groups = INT32_MAX;
+  int32_t counters = 0;  // of Pointer::kCounters; 0: groups cannot wait for each other's results
 };
 
 /// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment
@@ -56,7 +57,8 @@ struct Pointer {
     kTensor,     // run.tensors[index]
     kWorkspace,  // run.workspace; the word already contains the offset in it
     kFault,      // the run's fault record, else 64 zeroed bytes of the plugin
-    kTable       // the launch's table: Launch::table uploaded at prepare
+    kTable,      // the launch's table: Launch::table uploaded at prepare
+    kCounters    // 32-bit counters of the stream, which are 0 between launches
   };
   Kind kind = kTensor;
   int32_t index = 0;

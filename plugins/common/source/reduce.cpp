@@ -2,7 +2,7 @@
 // reduce. The index space is two nests: loops that are kept and loops that are combined over. A group of work items is
 // a table of `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items lie where
 // memory runs. Where the outputs do not fill the device, the combined loops are split between groups, whose partial
-// results a second kernel combines.
+// results the last of them combines, or a second kernel where groups cannot count each other.
 //
 // Float sums: a work item adds the few numbers of a step as a tree and these with compensation, items of a group and
 // groups are trees: the error stays below that of pairwise summation, and the form depends on layout and extents alone.
@@ -48,7 +48,7 @@ struct Reduction {
 // A kernel and the words that it reads.
 struct ReduceKernel {
   struct Words {
-    int32_t columns, groups, vectors, chunk, along, across, terms, outputs, inner_output;
+    int32_t columns, groups, vectors, chunk, along, across, terms, outputs, inner_output, splits;
   };
 
   ReduceKernel(const Reduction& reduction, const ReducePass& pass, const ReduceShape& shape)
@@ -262,18 +262,37 @@ class ReduceText {
 
   std::vector<Value> group_values() {
     const std::string total = reduction_.is_compensated() ? total_ + "(sum[v], lost[v])" : std::string("sum[v]");
-    return {{"group", group_},
-            {"total", element_of_value(accumulator_, total)},
-            {"shared_own", shared_value("id")},
-            {"shared_partner", shared_value(along_first_ ? "id + reach" : "id + reach * across")},
-            {"combined", element_of_value(accumulator_, combine("p", "q"))},
-            {"output_coordinates", pass_.to_workspace ? "" : kernel_.kept.coordinates(builder_, "k", "column")},
-            {"store", pass_.to_workspace ? store_partial() : store_output()}};
+    const std::string group_total =
+        fill(kReduceGroup, {{"held", held_},
+                            {"group", group_},
+                            {"type", type_text(accumulator_).value},
+                            {"total", element_of_value(accumulator_, total)},
+                            {"shared_own", shared_value("id")},
+                            {"shared_partner", shared_value(along_first_ ? "id + reach" : "id + reach * across")},
+                            {"combined", element_of_value(accumulator_, combine("p", "q"))}});
+    std::vector<Value> values = {
+        {"group", group_},
+        {"group_total", group_total},
+        {"is_shared", pass_.is_shared},
+        {"shared_own", shared_value("id")},
+        {"output_coordinates", pass_.to_workspace ? "" : kernel_.kept.coordinates(builder_, "k", "column")},
+        {"store", pass_.to_workspace ? store_partial() : store_output()}};
+    if (pass_.is_shared) {
+      values.insert(values.end(),
+                    {{"parts", sources_ + 1},
+                     {"part_place", part_place("split")},
+                     {"last_group", fill(kLastGroup, {{"splits", read(words_.splits)}, {"counters", sources_ + 2}})},
+                     {"part", value_of_element(accumulator_, cat("x", sources_ + 1, "[", part_place("s"), "]"))},
+                     {"add_part", accumulate("[v]", "part")}});
+    }
+    return values;
   }
 
+  std::string part_place(const char* split) const {
+    return cat(split, " * ", read(words_.outputs), " + column * ", held_, " + v");
+  }
   std::string store_partial() const {
-    return cat("x", sources_, "[split * ", read(words_.outputs), " + column * ", held_,
-               " + v] = ", element_of_value(accumulator_, "result"), ";\n");
+    return cat("x", sources_, "[", part_place("split"), "] = ", element_of_value(accumulator_, "result"), ";\n");
   }
 
   // `after` of the result.
@@ -316,11 +335,16 @@ class ReduceBuilder {
       add(recipe, pass, shape);
       return recipe;
     }
-    ReducePass partial = pass;
-    partial.to_workspace = true;
-    add(recipe, partial, shape);
     const int64_t outputs = pass.kept.points();
     recipe.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(reduction_.accumulator), 256) * 256;
+    ReducePass partial = pass;
+    if (ReduceKernel(reduction_, pass, shape).column_groups() <= dialect_.counters) {
+      partial.is_shared = true;
+      add(recipe, partial, shape);
+      return recipe;
+    }
+    partial.to_workspace = true;
+    add(recipe, partial, shape);
     const ReducePass last = second_pass(pass, shape.splits);
     add(recipe, last, choose_reduce_shape(last, dialect_, false));
     return recipe;
@@ -378,6 +402,7 @@ class ReduceBuilder {
   void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) const {
     KernelBuilder builder(dialect_,
                           pass.from_workspace ? "reduce_end"
+                          : pass.is_shared    ? "reduce_shared"
                           : pass.to_workspace ? "reduce_begin"
                                               : "reduce",
                           with_text_);
@@ -433,6 +458,9 @@ class ReduceBuilder {
       builder.pointer(Pointer::kTensor, reduction_.op.input_count(), pass.kept.offsets.back() * dtype_size(dtype));
     }
     builder.declare(kernel.sources(), pass.to_workspace ? reduction_.stored() : type_text(dtype).storage, false);
+    if (!pass.is_shared) return;
+    builder.declare(builder.pointer(Pointer::kWorkspace, 0, 0), reduction_.stored(), false);
+    builder.declare(builder.pointer(Pointer::kCounters, 0, 0), "i32", false);
   }
 
   void take_scalars(KernelBuilder& builder, ReduceKernel& kernel) const {
@@ -461,7 +489,8 @@ class ReduceBuilder {
                     builder.word(shape.across),
                     builder.word(kernel.combined.points()),
                     builder.word(kept.points()),
-                    builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1])};
+                    builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1]),
+                    builder.word(shape.splits)};
     kernel.kept.add_words(builder, kernel.held());
     kernel.combined.add_words(builder, shape.along_first ? shape.lanes : 1);
   }

@@ -25,6 +25,7 @@ struct ReducePass {
   std::vector<int32_t> alignments;
   bool from_workspace = false;  // the one source is a table of partial results
   bool to_workspace = false;
+  bool is_shared = false;  // the groups of an output leave partial results, which the last of them combines
 };
 
 /// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined by `along`
