@@ -690,6 +690,40 @@ TEST_F(GeneratedText, CompilesSorts) {
   }
 }
 
+// Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
+TEST_F(GeneratedText, CompilesSelections) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+           COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_FLOAT64,
+           COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    for (const int64_t rows : {5, 10000}) {
+      const int64_t count = rows * 20;
+      TestOp nonzero("nonzero"), unique("unique");
+      nonzero.tensor(dtype, {rows, 20}).output(COMPUTE_DTYPE_INT64, {2, count}).output(COMPUTE_DTYPE_INT64, {});
+      EXPECT_EQ(make_recipe(nonzero.view(), gpu()).launches.size(), 2u);
+      expect_compiles(nonzero);
+      unique.tensor(dtype, {rows, 20}).output(dtype, {count}).output(COMPUTE_DTYPE_INT64, {count});
+      unique.output(COMPUTE_DTYPE_INT64, {rows, 20}, {1, rows}).output(COMPUTE_DTYPE_INT64, {count});
+      unique.output(COMPUTE_DTYPE_INT64, {});
+      if (dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128) {
+        EXPECT_TRUE(refuse_op(unique.view(), gpu()));
+      } else {
+        expect_compiles(unique);
+      }
+    }
+  }
+}
+
+TEST(SourceGenerator, SelectionsOfAllSizesMakeAHandfulOfKernels) {
+  std::set<uint64_t> keys;
+  for (int64_t n = 2; n < 3000; ++n) {
+    TestOp op("nonzero");
+    op.tensor(kF32, {n, 3000 - n}).output(COMPUTE_DTYPE_INT64, {2, n * (3000 - n)}).output(COMPUTE_DTYPE_INT64, {});
+    for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
+  }
+  EXPECT_LE(keys.size(), 4u);
+}
+
 TEST_F(GeneratedText, CompilesEveryForm) {
   const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{

@@ -125,6 +125,7 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_input", refuse_convolution, build_convolution},
     {"convolution_grad_weight", refuse_convolution, build_convolution},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
+    {"nonzero", refuse_select, build_select},
     {"random_permutation", refuse_permutation, build_sort},
     {"row", refuse_row, build_row},
     {"scan", refuse_scan, build_scan},
@@ -134,6 +135,7 @@ constexpr Primitive kPrimitives[] = {
     {"sgd_momentum", refuse_optimizer, build_optimizer},
     {"sort", refuse_sort_shape, build_sort},
     {"top_k", refuse_top_k, build_sort},
+    {"unique", refuse_select, build_select},
 };
 
 const Primitive* find_primitive(const Op& op) {

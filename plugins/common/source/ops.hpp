@@ -21,6 +21,7 @@ BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_tex
 BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_scan(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_select(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
@@ -42,6 +43,9 @@ std::optional<Refusal> refuse_search(const Op& op);
 
 /// Why the kernels of optimisers are not for this op.
 std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect);
+
+/// Why the kernels of nonzero and unique are not for this op.
+std::optional<Refusal> refuse_select(const Op& op, const Dialect& dialect);
 
 /// Why the kernels of sort are not for this op.
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort, top_k and random_permutation, whose keys are drawn where they are first read. A line that fits in local memory
+// sort, top_k and random_permutation, whose keys are drawn where they are first read; and the sorted keys of unique,
+// which stay in the workspace. A line that fits in local memory
 // is sorted there by one group. Longer ones are sorted by their keys' digits of 8 bits, from the last on: tiles count
 // their digits, the counts become the places where digits begin, and each tile, sorted by the digit, moves its elements
 // there. All passes are stable. See N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for
@@ -8,6 +9,7 @@
 #include <bit>
 
 #include "plugins/common/source/ops.hpp"
+#include "plugins/common/source/sort.hpp"
 
 namespace compute::common {
 namespace {
@@ -49,9 +51,14 @@ class SortBuilder {
       : dialect_(dialect),
         with_text_(with_text),
         draws_(op.name() == "random_permutation"),
+        keeps_(op.name() == "unique"),
         dtype_(draws_ ? compute_dtype{COMPUTE_DTYPE_UINT64} : op.input(0).dtype),
         texts_(dtype_),
         first_output_(op.input_count()) {
+    if (keeps_) {
+      take_all(op.input(0));
+      return;
+    }
     const bool selects = op.name() == "top_k";
     const compute_plugin_tensor& src = op.tensor(0);  // the output's shape is that of the keys
     const int64_t given = draws_ ? 0 : op.integer("axis", selects ? -1 : 0);
@@ -78,22 +85,29 @@ class SortBuilder {
 
   BuiltRecipe build() {
     BuiltRecipe recipe;
+    add_to(recipe);
+    return recipe;
+  }
+
+  void add_to(BuiltRecipe& recipe) {
+    const auto aligned = [](int64_t bytes) { return divide_up(bytes, 256) * 256; };
+    const int64_t elements = lines() * terms_;
+    const int64_t key_bytes = aligned(elements * (texts_.is_wide ? 8 : 4)), position_bytes = aligned(elements * 4);
     if (terms_ <= line_limit()) {
-      add_line(recipe);
-      return recipe;
+      positions_at_[0] = key_bytes;
+      recipe.workspace_bytes = keeps_ ? key_bytes + position_bytes : 0;
+      return add_line(recipe);
     }
     tile_ = int64_t{items()} * dialect_.group_size;
     tiles_ = divide_up(terms_, tile_);
-    const int64_t elements = lines() * terms_, counts = lines() * 256 * tiles_;
+    const int64_t counts = lines() * 256 * tiles_;
     const int64_t blocks = divide_up(counts, int64_t{kCountsPerItem} * dialect_.group_size);
     // Two arrays of keys and positions, between which the passes go, and the counts.
-    const auto aligned = [](int64_t bytes) { return divide_up(bytes, 256) * 256; };
-    const int64_t key_bytes = aligned(elements * (texts_.is_wide ? 8 : 4)), position_bytes = aligned(elements * 4);
     int64_t offset = 0;
     for (int i = 0; i < 2; ++i) {
       keys_at_[i] = offset;
       positions_at_[i] = offset + key_bytes;
-      offset += texts_.passes > 1 ? key_bytes + position_bytes : 0;
+      offset += texts_.passes > 1 || keeps_ ? key_bytes + position_bytes : 0;
     }
     counts_at_ = offset;
     sums_at_ = counts_at_ + aligned(counts * 4);
@@ -104,7 +118,12 @@ class SortBuilder {
       add_offsets(recipe, counts, blocks, false);
       add_tiles(recipe, pass, false);
     }
-    return recipe;
+  }
+
+  // With add_to().
+  SortedKeys kept() const {
+    const int last = terms_ <= line_limit() ? 0 : (texts_.passes - 1) % 2;
+    return {keys_at_[last], positions_at_[last], texts_.key_type, texts_.greatest};
   }
 
   /// Elements that a group sorts in local memory.
@@ -113,6 +132,21 @@ class SortBuilder {
   }
 
  private:
+  // All elements as one line, which refuse_sorted_keys() has found.
+  void take_all(const compute_plugin_tensor& src) {
+    terms_ = stored_ = 1;
+    int64_t step = 1;
+    for (int32_t i = src.rank; i-- > 0;) {
+      if (terms_ == 1 && src.shape[i] > 1) step = src.strides[i];
+      terms_ *= src.shape[i];
+    }
+    stored_ = terms_;
+    steps_ = {step};
+    sizes_ = {dtype_size(dtype_)};
+    nest_.strides.resize(1);
+    nest_.offsets = {0};
+  }
+
   int64_t lines() const { return nest_.points(); }
   int64_t line_limit() const { return line_limit(dialect_, texts_.is_wide); }
   // Whether work items exchange registers and vote, in warps.
@@ -134,6 +168,7 @@ class SortBuilder {
     builder.sign(has_values_);
     builder.sign(has_indices_);
     builder.sign(draws_);
+    builder.sign(keeps_);
     builder.sign(is_part());
     builder.sign(index_dtype_);
     return builder;
@@ -184,6 +219,12 @@ class SortBuilder {
     }
   }
 
+  // The keys and positions that stay in the workspace: pointers 3 and 4.
+  void take_kept(KernelBuilder& builder) const {
+    builder.declare(builder.pointer(Pointer::kWorkspace, 0, keys_at_[0]), texts_.key_type, false);
+    builder.declare(builder.pointer(Pointer::kWorkspace, 0, positions_at_[0]), "u32", false);
+  }
+
   // Words of the kernel's arguments: the operands' steps along the axis, and how many elements are stored.
   struct StepWords {
     std::vector<int32_t> steps;
@@ -193,6 +234,7 @@ class SortBuilder {
   // Statements that write element `e` of the line, which was at `position`.
   std::string outputs_text(const Space& space, const StepWords& step_words, const char* e) const {
     std::string text;
+    if (keeps_) return cat("x3[", e, "] = ", key_text("(ix)position"), ";\nx4[", e, "] = position;\n");
     int operand = 1;
     const auto at = [&] {
       return cat(space.offset(operand, "k"), " + ", e, " * ",
@@ -220,6 +262,7 @@ class SortBuilder {
     KernelBuilder builder = begin("sort_line");
     builder.sign(size);
     take_tensors(builder);
+    if (keeps_) take_kept(builder);
     const int32_t terms_word = builder.word(terms_);
     const StepWords steps = add_step_words(builder);
     Space space(nest_);
@@ -247,6 +290,7 @@ class SortBuilder {
     builder.sign(items);
     builder.sign(threads);
     take_tensors(builder);
+    if (keeps_) take_kept(builder);
     const int32_t lines_word = builder.word(lines()), terms_word = builder.word(terms_);
     const StepWords steps = add_step_words(builder);
     Space space(nest_);
@@ -273,7 +317,7 @@ class SortBuilder {
 
   // Counts a pass's digits, or moves the elements.
   void add_tiles(BuiltRecipe& recipe, int pass, bool counts) {
-    const bool is_first = pass == 0, is_last = pass + 1 == texts_.passes;
+    const bool is_first = pass == 0, is_last = !keeps_ && pass + 1 == texts_.passes;
     KernelBuilder builder = begin(counts ? "sort_count" : "sort_move");
     builder.sign(is_first);
     builder.sign(is_last);
@@ -363,6 +407,7 @@ class SortBuilder {
   const Dialect& dialect_;
   const bool with_text_;
   const bool draws_;           // random keys; there is no input
+  const bool keeps_;           // keys and positions stay in the workspace; there is no output
   const compute_dtype dtype_;  // of the keys' elements
   const KeyTexts texts_;
   const int32_t first_output_;  // among the tensors
@@ -381,6 +426,24 @@ class SortBuilder {
 
 BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text) {
   return SortBuilder(op, dialect, with_text).build();
+}
+
+SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dialect, bool with_text) {
+  SortBuilder builder(op, dialect, with_text);
+  builder.add_to(recipe);
+  return builder.kept();
+}
+
+std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& src = op.input(0);
+  int64_t next = 0;  // the stride of an axis that goes on from the axes inside it; 0: there is none yet
+  for (int32_t i = src.rank; i-- > 0;) {
+    if (src.shape[i] == 1) continue;
+    if (next != 0 && src.strides[i] != next)
+      return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, cat(op.name(), ": the input is not row-major"), ""};
+    next = src.strides[i] * src.shape[i];
+  }
+  return refuse_sort_shape(op, dialect);
 }
 
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
