@@ -267,6 +267,7 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
   // CUDA's float64 form and PoCL's float32 form keep the bound, and the latter becomes vector code.
   const bool good_exp = wide ? functions.dialect().language == Language::kCudaC : functions.dialect().is_host;
   if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_EXP && !good_exp) return functions.need("exp", dtype) + "(" + v[0] + ")";
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_ERFC && !wide) return functions.need("erfc_f32") + "(" + v[0] + ")";
   if (const char* name = math_name(intrinsic)) {
     std::string text = in_fp64 ? cat("(f32)", name, "((f64)", v[0]) : cat(name, "(", v[0]);
     if (v.size() > 1) text += (in_fp64 ? ", (f64)" : ", ") + v[1];
