@@ -557,6 +557,29 @@ TEST_F(GeneratedText, CompilesEveryIntrinsic) {
   }
 }
 
+// As in Philox. Both halves come from one multiplication, in whichever order the operands are.
+TEST_F(GeneratedText, CompilesProductsWithBothHalves) {
+  constexpr compute_dtype kU32 = COMPUTE_DTYPE_UINT32;
+  Expression e;
+  const int32_t x = e.input(0, kU32), y = e.input(1, kU32);
+  const int32_t high = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, kU32, {x, y});
+  const int32_t low = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, kU32, {y, x});
+  const int32_t alone = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, kU32, {x, x});
+  const int32_t both = e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kU32, {high, low});
+  TestOp op("map");
+  op.tensor(kU32, {64}).tensor(kU32, {64}).output(kU32, {64});
+  op.expression(e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kU32, {both, alone})}));
+  expect_compiles(op);
+  const Op view = op.view();
+  const std::string text = kernel_source(view, gpu(), make_recipe(view, gpu()).launches[0]).text;
+  const auto count = [&](std::string_view words) {
+    int found = 0;
+    for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(" = product_u32("), 1);
+}
+
 TEST_F(GeneratedText, CompilesEveryConversion) {
   for (compute_dtype from = COMPUTE_DTYPE_BOOL; from <= COMPUTE_DTYPE_COMPLEX128; ++from) {
     Expression e;

@@ -458,6 +458,10 @@ std::string convert_text(const std::string& x, compute_dtype from, compute_dtype
     return convert_text(cat(type_text(from).name, "_to_f32(", x, ")"), COMPUTE_DTYPE_FLOAT32, to, functions);
   }
   if (is_float(from) && is_integer(to)) {
+    // cvt of PTX saturates, and makes 0 of NaN.
+    const bool is_cvt = functions.dialect().language == Language::kCudaC && from == COMPUTE_DTYPE_FLOAT32;
+    if (is_cvt && to == COMPUTE_DTYPE_INT32) return "__float2int_rz(" + x + ")";
+    if (is_cvt && to == COMPUTE_DTYPE_UINT32) return "__float2uint_rz(" + x + ")";
     return functions.need(from == COMPUTE_DTYPE_FLOAT32 ? "f32_to" : "f64_to", to) + "(" + x + ")";
   }
   return cat("(", type, ")", x);
@@ -472,9 +476,44 @@ std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<
   return integer_call(intrinsic, dtype, v, functions);
 }
 
+namespace {
+
+// Products of two numbers of 32 bits of which an expression takes both halves: one instruction, which CUDA's compiler
+// does not find by itself. Per node that is one of the halves, the first of the two; else -1.
+std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Dialect& dialect) {
+  std::vector<int32_t> first(static_cast<size_t>(expression.node_count), -1);
+  if (dialect.language != Language::kCudaC) return first;
+  struct Product {
+    int32_t node;
+    std::pair<int32_t, int32_t> operands;
+    bool is_high;
+  };
+  std::vector<Product> products;
+  for (int32_t i = 0; i < expression.node_count; ++i) {
+    const compute_plugin_node& node = expression.nodes[i];
+    const bool is_high = node.value == COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH;
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.dtype != COMPUTE_DTYPE_UINT32 ||
+        !(is_high || node.value == COMPUTE_PLUGIN_INTRINSIC_MUL))
+      continue;
+    const int32_t* operands = expression.operands + node.first_operand;
+    products.push_back({i, std::minmax({operands[0], operands[1]}), is_high});
+  }
+  std::stable_sort(products.begin(), products.end(),
+                   [](const Product& x, const Product& y) { return x.operands < y.operands; });
+  for (size_t i = 1; i < products.size(); ++i) {
+    const Product &before = products[i - 1], &own = products[i];
+    if (before.operands != own.operands || before.is_high == own.is_high) continue;
+    first[static_cast<size_t>(before.node)] = first[static_cast<size_t>(own.node)] = before.node;
+  }
+  return first;
+}
+
+}  // namespace
+
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
                                           std::string_view prefix, Functions& functions, std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
+  const std::vector<int32_t> products = shared_products(expression, functions.dialect());
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
     const int32_t* operands = expression.operands + node.first_operand;
@@ -496,7 +535,14 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
         std::vector<std::string> values;
         for (int32_t k = 0; k < node.operand_count; ++k) values.push_back(names[static_cast<size_t>(operands[k])]);
         const compute_dtype last = expression.nodes[operands[node.operand_count - 1]].dtype;
-        if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
+        if (const int32_t first = products[static_cast<size_t>(i)]; first >= 0) {
+          const std::string product = cat(prefix, "product", first);
+          if (first == i) {
+            out += cat("const u64 ", product, " = ", functions.need("product_u32"), "(", values[0], ", ", values[1],
+                       ");\n");
+          }
+          text = node.value == COMPUTE_PLUGIN_INTRINSIC_MUL ? cat("(u32)", product) : cat("(u32)(", product, " >> 32)");
+        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
           text = convert_text(values[0], last, node.dtype, functions);
         } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
           text = node.dtype == last ? values[0] : from_bits(to_bits(values[0], last), node.dtype);
