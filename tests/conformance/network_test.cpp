@@ -137,6 +137,9 @@ void test_softmax_grad(Case& c) {
     c.run_into(along(axis), {c.numbers({40, 5, 3}), y}, Layout::NEGATIVE);
   }
   c.run({}, {c.numbers({0, 3}), c.numbers({0, 3})}, "empty");
+  if (c.dtype != dtype::FLOAT32) return;
+  const Operand y = c.results(forward, along(-1), {c.numbers({3000, 1040})}, 1)[0];
+  c.run({}, {c.numbers({3000, 1040}), y}, "more than caches hold");
 }
 
 // Every combination of the attributes, along an axis.
@@ -241,6 +244,8 @@ void test_norm(Case& c) {
   c.run({}, {c.numbers({0, 5, 3})}, "no sample");
   if (!is_batch) c.run({}, {c.numbers({3, 0})}, "nothing to normalise");
   c.run_into({}, operands(c.numbers({6, 5, 33}), parameter), Layout::NEGATIVE);
+  if (is_batch || c.dtype != dtype::FLOAT32) return;
+  c.run({}, operands(c.numbers({5000, 1040}), {1040}), "more than caches hold");
 }
 
 void test_norm_grad(Case& c) {
@@ -262,6 +267,7 @@ void test_norm_grad(Case& c) {
   if (!c.full()) return;
   check({6, 5, 33}, is_batch ? 2 : 1, is_batch ? Shape{33} : Shape{5, 33}, Layout::CONTIGUOUS, true);
   check({40, 1000}, is_batch ? 1 : 1, Shape{1000}, Layout::CONTIGUOUS, true);
+  if (!is_batch && c.dtype == dtype::FLOAT32) check({3000, 1040}, 1, Shape{1040}, Layout::CONTIGUOUS, true);
 }
 
 void test_group_norm(Case& c) {

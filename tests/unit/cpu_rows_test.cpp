@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes.
+// Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes, and what
+// loops over much memory compute.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "core/ops/rows.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/reduce/network_kernel.hpp"
 
 namespace compute {
 namespace {
@@ -97,6 +101,65 @@ TEST_P(CpuRows, LongRowsAreShortOnes) {
   for (int64_t i = 0; i < n; i += 1000) run(i, std::min<int64_t>(1000, n - i), pieces.data() + i);
   EXPECT_EQ(whole, pieces);
   EXPECT_NE(std::set<float>(whole.begin(), whole.end()).size(), 1u);
+}
+
+// Rows of large tensors go through other functions, whose results are those of small ones, to the bit.
+TEST_P(CpuRows, FarRowsAreNearOnes) {
+  const cpu::NetworkKernels& kernels = *cpu::select_isa(GetParam())->network;
+  constexpr int64_t kMost = 2048;
+  struct alignas(64) Row {
+    float x[kMost];
+  };
+  std::vector<Row> rows(9);
+  std::vector<Row> results[2];
+  for (const int64_t n : {int64_t(32), int64_t(48), int64_t(528), int64_t(1024), kMost}) {
+    float(&x)[kMost] = rows[0].x, (&dy)[kMost] = rows[1].x, (&scale)[kMost] = rows[2].x, (&bias)[kMost] = rows[3].x;
+    for (int64_t i = 0; i < n; ++i) {
+      x[i] = static_cast<float>(i * 389 % 1009) / 256 - 2;
+      dy[i] = static_cast<float>(i * 271 % 1013) / 512 - 1;
+      scale[i] = static_cast<float>(i * 7 % 11) / 4;
+      bias[i] = static_cast<float>(i * 5 % 13) / 8;
+    }
+    for (const bool far : {false, true}) {
+      const cpu::RowKernels& row = far ? kernels.far : kernels.near;
+      std::vector<Row>& y = results[far];
+      y.assign(17, Row{});
+      Row scratch;
+      float mean[4], rstd[4];
+      row.softmax(x, n, scratch.x, y[0].x);
+      row.log_softmax(x, n, scratch.x, y[1].x);
+      row.softmax_grad(dy, y[0].x, n, y[2].x);
+      row.log_softmax_grad(dy, y[1].x, n, y[3].x);
+      for (int k = 0; k < 4; ++k) {
+        row.layer_norm(x, (k & 1) != 0 ? scale : nullptr, (k & 2) != 0 ? bias : nullptr, 1e-5F, n, y[4 + k].x, mean + k,
+                       rstd + k);
+        y[8].x[2 * k] = mean[k];
+        y[8].x[2 * k + 1] = rstd[k];
+      }
+      for (int k = 0; k < 2; ++k)
+        row.layer_norm_grad(dy, x, k != 0 ? scale : nullptr, mean[0], rstd[0], n, y[9 + k].x, y[11 + k].x, y[13 + k].x);
+      kernels.end_far();
+      for (int k = 0; k < 15; ++k) EXPECT_NE(y[k].x[0], y[k].x[5]) << k;  // something was written
+    }
+    for (size_t k = 0; k < results[0].size(); ++k)
+      EXPECT_EQ(std::memcmp(results[0][k].x, results[1][k].x, sizeof(Row)), 0) << "result " << k << " of " << n;
+  }
+}
+
+// Of any length and in any place; NaN counts for nothing.
+TEST_P(CpuRows, FindsTheGreatest) {
+  const cpu::NetworkKernels& kernels = *cpu::select_isa(GetParam())->network;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t n = 1; n < 200; ++n) {
+    for (int64_t place = 0; place < n; place += 1 + n / 20) {
+      std::vector<float> x(static_cast<size_t>(n), -3);
+      x[static_cast<size_t>(n - 1 - place)] = nan;
+      x[static_cast<size_t>(place)] = -2;
+      EXPECT_EQ(kernels.greatest(x.data(), n), -2) << place << " of " << n;
+    }
+    EXPECT_EQ(kernels.greatest(std::vector<float>(static_cast<size_t>(n), nan).data(), n),
+              -std::numeric_limits<float>::infinity());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, CpuRows, testing::Values("baseline", "avx2", "avx512"));

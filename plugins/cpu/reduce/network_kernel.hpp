@@ -8,15 +8,11 @@
 namespace compute::cpu {
 
 // Rows of n >= 1 contiguous elements. In each sum a term passes through at most log2(n) + 8 additions.
-struct NetworkKernels {
-  // Of a row with a NaN, NaN.
-  float (*greatest)(const float* x, int64_t n);
-  float (*sum)(const float* x, int64_t n);
-  // The sum of exp(x[i] - base).
-  float (*exponentials)(const float* x, float base, int64_t n);
-  void (*softmax)(const float* x, int64_t n, float* y);
+struct RowKernels {
+  // `scratch` has n elements that begin at a cache line.
+  void (*softmax)(const float* x, int64_t n, float* scratch, float* y);
   void (*softmax_grad)(const float* dy, const float* y, int64_t n, float* dx);
-  void (*log_softmax)(const float* x, int64_t n, float* y);
+  void (*log_softmax)(const float* x, int64_t n, float* scratch, float* y);
   void (*log_softmax_grad)(const float* dy, const float* y, int64_t n, float* dx);
   // scale and bias may be NULL.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float epsilon, int64_t n, float* y,
@@ -24,8 +20,21 @@ struct NetworkKernels {
   // The row's terms are added to dscale and dbias. scale may be NULL.
   void (*layer_norm_grad)(const float* dy, const float* x, const float* scale, float mean, float rstd, int64_t n,
                           float* dx, float* dscale, float* dbias);
+};
+
+struct NetworkKernels {
+  // NaN counts as -infinity.
+  float (*greatest)(const float* x, int64_t n);
+  float (*sum)(const float* x, int64_t n);
+  // The sum of exp(x[i] - base).
+  float (*exponentials)(const float* x, float base, int64_t n);
   // sums[i] += terms[i], and terms[i] = 0.
   void (*flush)(float* terms, int64_t n, double* sums);
+  RowKernels near;
+  // For rows of 16 * m elements that begin at cache lines and follow each other in memory, of tensors that no cache
+  // holds. Results go around the cache until end_far.
+  RowKernels far;
+  void (*end_far)();
 };
 
 namespace baseline {

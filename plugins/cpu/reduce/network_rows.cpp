@@ -10,6 +10,7 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/reduce/network_kernel.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
@@ -17,7 +18,9 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kLeastRow = 32, kLongestRow = 32 << 10;
-constexpr int64_t kPieceElements = 4 << 10;  // a grain
+constexpr int64_t kPieceElements = 4 << 10;      // a grain
+constexpr int64_t kFarBytes = int64_t(1) << 25;  // of all rows, from which on no cache holds them
+constexpr int64_t kLine = 64;
 
 int64_t axis_of(const Op& op, int32_t input) {
   const int64_t axis = op.integer("axis", -1);
@@ -76,16 +79,37 @@ class Rows {
     std::vector<const int64_t*> pointers;
     for (const int32_t i : tensors) {
       const compute_plugin_tensor& tensor = op.tensor(i);
+      is_row_[count_] = row_of(tensor, axis) == n_;
       tensors_[count_++] = i;
       strides.emplace_back(tensor.strides, tensor.strides + axis);
       for (int64_t& stride : strides.back()) stride *= common::dtype_size(tensor.dtype);
     }
     for (const auto& list : strides) pointers.push_back(list.data());
     nest_ = common::collapse(shape, pointers, 0);
+    const int64_t row_bytes = n_ * static_cast<int64_t>(sizeof(float));
+    int64_t bytes = 0;
+    may_be_far_ = nest_.rank == 1 && row_bytes % kLine == 0 && row_bytes <= int64_t(kThreadFrameBytes);
+    for (size_t i = 0; i < count_; ++i) {
+      if (!is_row_[i]) continue;
+      bytes += nest_.points() * row_bytes;
+      may_be_far_ = may_be_far_ && nest_.strides[i][0] == row_bytes;
+    }
+    may_be_far_ = may_be_far_ && bytes >= kFarBytes;
   }
 
   int64_t n() const { return n_; }
   int64_t count() const { return nest_.points(); }
+
+  // Whether NetworkKernels::far is for this run.
+  bool is_far(const compute_plugin_run& run) const {
+    if (!may_be_far_) return false;
+    for (size_t i = 0; i < count_; ++i) {
+      if (!is_row_[i]) continue;
+      const char* const at = address(run.tensors[tensors_[i]]) + nest_.offsets[i];
+      if (reinterpret_cast<uintptr_t>(at) % kLine != 0) return false;
+    }
+    return true;
+  }
 
   // f(addresses of the operands) for the rows [begin, end).
   template <class F>
@@ -107,43 +131,61 @@ class Rows {
                  [&](int64_t begin, int64_t end) { visit(run, begin, end, f); });
   }
 
+  // f(kernels, addresses of the operands) for all rows, by all threads.
+  template <class F>
+  void visit_with_kernels(const compute_plugin_run& run, const F& f) const {
+    const NetworkKernels& kernels = *isa().network;
+    const bool far = is_far(run);
+    const RowKernels& row = far ? kernels.far : kernels.near;
+    parallel_for(count(), std::max<int64_t>(kPieceElements / n_, 1), [&](int64_t begin, int64_t end) {
+      visit(run, begin, end, [&](char* const* at) { f(row, at); });
+      if (far) kernels.end_far();
+    });
+  }
+
  private:
   static constexpr size_t kMost = 5;
 
   const int64_t n_;
   size_t count_ = 0;
   int32_t tensors_[kMost] = {};
+  bool is_row_[kMost] = {};  // else one element for each row
   common::LoopNest nest_;
+  bool may_be_far_ = false;
 };
 
 float* floats(char* at) { return reinterpret_cast<float*>(at); }
 
 class SoftmaxPlan final : public Plan {
  public:
-  SoftmaxPlan(const Op& op, decltype(NetworkKernels::softmax) kernel)
+  SoftmaxPlan(const Op& op, decltype(RowKernels::softmax) RowKernels::*kernel)
       : rows_(op, 0, axis_of(op, 0), {0, 1}), kernel_(kernel) {}
 
   void run(const compute_plugin_run& run) const override {
-    rows_.visit(run, [&](char* const* at) { kernel_(floats(at[0]), rows_.n(), floats(at[1])); });
+    rows_.visit_with_kernels(run, [&](const RowKernels& kernels, char* const* at) {
+      (kernels.*kernel_)(floats(at[0]), rows_.n(), floats(thread_frame()), floats(at[1]));
+    });
   }
 
  private:
   const Rows rows_;
-  const decltype(NetworkKernels::softmax) kernel_;
+  decltype(RowKernels::softmax) RowKernels::*const kernel_;
 };
 
 class SoftmaxGradPlan final : public Plan {
  public:
-  SoftmaxGradPlan(const Op& op, decltype(NetworkKernels::softmax_grad) kernel)
+  SoftmaxGradPlan(const Op& op, decltype(RowKernels::softmax_grad) RowKernels::*kernel)
       : rows_(op, 0, axis_of(op, 0), {0, 1, 2}), kernel_(kernel) {}
 
   void run(const compute_plugin_run& run) const override {
-    rows_.visit(run, [&](char* const* at) { kernel_(floats(at[0]), floats(at[1]), rows_.n(), floats(at[2])); });
+    rows_.visit_with_kernels(run, [&](const RowKernels& kernels, char* const* at) {
+      (kernels.*kernel_)(floats(at[0]), floats(at[1]), rows_.n(), floats(at[2]));
+    });
   }
 
  private:
   const Rows rows_;
-  const decltype(NetworkKernels::softmax_grad) kernel_;
+  decltype(RowKernels::softmax_grad) RowKernels::*const kernel_;
 };
 
 // Inputs x, scale?, bias?; outputs y, mean, rstd; the scalar epsilon.
@@ -159,10 +201,9 @@ class LayerNormPlan final : public Plan {
     std::memcpy(&epsilon, &run.scalars[0], sizeof epsilon);
     const float* const scale = scale_ >= 0 ? floats(address(run.tensors[scale_])) : nullptr;
     const float* const bias = bias_ >= 0 ? floats(address(run.tensors[bias_])) : nullptr;
-    const auto kernel = isa().network->layer_norm;
-    rows_.visit(run, [&](char* const* at) {
-      kernel(floats(at[0]), scale, bias, static_cast<float>(epsilon), rows_.n(), floats(at[1]), floats(at[2]),
-             floats(at[3]));
+    rows_.visit_with_kernels(run, [&](const RowKernels& kernels, char* const* at) {
+      kernels.layer_norm(floats(at[0]), scale, bias, static_cast<float>(epsilon), rows_.n(), floats(at[1]),
+                         floats(at[2]), floats(at[3]));
     });
   }
 
@@ -215,14 +256,17 @@ class LayerNormGradPlan final : public Plan {
     std::fill_n(terms, 2 * n, 0.0F);
     const float* const scale = scale_ >= 0 ? floats(address(run.tensors[scale_])) : nullptr;
     const NetworkKernels& kernels = *isa().network;
+    const bool far = rows_.is_far(run);
+    const RowKernels& of_row = far ? kernels.far : kernels.near;
     const int64_t end = count * (task + 1) / tasks_;
     for (int64_t row = count * task / tasks_; row < end; row += kGroup) {
       rows_.visit(run, row, std::min(end, row + kGroup), [&](char* const* at) {
-        kernels.layer_norm_grad(floats(at[1]), floats(at[0]), scale, *floats(at[2]), *floats(at[3]), n, floats(at[4]),
-                                terms, terms + n);
+        of_row.layer_norm_grad(floats(at[1]), floats(at[0]), scale, *floats(at[2]), *floats(at[3]), n, floats(at[4]),
+                               terms, terms + n);
       });
       kernels.flush(terms, 2 * n, sums);
     }
+    if (far) kernels.end_far();
   }
 
   const Rows rows_;
@@ -302,23 +346,21 @@ std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int3
 }  // namespace
 
 std::optional<Refusal> refuse_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
-std::unique_ptr<Plan> prepare_softmax(const Op& op) {
-  return std::make_unique<SoftmaxPlan>(op, isa().network->softmax);
-}
+std::unique_ptr<Plan> prepare_softmax(const Op& op) { return std::make_unique<SoftmaxPlan>(op, &RowKernels::softmax); }
 
 std::optional<Refusal> refuse_log_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
 std::unique_ptr<Plan> prepare_log_softmax(const Op& op) {
-  return std::make_unique<SoftmaxPlan>(op, isa().network->log_softmax);
+  return std::make_unique<SoftmaxPlan>(op, &RowKernels::log_softmax);
 }
 
 std::optional<Refusal> refuse_softmax_grad(const Op& op) { return refuse_last_axis(op, {0, 1, 2}); }
 std::unique_ptr<Plan> prepare_softmax_grad(const Op& op) {
-  return std::make_unique<SoftmaxGradPlan>(op, isa().network->softmax_grad);
+  return std::make_unique<SoftmaxGradPlan>(op, &RowKernels::softmax_grad);
 }
 
 std::optional<Refusal> refuse_log_softmax_grad(const Op& op) { return refuse_last_axis(op, {0, 1, 2}); }
 std::unique_ptr<Plan> prepare_log_softmax_grad(const Op& op) {
-  return std::make_unique<SoftmaxGradPlan>(op, isa().network->log_softmax_grad);
+  return std::make_unique<SoftmaxGradPlan>(op, &RowKernels::log_softmax_grad);
 }
 
 std::optional<Refusal> refuse_layer_norm(const Op& op) {
