@@ -63,6 +63,21 @@ TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
   EXPECT_EQ(rows, table_->row_count);  // and none is there that no op has
 }
 
+TEST_P(CpuRows, ArithmeticOfHalvesIsOneLoop) {
+  int found = 0;
+  for (const OpSchema* op : op_schemas()) {
+    for (const char* name : {"add", "subtract", "multiply", "divide", "minimum", "maximum"}) {
+      if (op->name != name) continue;
+      for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+        const TypedExpression expression = typed(*op, half);
+        EXPECT_EQ(cpu::BlockProgram(expression.plugin_view(), *table_).function_count(), 1) << name;
+        ++found;
+      }
+    }
+  }
+  EXPECT_EQ(found, 12);
+}
+
 TEST_P(CpuRows, OthersAreInterpreted) {
   // The digest decides: with another one the same expression is a list of intrinsics.
   const OpSchema* sigmoid = nullptr;

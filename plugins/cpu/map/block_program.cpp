@@ -203,7 +203,7 @@ int32_t BlockProgram::unknown_intrinsic(const compute_plugin_expression& express
 
 BlockProgram::BlockProgram(const compute_plugin_expression& expression, const BlockKernels& table)
     : input_count_(expression.input_count) {
-  if (!use_row(expression, table)) build(expression, table);
+  if (!use_row(expression, table) && !use_halves(expression, table)) build(expression, table);
   if (instructions_.size() != 1 || outputs_.size() != 1 || !outputs_[0].computed_in_place || needs_blocks()) return;
   const Instruction& only = instructions_[0];
   for (int k = 0; k < only.operand_count; ++k)
@@ -229,6 +229,35 @@ bool BlockProgram::use_row(const compute_plugin_expression& expression, const Bl
     return true;
   }
   return false;
+}
+
+// One function of two inputs, converted from a half and back to it.
+bool BlockProgram::use_halves(const compute_plugin_expression& expression, const BlockKernels& table) {
+  const auto converted_from = [&](int32_t node) {  // the operand of a conversion; else -1
+    const compute_plugin_node& n = expression.nodes[node];
+    return n.kind == COMPUTE_PLUGIN_NODE_CALL && n.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT
+               ? expression.operands[n.first_operand]
+               : -1;
+  };
+  if (expression.output_count != 1) return false;
+  const int32_t result = expression.outputs[0], dtype = expression.nodes[result].dtype, called = converted_from(result);
+  if ((dtype != COMPUTE_DTYPE_FLOAT16 && dtype != COMPUTE_DTYPE_BFLOAT16) || called < 0) return false;
+  const compute_plugin_node& call = expression.nodes[called];
+  if (call.kind != COMPUTE_PLUGIN_NODE_CALL || call.operand_count != 2 || call.dtype != COMPUTE_DTYPE_FLOAT32)
+    return false;
+  Instruction instruction{table.calls[call.value][dtype], 2, {}, {Place::kOutput, 0}};
+  if (instruction.run == nullptr) return false;
+  for (int k = 0; k < 2; ++k) {
+    const int32_t operand = expression.operands[call.first_operand + k], input = converted_from(operand);
+    if (input < 0 || expression.nodes[operand].dtype != COMPUTE_DTYPE_FLOAT32) return false;
+    if (expression.nodes[input].kind != COMPUTE_PLUGIN_NODE_INPUT || expression.nodes[input].dtype != dtype)
+      return false;
+    instruction.operands[k] = {Place::kOperand, expression.nodes[input].value};
+  }
+  instructions_.push_back(instruction);
+  outputs_.push_back({dtype, dtype_size(dtype), true, {}});
+  cost_ = node_cost(expression, called) + node_cost(expression, result);
+  return true;
 }
 
 void BlockProgram::build(const compute_plugin_expression& expression, const BlockKernels& table) {

@@ -100,6 +100,7 @@ class BlockProgram {
 
   void build(const compute_plugin_expression& expression, const BlockKernels& table);
   bool use_row(const compute_plugin_expression& expression, const BlockKernels& table);
+  bool use_halves(const compute_plugin_expression& expression, const BlockKernels& table);
   void run_only(BlockFunction function, const BlockOperand* operands, void* output, int64_t n,
                 const void* workspace) const;
 
