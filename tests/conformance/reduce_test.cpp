@@ -142,6 +142,7 @@ class Case {
   void lengths() {
     for (int64_t n : {1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 65, 127, 129, 1023, 1025, 4099}) run({n}, {});
     run({5, 2047}, with_axes({1}));
+    for (int64_t n : {2, 3, 4, 5, 8, 12, 16}) run({1003, n}, with_axes({1}));
     run({2047, 5}, with_axes({0}));
     // Rows that begin within vectors and lines of the cache.
     for (int64_t n : {65, 79, 101, 203, 510}) {
@@ -190,6 +191,8 @@ class Case {
     for (int i = 0; i < 4; ++i)
       run(session_.upload(inputs_.with_specials(dtype_, {16, 6}, -2, 2)), with_axes({1}), "special values");
     run(session_.upload(inputs_.with_specials(dtype_, {6, 40}, -2, 2)), with_axes({0}), "special values");
+    for (int64_t n : {2, 8})
+      run(session_.upload(inputs_.with_specials(dtype_, {40, n}, -2, 2)), with_axes({1}), "special values");
     // One of each: a sum with one infinity is infinite, with NaN it is NaN.
     const Real infinity = std::numeric_limits<Real>::infinity();
     for (Real x : {infinity, -infinity, std::numeric_limits<Real>::quiet_NaN()}) {

@@ -66,6 +66,7 @@ class ReducePlan final : public Plan {
   void plan_frame();
   void plan_units();
   void plan_fold();
+  bool suits_packed_rows() const;
   bool suits_planes() const;
 
   template <class F>
@@ -215,7 +216,7 @@ void ReducePlan::plan_form(const Op& op) {
     along_kept += std::abs(inner_stride(kept_, i));
     along_combined += std::abs(inner_stride(combined_, i));
   }
-  if (kept_inner_ == 1) {
+  if (kept_inner_ == 1 || suits_packed_rows()) {
     columns_ = false;
   } else if (points_ == 1 || (points_ < 16 && kept_inner_ >= 16)) {
     columns_ = true;
@@ -227,6 +228,15 @@ void ReducePlan::plan_form(const Op& op) {
   for (int i = 0; i < sources_; ++i) strides_.push_back(inner_stride(along, i));
   is_direct_ = source_.operand >= 0 && strides_[static_cast<size_t>(source_.operand)] == source_.element &&
                (columns_ || combined_.rank <= 1 || inner_points_ >= kDirectRow);
+}
+
+// Short rows, one behind the other, of which the kernels combine a vector's worth at once.
+bool ReducePlan::suits_packed_rows() const {
+  return isa().reduce->packs_rows && source_.operand >= 0 && source_.element >= 4 &&
+         source_.element == accumulator_bytes_ && !is_complex(accumulator_) && combined_.rank == 1 &&
+         (points_ == 2 || points_ == 4 || points_ == 8) &&
+         inner_stride(combined_, source_.operand) == source_.element &&
+         inner_stride(kept_, source_.operand) == points_ * source_.element && kept_inner_ >= 16;
 }
 
 // The rows of a segment's outputs are then read in the order in which they lie.

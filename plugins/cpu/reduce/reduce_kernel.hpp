@@ -34,6 +34,8 @@ struct ReduceKernels {
   ReduceKernel widening_sum[kDtypeLimit];
   // Sums of x * x, by the source's and accumulator's dtype.
   ReduceKernel square_sum[kDtypeLimit];
+  // Whether `rows` is fast for rows of 2, 4 or 8 elements, of 4 bytes or more, without gaps between them.
+  bool packs_rows;
 };
 
 }  // namespace compute::cpu
