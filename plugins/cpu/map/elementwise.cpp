@@ -101,6 +101,22 @@ struct MapPlan::Run {
   char* workspace;
 };
 
+// The lists of operands in the frame, the first point of some blocks, and the one behind the last.
+struct MapPlan::Piece {
+  BlockOperand* sources;
+  void** results;
+  int64_t point, last;
+};
+
+inline MapPlan::Piece MapPlan::enter(int64_t begin, int64_t end, void* frame, Position* position) const {
+  const Piece piece{reinterpret_cast<BlockOperand*>(at(frame, sources_offset_)),
+                    reinterpret_cast<void**>(at(frame, results_offset_)), begin * block_,
+                    std::min(end * block_, points_)};
+  position->offsets = static_cast<int64_t*>(frame);
+  position->seek(nest_, piece.point);
+  return piece;
+}
+
 MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table)
     : program_(*op.expressions[0], table), table_(&table), inputs_(program_.input_count()) {
   const int indices = static_cast<int>(program_.indices().size());
@@ -407,13 +423,8 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
   const bool streams = streams_ && !is_in_place(run);
   const bool rows = nest_.extents[inner] >= kShortRow;
   const int outputs = program_.output_count();
-  BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
-  void** const results = reinterpret_cast<void**>(at(frame, results_offset_));
   Position position;
-  position.offsets = static_cast<int64_t*>(frame);
-  int64_t point = begin * block_;
-  const int64_t last = std::min(end * block_, points_);
-  position.seek(nest_, point);
+  auto [sources, results, point, last] = enter(begin, end, frame, &position);
   bool first = true;
   while (point < last) {
     const int64_t left = nest_.extents[inner] - position.coordinates[inner];
@@ -479,13 +490,8 @@ void MapPlan::run_rows(const Run& run, int64_t begin, int64_t end, void* frame) 
   const int inner = nest_.rank - 1;
   const int64_t extent = nest_.extents[inner];
   const int outputs = program_.output_count();
-  BlockOperand* const sources = reinterpret_cast<BlockOperand*>(at(frame, sources_offset_));
-  void** const results = reinterpret_cast<void**>(at(frame, results_offset_));
   Position position;
-  position.offsets = static_cast<int64_t*>(frame);
-  int64_t point = begin * block_;
-  const int64_t last = std::min(end * block_, points_);
-  position.seek(nest_, point);
+  auto [sources, results, point, last] = enter(begin, end, frame, &position);
   while (point < last) {
     int64_t n = std::min(extent - position.coordinates[inner], last - point), rows = 1;
     if (buffers_) n = std::min(n, block_);

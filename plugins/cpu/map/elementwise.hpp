@@ -40,11 +40,13 @@ class MapPlan {
   };
   struct Run;
   struct Position;
+  struct Piece;
 
   void plan_loops();
   void plan_frame();
   static void body(void* user, int64_t begin, int64_t end);
   bool is_in_place(const Run& run) const;
+  Piece enter(int64_t begin, int64_t end, void* frame, Position* position) const;
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void run_rows(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
