@@ -75,16 +75,21 @@ class DefaultFloatEnvironment {
 
 #endif
 
-class CallerWorld {
+class CallerErrno {
  public:
-  CallerWorld() noexcept : errno_place_(errno), errno_(errno) {}
-  CallerWorld(const CallerWorld&) = delete;
-  CallerWorld& operator=(const CallerWorld&) = delete;
-  ~CallerWorld() { errno_place_ = errno_; }
+  CallerErrno() noexcept : place_(errno), value_(errno) {}
+  CallerErrno(const CallerErrno&) = delete;
+  CallerErrno& operator=(const CallerErrno&) = delete;
+  ~CallerErrno() { place_ = value_; }
 
  private:
-  int& errno_place_;  // the thread's
-  const int errno_;
+  int& place_;  // the thread's
+  const int value_;
+};
+
+class CallerWorld {
+ private:
+  const CallerErrno errno_;
   const DefaultFloatEnvironment environment_;
 };
 

@@ -109,10 +109,11 @@ bool take_given_error(compute_error* error) noexcept;
 void forget_given_errors() noexcept;
 
 // Runs `f` at the boundary of the ABI. It stops all exceptions. The caller's floating-point environment and errno do
-// not affect `f` and are not changed.
-template <class F>
+// not affect `f` and are not changed. guard<CallerErrno> is for an `f` that calculates with integers alone: to look at
+// the environment and back costs more than such a call.
+template <class World = CallerWorld, class F>
 compute_error* guard(F&& f, const char* function = __builtin_FUNCTION()) noexcept {
-  const CallerWorld world;
+  [[maybe_unused]] const World world;
   try {
     f();
     return nullptr;

@@ -146,8 +146,9 @@ void Call::check_outputs_given() const {
     }
     for (size_t j = 0; j < inputs_.size(); ++j) {
       const Tensor* input = inputs_[j];
-      if (input == nullptr || !may_overlap(*output, *input)) continue;
+      if (input == nullptr || output->buffer != input->buffer) continue;
       if (same_view(*output, *input) && callee_.may_share(i, j, inputs_.size())) continue;
+      if (!may_overlap(*output, *input)) continue;
       throw Error(
           COMPUTE_ERROR_INVALID_ARGUMENT,
           fmt::format("{}: output {} overlaps input {}{}", callee_.name, i, j,

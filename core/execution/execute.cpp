@@ -72,7 +72,7 @@ void execute(const Execution& execution) {
     if (place.buffer != nullptr) *use++ = {place.buffer, false, false};
   }
   for (const auto& place : execution.outputs) {
-    if (place.buffer != nullptr) *use++ = {place.buffer, true, place.covers};
+    if (place.buffer != nullptr) *use++ = {place.buffer, true, place.covers, place.made};
   }
   uses.resize(static_cast<size_t>(use - uses.data()));
   const auto at = [is_host = device.is_host](uint64_t buffer, int64_t offset) {

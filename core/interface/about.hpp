@@ -47,7 +47,7 @@ About<Handles...> about(const Handles*... handles) noexcept {
 }
 
 // guard() whose error names the device of the first handle that has one.
-template <class F, class... Handles>
+template <class World = CallerWorld, class F, class... Handles>
 compute_error* guard(const About<Handles...>& subject, F&& f, const char* function = __builtin_FUNCTION()) noexcept {
   const auto run = [&] {
     try {
@@ -58,7 +58,7 @@ compute_error* guard(const About<Handles...>& subject, F&& f, const char* functi
       throw;
     }
   };
-  return guard(run, function);
+  return guard<World>(run, function);
 }
 
 }  // namespace compute

@@ -80,9 +80,10 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
 // One element of host memory, if it has a value and no work writes it any more. It is copied under the lock that a
 // write takes before it begins, so it needs no submission. False: nothing was read.
 bool read_at_once(const Tensor& tensor, void* dst) {
+  if (tensor.buffer == nullptr || tensor.element_count != 1 || !tensor.buffer->device.is_host) return false;
   Buffer& buffer = *tensor.buffer;
   const bool is_home = buffer.newest.load(std::memory_order_acquire) == nullptr;
-  if (tensor.element_count != 1 || !is_home || observes(kWatchesWork)) return false;
+  if (!is_home || observes(kWatchesWork)) return false;
   const std::lock_guard guard(buffer.lock);
   const Access& last = buffer.last_write;
   const bool has_ended =
@@ -165,7 +166,7 @@ void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
   }
   Device& device = tensor.buffer->device;
   if (device.is_host) {
-    if (!read_at_once(tensor, dst)) copy_on_host(tensor, dst, false);
+    copy_on_host(tensor, dst, false);
     return;
   }
   device.require_usable();
@@ -347,13 +348,15 @@ Mappings& mappings() {
 extern "C" {
 
 compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t size_bytes) {
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "compute_tensor_read";
     Tensor& self = checked(tensor);
     const Running running;
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
+    if (read_at_once(self, dst)) return;
+    const DefaultFloatEnvironment environment;
     read(self, dst);
   });
 }

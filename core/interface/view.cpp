@@ -91,7 +91,7 @@ extern "C" {
 compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, const int64_t* shape,
                                       compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "reshape";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -147,7 +147,7 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
 compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, const int32_t* axes,
                                       compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "permute";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -170,7 +170,7 @@ compute_error* compute_tensor_permute(compute_tensor* tensor, int32_t rank, cons
 compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const int64_t* starts, const int64_t* stops,
                                     const int64_t* steps, compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "slice";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -207,7 +207,7 @@ compute_error* compute_tensor_slice(compute_tensor* tensor, int32_t rank, const 
 compute_error* compute_tensor_broadcast(compute_tensor* tensor, int32_t rank, const int64_t* shape,
                                         compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "broadcast";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -230,7 +230,7 @@ compute_error* compute_tensor_broadcast(compute_tensor* tensor, int32_t rank, co
 
 compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "expand";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -253,7 +253,7 @@ compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t axis, compu
 
 compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "squeeze";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -276,7 +276,7 @@ compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, comp
 compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, int32_t rank, const int64_t* shape,
                                    const int64_t* strides, int64_t offset_bytes, compute_tensor** out_view) {
   if (out_view != nullptr) *out_view = nullptr;
-  return guard(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [&] {
     constexpr const char* kName = "view";
     require_not_null(out_view, "out_view");
     const Tensor& self = viewed(tensor, kName);
@@ -287,7 +287,7 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
                   fmt::format("{}: {} and {} differ in size", kName, dtype_name(dtype), dtype_name(self.dtype)));
     }
     const int64_t alignment = is_complex(dtype) ? size / 2 : size;
-    if (offset_bytes % alignment != 0) {
+    if ((offset_bytes & (alignment - 1)) != 0) {  // a power of two
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment));
     }

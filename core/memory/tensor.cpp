@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/caller_world.hpp"
 #include "core/base/mix_hash.hpp"
 #include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
@@ -50,6 +51,7 @@ compute_tensor::compute_tensor(compute_dtype dtype, const void* value, bool weak
 }
 
 [[gnu::noinline]] void compute_tensor::track() noexcept {
+  const compute::DefaultFloatEnvironment environment;  // a table that grows calculates with floating-point numbers
   try {
     labels_.store(new Label{"", nullptr}, std::memory_order_release);
     const compute::Block& block = buffer->block;

@@ -79,7 +79,9 @@ bool is_settled(const Use& use, const Timeline& own) {
 }
 
 void record(const Use& use, Timeline& timeline, uint64_t number) {
-  if (use.write && timeline.untracked) {
+  if (use.is_new && !timeline.untracked) {
+    use.hazards->record_first_write(timeline, number);
+  } else if (use.write && timeline.untracked) {
     use.hazards->record_untracked_write(timeline, number);
   } else if (use.write) {
     use.hazards->record_write(timeline, number);
@@ -156,7 +158,7 @@ bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
   }
   bool settled = true;
   for (const Use& use : uses) {
-    use.hazards->lock.lock();
+    if (!use.is_new) use.hazards->lock.lock();
     settled = settled && is_settled(use, timeline_);
   }
   settled = settled && !any_failure();  // looked at last: what has been reached may have failed just before
@@ -164,7 +166,9 @@ bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
     number_ = timeline_.next(op, numbers());
     for (const Use& use : uses) record(use, timeline_, number_);
   }
-  for (const Use& use : uses) use.hazards->lock.unlock();
+  for (const Use& use : uses) {
+    if (!use.is_new) use.hazards->lock.unlock();
+  }
   if (!settled) timeline_.lock.unlock();
   return settled;
 }

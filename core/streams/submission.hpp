@@ -17,7 +17,8 @@ namespace compute {
 struct Use {
   Hazards* hazards = nullptr;  // of the memory
   bool write = false;
-  bool covers = true;  // a write that overwrites the whole buffer, so that earlier failures no longer matter
+  bool covers = true;   // a write that overwrites the whole buffer, so that earlier failures no longer matter
+  bool is_new = false;  // memory that the call made, which no other thread knows yet
 };
 
 // A Submission lives from the search for work that it must come after until the plugin has accepted it. The constructor
