@@ -5,8 +5,8 @@ the time of large ones.
 
     COMPUTE_DEVICE=cpu PYTHONPATH=... python3 tools/python_peers.py [--sizes 4 1000 1000000] [--repeats N]
 
-Each figure is the least of several repeats, taken in turns, in nanoseconds per call. The last column is the better
-peer's time over ours.
+Each figure is the least of several repeats, taken in turns, in nanoseconds per call. Before each, all threads are
+asleep. The last column is the better peer's time over ours.
 """
 import argparse
 import time
@@ -36,8 +36,21 @@ CALLS = {
 }
 
 
+def wait_until_quiet():
+    """Returns when no other thread of the process runs any more, or after a third of a second: threads of OpenMP spin
+    for long after a loop, and would take processors from the library that is measured next. The system adds up the time
+    of a thread that runs on another processor once a tick, which can take 10 ms."""
+    end = time.perf_counter() + 0.3
+    while time.perf_counter() < end:
+        used, start = time.process_time(), time.perf_counter()
+        time.sleep(0.012)
+        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
+            return
+
+
 def seconds_per_call(call, xp, x, y, finish):
     """The time of one call, over enough calls for 10 ms."""
+    wait_until_quiet()
     count = 1
     while True:
         start = time.perf_counter()
