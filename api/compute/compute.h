@@ -1047,6 +1047,10 @@ COMPUTE_API compute_error* compute_tensor_view(compute_tensor* tensor, compute_d
  * Waits for the work that writes the tensor and reports its failure.
  */
 COMPUTE_API compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t size_bytes);
+/* As _read of a view of one element, without making the view. `indices` has `rank` of them, and `rank` is that of the
+ * tensor. `size_bytes` must equal the size of the dtype. OUT_OF_RANGE for an index outside of [0, extent). */
+COMPUTE_API compute_error* compute_tensor_read_element(compute_tensor* tensor, int32_t rank, const int64_t* indices,
+                                                       void* dst, int64_t size_bytes);
 /* Copies row-major elements from `src` into the tensor, after the work that uses it. `size_bytes` must equal
  * compute_tensor_size_bytes. `src` may be reused on return. INVALID_ARGUMENT for a scalar, a tensor in immutable memory
  * and a tensor whose elements overlap. */

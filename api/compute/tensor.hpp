@@ -336,6 +336,15 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
     check(compute_tensor_read(get(), &value, size_bytes()));
     return value;
   }
+  /// The element with these indices, one for each axis. T is the tensor's dtype.
+  template <Element T>
+  [[nodiscard]] T item(List<int64_t> indices) const {
+    require_dtype(dtype_of<T>);
+    T value{};
+    check(compute_tensor_read_element(get(), static_cast<int32_t>(indices.size()), indices.data(), &value,
+                                      static_cast<int64_t>(sizeof value)));
+    return value;
+  }
   /// Copies all elements to `dst` in row-major order; waits for the work that writes them.
   template <Element T>
   void read(std::span<T> dst) const {

@@ -224,7 +224,6 @@ bool is_integer(compute_dtype dtype) noexcept { return is_signed_integer(dtype) 
 bool is_signed_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kSigned; }
 bool is_unsigned_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kUnsigned; }
 bool is_float(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kFloat; }
-bool is_complex(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kComplex; }
 
 compute_dtype real_part_dtype(compute_dtype dtype) noexcept {
   if (dtype == COMPUTE_DTYPE_COMPLEX64) return COMPUTE_DTYPE_FLOAT32;

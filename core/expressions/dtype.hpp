@@ -45,7 +45,7 @@ bool is_integer(compute_dtype dtype) noexcept;  // signed or unsigned; bool is n
 bool is_signed_integer(compute_dtype dtype) noexcept;
 bool is_unsigned_integer(compute_dtype dtype) noexcept;
 bool is_float(compute_dtype dtype) noexcept;
-bool is_complex(compute_dtype dtype) noexcept;
+inline bool is_complex(compute_dtype dtype) noexcept { return dtype_info(dtype).category == DtypeCategory::kComplex; }
 // float32 for complex64, float64 for complex128, else the dtype itself.
 compute_dtype real_part_dtype(compute_dtype dtype) noexcept;
 // complex128 for float64 and complex128, complex64 for the other floats; NONE for the rest.

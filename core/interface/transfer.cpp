@@ -79,18 +79,34 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
 
 // One element of host memory, if it has a value and no work writes it any more. It is copied under the lock that a
 // write takes before it begins, so it needs no submission. False: nothing was read.
-bool read_at_once(const Tensor& tensor, void* dst) {
-  if (tensor.buffer == nullptr || tensor.element_count != 1 || !tensor.buffer->device.is_host) return false;
-  Buffer& buffer = *tensor.buffer;
-  const bool is_home = buffer.newest.load(std::memory_order_acquire) == nullptr;
+bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void* dst) {
+  const bool is_home = buffer.device.is_host && buffer.newest.load(std::memory_order_acquire) == nullptr;
   if (!is_home || observes(kWatchesWork)) return false;
   const std::lock_guard guard(buffer.lock);
   const Access& last = buffer.last_write;
   const bool has_ended =
       last.timeline == nullptr || (last.timeline->has_ended(last.number) && !last.timeline->has_unsettled());
   if (!has_ended || any_failure()) return false;  // looked at last: what has ended may have failed just before
-  std::memcpy(dst, buffer.host_address() + tensor.offset_bytes, static_cast<size_t>(dtype_size(tensor.dtype)));
+  std::memcpy(dst, buffer.host_address() + offset_bytes, static_cast<size_t>(size_bytes));
   return true;
+}
+
+// The offset of an element in the buffer.
+int64_t checked_offset(const char* who, const Tensor& tensor, int32_t rank, const int64_t* indices) {
+  if (rank != tensor.rank) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: got {} indices for a tensor of rank {}", who, rank, tensor.rank));
+  }
+  if (rank > 0) require_not_null(indices, "indices");
+  int64_t elements = 0;
+  for (int32_t i = 0; i < rank; ++i) {
+    if (indices[i] < 0 || indices[i] >= tensor.shape()[i]) {
+      throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: index {} is out of range for axis {} of extent {}", who,
+                                                          indices[i], i, tensor.shape()[i]));
+    }
+    elements += indices[i] * tensor.strides()[i];
+  }
+  return tensor.offset_bytes + elements * dtype_size(tensor.dtype);
 }
 
 void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write) {
@@ -355,9 +371,31 @@ compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t si
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
-    if (read_at_once(self, dst)) return;
+    const bool is_element = self.buffer != nullptr && self.element_count == 1;
+    if (is_element && read_at_once(*self.buffer, self.offset_bytes, size_bytes, dst)) return;
     const DefaultFloatEnvironment environment;
     read(self, dst);
+  });
+}
+
+compute_error* compute_tensor_read_element(compute_tensor* tensor, int32_t rank, const int64_t* indices, void* dst,
+                                           int64_t size_bytes) {
+  return guard<CallerErrno>(about(tensor), [&] {
+    constexpr const char* kName = "compute_tensor_read_element";
+    Tensor& self = checked(tensor);
+    const Running running;
+    const int64_t offset_bytes = checked_offset(kName, self, rank, indices);
+    const int64_t wanted = dtype_size(self.dtype);
+    if (size_bytes != wanted) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("{}: size_bytes is {}, but an element has {} bytes", kName, size_bytes, wanted));
+    }
+    require_not_null(dst, "dst");
+    if (self.buffer != nullptr && read_at_once(*self.buffer, offset_bytes, size_bytes, dst)) return;
+    const DefaultFloatEnvironment environment;
+    if (self.buffer == nullptr) return read(self, dst);
+    const TensorReference element(make_view(self, self.dtype, {}, {}, offset_bytes));
+    read(*element, dst);
   });
 }
 

@@ -245,6 +245,53 @@ void asynchronous_copies(const Session& session) {
   check(compute_tensor_synchronize(doubled));
 }
 
+// Of a dense tensor, of a view with negative and zero strides, while work on it may be queued, and of a scalar.
+void elements(const Session& session) {
+  const Operand x = session.upload(counting(dtype::INT32, {5, 9}));
+  const int64_t starts[] = {4, 1}, stops[] = {0, INT64_MAX}, steps[] = {-2, 3};
+  Tensor part;
+  check(compute_tensor_slice(x.tensor, 2, starts, stops, steps, part.out()));
+  for (const compute_tensor* each : {x.tensor.get(), part.get()}) {
+    auto* const tensor = const_cast<compute_tensor*>(each);
+    const int64_t rows = compute_tensor_shape(tensor)[0], columns = compute_tensor_shape(tensor)[1];
+    std::vector<int32_t> all(static_cast<size_t>(rows * columns));
+    check(compute_tensor_read(tensor, all.data(), compute_tensor_size_bytes(tensor)));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const int64_t indices[] = {i, j};
+        int32_t value = -1;
+        check(compute_tensor_read_element(tensor, 2, indices, &value, sizeof value));
+        EXPECT_EQ(value, all[static_cast<size_t>(i * columns + j)]) << "at " << i << ", " << j;
+      }
+    }
+  }
+  const Tensor doubled = session.run("add", {}, std::vector<Operand>{x, x});
+  const int64_t last[] = {4, 8};
+  int32_t before = 0, value = 0;
+  check(compute_tensor_read_element(x.tensor, 2, last, &before, sizeof before));
+  check(compute_tensor_read_element(doubled, 2, last, &value, sizeof value));
+  EXPECT_NE(before, 0);
+  EXPECT_EQ(value, 2 * before);
+  const double number = 2.5;
+  Tensor scalar;
+  check(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT64, &number, 0, scalar.out()));
+  double read = 0;
+  check(compute_tensor_read_element(scalar, 0, nullptr, &read, sizeof read));
+  EXPECT_EQ(read, number);
+
+  const auto refusal = [&](int32_t rank, std::initializer_list<int64_t> indices, void* dst, int64_t size_bytes) {
+    const Error error(compute_tensor_read_element(x.tensor, rank, indices.begin(), dst, size_bytes));
+    return error ? compute_error_get_code(error.get()) : 0;
+  };
+  for (const auto& outside : {std::pair<int64_t, int64_t>{5, 0}, {0, 9}, {-1, 0}, {0, -1}, {0, INT64_MAX}}) {
+    EXPECT_EQ(refusal(2, {outside.first, outside.second}, &value, 4), COMPUTE_ERROR_OUT_OF_RANGE);
+  }
+  EXPECT_EQ(refusal(1, {0}, &value, 4), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(refusal(2, {0, 0}, &value, 8), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(refusal(2, {0, 0}, nullptr, 4), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_TRUE(Error(compute_tensor_read_element(x.tensor, 2, nullptr, &value, 4)));
+}
+
 void to_device(const Session& session) {
   const Operand x = session.upload(counting(dtype::INT32, {5, 9}));
   Tensor same;
@@ -322,6 +369,7 @@ void add_tensor_tests(Registry& registry) {
       {"write_through_views", write_through_views, false},
       {"map", map, true},
       {"asynchronous_copies", asynchronous_copies, true},
+      {"elements", elements, true},
       {"to_device", to_device, false},
       {"labels_and_scopes", labels_and_scopes, false},
       {"greatest_rank", greatest_rank, true},

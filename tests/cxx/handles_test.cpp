@@ -76,6 +76,9 @@ TEST_P(Handles, ErrorsCarryWhatIsKnown) {
   EXPECT_EQ(made.device(), "");
   EXPECT_EQ(thrown_by([&] { return iota({2}).to_vector<double>(); }).message, "the tensor holds float32, not float64");
   EXPECT_EQ(thrown_by([&] { return iota({2}).item<float>(); }).message, "item: the tensor has 2 elements");
+  EXPECT_EQ(iota({2, 3}).item<float>({1, 2}), 5);
+  EXPECT_EQ(thrown_by([&] { return iota({2}).item<float>({2}); }).code, COMPUTE_ERROR_OUT_OF_RANGE);
+  EXPECT_EQ(thrown_by([&] { return iota({2}).item<double>({0}); }).message, "the tensor holds float32, not float64");
   EXPECT_EQ(thrown_by([&] { return device_.from_host({1.0f, 2.0f}, {3}); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown_by([] { return Device::open("nothing like it"); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
   Scope scope("training", "train.cpp", 12);

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading and assigning elements: every form of an index, against NumPy."""
+import pickle
+import threading
+
 import compute as cp
 import numpy as np
 
@@ -69,6 +72,64 @@ class Indexing(Case):
         x = cp.zeros((3, 4))
         x[1:, ::2][0, 1] = 5.0
         self.assertEqual(float(x[1, 2]), 5.0)
+
+    def test_elements(self):
+        for dtype in ALL:
+            x = self.numbers(dtype, (5,))
+            array = self.device_array(x)
+            for source, expected in ((array, x), (array[::-2], x[::-2]), (array[3:], x[3:])):
+                for i in range(-len(expected), len(expected)):
+                    self.assert_same(source[i], expected[i], note=f"{dtype} {i}")
+                    one = source[i]  # before and after it has a tensor of its own
+                    for _ in range(2):
+                        self.assertEqual((one.shape, one.strides, one.ndim, one.size, one.dtype, one.device),
+                                         ((), (), 0, 1, array.dtype, array.device))
+                        self.assertEqual((one.nbytes, one.itemsize, one.label), (array.itemsize, array.itemsize, ""))
+                        self.assertEqual(bool(one), bool(expected[i]))
+                        self.assertEqual(complex(one), complex(expected[i]))
+                        with self.assertRaises(TypeError):
+                            len(one)
+                        with self.assertRaises(TypeError):
+                            iter(one)
+                        with self.assertRaises(IndexError):
+                            one[0]
+                        self.assert_same(one[()], expected[i])
+            self.assertEqual([complex(one) for one in array], [complex(one) for one in x])
+            for beyond in (5, -6, 1 << 62):
+                with self.assertRaises(IndexError):
+                    array[beyond]
+
+    def test_elements_are_views(self):
+        x = cp.asarray([1.0, 2.0, 3.0])
+        first, last, used = x[0], x[-1], x[1]
+        self.assertTrue(cp._core.shares_memory(first, x))
+        used.label = "middle"
+        x += 1.0
+        self.assertEqual((float(first), float(used), float(last)), (2.0, 3.0, 4.0))
+        first += 10.0
+        last[...] = 7.0
+        self.assertEqual([float(one) for one in x], [12.0, 3.0, 7.0])
+        self.assertEqual((x[1].label, used.label), ("", "middle"))
+        del x
+        self.assertEqual(float(last + used), 10.0)
+        self.assertEqual(float(cp.asarray([4.0])[0]), 4.0)  # nobody else keeps the array
+        self.assertEqual(range(5)[cp.asarray([3])[0]], 3)
+        self.assertEqual(pickle.loads(pickle.dumps(last)).item(), 7.0)
+
+    def test_elements_on_threads(self):
+        for _ in range(50):
+            one = cp.asarray([2.0, 3.0])[1]
+            wrong = []
+
+            def work(one=one, wrong=wrong):
+                wrong.extend(1 for _ in range(10) if float(one) != 3.0 or float(one + 1.0) != 4.0)
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
 
     def test_arrays_of_integers(self):
         x = self.numbers("float32", SHAPE)

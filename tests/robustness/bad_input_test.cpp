@@ -58,6 +58,7 @@ ISOLATED_TEST(BadInput, NullDevicesAndTensorsAreErrors) {
   EXPECT_FAILS(compute_tensor_squeeze(nullptr, 0, &tensor), kInvalid, "tensor");
   EXPECT_FAILS(compute_tensor_view(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, shape, 0, &tensor), kInvalid, "tensor");
   EXPECT_FAILS(compute_tensor_read(nullptr, &value, 4), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_read_element(nullptr, 1, shape, &value, 4), kInvalid, "tensor");
   EXPECT_FAILS(compute_tensor_write(nullptr, &value, 4), kInvalid, "tensor");
   EXPECT_FAILS(compute_tensor_read_async(nullptr, &value, 4, nullptr), kInvalid, "tensor");
   EXPECT_FAILS(compute_tensor_write_async(nullptr, &value, 4, nullptr), kInvalid, "tensor");

@@ -355,6 +355,12 @@ void tensor_view(Case& c) {
   c.fails(compute_tensor_read(view, values, sizeof values), "read of a view");
 }
 
+void tensor_read_element(Case& c) {
+  const int64_t index = 3;
+  float value = 0;
+  c.fails(compute_tensor_read_element(c.y, 1, &index, &value, sizeof value), "read_element");
+}
+
 void stream_synchronize(Case& c) { c.fails(compute_stream_synchronize(c.bad), "synchronize"); }
 
 void stream_wait_until(Case& c) {
@@ -592,6 +598,7 @@ constexpr Way kWays[] = {
     {"map", tensor_map},
     {"tensor_synchronize", tensor_synchronize, false, true},
     {"view", tensor_view},
+    {"read_element", tensor_read_element},
     {"stream_synchronize", stream_synchronize, false, true},
     {"wait_until", stream_wait_until, false, true},
     {"query", stream_query, false, true},

@@ -25,6 +25,7 @@ void array_dealloc(PyObject* self) {
   if (array->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   compute_tensor_release(array->tensor);
   Py_XDECREF(array->shape);
+  Py_XDECREF(array->base);
   if (kept_count < kKeptObjects) {
     kept_objects[kept_count++] = self;
   } else {
@@ -47,35 +48,37 @@ PyObject* integers(const int64_t* values, int32_t count) {
   return tuple;
 }
 
+bool is_element(PyObject* self) { return reinterpret_cast<ArrayObject*>(self)->tensor == nullptr; }
+int32_t rank_of(PyObject* self) { return is_element(self) ? 0 : compute_tensor_rank(tensor_of(self)); }
+int64_t count_of(PyObject* self) { return is_element(self) ? 1 : compute_tensor_element_count(tensor_of(self)); }
+compute_dtype dtype_of(PyObject* self) { return compute_tensor_dtype(source_of(self)); }
+
 PyObject* array_shape(PyObject* self, void*) {
   PyObject*& shape = reinterpret_cast<ArrayObject*>(self)->shape;
-  if (shape == nullptr) shape = integers(compute_tensor_shape(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+  if (shape == nullptr) shape = integers(compute_tensor_shape(source_of(self)), rank_of(self));
   Py_XINCREF(shape);
   return shape;
 }
 PyObject* array_strides(PyObject* self, void*) {
-  return integers(compute_tensor_strides(tensor_of(self)), compute_tensor_rank(tensor_of(self)));
+  return integers(compute_tensor_strides(source_of(self)), rank_of(self));
 }
 PyObject* array_dtype(PyObject* self, void*) {
-  PyObject* const dtype = dtype_object(compute_tensor_dtype(tensor_of(self)));
+  PyObject* const dtype = dtype_object(dtype_of(self));
   Py_INCREF(dtype);
   return dtype;
 }
-PyObject* array_device(PyObject* self, void*) { return device_object(compute_tensor_device(tensor_of(self))); }
-PyObject* array_ndim(PyObject* self, void*) { return PyLong_FromLong(compute_tensor_rank(tensor_of(self))); }
-PyObject* array_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(compute_tensor_element_count(tensor_of(self)));
-}
+PyObject* array_device(PyObject* self, void*) { return device_object(compute_tensor_device(source_of(self))); }
+PyObject* array_ndim(PyObject* self, void*) { return PyLong_FromLong(rank_of(self)); }
+PyObject* array_size(PyObject* self, void*) { return PyLong_FromLongLong(count_of(self)); }
 PyObject* array_nbytes(PyObject* self, void*) {
-  return PyLong_FromLongLong(compute_tensor_size_bytes(tensor_of(self)));
+  return PyLong_FromLongLong(count_of(self) * compute_dtype_size(dtype_of(self)));
 }
-PyObject* array_itemsize(PyObject* self, void*) {
-  return PyLong_FromLongLong(compute_dtype_size(compute_tensor_dtype(tensor_of(self))));
-}
+PyObject* array_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(compute_dtype_size(dtype_of(self))); }
 
 /// The view with its last two axes exchanged.
 PyObject* array_transposed(PyObject* self, void* only_matrices) {
   compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
   const int32_t rank = compute_tensor_rank(tensor);
   if (rank < 2 || (only_matrices == nullptr && rank != 2)) {
     return PyErr_Format(PyExc_ValueError, "%s needs %s, not one with %d axes", only_matrices != nullptr ? "mT" : "T",
@@ -89,11 +92,14 @@ PyObject* array_transposed(PyObject* self, void* only_matrices) {
   return succeeded(compute_tensor_permute(tensor, rank, axes, &view)) ? array_object(view) : nullptr;
 }
 
-PyObject* array_label(PyObject* self, void*) { return PyUnicode_FromString(compute_tensor_label(tensor_of(self))); }
+PyObject* array_label(PyObject* self, void*) {
+  return PyUnicode_FromString(is_element(self) ? "" : compute_tensor_label(tensor_of(self)));
+}
 int array_set_label(PyObject* self, PyObject* value, void*) {
   const Ref text(value != nullptr ? PyUnicode_AsUTF8String(value) : PyBytes_FromString(""));
-  if (!text) return -1;
-  return succeeded(compute_tensor_set_label(tensor_of(self), PyBytes_AsString(text.get()))) ? 0 : -1;
+  compute_tensor* const tensor = text ? tensor_of(self) : nullptr;
+  if (tensor == nullptr) return -1;
+  return succeeded(compute_tensor_set_label(tensor, PyBytes_AsString(text.get()))) ? 0 : -1;
 }
 
 template <class T>
@@ -103,17 +109,23 @@ T read_one(const unsigned char* bytes) {
   return value;
 }
 
-/// The element of a tensor that has one. float16 and bfloat16 are bytes.
-PyObject* only_element(compute_tensor* tensor) {
+/// The element of an array that has one. float16 and bfloat16 are bytes.
+PyObject* only_element(PyObject* self) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  const Ref base = Ref::share(array.base);  // another thread may give the element its tensor meanwhile
+  const int64_t index = array.index;
+  compute_tensor* const tensor = source_of(self);
   compute_device* const device = compute_tensor_device(tensor);
   if (!wait_interruptibly(device)) return nullptr;
   const compute_dtype dtype = compute_tensor_dtype(tensor);
+  const int64_t size = compute_dtype_size(dtype);
   unsigned char bytes[16];
   compute_error* error = nullptr;
   {
     const ProgramLine line(!is_cpu(device));
     const Unlocked unlocked(!is_cpu(device));
-    error = compute_tensor_read(tensor, bytes, compute_dtype_size(dtype));
+    error =
+        base ? compute_tensor_read_element(tensor, 1, &index, bytes, size) : compute_tensor_read(tensor, bytes, size);
   }
   if (!succeeded(error)) return nullptr;
   switch (dtype) {
@@ -151,28 +163,26 @@ PyObject* only_element(compute_tensor* tensor) {
 
 /// read_element(array): the element of an array that has one.
 PyObject* read_element(PyObject*, PyObject* object) {
-  compute_tensor* const tensor = tensor_from(object, "read_element");
-  if (tensor == nullptr) return nullptr;
-  if (compute_tensor_element_count(tensor) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
-  return only_element(tensor);
+  if (!is_array(object)) return PyErr_Format(PyExc_TypeError, "read_element needs a compute.Array");
+  if (count_of(object) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
+  return only_element(object);
 }
 
 /// The only element of an array, as a number of Python.
 PyObject* element(PyObject* self) {
-  compute_tensor* const tensor = tensor_of(self);
-  if (compute_tensor_element_count(tensor) != 1) {
+  if (count_of(self) != 1) {
     const Ref shape(array_shape(self, nullptr));
     return shape ? PyErr_Format(PyExc_TypeError, "only an array with one element can be converted to a number, not %S",
                                 shape.get())
                  : nullptr;
   }
-  Ref value(only_element(tensor));
+  Ref value(only_element(self));
   if (!value || PyFloat_CheckExact(value.get()) != 0 || PyBytes_Check(value.get()) == 0) return value.release();
   return call_hook("half", "(OO)", self, value.get());  // float16 and bfloat16
 }
 
 int array_bool(PyObject* self) {
-  if (compute_tensor_element_count(tensor_of(self)) != 1) {
+  if (count_of(self) != 1) {
     const Ref shape(array_shape(self, nullptr));
     if (shape)
       PyErr_Format(PyExc_TypeError, "an array of the shape %S is neither true nor false; use any() or all()",
@@ -192,8 +202,8 @@ PyObject* array_int(PyObject* self) {
   return number ? PyNumber_Long(number.get()) : nullptr;
 }
 PyObject* array_index(PyObject* self) {
-  const compute_dtype dtype = compute_tensor_dtype(tensor_of(self));
-  if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64 || compute_tensor_rank(tensor_of(self)) != 0) {
+  const compute_dtype dtype = dtype_of(self);
+  if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64 || rank_of(self) != 0) {
     PyErr_SetString(PyExc_TypeError, "only an integer array without axes can be an index");
     return nullptr;
   }
@@ -208,14 +218,13 @@ PyObject* array_complex(PyObject* self, PyObject*) {
 PyObject* array_item_method(PyObject* self, PyObject*) { return element(self); }
 
 Py_ssize_t array_length(PyObject* self) {
-  if (compute_tensor_rank(tensor_of(self)) > 0)
-    return static_cast<Py_ssize_t>(compute_tensor_shape(tensor_of(self))[0]);
+  if (rank_of(self) > 0) return static_cast<Py_ssize_t>(compute_tensor_shape(tensor_of(self))[0]);
   PyErr_SetString(PyExc_TypeError, "an array without axes has no len()");
   return -1;
 }
 
 PyObject* array_iter(PyObject* self) {
-  if (compute_tensor_rank(tensor_of(self)) > 0) return PySeqIter_New(self);
+  if (rank_of(self) > 0) return PySeqIter_New(self);
   PyErr_SetString(PyExc_TypeError, "an array without axes cannot be iterated over");
   return nullptr;
 }
@@ -228,7 +237,9 @@ Py_hash_t array_hash(PyObject*) {
 PyObject* array_native_handle(PyObject* self, PyObject*) {
   uint64_t handle = 0;
   int64_t offset_bytes = 0;
-  if (!succeeded(compute_tensor_native_handle(tensor_of(self), &handle, &offset_bytes))) return nullptr;
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
+  if (!succeeded(compute_tensor_native_handle(tensor, &handle, &offset_bytes))) return nullptr;
   return Py_BuildValue("(KL)", static_cast<unsigned long long>(handle), static_cast<long long>(offset_bytes));
 }
 
@@ -258,22 +269,53 @@ PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr}, {}};
 
 }  // namespace
 
-PyObject* array_object(compute_tensor* tensor) {
+namespace {
+
+/// A new array, or one of those that are kept, without a tensor.
+ArrayObject* new_array() {
   ArrayObject* array = nullptr;
   if (kept_count > 0) [[likely]] {
     array = reinterpret_cast<ArrayObject*>(PyObject_Init(kept_objects[--kept_count], state.array_type));
+    array->tensor = nullptr;
     array->weak_references = nullptr;
     array->shape = nullptr;
+    array->base = nullptr;
   } else {
     static const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(state.array_type, Py_tp_alloc));
     array = reinterpret_cast<ArrayObject*>(allocate(state.array_type, 0));
-    if (array == nullptr) {
-      compute_tensor_release(tensor);
-      return nullptr;
-    }
+  }
+  return array;
+}
+
+}  // namespace
+
+PyObject* array_object(compute_tensor* tensor) {
+  ArrayObject* const array = new_array();
+  if (array == nullptr) {
+    compute_tensor_release(tensor);
+    return nullptr;
   }
   array->tensor = tensor;
   return as_object(array);
+}
+
+PyObject* element_object(PyObject* base, int64_t index) {
+  ArrayObject* const array = new_array();
+  if (array == nullptr) return nullptr;
+  Py_INCREF(base);
+  array->base = base;
+  array->index = index;
+  return as_object(array);
+}
+
+compute_tensor* make_element(ArrayObject* array) {
+  compute_tensor* const base = reinterpret_cast<ArrayObject*>(array->base)->tensor;
+  const compute_dtype dtype = compute_tensor_dtype(base);
+  const int64_t offset_bytes =
+      compute_tensor_offset_bytes(base) + array->index * compute_tensor_strides(base)[0] * compute_dtype_size(dtype);
+  if (!succeeded(compute_tensor_view(base, dtype, 0, nullptr, nullptr, offset_bytes, &array->tensor))) return nullptr;
+  Py_DECREF(std::exchange(array->base, nullptr));
+  return array->tensor;
 }
 
 compute_tensor* tensor_from(PyObject* object, const char* function) {

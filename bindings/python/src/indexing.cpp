@@ -11,12 +11,15 @@ namespace {
 struct View {
   explicit View(compute_tensor* x)
       : tensor(x),
+        dtype(compute_tensor_dtype(x)),
         rank(compute_tensor_rank(x)),
-        element_size(compute_tensor_element_count(x) > 0 ? compute_dtype_size(compute_tensor_dtype(x)) : 0),
+        old_shape(compute_tensor_shape(x)),
+        old_strides(compute_tensor_strides(x)),
+        element_size(compute_tensor_element_count(x) > 0 ? compute_dtype_size(dtype) : 0),
         offset_bytes(compute_tensor_offset_bytes(x)) {}
 
-  [[nodiscard]] int64_t extent() const { return compute_tensor_shape(tensor)[axis]; }
-  [[nodiscard]] int64_t stride() const { return compute_tensor_strides(tensor)[axis]; }
+  [[nodiscard]] int64_t extent() const { return old_shape[axis]; }
+  [[nodiscard]] int64_t stride() const { return old_strides[axis]; }
   void append(int64_t new_extent, int64_t new_stride) {
     if (count < COMPUTE_MAX_RANK) {
       shape[count] = new_extent;
@@ -29,7 +32,10 @@ struct View {
   }
 
   compute_tensor* tensor;
+  compute_dtype dtype;
   int32_t rank;
+  const int64_t* old_shape;
+  const int64_t* old_strides;
   int64_t element_size;  // in bytes; 0 if there are no elements, and so no offsets
   int64_t offset_bytes;
   int32_t axis = 0;
@@ -44,14 +50,19 @@ bool is_basic(PyObject* object) {
   return PySlice_Check(object) != 0 || is_integer(object) || object == Py_None || object == Py_Ellipsis;
 }
 
-bool apply_integer(View& view, Py_ssize_t index) {
-  const int64_t extent = view.extent();
+/// The index from the beginning; -1 with an exception set if there is no such element.
+int64_t position_of(Py_ssize_t index, int64_t extent, int32_t axis) {
   const int64_t position = index < 0 ? index + extent : index;
-  if (position < 0 || position >= extent) {
-    PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d of extent %lld", index,
-                 static_cast<int>(view.axis), static_cast<long long>(extent));
-    return false;
-  }
+  if (position >= 0 && position < extent) [[likely]]
+    return position;
+  PyErr_Format(PyExc_IndexError, "index %zd is out of range for axis %d of extent %lld", index, static_cast<int>(axis),
+               static_cast<long long>(extent));
+  return -1;
+}
+
+bool apply_integer(View& view, Py_ssize_t index) {
+  const int64_t position = position_of(index, view.extent(), view.axis);
+  if (position < 0) return false;
   view.offset_bytes += position * view.stride() * view.element_size;
   ++view.axis;
   return true;
@@ -87,8 +98,8 @@ PyObject* finish(View& view) {
     return PyErr_Format(PyExc_IndexError, "the result would have more than %d axes", COMPUTE_MAX_RANK);
   }
   compute_tensor* result = nullptr;
-  if (!succeeded(compute_tensor_view(view.tensor, compute_tensor_dtype(view.tensor), view.count, view.shape,
-                                     view.strides, view.offset_bytes, &result))) {
+  if (!succeeded(compute_tensor_view(view.tensor, view.dtype, view.count, view.shape, view.strides, view.offset_bytes,
+                                     &result))) {
     return nullptr;
   }
   return array_object(result);
@@ -123,7 +134,9 @@ struct Keys {
 PyObject* basic_view(PyObject* self, PyObject* key) {
   Keys keys(key);
   if (!keys.classify()) Py_RETURN_NONE;
-  View view(tensor_of(self));
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
+  View view(tensor);
   if (keys.ellipses > 1) return PyErr_Format(PyExc_IndexError, "an index has at most one ellipsis");
   if (keys.used > view.rank) {
     return PyErr_Format(PyExc_IndexError, "%d indices for an array with %d axes", static_cast<int>(keys.used),
@@ -138,19 +151,28 @@ PyObject* basic_view(PyObject* self, PyObject* key) {
 }  // namespace
 
 PyObject* array_item(PyObject* self, Py_ssize_t index) {
-  View view(tensor_of(self));
-  if (view.rank == 0) return PyErr_Format(PyExc_IndexError, "1 index for an array without axes");
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
+  const int32_t rank = compute_tensor_rank(tensor);
+  if (rank == 0) return PyErr_Format(PyExc_IndexError, "1 index for an array without axes");
+  if (rank == 1) {
+    const int64_t position = position_of(index, compute_tensor_shape(tensor)[0], 0);
+    return position >= 0 ? element_object(self, position) : nullptr;
+  }
+  View view(tensor);
   return apply_integer(view, index) ? finish(view) : nullptr;
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) {
   // The commonest keys: an int and a slice. Only an int beyond Py_ssize_t is left to the general way.
-  View whole(tensor_of(self));
-  if (whole.rank > 0 && PyLong_CheckExact(key) != 0) {
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
+  if (PyLong_CheckExact(key) != 0 && compute_tensor_rank(tensor) > 0) {
     const Py_ssize_t index = PyLong_AsSsize_t(key);
-    if (index != -1 || PyErr_Occurred() == nullptr) return apply_integer(whole, index) ? finish(whole) : nullptr;
+    if (index != -1 || PyErr_Occurred() == nullptr) return array_item(self, index);
     PyErr_Clear();
-  } else if (whole.rank > 0 && PySlice_Check(key) != 0) {
+  } else if (PySlice_Check(key) != 0 && compute_tensor_rank(tensor) > 0) {
+    View whole(tensor);
     return apply_slice(whole, key) ? finish(whole) : nullptr;
   }
   PyObject* const view = basic_view(self, key);

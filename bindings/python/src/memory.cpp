@@ -341,7 +341,7 @@ bool map_memory(compute_tensor* tensor, Exported& exported, bool writable, bool&
 PyObject* shares_memory(PyObject*, PyObject* args) {
   PyObject *a = nullptr, *b = nullptr;
   if (PyArg_ParseTuple(args, "O!O!", state.array_type, &a, state.array_type, &b) == 0) return nullptr;
-  return PyBool_FromLong(compute_tensor_shares_buffer(tensor_of(a), tensor_of(b)));
+  return PyBool_FromLong(compute_tensor_shares_buffer(source_of(a), source_of(b)));
 }
 
 PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
@@ -383,6 +383,10 @@ void collect_garbage() {
 
 int array_get_buffer(PyObject* self, Py_buffer* view, int flags) {
   compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) {
+    view->obj = nullptr;
+    return -1;
+  }
   const compute_dtype dtype = compute_tensor_dtype(tensor);
   if (!is_cpu(compute_tensor_device(tensor))) return refuse(view, "the array is not on cpu; use to_device(\"cpu\")");
   if (format_of(dtype) == nullptr) return refuse(view, "buffers have no format for bfloat16");

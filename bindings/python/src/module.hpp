@@ -90,11 +90,15 @@ struct DeviceObject {
   compute_stream* default_;  // its default stream; NULL on cpu, which has one for each thread
 };
 
+/// `x[i]` of an array with one axis is an element of `base`, and gets a tensor of its own when it is used as one. What
+/// reads its value never makes one.
 struct ArrayObject {
   PyObject_HEAD;
-  compute_tensor* tensor;
+  compute_tensor* tensor;  // NULL of such an element
   PyObject* weak_references;
   PyObject* shape;  // once it was asked for
+  PyObject* base;   // an array that has a tensor; NULL of all others
+  int64_t index;
 };
 
 /// An object that holds one handle: streams, events, expressions, kernels and graphs.
@@ -147,7 +151,7 @@ inline State state{};
 inline ProgramLine::ProgramLine(bool active) noexcept : pushed_(active && state.profiles && push()) {}
 
 /// The stream that the calling thread runs ops of its device on; NULL: the default streams.
-inline thread_local compute_stream* current_stream = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit inline thread_local compute_stream* current_stream = nullptr;
 
 // ---- errors.cpp -----------------------------------------------------------------------------------------------------
 
@@ -203,8 +207,21 @@ inline compute_stream* stream_for(compute_device* device) {
 bool add_arrays(PyObject* module);
 /// An array over `tensor`, whose reference it takes. NULL with an exception set.
 PyObject* array_object(compute_tensor* tensor);
+/// The element of an array with one axis and a tensor, whose index is in range.
+PyObject* element_object(PyObject* base, int64_t index);
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == state.array_type; }
-inline compute_tensor* tensor_of(PyObject* array) { return reinterpret_cast<ArrayObject*>(array)->tensor; }
+/// Gives an element its tensor. NULL with an exception set, for want of memory alone.
+compute_tensor* make_element(ArrayObject* array);
+/// The tensor of an array; NULL with an exception set as above.
+inline compute_tensor* tensor_of(PyObject* object) {
+  auto* const array = reinterpret_cast<ArrayObject*>(object);
+  return array->tensor != nullptr ? array->tensor : make_element(array);
+}
+/// The tensor of an array, or that of the array that it is an element of: for what both have in common.
+inline compute_tensor* source_of(PyObject* object) {
+  auto* const array = reinterpret_cast<ArrayObject*>(object);
+  return array->tensor != nullptr ? array->tensor : reinterpret_cast<ArrayObject*>(array->base)->tensor;
+}
 /// The tensor of an argument that must be an array; NULL with an exception set.
 compute_tensor* tensor_from(PyObject* object, const char* function);
 

@@ -62,7 +62,10 @@ class Operands {
   /// Returns false for an object that is no operand, with an exception if it is a number that does not fit.
   bool add(PyObject* object) {
     if (is_array(object)) {
-      tensors_[count_++] = tensor_of(object);
+      compute_tensor* const tensor = tensor_of(object);
+      if (tensor == nullptr) [[unlikely]]
+        return false;
+      tensors_[count_++] = tensor;
       return true;
     }
     compute_tensor* const scalar = weak_scalar(object);
@@ -114,7 +117,7 @@ bool in_range(PyObject* number, compute_dtype dtype) {
 bool numbers_fit(PyObject* const* objects, int count) {
   compute_dtype dtype = COMPUTE_DTYPE_NONE;
   for (int i = 0; i < count && dtype == COMPUTE_DTYPE_NONE; ++i) {
-    if (is_array(objects[i])) dtype = compute_tensor_dtype(tensor_of(objects[i]));
+    if (is_array(objects[i])) dtype = compute_tensor_dtype(source_of(objects[i]));
   }
   if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64) return true;
   for (int i = 0; i < count; ++i) {
@@ -190,7 +193,9 @@ PyObject* binary(PyObject* left, PyObject* right) {
 template <Operator op>
 PyObject* in_place(PyObject* self, PyObject* other) {
   PyObject* const operands[] = {self, other};
-  PyObject* const result = run_elementwise(operators[op], operands, 2, tensor_of(self));
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return nullptr;
+  PyObject* const result = run_elementwise(operators[op], operands, 2, tensor);
   if (result != nullptr || PyDict_GetItemString(state.hooks, "in_place") == nullptr) return result;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);

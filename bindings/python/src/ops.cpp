@@ -143,7 +143,7 @@ class Attributes {
     if (is_array(object)) {
       out.kind = COMPUTE_KIND_SCALAR;
       value.tensor = tensor_of(object);
-      return true;
+      return value.tensor != nullptr;
     }
     if (PyComplex_Check(object) != 0) {
       out.kind = COMPUTE_KIND_COMPLEX128;
@@ -202,6 +202,7 @@ struct Tensors {
     compute_tensor* tensor = nullptr;
     if (is_array(object)) {
       tensor = tensor_of(object);
+      if (tensor == nullptr) return false;
     } else if (object != Py_None) {
       tensor = weak_scalar(object);
       if (tensor == nullptr) return false;  // with an exception only if a number does not fit
@@ -239,7 +240,7 @@ bool add_outputs(const OpObject& op, PyObject* out, Tensors& tensors) {
   if (out == nullptr || out == Py_None) return true;
   if (is_array(out) && op.output_count == 1) {
     tensors.outputs[0] = tensor_of(out);
-    return true;
+    return tensors.outputs[0] != nullptr;
   }
   if (PyTuple_Check(out) == 0 || PyTuple_Size(out) != op.output_count) {
     PyErr_Format(PyExc_TypeError, "out must be %s", op.output_count == 1 ? "an array" : "a tuple of all outputs");

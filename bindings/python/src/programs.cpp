@@ -257,6 +257,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* args) {
       if (PyArg_ParseTuple(item.get(), "O!i", state.array_type, &array, &argument.access) == 0) return nullptr;
       argument.kind = COMPUTE_ARGUMENT_TENSOR;
       argument.tensor = tensor_of(array);
+      if (argument.tensor == nullptr) return nullptr;
     } else {
       char* data = nullptr;
       Py_ssize_t size = 0;
@@ -310,10 +311,12 @@ PyObject* graph_set_scalar(PyObject* self, PyObject* args) {
       PyBytes_AsStringAndSize(value, &data, &size) < 0) {
     return nullptr;
   }
-  if (size != compute_tensor_size_bytes(tensor_of(slot))) {
+  compute_tensor* const tensor = tensor_of(slot);
+  if (tensor == nullptr) return nullptr;
+  if (size != compute_tensor_size_bytes(tensor)) {
     return PyErr_Format(PyExc_ValueError, "the value has not the size of the slot's dtype");
   }
-  if (!succeeded(compute_graph_set_scalar(handle_of<compute_graph>(self), tensor_of(slot), data))) return nullptr;
+  if (!succeeded(compute_graph_set_scalar(handle_of<compute_graph>(self), tensor, data))) return nullptr;
   Py_RETURN_NONE;
 }
 PyObject* graph_info(PyObject* self, PyObject*) {
