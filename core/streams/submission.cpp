@@ -13,10 +13,17 @@
 namespace compute {
 namespace {
 
-// Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order.
+// Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order. New memory at the
+// end stays there: it is nobody else's. A use that is in its place is not moved, since what was just written in parts
+// is slow to read as a whole.
 std::span<Use> merge(std::span<Use> uses) {
-  size_t count = 0;
-  for (size_t i = 0; i < uses.size(); ++i) {  // insertion sort: there are three of them
+  size_t known = uses.size(), count = 0;
+  while (known > 0 && uses[known - 1].is_new) --known;
+  for (size_t i = 0; i < known; ++i) {  // insertion sort: there are two of them
+    if (count == i && (i == 0 || uses[i - 1].hazards < uses[i].hazards)) {
+      ++count;
+      continue;
+    }
     const Use use = uses[i];
     size_t at = count;
     for (; at > 0 && uses[at - 1].hazards > use.hazards; --at) uses[at] = uses[at - 1];
@@ -30,6 +37,8 @@ std::span<Use> merge(std::span<Use> uses) {
     uses[at] = use;
     ++count;
   }
+  if (count == known) return uses;
+  for (size_t i = known; i < uses.size(); ++i) uses[count++] = uses[i];
   return uses.first(count);
 }
 
