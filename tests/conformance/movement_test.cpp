@@ -63,6 +63,8 @@ void test_copy(Case& c) {
     if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14})}, layout);
     if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14}, Layout::PERMUTED)}, layout);
   }
+  if (c.dtype() == dtype::FLOAT32)
+    c.run({}, {permuted(c.operand({130, 257, 128}), {1, 0, 2})}, "rows of more than caches hold");
 }
 
 void test_cast(Case& c) {

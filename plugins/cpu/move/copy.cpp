@@ -20,7 +20,9 @@ namespace {
 constexpr int64_t kPieceBytes = 64 << 10;   // a grain
 constexpr int64_t kStreamBytes = 16 << 20;  // from here on what is written goes around the cache
 constexpr int64_t kFetchDistance = 4096;    // bytes that are read ahead meanwhile
-constexpr int64_t kTileBytes = 512;         // of a transposed tile's row
+constexpr int64_t kStreamRow = 256;         // bytes of a row
+constexpr int64_t kLine = 64;
+constexpr int64_t kTileBytes = 512;  // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -72,6 +74,10 @@ class CopyPlan final : public Plan {
         return copy_bytes(at.dst, at.src, extent_ * size_);
       case Form::kTranspose:
         return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { transpose_tiles(at, begin, end); });
+      case Form::kRows:
+        if (streams_ && reinterpret_cast<uintptr_t>(at.dst) % kLine == 0)
+          return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { stream_rows(at, begin, end); });
+        [[fallthrough]];
       default:
         return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { copy_rows(at, begin, end); });
     }
@@ -120,6 +126,10 @@ class CopyPlan final : public Plan {
     cuts_ = divide_up(extent_, cut_extent_);
     units_ = points / extent_ * cuts_;
     grain_ = std::max<int64_t>(kPieceBytes / (cut_extent_ * size_), 1);
+    const int64_t row_bytes = extent_ * size_;
+    streams_ = form_ == Form::kRows && cuts_ == 1 && points * size_ >= kStreamBytes && row_bytes >= kStreamRow &&
+               row_bytes % kLine == 0;
+    for (int axis = 0; axis < loops_; ++axis) streams_ &= nest_.strides[0][static_cast<size_t>(axis)] % kLine == 0;
   }
 
   // The other loop along which src is contiguous moves next to the innermost one.
@@ -177,6 +187,22 @@ class CopyPlan final : public Plan {
     }
   }
 
+  // Rows of whole lines, around the cache. The processor fetches nothing ahead from one row to the next.
+  void stream_rows(const Addresses& at, int64_t begin, int64_t end) const {
+    const BlockKernels& kernels = *isa().blocks;
+    const int64_t row_bytes = extent_ * size_;
+    const int64_t ahead = divide_up(kFetchDistance, row_bytes) * nest_.strides[1][static_cast<size_t>(loops_ - 1)];
+    int64_t offsets[2] = {};
+    Walk walk(nest_, loops_, begin, offsets);
+    for (int64_t row = begin; row < end; ++row) {
+      const char* const src = at.src + offsets[1];
+      const FetchAhead fetch{reinterpret_cast<uintptr_t>(src) + static_cast<uintptr_t>(ahead), 0};
+      kernels.stream_copy(at.dst + offsets[0], src, row_bytes, &fetch, 1);
+      walk.next();
+    }
+    kernels.stream_end();
+  }
+
   void copy_row(char* dst, const char* src, int64_t n) const {
     switch (form_) {
       case Form::kRows:
@@ -217,6 +243,7 @@ class CopyPlan final : public Plan {
   int64_t extent_ = 1;  // of the innermost loop, along dst
   int64_t dst_stride_ = 0, src_stride_ = 0;
   int64_t cuts_ = 1, cut_extent_ = 1;
+  bool streams_ = false;  // rows go around the cache
   int64_t columns_ = 1, tile_ = 1, row_tiles_ = 1, column_tiles_ = 1;
   int64_t units_ = 1, grain_ = 1;
 };
