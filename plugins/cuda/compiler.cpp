@@ -156,7 +156,7 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   const Nvrtc* nvrtc = cuda::nvrtc();
   std::vector<std::string> options = given;
   options.push_back((to_cubin ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") +
-                    std::to_string(architecture));
+                    std::to_string(architecture) + (to_cubin && has_tile_units(architecture, nvrtc->major) ? "a" : ""));
   options.emplace_back("--std=c++17");
   options.emplace_back("--device-as-default-execution-space");
   options.emplace_back("--diag-suppress=177");  // functions of the prelude that a kernel does not call

@@ -27,6 +27,11 @@ struct Program {
 /// supports only newer architectures.
 int target_architecture(int compute_capability);
 
+/// Whether code for the device may contain wgmma, which only the architecture 9.0a has. CUDA 11 does not know it.
+constexpr bool has_tile_units(int compute_capability, int nvrtc_major) {
+  return compute_capability == 90 && nvrtc_major >= 12;
+}
+
 /// Compiles for devices of this compute capability (90 for 9.0): to a cubin, or to PTX if NVRTC is older than the
 /// device.
 ///

@@ -66,7 +66,7 @@ void fill(Stream& stream, CUdeviceptr dst, int64_t size_bytes, const void* patte
     std::memcpy(parameters + 2, bytes.data(), bytes.size());
     const uint64_t groups = std::clamp<uint64_t>(size / 16 / (kGroupSize * kPointsPerItem), 1, 1 << 20);
     stream.note_launch(kernel->name.c_str());
-    result = launch(*kernel, static_cast<unsigned>(groups), kGroupSize, {parameters, 4}, stream.handle());
+    result = launch(*kernel, {static_cast<unsigned>(groups), kGroupSize}, {parameters, 4}, stream.handle());
   } else {
     // Each word of the pattern down a column of its own.
     const auto period = static_cast<size_t>(pattern_size);

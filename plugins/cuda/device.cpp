@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
 
 namespace compute::cuda {
@@ -84,6 +85,14 @@ Device::Device(DeviceInfo info, uint64_t core_device)
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
   dialect_.local_memory_bytes = info_.shared_bytes_per_block;
   dialect_.counters = kCounters;
+}
+
+const common::Dialect& Device::dialect() const {
+  std::call_once(dialect_once_, [this] {
+    const Nvrtc* nvrtc = cuda::nvrtc();
+    dialect_.has_tile_units = nvrtc != nullptr && has_tile_units(info_.compute_capability, nvrtc->major);
+  });
+  return dialect_;
 }
 
 Device::~Device() {

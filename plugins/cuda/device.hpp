@@ -40,7 +40,8 @@ class Device {
 
   const DeviceInfo& info() const { return info_; }
   const compute_plugin_caps& caps() const { return caps_; }
-  const common::Dialect& dialect() const { return dialect_; }
+  /// Loads NVRTC, on whose version it depends.
+  const common::Dialect& dialect() const;
   CUcontext context() const { return context_; }
   uint64_t core_device() const { return host_device_; }
   int64_t spin_ns() const { return spin_ns_; }
@@ -97,7 +98,8 @@ class Device {
   CUcontext context_ = nullptr;
   compute_plugin_heap heaps_[2]{};
   compute_plugin_caps caps_{};
-  common::Dialect dialect_;
+  mutable common::Dialect dialect_;
+  mutable std::once_flag dialect_once_;
   int64_t spin_ns_ = 0;
   Math math_ = Math::kStrict;
   KernelTable kernels_;

@@ -17,10 +17,11 @@ CUDA_KERNEL_NODE_PARAMS parameters_of(GraphKernel& node, void** extra, size_t* b
   extra[4] = nullptr;
   CUDA_KERNEL_NODE_PARAMS parameters{};
   parameters.func = node.kernel->function;
-  parameters.gridDimX = node.groups;
+  parameters.gridDimX = node.grid.groups;
   parameters.gridDimY = parameters.gridDimZ = 1;
-  parameters.blockDimX = node.group_size;
+  parameters.blockDimX = node.grid.group_size;
   parameters.blockDimY = parameters.blockDimZ = 1;
+  parameters.sharedMemBytes = node.grid.local_bytes;
   parameters.extra = extra;
   return parameters;
 }

@@ -22,7 +22,7 @@ struct GraphKernel {
     int32_t slot;
   };
   const Kernel* kernel = nullptr;
-  unsigned groups = 0, group_size = 0;
+  Grid grid;
   std::vector<uint64_t> words;
   std::vector<Slot> slots;
   CUgraphNode node = nullptr;

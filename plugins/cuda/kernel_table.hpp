@@ -24,6 +24,12 @@ struct Kernel {
   std::string name;
 };
 
+/// The extents of a launch.
+struct Grid {
+  unsigned groups = 0, group_size = 0;
+  unsigned local_bytes = 0;  // besides those that the kernel declares
+};
+
 class KernelTable {
  public:
   explicit KernelTable(int compute_capability) : compute_capability_(compute_capability) {}

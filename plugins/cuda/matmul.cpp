@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "plugins/common/matrix_product.hpp"
+#include "plugins/common/source/matrix_units.hpp"
 #include "plugins/cuda/graph.hpp"
 
 namespace compute::cuda {
@@ -306,6 +307,14 @@ void report_missing_library() {
                   tried_in_short(report) + "; " + report.remedy);
 }
 
+// Products of float32 that fill tiles of matrix units.
+bool is_faster_in_parts(const Device& device, const Op& op) {
+  if (!device.dialect().has_tile_units || device.math() != Math::kStrict || op.fast_math()) return false;
+  const MatrixProduct problem = common::read_product(op);
+  return op.output(0).dtype == COMPUTE_DTYPE_FLOAT32 && op.input(0).dtype == COMPUTE_DTYPE_FLOAT32 &&
+         std::min({problem.m, problem.n, problem.k}) >= common::kLeastUnitRows;
+}
+
 }  // namespace
 
 MatmulVerdict judge_matmul(Device& device, const Op& op) {
@@ -321,6 +330,10 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     if (i >= 2 && !common::is_given(op, i)) continue;
     if (op.input(i).rank >= 2 && op.input(i).dtype == dtype && (result == dtype || is_widened)) continue;
     verdict.reason = "the operands differ in dtype, or have fewer than two axes";
+    return verdict;
+  }
+  if (is_faster_in_parts(device, op)) {
+    verdict.reason = "a generated kernel is faster, which multiplies parts of float32 with the device's TF32 units";
     return verdict;
   }
   if (cublas_lt() == nullptr) {

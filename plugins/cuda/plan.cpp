@@ -80,8 +80,13 @@ KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
     step.kernel = &device.kernels().get(
         launch.key, common::compile_options(device.dialect()),
         [&] { return common::kernel_source(op, device.dialect(), launch); }, &kernels_compiled);
-    step.groups = static_cast<unsigned>(launch.groups);
-    step.group_size = static_cast<unsigned>(launch.group_size);
+    step.grid = {static_cast<unsigned>(launch.groups), static_cast<unsigned>(launch.group_size),
+                 static_cast<unsigned>(launch.local_bytes)};
+    if (launch.local_bytes > 0) {
+      check(cu.func_set_attribute(step.kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  static_cast<int>(launch.local_bytes)),
+            "allowing a kernel its local memory");
+    }
     step.pointers = launch.pointers;
     step.scalars = launch.scalars;
     step.words.assign(launch.pointers.size(), 0);
@@ -136,7 +141,7 @@ void KernelPlan::fill_words(const Step& step, const compute_plugin_run& run, con
   }
 }
 
-CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream) {
+CUresult launch(const Kernel& kernel, const Grid& grid, const LaunchWords& words, CUstream stream) {
   // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
   size_t bytes = words.count * sizeof(uint64_t);
   void* extra[] = {reinterpret_cast<void*>(uintptr_t{1}), const_cast<uint64_t*>(words.words),
@@ -144,7 +149,8 @@ CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, cons
   CUlaunchAttribute early{};
   early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   early.value.programmaticStreamSerializationAllowed = 1;
-  const CUlaunchConfig config = {groups, 1, 1, group_size, 1, 1, 0, stream, &early, kernel.waits ? 1U : 0U};
+  const CUlaunchConfig config = {grid.groups,      1,      1,      grid.group_size,       1, 1,
+                                 grid.local_bytes, stream, &early, kernel.waits ? 1U : 0U};
   return cu.launch_kernel_ex(&config, kernel.function, nullptr, extra);
 }
 
@@ -153,8 +159,7 @@ void KernelPlan::run(const compute_plugin_run& run, Stream& stream) const {
     auto* words = static_cast<uint64_t*>(__builtin_alloca(step.words.size() * sizeof(uint64_t)));
     fill_words(step, run, stream.memory(), words);
     stream.note_launch(step.kernel->name.c_str());
-    const CUresult result =
-        launch(*step.kernel, step.groups, step.group_size, {words, step.words.size()}, stream.handle());
+    const CUresult result = launch(*step.kernel, step.grid, {words, step.words.size()}, stream.handle());
     if (result == CUDA_SUCCESS) [[likely]]
       continue;
     const Error error = stream.failure(result, "launching a kernel");
@@ -166,8 +171,7 @@ void KernelPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, cons
   for (const Step& step : steps_) {
     GraphKernel node;
     node.kernel = step.kernel;
-    node.groups = step.groups;
-    node.group_size = step.group_size;
+    node.grid = step.grid;
     node.words.resize(step.words.size());
     fill_words(step, run, graph.memory(), node.words.data());
     for (const common::ScalarSlot& scalar : step.scalars) {

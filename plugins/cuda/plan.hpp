@@ -59,7 +59,7 @@ class KernelPlan final : public Plan {
  private:
   struct Step {
     const Kernel* kernel;
-    unsigned groups, group_size;
+    Grid grid;
     std::vector<common::Pointer> pointers;
     std::vector<common::ScalarSlot> scalars;
     std::vector<uint64_t> words;  // of a run, except its addresses and scalars
@@ -73,6 +73,6 @@ class KernelPlan final : public Plan {
 };
 
 /// Launches a generated kernel, with parameters given as one block.
-CUresult launch(const Kernel& kernel, unsigned groups, unsigned group_size, const LaunchWords& words, CUstream stream);
+CUresult launch(const Kernel& kernel, const Grid& grid, const LaunchWords& words, CUstream stream);
 
 }  // namespace compute::cuda

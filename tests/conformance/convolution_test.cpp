@@ -27,6 +27,10 @@ Attributes lists(const Shape& strides, const Shape& dilations, const Shape& begi
   return all;
 }
 
+// Channels, and terms of each of the three ops, beyond the sizes of tiles.
+Geometry tiles() { return {{2, 66, 7, 8}, {70, 66, 3, 3}, {}, true}; }
+Geometry padded_tiles() { return {{2, 70, 9, 6}, {66, 70, 3, 2}, lists({1, 2}, {1, 1}, {1, 1}, {1, 0}, 1), true}; }
+
 class Case {
  public:
   Case(const Session& session, const std::string& op, Dtype dtype)
@@ -53,6 +57,7 @@ class Case {
     shapes();
     blocks_of_channels();
     layouts();
+    large();
     degenerate();
     outputs();
     special_values();
@@ -190,6 +195,13 @@ class Case {
     for (const Shape& shape : input_shapes(g)) operands.push_back(operand(shape, Layout::CONTIGUOUS));
     for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET})
       session_.expect_into(op_, attributes_of(g), operands, bound_, what("output"), layout);
+  }
+
+  void large() {
+    for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED}) {
+      run(tiles(), layout, Layout::CONTIGUOUS);
+      run(padded_tiles(), Layout::CONTIGUOUS, layout);
+    }
   }
 
   void layouts() {

@@ -2,6 +2,8 @@
 // Matrix products: every form of operands, layouts, degenerate extents.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "registry.hpp"
 
 namespace compute::conformance {
@@ -61,6 +63,33 @@ class Case {
     run({1, 129}, {129, 65});
     run({129, 65}, {65, 1});
     run({33, 64, 8}, {33, 8, 8});
+  }
+
+  // Beyond the sizes of tiles in each direction, with a depth that is divided, in forms that are loaded differently.
+  void tiles() {
+    for (Layout a : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE}) {
+      for (Layout b : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED}) run({130, 100}, {100, 137}, a, b);
+    }
+    run({67, 1030}, {1030, 72});
+    run({2, 70, 64}, {2, 64, 72});
+    run({64, 96}, {96, 260}, Layout::OFFSET, Layout::OFFSET);
+    if (dtype_ != dtype::FLOAT32) return;
+    // Where parts of a factor would underflow, and products overflow.
+    const auto factor = [&](const Shape& shape, long double most) {
+      return session_.upload(inputs_.uniform(dtype_, shape, -most, most));
+    };
+    run(factor({70, 64}, 1e-33L), factor({64, 80}, 1), "small by ordinary factors");
+    run(factor({70, 64}, 1e-37L), factor({64, 80}, 1e20L), "very small by great factors");
+    run(factor({70, 64}, 1e-40L), factor({64, 80}, 1e30L), "subnormal by great factors");
+    run(factor({70, 64}, 3.4e38L), factor({64, 80}, 1e-20L), "very great by small factors");
+    run(factor({70, 64}, 1e20L), factor({64, 80}, 1e20L), "products that overflow");
+    // In one tile of several, with factors that are exact in fewer bits, whose low parts are zero.
+    Array special = inputs_.uniform(dtype_, {200, 64}, -2, 2), ones(dtype_, {64, 80});
+    for (int64_t i = 0; i < 64 * 80; ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
+    special.set(3 * 64 + 5, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
+    special.set(7 * 64 + 1, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
+    special.set(9 * 64 + 1, oracle::Value::of(oracle::Real{3.4028234e38L}));
+    run(session_.upload(special), session_.upload(ones), "special values by ones");
   }
 
   // Nothing to add gives zeros, not what the memory held.
@@ -130,6 +159,7 @@ void add_matmul_tests(Registry& registry) {
       }
       c.forms();
       c.sizes();
+      c.tiles();
       c.degenerate_extents();
       c.layouts();
       c.outputs();

@@ -191,8 +191,14 @@ class Case {
     for (int i = 0; i < 4; ++i)
       run(session_.upload(inputs_.with_specials(dtype_, {16, 6}, -2, 2)), with_axes({1}), "special values");
     run(session_.upload(inputs_.with_specials(dtype_, {6, 40}, -2, 2)), with_axes({0}), "special values");
-    for (int64_t n : {2, 8})
-      run(session_.upload(inputs_.with_specials(dtype_, {40, n}, -2, 2)), with_axes({1}), "special values");
+    // One in each row: the order of two decides whether a sum overflows.
+    for (int64_t n : {2, 8}) {
+      Array short_rows = inputs_.uniform(dtype_, {40, n}, -2, 2);
+      const std::vector<Value> specials = oracle::special_values(dtype_);
+      for (int64_t row = 0; row < 40; ++row)
+        short_rows.set(row * n + row % n, specials[static_cast<size_t>(row) % specials.size()]);
+      run(session_.upload(short_rows), with_axes({1}), "a special value in each row");
+    }
     // One of each: a sum with one infinity is infinite, with NaN it is NaN.
     const Real infinity = std::numeric_limits<Real>::infinity();
     for (Real x : {infinity, -infinity, std::numeric_limits<Real>::quiet_NaN()}) {

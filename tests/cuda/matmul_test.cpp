@@ -149,14 +149,15 @@ TEST(CudaMatmul, LeavesOutputsInTheCallersLayout) {
 }
 
 TEST(CudaMatmul, AddsTheBiasOfLargeProducts) {
-  const Operand x = make({2, 128, 96}, 1), weight = make({96, 130}, 2), bias = make({130}, 3);
-  const Operand flat = make({256, 96}, 1);
+  // Of fewer terms than matrix units of TF32 take.
+  const Operand x = make({2, 140, 63}, 1), weight = make({63, 130}, 2), bias = make({130}, 3);
+  const Operand flat = make({280, 63}, 1);
   std::vector<float> expected = product(flat, weight);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias.values[i % 130];
   int64_t before = library_calls();
   EXPECT_EQ(compute::affine(x.tensor, weight.tensor, bias.tensor).to_vector<float>(), expected);
   EXPECT_EQ(library_calls() - before, 1);
-  const Operand c = make({256, 130}, 4);
+  const Operand c = make({280, 130}, 4);
   std::vector<float> sums = product(flat, weight);
   for (size_t i = 0; i < sums.size(); ++i) sums[i] = 2 * sums[i] - 3 * c.values[i] + bias.values[i % 130];
   before = library_calls();
@@ -172,7 +173,7 @@ TEST(CudaMatmul, SaysWhyAnActivationIsAStepOfItsOwn) {
   const Device device = Device::open("cuda0");
   const compute_op* op = nullptr;
   compute::check(compute_op_find("affine", 0, &op));
-  const int64_t x[] = {256, 128}, weight[] = {128, 128}, bias[] = {128};
+  const int64_t x[] = {512, 63}, weight[] = {63, 128}, bias[] = {128};
   const auto spec = [](std::span<const int64_t> shape) {
     compute_tensor_spec made{};
     made.struct_size = sizeof made;

@@ -377,12 +377,12 @@ class Nvrtc {
   bool is_there() const { return library_ != nullptr && create != nullptr; }
 
   // The compiler's log, or "" if it compiles.
-  std::string errors_of(const KernelSource& source) const {
+  std::string errors_of(const KernelSource& source, const char* architecture = "compute_90") const {
     void* program = nullptr;
     if (create(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0)
       return "nvrtcCreateProgram failed";
     std::vector<std::string> options = compile_options(gpu());
-    options.push_back("--gpu-architecture=compute_90");
+    options.push_back(std::string("--gpu-architecture=") + architecture);
     std::vector<const char*> pointers;
     for (const std::string& option : options) pointers.push_back(option.c_str());
     std::string text;
@@ -509,6 +509,25 @@ class GeneratedText : public testing::Test {
       EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
     }
   }
+  // Of float32, whose parts the units of tiles multiply, in `launches` launches.
+  void expect_tile_units_compile(TestOp& op, size_t launches) {
+    Dialect units = gpu();
+    units.has_tile_units = true;
+    const Op view = op.view();
+    ASSERT_FALSE(refuse_op(view, units));
+    const Recipe recipe = make_recipe(view, units);
+    ASSERT_EQ(recipe.launches.size(), launches);
+    EXPECT_EQ(recipe.workspace_bytes > 0, launches > 1);
+    EXPECT_GT(recipe.launches[0].local_bytes, 0);
+    EXPECT_LE(recipe.launches[0].local_bytes, 227 << 10);
+    for (const Launch& launch : recipe.launches) {
+      const KernelSource source = kernel_source(view, units, launch);
+      EXPECT_EQ(source.text.find("wgmma") != std::string::npos, launch.local_bytes > 0);
+      EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+      if (!kCompiles || !nvrtc.is_there()) continue;
+      EXPECT_EQ(nvrtc.errors_of(source, "sm_90a"), "") << source.text;
+    }
+  }
   Nvrtc nvrtc;
 };
 
@@ -598,6 +617,42 @@ TEST_F(GeneratedText, CompilesEveryConversion) {
   }
 }
 
+TEST_F(GeneratedText, CompilesProductsOfTileUnits) {
+  using Numbers = std::vector<int64_t>;
+  const auto multiply = [&](const Numbers& a, const Numbers& a_strides, const Numbers& b, const Numbers& b_strides,
+                            size_t launches) {
+    TestOp op("contraction");
+    Numbers c = a;
+    c.back() = b.back();
+    op.tensor(kF32, a, a_strides).tensor(kF32, b, b_strides).output(kF32, c);
+    expect_tile_units_compile(op, launches);
+  };
+  multiply({2048, 2048}, {}, {2048, 2048}, {}, 1);
+  multiply({1000, 2048}, {}, {2048, 500}, {1, 2048}, 2);
+  multiply({1001, 333}, {1, 1001}, {333, 501}, {1, 333}, 1);
+  multiply({1000, 333}, {666, 2}, {333, 500}, {}, 1);
+  multiply({8, 512, 64}, {}, {8, 64, 512}, {}, 1);
+  multiply({384, 16384}, {1, 384}, {16384, 384}, {}, 2);
+}
+
+TEST_F(GeneratedText, CompilesConvolutionsOfTileUnits) {
+  const std::vector<int64_t> x = {32, 64, 28, 28}, weight = {96, 64, 3, 3}, y = {32, 96, 28, 28};
+  const auto attributes = [](TestOp& op) {
+    op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+    op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+  };
+  TestOp forward("convolution"), of_input("convolution_grad_input"), of_weight("convolution_grad_weight");
+  forward.tensor(kF32, x).tensor(kF32, weight).output(kF32, y);
+  of_input.tensor(kF32, y).tensor(kF32, weight).output(kF32, x);
+  of_weight.tensor(kF32, y).tensor(kF32, x).output(kF32, weight);
+  attributes(forward);
+  attributes(of_input);
+  attributes(of_weight);
+  expect_tile_units_compile(forward, 1);
+  expect_tile_units_compile(of_input, 1);
+  expect_tile_units_compile(of_weight, 2);
+}
+
 TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
   for (const bool is_gradient : {false, true}) {
     expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_FLOAT16, 64, false);
@@ -676,8 +731,8 @@ TEST_F(GeneratedText, CompilesPooling) {
 // Of one output, of few columns, and of columns in vectors.
 TEST_F(GeneratedText, CompilesReductionsThatGroupsShare) {
   const auto shapes = {std::vector<int64_t>{1, 1 << 22}, {1 << 20, 5}, {1 << 19, 8}};
-  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT32,
-                                                                        COMPUTE_DTYPE_FLOAT16, kF32}) {
+  for (const compute_dtype dtype :
+       std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT32, COMPUTE_DTYPE_FLOAT16, kF32}) {
     for (const std::vector<int64_t>& shape : shapes) {
       SCOPED_TRACE(std::string(dtype_name(dtype)) + " " + std::to_string(shape[1]));
       const int64_t axis = shape[0] == 1 ? 1 : 0;
@@ -715,9 +770,9 @@ TEST_F(GeneratedText, CompilesSorts) {
 
 // Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
 TEST_F(GeneratedText, CompilesSelections) {
-  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
-           COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_FLOAT64,
-           COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+  for (const compute_dtype dtype :
+       std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT16, kF32,
+                                            COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
     SCOPED_TRACE(dtype_name(dtype));
     for (const int64_t rows : {5, 10000}) {
       const int64_t count = rows * 20;

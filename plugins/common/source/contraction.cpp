@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// contraction. Two forms:
+// contraction. Three forms:
 //
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
+//   units   the same for float32 with matrix units. Where this keeps more of the device busy, the depth is divided, and
+//           a second kernel adds up the parts
 //   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
 #include <algorithm>
 #include <cstdlib>
 
 #include "plugins/common/matrix_product.hpp"
 #include "plugins/common/source/kernel_builder.hpp"
+#include "plugins/common/source/matrix_units.hpp"
 #include "plugins/common/source/ops.hpp"
 
 namespace compute::common {
@@ -32,9 +35,10 @@ int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int
 
 class ContractionBuilder {
  public:
-  ContractionBuilder(const Op& op, const Dialect& dialect, bool with_text)
+  ContractionBuilder(const Op& op, const Dialect& dialect, bool is_join, bool with_text)
       : op_(op),
         dialect_(dialect),
+        is_join_(is_join),
         builder_(dialect, "contraction", with_text),
         dtype_(op.output(0).dtype),
         wide_(computed_in(dtype_)),
@@ -53,24 +57,37 @@ class ContractionBuilder {
         a_along_k_(std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0))),
         b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
         b_in_rows_(stride(1, 1) == 1),
+        has_units_(takes_units()),
+        units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
+        is_divided_(units_.parts > 1),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
-        rows_(dialect.is_host ? kRows : tile_),
-        columns_(dialect.is_host ? kColumns : tile_),
+        rows_(dialect.is_host ? kRows
+              : has_units_    ? units_.tile.m
+                              : tile_),
+        columns_(dialect.is_host ? kColumns
+                 : has_units_    ? units_.tile.n
+                                 : tile_),
         tile_rows_(divide_up(m_, rows_)),
         tile_columns_(divide_up(n_, columns_)) {}
 
-  BuiltRecipe build() {
+  bool is_divided() const { return is_divided_; }
+  int64_t partial_bytes() const { return units_.parts * results() * size_; }
+
+  void add_to(BuiltRecipe& recipe) {
     builder_.is_wide = is_wide();
     sign_operands();
     add_operands();
     add_words();
+    if (has_units_ && !is_join_) builder_.local_bytes = units_.tile.local_bytes();
     if (builder_.with_text()) {
-      builder_.body = text();
+      builder_.body = is_join_ ? join_text() : text();
       builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
     }
-    BuiltRecipe recipe;
-    recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles());
-    return recipe;
+    if (is_join_) {
+      recipe.add(builder_, divide_up(results(), dialect_.group_size));
+    } else {
+      recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * units_.parts);
+    }
   }
 
  private:
@@ -92,6 +109,26 @@ class ContractionBuilder {
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
   int64_t tiles() const { return space_.points() * tile_rows_ * tile_columns_; }
+  int64_t results() const { return space_.points() * m_ * n_; }
+
+  bool takes_units() const {
+    return dialect_.has_tile_units && dialect_.group_size == 256 && dtype_ == COMPUTE_DTYPE_FLOAT32 &&
+           op_.input(0).dtype == dtype_ && k_ >= kUnitDepth && !is_wide() && results() <= INT32_MAX / 8;
+  }
+
+  // Whether four elements of a or b along the depth are a word.
+  bool has_quads(size_t i) const {
+    const int32_t along = i == 0 ? 1 : 0;
+    const compute_plugin_tensor& tensor = op_.input(static_cast<int32_t>(i));
+    bool has = stride(i, along) == 1 && stride(i, 1 - along) % 4 == 0 && k_ % 4 == 0 && tensor.alignment % 16 == 0 &&
+               space_.nest().offsets[i] % 4 == 0;
+    for (int loop = 0; loop < space_.rank(); ++loop) has = has && space_.nest().strides[i][loop] % 4 == 0;
+    return has;
+  }
+  UnitLoads unit_loads(size_t i) const {
+    if (i == 0 ? !a_along_k_ : b_along_n_) return UnitLoads::kAlongSide;
+    return has_quads(i) ? UnitLoads::kQuadsAlongDepth : UnitLoads::kAlongDepth;
+  }
 
   // ---- parameters
 
@@ -113,6 +150,17 @@ class ContractionBuilder {
     builder_.sign(is_scaled_);
     builder_.sign(has_addend_);
     builder_.sign(has_bias_);
+    builder_.sign(is_join_);
+    builder_.sign(is_divided_);
+    builder_.sign(has_units_);
+    if (has_units_) {
+      builder_.sign(units_.tile.m * 1024 + units_.tile.n);
+      for (const size_t i : {0, 1}) {
+        builder_.sign(static_cast<int64_t>(unit_loads(i)));
+        builder_.sign(is_dense(i));
+      }
+      builder_.sign(k_ % kUnitDepth == 0);
+    }
     builder_.sign(has_epilogue_);
     if (has_epilogue_) builder_.sign(op_.expression(0));
   }
@@ -121,6 +169,10 @@ class ContractionBuilder {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       builder_.pointer(Pointer::kTensor, tensors_[i], space_.nest().offsets[i] * size_);
       builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
+    }
+    if (is_divided_) {
+      partials_ = builder_.pointer(Pointer::kWorkspace, 0, 0);
+      builder_.declare(partials_, type_text(wide_).storage, is_join_);
     }
     if (is_scaled_) {
       alpha_ = builder_.scalar(0, op_.scalar_dtype(0));
@@ -142,6 +194,10 @@ class ContractionBuilder {
     for (size_t i = 0; i < tensors_.size(); ++i)
       stride_words_.push_back({builder_.word(stride(i, 0)), builder_.word(stride(i, 1))});
     space_.add_words(builder_, 1);
+    parts_word_ = builder_.word(units_.parts);
+    part_depth_word_ = builder_.word(units_.part_depth);
+    places_word_ = builder_.word(space_.points());
+    results_word_ = builder_.word(results());
   }
 
   // ---- text
@@ -156,15 +212,17 @@ class ContractionBuilder {
 
   // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
   int lines() const { return dialect_.group_size / 16; }
-  int side_m() const { return dialect_.is_host ? kRows : tile_ / lines(); }
-  int side_n() const { return dialect_.is_host ? kColumns : tile_ / 16; }
+  int side_m() const { return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines(); }
+  int side_n() const { return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16; }
   std::string row_of() const {
     if (dialect_.is_host) return "i";
+    if (has_units_) return units_.tile.row_of_i();
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
   std::string column_of() const {
     if (dialect_.is_host) return "j";
+    if (has_units_) return units_.tile.column_of_j();
     const int run = std::min(side_n(), 4);
     return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
   }
@@ -190,15 +248,40 @@ class ContractionBuilder {
 
   std::string text() {
     std::vector<Value> values = place_values();
-    const std::vector<Value> results = result_values();
-    values.insert(values.end(), results.begin(), results.end());
+    values.insert(values.end(),
+                  {{"is_divided", is_divided_}, {"has_units", has_units_}, {"places", word(places_word_)}});
+    if (is_divided_) {
+      values.emplace_back("partial", partial("((place * m + row) * n + column)"));
+    } else {
+      values.emplace_back("finish", fill(kContractionFinish, result_values()));
+    }
     return fill(kContraction, values);
   }
 
-  std::vector<Value> place_values() {
-    std::string bases;
+  std::string join_text() {
+    return fill(kContractionJoin, {{"group_size", dialect_.group_size},
+                                   {"results", word(results_word_)},
+                                   {"n", word(n_word_)},
+                                   {"m", word(m_word_)},
+                                   {"coordinates", space_.coordinates(builder_, "c", "place")},
+                                   {"bases", bases()},
+                                   {"type", value()},
+                                   {"zero", zero()},
+                                   {"parts", word(parts_word_)},
+                                   {"partial", partial("item")},
+                                   {"finish", fill(kContractionFinish, result_values())}});
+  }
+  std::string partial(const std::string& item) const {
+    return cat("x", partials_, "[part * ", word(results_word_), " + ", item, "]");
+  }
+  std::string bases() const {
+    std::string out;
     for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
-      bases += cat("const ix b", i, " = ", space_.offset(i, "c"), ";\n");
+      out += cat("const ix b", i, " = ", space_.offset(i, "c"), ";\n");
+    return out;
+  }
+
+  std::vector<Value> place_values() {
     const std::string group = "(ix)COMPUTE_GROUP_ID(0)";
     return {{"m", word(m_word_)},
             {"n", word(n_word_)},
@@ -211,14 +294,51 @@ class ContractionBuilder {
             {"rows", rows_},
             {"columns", columns_},
             {"coordinates", space_.coordinates(builder_, "c", "place")},
-            {"bases", bases},
+            {"bases", bases()},
             {"type", value()},
             {"item_rows", side_m()},
             {"item_columns", side_n()},
             {"zero", zero()},
-            {"terms", dialect_.is_host ? block_text() : tile_text()},
+            {"depth_place", is_divided_ ? cat("const ix depth_begin = part * ", word(part_depth_word_),
+                                              ", depth_end = depth_begin + ", word(part_depth_word_),
+                                              " < depth ? depth_begin + ", word(part_depth_word_), " : depth;\n")
+                                        : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
+            {"terms", dialect_.is_host ? block_text()
+                      : has_units_     ? units_text()
+                                       : tile_text()},
             {"row_of_i", row_of()},
             {"column_of_j", column_of()}};
+  }
+
+  // ---- units
+
+  // Whether neighbours along the side or the depth, in which it is loaded, are neighbours in memory.
+  bool is_dense(size_t i) const {
+    const bool along_depth = unit_loads(i) != UnitLoads::kAlongSide;
+    return stride(i, (i == 0) == along_depth ? 1 : 0) == 1;
+  }
+
+  UnitSide unit_side(size_t i) const {
+    const UnitLoads loads = unit_loads(i);
+    const bool along_depth = loads != UnitLoads::kAlongSide, quads = loads == UnitLoads::kQuadsAlongDepth;
+    const auto& words = stride_words_[i];
+    const std::string side_stride = word(words[i == 0 ? 0 : 1]), depth_stride = word(words[i == 0 ? 1 : 0]);
+    const std::string at = cat("x", i, "[b", i, " + (", i == 0 ? "row0" : "column0", " + t)",
+                               !along_depth && is_dense(i) ? "" : " * " + side_stride, " + (depth_begin + next * ",
+                               kUnitDepth, " + d)", along_depth && is_dense(i) ? "" : " * " + depth_stride, "]");
+    const std::string full =
+        k_ % kUnitDepth == 0 ? "" : cat(" && depth_begin + next * ", kUnitDepth, " + d < depth_end");
+    return {loads, cat("if (", i == 0 ? "row0 + t < m" : "column0 + t < n", full,
+                       ") loaded = ", quads ? cat("*(const float4*)&", at) : at, ";\n")};
+  }
+
+  std::string units_text() {
+    UnitLoop loop;
+    loop.tile = units_.tile;
+    loop.left = unit_side(0);
+    loop.right = unit_side(1);
+    loop.steps = cat("(int)((depth_end - depth_begin + ", kUnitDepth - 1, ") / ", kUnitDepth, ")");
+    return unit_text(loop, builder_);
   }
 
   // ---- blocks
@@ -284,7 +404,8 @@ class ContractionBuilder {
   }
 
   std::vector<Value> result_values() {
-    std::vector<Value> values = {{"is_scaled", is_scaled_}, {"has_addend", has_addend_}, {"has_bias", has_bias_}};
+    std::vector<Value> values = {
+        {"type", value()}, {"is_scaled", is_scaled_}, {"has_addend", has_addend_}, {"has_bias", has_bias_}};
     if (is_scaled_) {
       values.insert(values.end(), {{"alpha", alpha_}, {"beta", beta_}, {"scaled_result", multiply("alpha", "result")}});
     }
@@ -316,6 +437,7 @@ class ContractionBuilder {
 
   const Op& op_;
   const Dialect& dialect_;
+  const bool is_join_;  // adds up the parts of a divided depth
   KernelBuilder builder_;
   const compute_dtype dtype_, wide_;
   const int32_t size_, rank_;
@@ -325,11 +447,15 @@ class ContractionBuilder {
   Space space_;  // of the batch
   const int64_t m_, n_, k_;
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
+  const bool has_units_;
+  const UnitTiles units_;
+  const bool is_divided_;
   const int tile_;
   const int rows_, columns_;                // of a tile or block
   const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
   std::string alpha_, beta_;
   std::vector<std::string> epilogue_scalars_;
+  int32_t partials_ = 0, parts_word_ = 0, part_depth_word_ = 0, places_word_ = 0, results_word_ = 0;
   int32_t m_word_ = 0, n_word_ = 0, k_word_ = 0, rows_word_ = 0, columns_word_ = 0, tiles_word_ = 0;
   std::vector<std::array<int32_t, 2>> stride_words_;
 };
@@ -337,7 +463,13 @@ class ContractionBuilder {
 }  // namespace
 
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
-  return ContractionBuilder(op, dialect, with_text).build();
+  BuiltRecipe recipe;
+  ContractionBuilder builder(op, dialect, false, with_text);
+  builder.add_to(recipe);
+  if (!builder.is_divided()) return recipe;
+  recipe.workspace_bytes = builder.partial_bytes();
+  ContractionBuilder(op, dialect, true, with_text).add_to(recipe);
+  return recipe;
 }
 
 }  // namespace compute::common

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "plugins/common/source/kernel_builder.hpp"
+#include "plugins/common/source/matrix_units.hpp"
 #include "plugins/common/source/ops.hpp"
 #include "plugins/common/windows.hpp"
 
@@ -30,7 +31,10 @@ enum class Form { kItem, kGroup, kRow, kColumns, kTiles, kJoin };
 struct Tiles {
   int m = 32, n = 32, depth = 16;
   int item_rows = 2, item_columns = 2;
+  bool has_units = false;         // matrix units multiply
   int64_t rows = 1, columns = 1;  // how many there are
+
+  UnitTile unit() const { return {.m = m, .n = n}; }
   int64_t parts = 1, part_depth = 0;
 };
 
@@ -119,7 +123,29 @@ double tile_time(const WindowProduct& p, const Dialect& dialect, const Tiles& ti
   return time;
 }
 
+// Whether matrix units multiply.
+bool takes_units(const Op& op, const WindowProduct& p, const Dialect& dialect) {
+  return dialect.has_tile_units && dialect.group_size == 256 && op.output(0).dtype == COMPUTE_DTYPE_FLOAT32 &&
+         p.depth_points() >= kUnitDepth && choose_taps(p) != Taps::kNone && !is_wide(op, p, 1) &&
+         4 * p.rows > 3 * kLeastUnitRows;
+}
+
+Tiles choose_units(const WindowProduct& p, const Dialect& dialect) {
+  const UnitTiles units = choose_unit_tiles(p.groups, p.rows, p.columns(), p.depth_points(), dialect.compute_units);
+  return {.m = units.tile.m,
+          .n = units.tile.n,
+          .depth = kUnitDepth,
+          .item_rows = 2,
+          .item_columns = units.tile.item_columns(),
+          .has_units = true,
+          .rows = divide_up(p.rows, units.tile.m),
+          .columns = divide_up(p.columns(), units.tile.n),
+          .parts = units.parts,
+          .part_depth = units.part_depth};
+}
+
 Tiles choose_tiles(const Op& op, const WindowProduct& p, const Dialect& dialect) {
+  if (takes_units(op, p, dialect)) return choose_units(p, dialect);
   const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
   const int64_t most_bytes = std::min<int64_t>(dialect.local_memory_bytes, 48 << 10);
   const int64_t columns = p.columns(), depth = p.depth_points(), units = std::max(dialect.compute_units, 1);
@@ -211,6 +237,7 @@ class ConvolutionBuilder {
     builder_.sign(operands_.bias >= 0);
     add_operands();
     add_words();
+    if (form_ == Form::kTiles && tiles_.has_units) builder_.local_bytes = tiles_.unit().local_bytes();
     if (builder_.with_text()) builder_.body = text();
     recipe.add(builder_, groups());
   }
@@ -268,6 +295,7 @@ class ConvolutionBuilder {
 
   void add_words() {
     builder_.sign(form_ == Form::kTiles ? (tiles_.m * 1024 + tiles_.n) * 1024 + tiles_.depth : 0);
+    builder_.sign(form_ == Form::kTiles && tiles_.has_units);
     builder_.sign(form_ == Form::kColumns ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
     for (const int64_t extent : p_.column) builder_.sign(form_ == Form::kRow ? extent : 0);
     size_t inner = kMaxSpatial;
@@ -289,6 +317,8 @@ class ConvolutionBuilder {
     const int64_t even = even_stride();
     is_a_even_ = even != 0;
     builder_.sign(is_a_even_);
+    has_quads_ = has_quads(even);
+    builder_.sign(has_quads_);
     scalars_ = words_of(std::array{p_.groups, p_.rows, p_.columns(), p_.depth_points(), results_, p_.a_group, p_.a_row,
                                    p_.b_group, p_.c_group, p_.c_row, p_.b_depth, p_.b_column, p_.bias_group,
                                    p_.bias_row, tiles_.rows, tiles_.columns, tiles_.parts, tiles_.part_depth, even});
@@ -315,6 +345,12 @@ class ConvolutionBuilder {
       unit_steps_[i] = std::llabs(tap_step) == 1 ? static_cast<int>(tap_step) : 0;
       builder_.sign(unit_steps_[i]);
     }
+  }
+
+  // Whether four elements of a along the depth are a word.
+  bool has_quads(int64_t even) const {
+    return even == 1 && a_along_depth_ && p_.a_row % 4 == 0 && p_.a_group % 4 == 0 && p_.a_offset % 4 == 0 &&
+           p_.depth_points() % 4 == 0 && op_.tensor(operands_.a).alignment % 16 == 0;
   }
 
   // The stride of a along all of the depth, or 0.
@@ -599,7 +635,7 @@ class ConvolutionBuilder {
       case Form::kColumns:
         return columns_text();
       case Form::kTiles:
-        return tile_text();
+        return tiles_.has_units ? units_text() : tile_text();
       case Form::kJoin:
         break;
     }
@@ -737,56 +773,105 @@ class ConvolutionBuilder {
     const int right_loads = tiles_.n * tiles_.depth / dialect_.group_size;
     // With more loads on their way there are not enough registers for the factors of many terms.
     const bool unrolls_some = !is_a_even_ && left_loads + right_loads > 16;
+    return fill(kConvolutionTile,
+                {{"type", value()},
+                 {"zero", zero()},
+                 {"place", tile_place()},
+                 {"tile_depth", tiles_.depth},
+                 {"unroll", unrolls_some ? " 4" : ""},
+                 {"tile_m", tiles_.m},
+                 {"tile_n", tiles_.n},
+                 {"lanes_n", lanes_n},
+                 {"terms", terms},
+                 {"term_steps", terms / tiles_.depth},
+                 {"a_group", scalar(kAGroup)},
+                 {"a_row", scalar(kARow)},
+                 {"left_even", is_a_even_ ? cat(" + left_d * ", scalar(kEven)) : std::string()},
+                 {"first_terms", fill(kConvolutionFirstTerms, {{"terms", terms}, {"store_term", store_term()}})},
+                 {"store_term", store_term()},
+                 {"item_rows", tiles_.item_rows},
+                 {"item_columns", tiles_.item_columns},
+                 {"left_loads", left_loads},
+                 {"right_loads", right_loads},
+                 {"left_t", first_t(a_along_depth_, tiles_.m)},
+                 {"left_d", first_d(a_along_depth_, tiles_.m)},
+                 {"right_t", first_t(b_along_depth_, tiles_.n)},
+                 {"right_d", first_d(b_along_depth_, tiles_.n)},
+                 {"left_skip_t", left_skip_t()},
+                 {"left_skip_d", left_skip_d()},
+                 {"right_skip_t", b_along_depth_ ? dialect_.group_size / tiles_.depth : 0},
+                 {"right_skip_d", b_along_depth_ ? 0 : dialect_.group_size / tiles_.n},
+                 {"load_fixed_window", b_along_depth_ ? std::string() : load_window("right_t")},
+                 {"load_fixed_term", b_along_depth_ ? load_term("right_d") : std::string()},
+                 {"load_place", b_along_depth_ ? load_window("t") : load_term("d")},
+                 {"left", tile_left()},
+                 {"inside", tile_inside()},
+                 {"right", loaded("x1[w0 + v0]")},
+                 {"row_of_i", place_of("row_id", "i", tiles_.item_rows, lanes_m)},
+                 {"column_of_j", place_of("column_id", "j", tiles_.item_columns, lanes_n)},
+                 {"tile_step", step("p[i]", "q[j]", "sum[i][j]")},
+                 {"store", tile_store(place_of("row_id", "i", tiles_.item_rows, lanes_m),
+                                      place_of("column_id", "j", tiles_.item_columns, lanes_n))}});
+  }
+
+  static int most_terms(const Dialect& dialect) { return std::min(dialect.group_size, kMostTerms); }
+
+  std::string tile_place() {
+    return fill(kConvolutionTilePlace, {{"group_size", dialect_.group_size},
+                                        {"tile_m", tiles_.m},
+                                        {"tile_n", tiles_.n},
+                                        {"terms", most_terms(dialect_)},
+                                        {"place_words", place_words(taps_side_)},
+                                        {"has_left_terms", !is_a_even_},
+                                        {"rows", scalar(kRows)},
+                                        {"columns", scalar(kColumns)},
+                                        {"tile_rows", scalar(kTileRows)},
+                                        {"tile_columns", scalar(kTileColumns)},
+                                        {"groups", scalar(kGroups)},
+                                        {"depth", scalar(kDepth)},
+                                        {"part_depth", scalar(kPartDepth)},
+                                        {"column_place", column_place()},
+                                        {"store_window", store_window()}});
+  }
+
+  std::string tile_store(const std::string& row_of_i, const std::string& column_of_j) {
     return fill(
-        kConvolutionTile,
-        {{"type", value()},
-         {"zero", zero()},
-         {"group_size", dialect_.group_size},
-         {"tile_depth", tiles_.depth},
-         {"unroll", unrolls_some ? " 4" : ""},
-         {"tile_m", tiles_.m},
-         {"tile_n", tiles_.n},
-         {"lanes_n", lanes_n},
-         {"terms", terms},
-         {"term_steps", terms / tiles_.depth},
-         {"place_words", place_words(taps_side_)},
-         {"has_left_terms", !is_a_even_},
-         {"rows", scalar(kRows)},
-         {"columns", scalar(kColumns)},
-         {"tile_rows", scalar(kTileRows)},
-         {"tile_columns", scalar(kTileColumns)},
-         {"groups", scalar(kGroups)},
-         {"depth", scalar(kDepth)},
-         {"part_depth", scalar(kPartDepth)},
-         {"a_group", scalar(kAGroup)},
-         {"a_row", scalar(kARow)},
-         {"left_even", is_a_even_ ? cat(" + left_d * ", scalar(kEven)) : std::string()},
-         {"column_place", column_place()},
-         {"store_window", store_window()},
-         {"store_term", store_term()},
-         {"item_rows", tiles_.item_rows},
+        kConvolutionTileStore,
+        {{"item_rows", tiles_.item_rows},
          {"item_columns", tiles_.item_columns},
-         {"left_loads", left_loads},
-         {"right_loads", right_loads},
-         {"left_t", first_t(a_along_depth_, tiles_.m)},
-         {"left_d", first_d(a_along_depth_, tiles_.m)},
-         {"right_t", first_t(b_along_depth_, tiles_.n)},
-         {"right_d", first_d(b_along_depth_, tiles_.n)},
-         {"left_skip_t", left_skip_t()},
-         {"left_skip_d", left_skip_d()},
-         {"right_skip_t", b_along_depth_ ? dialect_.group_size / tiles_.depth : 0},
-         {"right_skip_d", b_along_depth_ ? 0 : dialect_.group_size / tiles_.n},
-         {"load_fixed_window", b_along_depth_ ? std::string() : load_window("right_t")},
-         {"load_fixed_term", b_along_depth_ ? load_term("right_d") : std::string()},
-         {"load_place", b_along_depth_ ? load_window("t") : load_term("d")},
-         {"left", tile_left()},
-         {"inside", tile_inside()},
-         {"right", loaded("x1[w0 + v0]")},
-         {"row_of_i", place_of("row_id", "i", tiles_.item_rows, lanes_m)},
-         {"column_of_j", place_of("column_id", "j", tiles_.item_columns, lanes_n)},
-         {"tile_step", step("p[i]", "q[j]", "sum[i][j]")},
+         {"row_of_i", row_of_i},
+         {"column_of_j", column_of_j},
          {"result_column_place", is_divided_ ? std::string() : coordinates(column_, "c", "result_column")},
          {"store_tile", is_divided_ ? cat(partial("result_column"), " = sum[i][j];") : store("sum[i][j]", "c")}});
+  }
+
+  std::string units_text() {
+    const int terms = most_terms(dialect_), term_steps = terms / kUnitDepth;
+    const std::string of_step = cat("const int turn = next / ", term_steps, " % 2, first = next % ", term_steps, " * ",
+                                    kUnitDepth, ";\nconst ix k = depth_begin + next * ", kUnitDepth, ";\n");
+    UnitLoop loop;
+    loop.tile = tiles_.unit();
+    loop.left.loads = has_quads_       ? UnitLoads::kQuadsAlongDepth
+                      : a_along_depth_ ? UnitLoads::kAlongDepth
+                                       : UnitLoads::kAlongSide;
+    const std::string left_at = cat("x0[group * ", scalar(kAGroup), " + (row0 + t) * ", scalar(kARow), " + ",
+                                    has_quads_   ? std::string("k + d")
+                                    : is_a_even_ ? cat("(k + d) * ", scalar(kEven))
+                                                 : std::string("left_terms[turn][first + d]"),
+                                    "]");
+    loop.left.load = cat(of_step, "if (row0 + t < rows && k + d < depth_end) loaded = ",
+                         has_quads_ ? cat("*(const float4*)&", left_at) : left_at, ";\n");
+    loop.right.loads = b_along_depth_ ? UnitLoads::kAlongDepth : UnitLoads::kAlongSide;
+    loop.right.load =
+        cat(of_step, load_window("t"), load_term("d"), "if (", tile_inside(), ") loaded = x1[w0 + v0];\n");
+    loop.begin = fill(kConvolutionFirstTerms, {{"terms", terms}, {"store_term", store_term()}});
+    loop.each_step =
+        fill(kConvolutionNextTerms,
+             {{"terms", terms}, {"term_steps", term_steps}, {"tile_depth", kUnitDepth}, {"store_term", store_term()}});
+    loop.steps = cat("(int)((depth_end - depth_begin + ", kUnitDepth - 1, ") / ", kUnitDepth, ")");
+    return fill(kConvolutionUnits, {{"place", tile_place()},
+                                    {"sums", unit_text(loop, builder_)},
+                                    {"store", tile_store(loop.tile.row_of_i(), loop.tile.column_of_j())}});
   }
 
   const Op& op_;
@@ -803,6 +888,7 @@ class ConvolutionBuilder {
   bool a_along_depth_ = false;  // neighbours in memory
   bool b_along_depth_ = false;
   bool is_a_even_ = false;  // one stride along all of the depth
+  bool has_quads_ = false;  // four elements of a along the depth are a word
   Taps taps_side_ = Taps::kNone;
   std::array<int64_t, kMaxSpatial> taps_extents_{}, first_bits_{};
   std::array<int, kMaxSpatial> unit_steps_{};  // 1 or -1 between taps; 0: another step

@@ -31,6 +31,7 @@ struct Dialect {
   bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
   std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
   bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
+  bool has_tile_units = false;       // CUDA C with wgmma of TF32, and local memory of Launch::local_bytes
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;    // multiprocessors
@@ -79,9 +80,10 @@ struct ScalarSlot {
 /// Launches of a plan run in order; each sees the results of the earlier ones.
 struct Launch {
   KernelKey key;
-  std::string name;        // the kernel's entry point
-  int64_t groups = 0;      // one-dimensional, at most dialect.max_groups
-  int32_t group_size = 0;  // work items per group
+  std::string name;         // the kernel's entry point
+  int64_t groups = 0;       // one-dimensional, at most dialect.max_groups
+  int32_t group_size = 0;   // work items per group
+  int64_t local_bytes = 0;  // of local memory that the text does not declare with a size; CUDA C only
   std::vector<Pointer> pointers;
   std::vector<int64_t> block;
   std::vector<ScalarSlot> scalars;

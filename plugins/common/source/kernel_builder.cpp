@@ -79,6 +79,7 @@ Launch KernelBuilder::finish(int64_t groups) {
   launch.name = name_;
   launch.groups = groups;
   launch.group_size = dialect().group_size;
+  launch.local_bytes = local_bytes;
   launch.pointers = pointers_;
   launch.block = offsets_;
   launch.block.resize(static_cast<size_t>(fixed + scalar_words));

@@ -43,10 +43,11 @@ class KernelBuilder {
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
-  std::string body;       // statements of the kernel, after the declarations of pointers
-  std::string globals;    // definitions before it
-  bool is_wide = false;   // 64-bit indices; set before the first use of an index
-  int least_at_once = 0;  // groups for which a multiprocessor must have registers, in CUDA C; 0: any number
+  std::string body;         // statements of the kernel, after the declarations of pointers
+  std::string globals;      // definitions before it
+  bool is_wide = false;     // 64-bit indices; set before the first use of an index
+  int64_t local_bytes = 0;  // of Launch
+  int least_at_once = 0;    // groups for which a multiprocessor must have registers, in CUDA C; 0: any number
 
   /// The finished launch.
   Launch finish(int64_t groups);
