@@ -36,6 +36,8 @@ constexpr size_t kMarksKept = 16;
 Timeline::Timeline(uint32_t id, compute_device& device)
     : id(id), device(device), made_before(made_last.load(std::memory_order_relaxed)) {
   marks_.reserve(kMarksKept);
+  // Read in a call, for whose end a fork waits. It does not wait for a shutdown, which may be the first to ask.
+  hang_limit_ns();
   made_last.store(this, std::memory_order_release);
 }
 
