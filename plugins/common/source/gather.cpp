@@ -16,22 +16,6 @@ namespace {
 
 #include "plugins/common/source/gather.inc"
 
-// An element's type where only its bits count.
-const char* bits_storage(int32_t size) {
-  switch (size) {
-    case 1:
-      return "u8";
-    case 2:
-      return "u16";
-    case 4:
-      return "u32";
-    case 8:
-      return "u64";
-    default:
-      return "compute_w16";
-  }
-}
-
 std::vector<int64_t> row_major(std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;

@@ -175,18 +175,7 @@ class SelectBuilder {
   }
 
   // Elements as bits: those of a complex128 are two words.
-  const char* bits_type() const {
-    switch (dtype_size(dtype())) {
-      case 1:
-        return "u8";
-      case 2:
-        return "u16";
-      case 4:
-        return "u32";
-      default:
-        return "u64";
-    }
-  }
+  const char* bits_type() const { return bits_storage(std::min(dtype_size(dtype()), 8)); }
 
   // Whether the element at `at` is not zero; -0 is.
   std::string is_set_text(const std::string& at) const {

@@ -27,6 +27,22 @@ inline const TypeText& type_text(compute_dtype dtype) {
   return kTypes[dtype];
 }
 
+/// The type of an element of `size` bytes where only its bits count.
+inline const char* bits_storage(int32_t size) {
+  switch (size) {
+    case 1:
+      return "u8";
+    case 2:
+      return "u16";
+    case 4:
+      return "u32";
+    case 8:
+      return "u64";
+    default:
+      return "compute_w16";
+  }
+}
+
 inline bool is_float(compute_dtype dtype) { return dtype_row(dtype).category == Category::kFloat; }
 inline bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
 inline bool is_signed(compute_dtype dtype) { return dtype_row(dtype).category == Category::kSigned; }
