@@ -9,10 +9,15 @@ Each figure is the least of several repeats, taken in turns, in nanoseconds per 
 asleep. The last column is the better peer's time over ours.
 """
 import argparse
+import os
+import sys
 import time
 
 import compute as cp
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+from compute_bench.quiet import wait_until_quiet  # noqa: E402
 
 try:
     import torch
@@ -34,18 +39,6 @@ CALLS = {
     "reshape(x, (2, -1))": lambda xp, x, y: xp.reshape(x, (2, -1)),
     "x.shape": lambda xp, x, y: x.shape,
 }
-
-
-def wait_until_quiet():
-    """Returns when no other thread of the process runs any more, or after a third of a second: threads of OpenMP spin
-    for long after a loop, and would take processors from the library that is measured next. The system adds up the time
-    of a thread that runs on another processor once a tick, which can take 10 ms."""
-    end = time.perf_counter() + 0.3
-    while time.perf_counter() < end:
-        used, start = time.process_time(), time.perf_counter()
-        time.sleep(0.012)
-        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
-            return
 
 
 def seconds_per_call(call, xp, x, y, finish):

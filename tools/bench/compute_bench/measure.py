@@ -11,20 +11,10 @@ import time
 from . import peers, rows
 from .library import Library
 from .observation import observation
+from .quiet import wait_until_quiet
 
 WARMUPS = 5
 MOST_SECONDS = 0.5  # of a row, with its peers
-
-
-def wait_until_quiet():
-    """Returns when no other thread of the process runs any more, or after a third of a second: threads of OpenMP and OpenBLAS spin for
-    long. The system adds up the time of a thread that runs on another processor once a tick, which can take 10 ms."""
-    end = time.perf_counter() + 0.3
-    while time.perf_counter() < end:
-        used, start = time.process_time(), time.perf_counter()
-        time.sleep(0.012)
-        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
-            return
 
 
 class Bench:
