@@ -102,7 +102,7 @@ class TileBuilder {
     lanes_ = choose_lanes();
     builder_.sign(lanes_);
     if (builder_.with_text()) {
-      if (has_lanes()) builder_.globals += kAttentionWeight;
+      if (has_warps()) builder_.globals += kAttentionWeight;
       builder_.body = fill(kAttentionPlace, place_values()) + (part_ == Part::kForward   ? forward_text()
                                                                : part_ == Part::kQueries ? queries_text()
                                                                                          : keys_text());
@@ -142,7 +142,7 @@ class TileBuilder {
 
   // Of operands whose rows are loaded: 16 bytes an access in CUDA C where whole words lie side by side.
   int choose_lanes() const {
-    if (!has_lanes() || dtype_ != COMPUTE_DTYPE_FLOAT32 || features_ % shape_.depth != 0 ||
+    if (!has_warps() || dtype_ != COMPUTE_DTYPE_FLOAT32 || features_ % shape_.depth != 0 ||
         value_features_ % shape_.depth != 0)
       return 1;
     for (const Operand operand : {kQ, kK, kV, kDy}) {
@@ -155,7 +155,7 @@ class TileBuilder {
   }
 
   // Whether items exchange registers in warps.
-  bool has_lanes() const {
+  bool has_warps() const {
     return builder_.dialect().language == Language::kCudaC && shape_.group % kWarp == 0 &&
            wide_ == COMPUTE_DTYPE_FLOAT32;
   }
@@ -378,7 +378,7 @@ class TileBuilder {
                                  {"type", type()},
                                  {"item_rows", shape_.item_rows},
                                  {"item_features", item_features(features)},
-                                 {"has_warps", has_lanes()},
+                                 {"has_warps", has_warps()},
                                  {"rows", shape_.rows},
                                  {"pitch", shape_.pitch},
                                  {"feature_of_j", feature_of_j(features)},
@@ -389,7 +389,7 @@ class TileBuilder {
   }
 
   std::string store_weights(const char* weights) const {
-    return fill(kAttentionStoreWeights, {{"has_lanes", has_lanes()},
+    return fill(kAttentionStoreWeights, {{"has_warps", has_warps()},
                                          {"item_rows", shape_.item_rows},
                                          {"rows", shape_.rows},
                                          {"pitch", shape_.pitch},
@@ -418,7 +418,7 @@ class TileBuilder {
 
   // e to the power x, of a weight.
   std::string weight(const std::string& x) {
-    if (!has_lanes()) return call(COMPUTE_PLUGIN_INTRINSIC_EXP, x);
+    if (!has_warps()) return call(COMPUTE_PLUGIN_INTRINSIC_EXP, x);
     return cat("compute_attention_weight(", x, ")");
   }
 
@@ -444,7 +444,7 @@ class TileBuilder {
                                  {"can_be_inner", can_be_inner()},
                                  {"pitch", shape_.pitch},
                                  {"store_weights", store_weights("s")},
-                                 {"has_lanes", has_lanes()},
+                                 {"has_warps", has_warps()},
                                  {"rescale", rescale},
                                  {"base", base()},
                                  {"weight", weight("s[i][j] - base")},
