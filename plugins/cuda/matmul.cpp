@@ -29,6 +29,7 @@ constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
 constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a map of its own after the product
+constexpr int64_t kLeastTerms = 128;                 // of a product in parts; with fewer, cuBLASLt is faster
 constexpr int32_t kBiasInput = 3;
 constexpr int32_t kBiasAlignment = 16;
 
@@ -308,11 +309,13 @@ void report_missing_library() {
 }
 
 // Products of float32 that fill tiles of matrix units.
-bool is_faster_in_parts(const Device& device, const Op& op) {
+bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct& problem) {
   if (!device.dialect().has_tile_units || device.math() != Math::kStrict || op.fast_math()) return false;
-  const MatrixProduct problem = common::read_product(op);
-  return op.output(0).dtype == COMPUTE_DTYPE_FLOAT32 && op.input(0).dtype == COMPUTE_DTYPE_FLOAT32 &&
-         std::min({problem.m, problem.n, problem.k}) >= common::kLeastUnitRows;
+  if (op.input(0).dtype != COMPUTE_DTYPE_FLOAT32 || std::min(problem.m, problem.n) < common::kLeastUnitRows ||
+      problem.k < kLeastTerms)
+    return false;
+  // Those of places of 64 bits have none.
+  return common::make_recipe(op, device.dialect()).launches.front().local_bytes > 0;
 }
 
 }  // namespace
@@ -332,7 +335,8 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     verdict.reason = "the operands differ in dtype, or have fewer than two axes";
     return verdict;
   }
-  if (is_faster_in_parts(device, op)) {
+  MatrixProduct problem = common::read_product(op);
+  if (is_faster_in_parts(device, op, problem)) {
     verdict.reason = "a generated kernel is faster, which multiplies parts of float32 with the device's TF32 units";
     return verdict;
   }
@@ -341,7 +345,6 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());
     return verdict;
   }
-  MatrixProduct problem = common::read_product(op);
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
                           static_cast<double>(problem.k) * static_cast<double>(problem.batches());
   const bool has_bias = common::is_given(op, kBiasInput);

@@ -68,27 +68,27 @@ class Case {
   // Beyond the sizes of tiles in each direction, with a depth that is divided, in forms that are loaded differently.
   void tiles() {
     for (Layout a : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE}) {
-      for (Layout b : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED}) run({130, 100}, {100, 137}, a, b);
+      for (Layout b : {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED}) run({130, 140}, {140, 137}, a, b);
     }
     run({67, 1030}, {1030, 72});
-    run({2, 70, 64}, {2, 64, 72});
-    run({64, 96}, {96, 260}, Layout::OFFSET, Layout::OFFSET);
+    run({2, 70, 132}, {2, 132, 72});
+    run({64, 128}, {128, 260}, Layout::OFFSET, Layout::OFFSET);
     if (dtype_ != dtype::FLOAT32) return;
     // Where parts of a factor would underflow, and products overflow.
     const auto factor = [&](const Shape& shape, long double most) {
       return session_.upload(inputs_.uniform(dtype_, shape, -most, most));
     };
-    run(factor({70, 64}, 1e-33L), factor({64, 80}, 1), "small by ordinary factors");
-    run(factor({70, 64}, 1e-37L), factor({64, 80}, 1e20L), "very small by great factors");
-    run(factor({70, 64}, 1e-40L), factor({64, 80}, 1e30L), "subnormal by great factors");
-    run(factor({70, 64}, 3.4e38L), factor({64, 80}, 1e-20L), "very great by small factors");
-    run(factor({70, 64}, 1e20L), factor({64, 80}, 1e20L), "products that overflow");
+    run(factor({70, 130}, 1e-33L), factor({130, 80}, 1), "small by ordinary factors");
+    run(factor({70, 130}, 1e-37L), factor({130, 80}, 1e20L), "very small by great factors");
+    run(factor({70, 130}, 1e-40L), factor({130, 80}, 1e30L), "subnormal by great factors");
+    run(factor({70, 130}, 3.4e38L), factor({130, 80}, 1e-20L), "very great by small factors");
+    run(factor({70, 130}, 1e20L), factor({130, 80}, 1e20L), "products that overflow");
     // In one tile of several, with factors that are exact in fewer bits, whose low parts are zero.
-    Array special = inputs_.uniform(dtype_, {200, 64}, -2, 2), ones(dtype_, {64, 80});
-    for (int64_t i = 0; i < 64 * 80; ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
-    special.set(3 * 64 + 5, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
-    special.set(7 * 64 + 1, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
-    special.set(9 * 64 + 1, oracle::Value::of(oracle::Real{3.4028234e38L}));
+    Array special = inputs_.uniform(dtype_, {200, 130}, -2, 2), ones(dtype_, {130, 80});
+    for (int64_t i = 0; i < 130 * 80; ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
+    special.set(3 * 130 + 5, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
+    special.set(7 * 130 + 1, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
+    special.set(9 * 130 + 1, oracle::Value::of(oracle::Real{3.4028234e38L}));
     run(session_.upload(special), session_.upload(ones), "special values by ones");
   }
 

@@ -635,6 +635,17 @@ TEST_F(GeneratedText, CompilesProductsOfTileUnits) {
   multiply({384, 16384}, {1, 384}, {16384, 384}, {}, 2);
 }
 
+// Places of 64 bits are for the other kernels.
+TEST(ProductsOfTileUnits, AreOfPlacesOf32Bits) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  for (const int64_t side : {10000, 40000}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {side, side}).tensor(kF32, {side, side}).output(kF32, {side, side});
+    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, side == 10000);
+  }
+}
+
 TEST_F(GeneratedText, CompilesConvolutionsOfTileUnits) {
   const std::vector<int64_t> x = {32, 64, 28, 28}, weight = {96, 64, 3, 3}, y = {32, 96, 28, 28};
   const auto attributes = [](TestOp& op) {

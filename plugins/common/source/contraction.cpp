@@ -337,7 +337,6 @@ class ContractionBuilder {
     loop.tile = units_.tile;
     loop.left = unit_side(0);
     loop.right = unit_side(1);
-    loop.steps = cat("(int)((depth_end - depth_begin + ", kUnitDepth - 1, ") / ", kUnitDepth, ")");
     return unit_text(loop, builder_);
   }
 

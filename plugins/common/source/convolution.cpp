@@ -868,7 +868,6 @@ class ConvolutionBuilder {
     loop.each_step =
         fill(kConvolutionNextTerms,
              {{"terms", terms}, {"term_steps", term_steps}, {"tile_depth", kUnitDepth}, {"store_term", store_term()}});
-    loop.steps = cat("(int)((depth_end - depth_begin + ", kUnitDepth - 1, ") / ", kUnitDepth, ")");
     return fill(kConvolutionUnits, {{"place", tile_place()},
                                     {"sums", unit_text(loop, builder_)},
                                     {"store", tile_store(loop.tile.row_of_i(), loop.tile.column_of_j())}});

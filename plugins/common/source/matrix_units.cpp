@@ -115,8 +115,7 @@ std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
             {"adds_number", registers + 5}});
   const SideText left = side_text(loop.left, "left", tile.m, 0, false, tile);
   const SideText right = side_text(loop.right, "right", tile.n, right_at, true, tile);
-  return fill(kUnitLoop, {{"steps", loop.steps},
-                          {"stages", stages_of(tile)},
+  return fill(kUnitLoop, {{"stages", stages_of(tile)},
                           {"stage", stage_elements(tile)},
                           {"left_first", left.first},
                           {"right_first", right.first},

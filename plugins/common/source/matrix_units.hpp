@@ -19,7 +19,7 @@ namespace compute::common {
 /// Terms of a step. With far fewer in all, the error of a product, 8 * 2^-24 of it, exceeds the bound of the sum.
 inline constexpr int kUnitDepth = 32;
 
-/// With fewer rows, columns or terms most of a tile would be empty.
+/// With fewer rows or columns most of a tile would be empty.
 inline constexpr int kLeastUnitRows = 64;
 
 /// A group of 256 work items computes m x n results, in two halves of 64 rows or of n / 2 columns. The layout of an
@@ -61,10 +61,10 @@ struct UnitLoop {
   UnitSide left, right;
   std::string begin;      // statements before the first step, with a barrier after them
   std::string each_step;  // statements in each step, whose results are there from `step` + 3 on
-  std::string steps;      // how many there are, at least 1
 };
 
-/// Declares `sum[2][item_columns]` and computes the sums. `id` is the item's number.
+/// Declares `sum[2][item_columns]` and computes the sums of the terms from `depth_begin` to `depth_end`, at least one.
+/// `id` is the item's number.
 std::string unit_text(const UnitLoop& loop, KernelBuilder& builder);
 
 }  // namespace compute::common
