@@ -284,6 +284,12 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
   run({23, 31}, {});
   run({23, 31}, {{"axis", int64_t{0}}, {"keepdims", int64_t{1}}});
   run({3, 4, 5, 6}, {{"axis", int64_t{-2}}});
+  // Many rows of few columns, and few of many: either may be divided.
+  run({40001, 3}, {{"axis", int64_t{0}}});
+  run({613, 517}, {{"axis", int64_t{0}}});
+  run({5, 20011}, {{"axis", int64_t{0}}});
+  run({3, 2500, 41}, {{"axis", int64_t{1}}});
+  run({2500, 41}, {{"axis", int64_t{0}}}, Layout::STEPPED);
   run({}, {});
   run({0, 3}, {{"axis", int64_t{1}}});
   for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED}) {
@@ -295,7 +301,22 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
     for (int i = 0; i < 4; ++i) {
       const Operand x = session.upload(inputs.with_specials(dtype, {20, 9}, -2, 2));
       session.expect(op, {{"axis", int64_t{1}}}, std::span(&x, 1), bound, "special values, " + what);
+      const Operand rows = session.upload(inputs.with_specials(dtype, {9, 20}, -2, 2));
+      session.expect(op, {{"axis", int64_t{0}}}, std::span(&rows, 1), bound, "special values in columns, " + what);
     }
+    // The first NaN counts, wherever it stands; before it, whatever beats the rest does not.
+    const int64_t height = 5000, width = 37;
+    Array tall = inputs.uniform(dtype, {height, width}, -5, 5);
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t at = 1 + j * (height - 2) / (width - 1);
+      const auto put = [&](int64_t row, long double x) { tall.set(row * width + j, oracle::Value::of(x)); };
+      put(at - 1, op == "argmax" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
+      if (j % 3 == 0) continue;
+      put(at, std::numeric_limits<double>::quiet_NaN());
+      if (j % 3 == 1) put(height - 1, std::numeric_limits<double>::quiet_NaN());
+    }
+    const Operand x = session.upload(tall);
+    session.expect(op, {{"axis", int64_t{0}}}, std::span(&x, 1), bound, "NaN in columns, " + what);
   }
   const Operand nothing = session.upload(Array(dtype, {3, 0}));
   Tensor result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The position of the first greatest or least element along an axis. Along memory, blocks are reduced by the vector
-// code of `reduce` and only the block that holds the result is searched; across it, columns go side by side.
+// code of `reduce` and only the block that holds the result is searched; across it, columns go side by side. Where
+// there are few results, pieces of the axis are searched on several threads, and then joined.
 #include "plugins/cpu/reduce/arg_reduce.hpp"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
+#include "plugins/cpu/thread_frame.hpp"
 #include "plugins/cpu/threads.hpp"
 #include "plugins/cpu/walk.hpp"
 
@@ -18,10 +20,14 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kBlock = 1024;              // elements reduced before one looks at the result
-constexpr int64_t kColumns = 256;             // side by side
-constexpr int64_t kLeastColumns = 64;         // where threads would have nothing to do otherwise
+constexpr int64_t kColumnBytes = 8 << 10;     // side by side, of the dtype compared in
+constexpr int64_t kLoadedRows = 4;            // of columns that are not compared where they are
 constexpr int64_t kAxisPiece = 64 << 10;      // of one long axis that is shared between threads
 constexpr int64_t kPieceElements = 32 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceRows = 16;            // so that joining is little work beside that
+constexpr int64_t kMostPieceRows = 1 << 30;   // positions may be int32
+constexpr int64_t kPiecesPerThread = 2;       // of columns
+constexpr int64_t kJoined = 4 << 10;          // results of pieces
 constexpr int64_t kManyUnits = 64;
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -37,8 +43,6 @@ struct Kernels {
   bool (*beats)(const char* x, const char* best);
   // The first of n contiguous elements that is `value`, which is there.
   int64_t (*find)(const char* x, int64_t n, const char* value);
-  // Makes best[j] and position[j] those of themselves and x[j].
-  void (*update)(const char* x, int64_t n, int64_t at, char* best, int64_t* position);
   bool (*is_nan)(const char* x);
 };
 
@@ -64,16 +68,7 @@ struct Of {
     if (wanted != wanted) return std::find_if(x, x + n, [](T e) { return e != e; }) - x;
     return std::find(x, x + n, wanted) - x;
   }
-  static void update(const char* data, int64_t n, int64_t at, char* best_data, int64_t* position) {
-    const T* x = reinterpret_cast<const T*>(data);
-    T* best = reinterpret_cast<T*>(best_data);
-    for (int64_t j = 0; j < n; ++j) {
-      const bool wins = better(x[j], best[j]);
-      best[j] = wins ? x[j] : best[j];
-      position[j] = wins ? at : position[j];
-    }
-  }
-  static constexpr Kernels kernels = {beats, find, update, is_nan};
+  static constexpr Kernels kernels = {beats, find, is_nan};
 };
 
 template <class T>
@@ -115,13 +110,6 @@ class ArgReducePlan final : public Plan {
     const auto axis = static_cast<size_t>(op.integer("axis", 0));
     const bool greatest = op.text("kind") == "max";
     src_size_ = dtype_size(src.dtype);
-    const bool is_half = src.dtype == COMPUTE_DTYPE_FLOAT16 || src.dtype == COMPUTE_DTYPE_BFLOAT16;
-    const compute_dtype compared = is_half ? COMPUTE_DTYPE_FLOAT32 : src.dtype;
-    if (is_half) widen_ = isa().blocks->converts[src.dtype][compared];
-    size_ = dtype_size(compared);
-    kernels_ = find_kernels(compared, greatest);
-    reduce_ = isa().reduce->plain[static_cast<int>(greatest ? ReduceKind::max : ReduceKind::min)][compared];
-
     axis_extent_ = src.shape[axis];
     axis_stride_ = src.strides[axis] * src_size_;
     std::vector<int64_t> shape, strides[2];
@@ -141,46 +129,59 @@ class ArgReducePlan final : public Plan {
       dst_stride_ = nest_.strides[1][static_cast<size_t>(loops_)];
     }
     columns_ = inner_ > 1 && (std::abs(src_stride_) < std::abs(axis_stride_) || axis_extent_ < 16);
-    const int64_t lines = nest_.points() / inner_;
-    segment_ = kColumns;
-    while (segment_ > kLeastColumns && lines * divide_up(inner_, segment_) < thread_count()) segment_ /= 2;
-    segment_ = std::min(inner_, segment_);
-    segments_ = divide_up(inner_, segment_);
-    units_ = lines * segments_;
-    grain_ = std::max<int64_t>(kPieceElements / (segment_ * axis_extent_), 1);
-    if (!columns_ && nest_.points() < kManyUnits && axis_extent_ >= 2 * kAxisPiece) {
-      pieces_ = divide_up(axis_extent_, kAxisPiece);
-      workspace_bytes = nest_.points() * pieces_ * int64_t{sizeof(Best)};
+    const bool is_half = src.dtype == COMPUTE_DTYPE_FLOAT16 || src.dtype == COMPUTE_DTYPE_BFLOAT16;
+    const compute_dtype compared = is_half                     ? COMPUTE_DTYPE_FLOAT32
+                                   : columns_ && src_size_ < 4 ? COMPUTE_DTYPE_INT32
+                                                               : src.dtype;
+    if (compared != src.dtype) widen_ = isa().blocks->converts[src.dtype][compared];
+    size_ = dtype_size(compared);
+    kernels_ = find_kernels(compared, greatest);
+    reduce_ = isa().reduce->plain[static_cast<int>(greatest ? ReduceKind::max : ReduceKind::min)][compared];
+    arg_ = greatest ? isa().reduce->arg_max[compared] : isa().reduce->arg_min[compared];
+    if (columns_) {
+      divide_columns();
+    } else {
+      divide_lines();
     }
   }
 
   void run(const compute_plugin_run& run) const override {
     const char* src = address(run.tensors[0]) + nest_.offsets[0];
     char* dst = address(run.tensors[1]) + nest_.offsets[1];
+    if (columns_) return run_columns(src, dst, address(run.workspace));
     if (pieces_ > 1) return run_pieces(src, dst, reinterpret_cast<Best*>(address(run.workspace)));
-    parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+    parallel_for(nest_.points(), grain_, [&](int64_t begin, int64_t end) {
       int64_t offsets[2] = {};
-      Walk walk(nest_, loops_, begin / segments_, offsets);
-      for (int64_t unit = begin, segment = begin % segments_; unit < end; ++unit) {
-        const int64_t first = segment * segment_, n = std::min(segment_, inner_ - first);
-        const char* from = src + offsets[0] + first * src_stride_;
-        char* to = dst + offsets[1] + first * dst_stride_;
-        if (columns_) {
-          reduce_columns(from, to, n);
-        } else {
-          for (int64_t j = 0; j < n; ++j)
-            put(to + j * dst_stride_, search(from + j * src_stride_, 0, axis_extent_).position);
-        }
-        if (++segment == segments_) {
-          segment = 0;
-          walk.next();
-        }
-      }
+      Walk walk(nest_, nest_.rank, begin, offsets);
+      for (int64_t output = begin; output < end; ++output, walk.next())
+        put(dst + offsets[1], search(src + offsets[0], 0, axis_extent_).position);
     });
   }
 
  private:
   static void put(char* dst, int64_t position) { std::memcpy(dst, &position, sizeof position); }
+
+  void divide_lines() {
+    grain_ = std::max<int64_t>(kPieceElements / axis_extent_, 1);
+    if (nest_.points() >= kManyUnits || axis_extent_ < 2 * kAxisPiece) return;
+    pieces_ = divide_up(axis_extent_, kAxisPiece);
+    workspace_bytes = nest_.points() * pieces_ * int64_t{sizeof(Best)};
+  }
+
+  // A thread reads rows as long as possible: what lies between parts of a row is a page or more, each time. So few
+  // units are cut along the axis, for any number of threads: the first of equals is the same.
+  void divide_columns() {
+    segment_ = std::min(inner_, kColumnBytes / size_);
+    segments_ = divide_up(inner_, segment_);
+    const int64_t blocks = nest_.points() / inner_ * segments_;
+    const int64_t least = std::max(kPieceRows, divide_up(kPieceElements, segment_));
+    const int64_t wanted = thread_count() > 1 ? divide_up(kPiecesPerThread * thread_count(), blocks) : 1;
+    piece_ = std::clamp(divide_up(axis_extent_, wanted), std::min(least, axis_extent_), kMostPieceRows);
+    pieces_ = divide_up(axis_extent_, piece_);
+    units_ = blocks * pieces_;
+    grain_ = std::max<int64_t>(kPieceElements / (segment_ * piece_), 1);
+    if (pieces_ > 1) workspace_bytes = units_ * segment_ * 2 * size_;
+  }
 
   // Few outputs with a long axis each.
   void run_pieces(const char* src, char* dst, Best* best) const {
@@ -241,28 +242,98 @@ class ArgReducePlan final : public Plan {
     return best;
   }
 
-  void reduce_columns(const char* src, char* dst, int64_t n) const {
-    alignas(64) char buffer[2 * kColumns * 8];
-    alignas(64) char best[kColumns * 8];
-    int64_t position[kColumns] = {};
+  // Rows [first, last) of n columns. `best` and `position` have kColumnBytes each.
+  void search_columns(const char* src, int64_t first, int64_t last, int64_t n, char* best, char* position,
+                      char* buffer) const {
+    src += first * axis_stride_;
     std::memcpy(best, load(src, src_stride_, n, buffer), static_cast<size_t>(n * size_));
-    for (int64_t at = 1; at < axis_extent_; ++at) {
-      kernels_.update(load(src + at * axis_stride_, src_stride_, n, buffer), n, at, best, position);
+    std::memset(position, 0, static_cast<size_t>(n * size_));
+    const int64_t rows = last - first;
+    if (widen_ == nullptr && (src_stride_ == src_size_ || n == 1)) {
+      if (rows > 1) arg_.columns(src + axis_stride_, axis_stride_, rows - 1, n, 1, best, position);
+      return;
     }
-    for (int64_t j = 0; j < n; ++j) put(dst + j * dst_stride_, position[j]);
+    for (int64_t at = 1; at < rows; at += kLoadedRows) {
+      const int64_t loaded = std::min(kLoadedRows, rows - at);
+      for (int64_t i = 0; i < loaded; ++i) {
+        char* const row = buffer + i * kColumnBytes;
+        const char* const from = load(src + (at + i) * axis_stride_, src_stride_, n, row);
+        if (from != row) std::memcpy(row, from, static_cast<size_t>(n * size_));
+      }
+      arg_.columns(buffer, kColumnBytes, loaded, n, at, best, position);
+    }
+  }
+
+  // Best and positions of a piece of a block of columns, one behind the other.
+  char* results_of(char* workspace, int64_t unit) const { return workspace + unit * segment_ * 2 * size_; }
+
+  void run_columns(const char* src, char* dst, char* workspace) const {
+    const int64_t per_line = segments_ * pieces_;
+    parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+      char* const best = thread_frame();
+      char* const position = best + kColumnBytes;
+      int64_t offsets[2] = {};
+      Walk walk(nest_, loops_, begin / per_line, offsets);
+      for (int64_t unit = begin, in_line = begin % per_line; unit < end; ++unit) {
+        const int64_t column = in_line / pieces_ * segment_, n = std::min(segment_, inner_ - column);
+        const int64_t first = in_line % pieces_ * piece_, last = std::min(first + piece_, axis_extent_);
+        search_columns(src + offsets[0] + column * src_stride_, first, last, n, best, position,
+                       position + kColumnBytes);
+        if (pieces_ == 1) {
+          char* const to = dst + offsets[1] + column * dst_stride_;
+          for (int64_t j = 0; j < n; ++j) put(to + j * dst_stride_, position_at(position, j));
+        } else {
+          char* const results = results_of(workspace, unit);
+          std::memcpy(results, best, static_cast<size_t>(n * size_));
+          std::memcpy(results + segment_ * size_, position, static_cast<size_t>(n * size_));
+        }
+        if (++in_line == per_line) {
+          in_line = 0;
+          walk.next();
+        }
+      }
+    });
+    if (pieces_ > 1) join_columns(dst, workspace);
+  }
+
+  // Of pieces, in order, so that the first of equals wins.
+  void join_columns(char* dst, char* workspace) const {
+    parallel_for(nest_.points(), divide_up(kJoined, pieces_), [&](int64_t begin, int64_t end) {
+      int64_t offsets[2] = {};
+      Walk walk(nest_, nest_.rank, begin, offsets);
+      for (int64_t output = begin; output < end; ++output, walk.next()) {
+        const int64_t line = output / inner_, column = output % inner_;
+        const int64_t unit = (line * segments_ + column / segment_) * pieces_, j = column % segment_;
+        const char* best = results_of(workspace, unit) + j * size_;
+        int64_t winner = 0;
+        for (int64_t piece = 1; piece < pieces_; ++piece) {
+          const char* const next = results_of(workspace, unit + piece) + j * size_;
+          if (!kernels_.beats(next, best)) continue;
+          best = next;
+          winner = piece;
+        }
+        const char* const positions = results_of(workspace, unit + winner) + segment_ * size_;
+        put(dst + offsets[1], winner * piece_ + position_at(positions, j));
+      }
+    });
+  }
+
+  int64_t position_at(const char* positions, int64_t j) const {
+    return size_ == 4 ? reinterpret_cast<const int32_t*>(positions)[j] : reinterpret_cast<const int64_t*>(positions)[j];
   }
 
   common::LoopNest nest_;  // the axes that are kept; operands: input, output
   Kernels kernels_{};
   ReduceKernel reduce_{};
-  BlockFunction widen_ = nullptr;  // float16 and bfloat16 are compared in float32
+  ArgKernel arg_{};
+  BlockFunction widen_ = nullptr;  // float16 and bfloat16 are compared in float32; columns of small integers in int32
   int64_t src_size_ = 0, size_ = 0;
   int64_t axis_extent_ = 1, axis_stride_ = 0;
   int loops_ = 0;
   int64_t inner_ = 1, src_stride_ = 0, dst_stride_ = 0;
   bool columns_ = false;
   int64_t segment_ = 1, segments_ = 1, units_ = 1, grain_ = 1;
-  int64_t pieces_ = 1;
+  int64_t piece_ = 1, pieces_ = 1;  // of the axis
 };
 
 }  // namespace

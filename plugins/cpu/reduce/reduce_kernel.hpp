@@ -27,6 +27,14 @@ struct ReduceKernel {
 
 constexpr int kColumnRows = 8;
 
+struct ArgKernel {
+  // best[j] and position[j] become the first greatest or least of themselves and src[i][j] for 0 <= i < rows, whose
+  // position is first + i; NaN counts as beyond all others. Positions are integers as wide as the elements. Rows are
+  // stride_bytes apart; elements of a row are contiguous. `best` and `position` have room for whole vectors.
+  void (*columns)(const void* src, int64_t stride_bytes, int64_t rows, int64_t n, int64_t first, void* best,
+                  void* position);
+};
+
 struct ReduceKernels {
   // By the accumulator's dtype, which is also that of the source.
   ReduceKernel plain[kReduceKinds][kDtypeLimit];
@@ -34,6 +42,8 @@ struct ReduceKernels {
   ReduceKernel widening_sum[kDtypeLimit];
   // Sums of x * x, by the source's and accumulator's dtype.
   ReduceKernel square_sum[kDtypeLimit];
+  // Of the greatest and the least, by dtypes of 4 and 8 bytes.
+  ArgKernel arg_max[kDtypeLimit], arg_min[kDtypeLimit];
   // Whether `rows` is fast for rows of 2, 4 or 8 elements, of 4 bytes or more, without gaps between them.
   bool packs_rows;
 };
