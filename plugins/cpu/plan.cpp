@@ -33,7 +33,7 @@ namespace {
 
 class MapPrimitive final : public Plan {
  public:
-  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks) {
+  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks, thread_count()) {
     workspace_bytes = map_.workspace_bytes();
   }
 

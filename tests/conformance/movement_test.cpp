@@ -52,6 +52,9 @@ class Case {
   Inputs inputs_;
 };
 
+// Of 4 KiB each, more than the nearest caches hold.
+constexpr int64_t kManyRows = 6200;
+
 Attributes along(int64_t axis) { return {{"axis", axis}}; }
 
 void test_copy(Case& c) {
@@ -132,6 +135,7 @@ void test_take(Case& c) {
             std::string("indices ") + name(layout));
   }
   c.run_into(along(0), {c.operand({8, 3}), c.indices({5}, 8)}, Layout::NEGATIVE);
+  if (c.dtype() == dtype::FLOAT32) c.run(along(0), {c.operand({61, 1024}), c.indices({kManyRows}, 61)}, "many rows");
 }
 
 void test_take_along_axis(Case& c) {
@@ -245,10 +249,10 @@ void test_scatter(Case& c) {
 
 // An index outside of [-n, n) is a fault that the device finds.
 void index_out_of_range(const Session& session) {
-  for (int64_t index : {5, -6}) {
-    Array bad(dtype::INT64, {3});
-    bad.set(1, Value::of(static_cast<oracle::Integer>(index)));
-    const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(bad)};
+  const auto check = [&](const Shape& shape, int64_t count, int64_t index) {
+    Array bad(dtype::INT64, {count});
+    bad.set(count - 2, Value::of(static_cast<oracle::Integer>(index)));
+    const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, shape)), session.upload(bad)};
     const Stream stream = session.stream();
     Tensor result;
     Error error = session.try_run("take", {}, inputs, stream, result);
@@ -256,7 +260,9 @@ void index_out_of_range(const Session& session) {
     EXPECT_TRUE(error.code() == COMPUTE_ERROR_KERNEL_FAILED || error.code() == COMPUTE_ERROR_OUT_OF_RANGE)
         << compute_error_code_name(error.code()) << " " << error.message();
     EXPECT_TRUE(error.mentions("take")) << error.message();
-  }
+  };
+  for (int64_t index : {5, -6}) check({5}, 3, index);
+  check({5, 1024}, kManyRows, 5);
   // The device goes on.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};
   session.expect("take", {}, good, kExact, "after a fault");

@@ -25,8 +25,9 @@ constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
 constexpr double kPieceNanoseconds = 2000;
 constexpr int64_t kPieceElements = 8192;
-constexpr int64_t kStreamBytes = int64_t(1) << 25;  // of all operands
-constexpr int64_t kStreamPieceBytes = 1024;         // of the widest operand
+constexpr int64_t kStreamBytes = 32 << 20;        // of all operands, on one thread
+constexpr int64_t kSharedStreamBytes = 48 << 20;  // on several, whose caches hold more
+constexpr int64_t kStreamPieceBytes = 1024;       // of the widest operand
 constexpr int kFetchedSources = 4;
 constexpr int64_t kFetchDistance = 4096;
 
@@ -117,8 +118,8 @@ inline MapPlan::Piece MapPlan::enter(int64_t begin, int64_t end, void* frame, Po
   return piece;
 }
 
-MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table)
-    : program_(*op.expressions[0], table), table_(&table), inputs_(program_.input_count()) {
+MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table, int32_t threads)
+    : program_(*op.expressions[0], table), table_(&table), threads_(threads), inputs_(program_.input_count()) {
   const int indices = static_cast<int>(program_.indices().size());
   const int outputs = program_.output_count();
   sources_ = inputs_ + indices;
@@ -227,7 +228,8 @@ void MapPlan::plan_frame() {
     contiguous &= !packs(static_cast<int>(i));
   }
   // Where little is written, reading at full speed matters more.
-  streams_ = bytes >= kStreamBytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
+  const int64_t stream_bytes = threads_ > 1 ? kSharedStreamBytes : kStreamBytes;
+  streams_ = bytes >= stream_bytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
   streams_directly_ = streams_ && contiguous && program_.streams();
   buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
   block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;

@@ -18,8 +18,8 @@ namespace compute::cpu {
 class MapPlan {
  public:
   /// `op` contains the inputs, the outputs and one expression, all of whose intrinsics BlockProgram::unknown_intrinsic
-  /// knows.
-  MapPlan(const compute_plugin_op& op, const BlockKernels& table);
+  /// knows. `threads`: that a run may use.
+  MapPlan(const compute_plugin_op& op, const BlockKernels& table, int32_t threads = 1);
 
   /// For compute_plugin_plan_info. Not 0 only for the largest expressions, whose pieces then use it in turn.
   int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -59,6 +59,7 @@ class MapPlan {
 
   BlockProgram program_;
   const BlockKernels* table_;
+  int32_t threads_;
   int inputs_ = 0;   // inputs of the expression; index operands follow, then outputs
   int sources_ = 0;  // inputs and index operands
   std::vector<Operand> operands_;

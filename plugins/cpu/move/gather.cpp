@@ -20,7 +20,10 @@ constexpr int64_t kPieceElements = 4 << 10;  // a grain
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kRowsAhead = 8;
-constexpr int64_t kFetchedBytes = 512;  // of a row; the processor sees where it goes on
+constexpr int64_t kFetchedBytes = 512;            // of a row; the processor sees where it goes on
+constexpr int64_t kStreamBytes = 16 << 20;        // of rows of whole lines: from here on they go around the cache
+constexpr int64_t kSharedStreamBytes = 24 << 20;  // the same on several threads, whose caches hold more
+constexpr int64_t kStreamAhead = 4096;            // bytes that are read ahead meanwhile
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -85,6 +88,10 @@ class GatherPlan final : public Plan {
     // Whole rows from anywhere: the processor does not know the next ones.
     fetches_rows_ = nest_.rank == 2 && strides_[1] == 0 && strides_[2] == size_ && nest_.strides[2][0] == 0 &&
                     inner_ * size_ >= kLine && inner_ <= kPieceElements;
+    const int64_t row_bytes = inner_ * size_;
+    streams_ = fetches_rows_ && strides_[0] == size_ && row_bytes % kLine == 0 && nest_.strides[0][0] % kLine == 0 &&
+               nest_.points() * size_ >= (thread_count() > 1 ? kSharedStreamBytes : kStreamBytes);
+    rows_ahead_ = divide_up(kStreamAhead, row_bytes);
     cuts_ = divide_up(inner_, kPieceElements);
     units_ = nest_.points() / inner_ * cuts_;
     grain_ = std::max<int64_t>(kPieceElements / inner_, 1);
@@ -95,7 +102,12 @@ class GatherPlan final : public Plan {
     const char* const index = address(run.tensors[1]) + nest_.offsets[1];
     const char* const src = address(run.tensors[0]) + nest_.offsets[2];
     std::atomic<bool> bad{false};
+    const bool streams = streams_ && reinterpret_cast<uintptr_t>(dst) % kLine == 0;
     parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
+      if (streams) {
+        if (stream_rows(dst, index, src, begin, end)) bad.store(true, std::memory_order_relaxed);
+        return;
+      }
       int64_t offsets[3] = {};
       Walk walk(nest_, loops_, begin / cuts_, offsets);
       bool piece_bad = false;
@@ -141,6 +153,27 @@ class GatherPlan final : public Plan {
     }
   }
 
+  // Rows of whole lines, around the cache. Lines of a later row are asked for one by one with those of this row: all at
+  // once they would fill the queue of cache misses.
+  bool stream_rows(char* dst, const char* index, const char* src, int64_t begin, int64_t end) const {
+    const BlockKernels& kernels = *isa().blocks;
+    const int64_t dst_step = nest_.strides[0][0], index_step = nest_.strides[1][0];
+    bool bad = false;
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t at = 0, later = 0;
+      const int64_t ahead = std::min(row + rows_ahead_, end - 1);
+      if (resolve_indices(index_dtype_, index + ahead * index_step, 0, 1, extent_, &later)) later = 0;
+      if (resolve_indices(index_dtype_, index + row * index_step, 0, 1, extent_, &at)) {
+        bad = true;
+        continue;
+      }
+      const FetchAhead fetch{reinterpret_cast<uintptr_t>(src + later * axis_stride_), 0};
+      kernels.stream_copy(dst + row * dst_step, src + at * axis_stride_, inner_ * size_, &fetch, 1);
+    }
+    kernels.stream_end();
+    return bad;
+  }
+
   // Asks for the row that `index` names, or for its beginning.
   void fetch_row(const char* index, const char* src) const {
     int64_t at = 0;
@@ -172,6 +205,8 @@ class GatherPlan final : public Plan {
   int64_t extent_ = 0, axis_stride_ = 0;
   int loops_ = 0;
   bool fetches_rows_ = false;
+  bool streams_ = false;  // rows go around the cache
+  int64_t rows_ahead_ = 1;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost loop
   int64_t cuts_ = 1, units_ = 1, grain_ = 1;
