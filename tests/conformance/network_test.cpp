@@ -405,6 +405,12 @@ std::vector<Lengths> lengths(const Case& c) {
   list.push_back({1, 1, 1, 140, 70, 16, 16});  // several blocks of matrix units
   list.push_back({1, 1, 1, 40, 150, 16, 16});
   list.push_back({2, 2, 1, 5, 6, 0, 3});  // all scores are 0
+  if (c.dtype != dtype::FLOAT32) return list;
+  // Several blocks of rows and of columns of units that multiply TF32, in each of their widths.
+  list.push_back({1, 2, 1, 140, 70, 64, 64});
+  list.push_back({1, 1, 1, 70, 150, 32, 32});
+  list.push_back({1, 1, 1, 70, 70, 96, 96});
+  list.push_back({1, 1, 1, 70, 70, 128, 128});
   return list;
 }
 
@@ -443,7 +449,25 @@ void check_memory(Case& c) {
   EXPECT_LE(c.session.statistics().memory_peak, std::max(before.memory_peak, before.memory_used + score_bytes / 2));
 }
 
+// Numbers of which parts with fewer bits would underflow: each of q, k and v in turn.
+std::vector<std::vector<Operand>> extreme_numbers(Case& c) {
+  const auto numbers = [&](long double most) {
+    return c.session.upload(c.inputs.uniform(c.dtype, {1, 1, 70, 64}, -most, most));
+  };
+  return {{numbers(1e-36L), numbers(1e35L), numbers(1)},
+          {numbers(1e34L), numbers(1e-35L), numbers(1)},
+          {numbers(1), numbers(1), numbers(1e-34L)}};
+}
+
 void test_attention(Case& c) {
+  if (c.full() && c.dtype == dtype::FLOAT32) {
+    for (const std::vector<Operand>& given : extreme_numbers(c)) c.run({}, given, "extreme numbers");
+    Array special = c.inputs.uniform(c.dtype, {1, 1, 70, 64}, -2, 2);
+    special.set(65 * 64 + 5, oracle::Value::of(std::numeric_limits<Real>::infinity()));
+    special.set(7 * 64 + 1, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
+    const Operand ordinary = c.numbers({1, 1, 70, 64});
+    c.run({}, {ordinary, ordinary, c.session.upload(special)}, "special values");
+  }
   for (const Lengths& s : lengths(c)) {
     const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
                                         heads(c, s.b, s.h_kv, s.m, s.e)};
@@ -467,6 +491,12 @@ void test_attention(Case& c) {
 }
 
 void test_attention_grad(Case& c) {
+  if (c.full() && c.dtype == dtype::FLOAT32) {
+    for (const std::vector<Operand>& given : extreme_numbers(c)) {
+      const std::vector<Operand> results = c.results("attention", {}, given, 2);
+      c.run({}, {c.numbers({1, 1, 70, 64}), given[0], given[1], given[2], results[0], results[1]}, "extreme numbers");
+    }
+  }
   for (const Lengths& s : lengths(c)) {
     std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
                                   heads(c, s.b, s.h_kv, s.m, s.e)};

@@ -127,6 +127,10 @@ class TestOp {
     integers_.push_back(std::move(values));
     return attribute(name, COMPUTE_KIND_INT64, static_cast<int64_t>(integers_.back().size()), integers_.back().data());
   }
+  TestOp& reals(const char* name, std::vector<double> values) {
+    reals_.push_back(std::move(values));
+    return attribute(name, COMPUTE_KIND_FLOAT64, static_cast<int64_t>(reals_.back().size()), reals_.back().data());
+  }
   Op view() {
     description_ = {};
     description_.struct_size = sizeof description_;
@@ -158,6 +162,7 @@ class TestOp {
   }
   const char* name_;
   std::deque<std::vector<int64_t>> shapes_, strides_, integers_;
+  std::deque<std::vector<double>> reals_;
   std::deque<compute_string> texts_;
   std::deque<std::vector<compute_string>> text_lists_;
   std::vector<compute_plugin_tensor> tensors_;
@@ -669,6 +674,46 @@ TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
     expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_FLOAT16, 64, false);
     expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_BFLOAT16, 128, true);
   }
+}
+
+// Each kernel of units has one behind it for the rows that they do not suit.
+TEST_F(GeneratedText, CompilesAttentionOfFloat32ByUnits) {
+  for (const int64_t features : {32, 64, 96, 128}) {
+    for (const bool is_gradient : {false, true}) {
+      const std::vector<int64_t> q = {2, 4, 200, features}, k = {2, 2, 90, features}, rows = {2, 4, 200};
+      TestOp op(is_gradient ? "attention_grad" : "attention");
+      if (is_gradient) op.tensor(kF32, q);
+      op.tensor(kF32, q).tensor(kF32, k).tensor(kF32, k);
+      if (is_gradient) {
+        op.tensor(kF32, q).tensor(kF32, rows).output(kF32, q).output(kF32, k).output(kF32, k);
+      } else {
+        op.output(kF32, q).output(kF32, rows);
+      }
+      op.integers("causal", {1});
+      SCOPED_TRACE(features);
+      expect_tile_units_compile(op, is_gradient ? 4 : 2);
+    }
+  }
+}
+
+// Where rows are no words, or a mask is there, items multiply.
+TEST(Attention, OfFloat32TakesUnitsWhereRowsAreWords) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  const auto launches = [&](int64_t features, int64_t row, bool has_mask, double scale) {
+    const std::vector<int64_t> shape = {1, 1, 128, features}, strides = {128 * row, 128 * row, row, 1};
+    TestOp op("attention");
+    for (int i = 0; i < 3; ++i) op.tensor(kF32, shape, strides);
+    if (has_mask) op.tensor(kF32, {128, 128});
+    op.output(kF32, shape, strides).output(kF32, {1, 1, 128}).integers("causal", {0}).reals("scale", {scale});
+    return make_recipe(op.view(), units).launches.size();
+  };
+  EXPECT_EQ(launches(64, 64, false, 0.5), 2U);
+  EXPECT_EQ(launches(64, 66, false, 0.5), 1U);
+  EXPECT_EQ(launches(40, 40, false, 0.5), 1U);
+  EXPECT_EQ(launches(160, 160, false, 0.5), 1U);
+  EXPECT_EQ(launches(64, 64, true, 0.5), 1U);
+  EXPECT_EQ(launches(64, 64, false, -0.5), 1U);
 }
 
 TEST_F(GeneratedText, CompilesAttention) {

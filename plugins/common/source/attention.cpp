@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plugins/common/source/attention_functions.hpp"
+#include "plugins/common/source/attention_units.hpp"
 #include "plugins/common/source/ops.hpp"
 
 namespace compute::common {
@@ -44,6 +45,7 @@ std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
 }
 
 BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text) {
+  if (suits_attention_units(op, dialect)) return build_attention_units(op, dialect, with_text);
   if (!suits_matrix_units(op, dialect)) return build_attention_tiles(op, dialect, with_text);
   const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
   const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], features = q.shape[3], m = k.shape[2];

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plugins/common/source/attention_functions.hpp"
+#include "plugins/common/source/attention_units.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
 
@@ -179,6 +180,7 @@ std::optional<Refusal> refuse_attention_grad(const Op& op, const Dialect& dialec
 }
 
 BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text) {
+  if (suits_attention_units(op, dialect)) return build_attention_grad_units(op, dialect, with_text);
   if (!suits_matrix_units(op, dialect)) return build_attention_grad_tiles(op, dialect, with_text);
   const compute_plugin_tensor& q = op.input(kQ);
   BuiltRecipe recipe;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention and attention_grad by multiplications and additions of items: kernels for every device.
+#include "plugins/common/source/attention_tiles.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,7 +19,7 @@ constexpr int64_t kColumns = 64;  // of a tile
 constexpr int64_t kMostFeatures = 256;
 constexpr int64_t kFewQueries = 16, kManyKeys = 512;
 
-enum class Part { kForward, kQueries, kKeys };
+using Part = AttentionPart;
 
 // Bytes of local memory, and how it is divided.
 struct TileShape {
@@ -70,10 +72,11 @@ Dialect in_groups(const Dialect& dialect, const Op& op, Part part) {
 
 class TileBuilder {
  public:
-  TileBuilder(const Op& op, const Dialect& given, Part part, bool with_text)
+  TileBuilder(const Op& op, const Dialect& given, Part part, const AttentionFlags* flags, bool with_text)
       : dialect_(in_groups(given, op, part)),
         op_(op),
         part_(part),
+        flags_(flags),
         first_(part == Part::kForward ? 0 : 1),
         builder_(dialect_,
                  part == Part::kForward   ? "attention_tiles"
@@ -90,7 +93,7 @@ class TileBuilder {
         shape_(dialect_, wide_, features_of(op, first_), item_rows_of(op, given, part)) {}
 
   void build(BuiltRecipe& recipe) {
-    builder_.is_wide = is_wide();
+    builder_.is_wide = is_wide_attention(op_, first_);
     builder_.sign(dtype_);
     builder_.sign(shape_.width);
     builder_.sign(shape_.item_rows);
@@ -126,19 +129,6 @@ class TileBuilder {
   int64_t n() const { return q_.shape[2]; }
   int64_t m() const { return k_.shape[2]; }
   int64_t tiles() const { return divide_up(part_ == Part::kKeys ? m() : n(), shape_.rows); }
-
-  bool is_wide() const {
-    constexpr int64_t kLimit = INT32_MAX - (1 << 20);
-    if (q_.shape[0] * q_.shape[1] * (n() + m() + 2 * shape_.rows) > kLimit) return true;
-    for (int32_t i = 0; i < op_.tensor_count(); ++i) {
-      const compute_plugin_tensor& tensor = op_.tensor(i);
-      int64_t span = 1;
-      for (int32_t axis = 0; axis < tensor.rank; ++axis)
-        span += std::llabs(tensor.strides[axis]) * (tensor.shape[axis] - 1 + 2 * kColumns);
-      if (tensor.rank >= 0 && span * dtype_size(tensor.dtype) > kLimit) return true;
-    }
-    return false;
-  }
 
   // Of operands whose rows are loaded: 16 bytes an access in CUDA C where whole words lie side by side.
   int choose_lanes() const {
@@ -217,9 +207,17 @@ class TileBuilder {
       std::copy_n(strides + 1, 3, strides);
       strides[3] = 0;
     }
+    builder_.sign(flags_ != nullptr);
+    if (flags_ == nullptr) return;
+    flags_number_ = builder_.pointer(Pointer::kWorkspace, 0, flags_->offset_bytes);
+    builder_.declare(flags_number_, "i32", true);
   }
 
   void add_words() {
+    if (flags_ != nullptr) {
+      word_flag_rows_ = builder_.word(flags_->rows);
+      word_flag_tiles_ = builder_.word(divide_up(part_ == Part::kKeys ? m() : n(), flags_->rows));
+    }
     const double given = op_.real("scale", 0);
     const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(features_));
     word_n_ = builder_.word(n());
@@ -292,7 +290,11 @@ class TileBuilder {
             {"rows", shape_.rows},
             {"scale", wide_ == COMPUTE_DTYPE_FLOAT64 ? cat("COMPUTE_AS_F64(", scale, ")")
                                                      : cat("COMPUTE_AS_F32((i32)", scale, ")")},
-            {"least", identity_text(Combination::max, wide_)}};
+            {"least", identity_text(Combination::max, wide_)},
+            {"has_flags", flags_ != nullptr},
+            {"flags", cat("x", flags_number_)},
+            {"flag_rows", word(word_flag_rows_)},
+            {"flag_tiles", word(word_flag_tiles_)}};
   }
 
   const char* row_extent() const { return part_ == Part::kKeys ? "m" : "n"; }
@@ -506,7 +508,8 @@ class TileBuilder {
   const Dialect dialect_;
   const Op& op_;
   const Part part_;
-  const int32_t first_;  // q among the inputs
+  const AttentionFlags* const flags_;  // or null
+  const int32_t first_;                // q among the inputs
   KernelBuilder builder_;
   const compute_dtype dtype_, wide_;
   const compute_plugin_tensor &q_, &k_, &v_;
@@ -517,10 +520,25 @@ class TileBuilder {
   int32_t alignments_[kOperands] = {};
   int lanes_ = 1;  // elements an access
   int32_t word_n_ = 0, word_m_ = 0, word_reach_ = 0, word_features_ = 0, word_value_features_ = 0, word_tiles_ = 0,
-          word_heads_ = 0, word_group_heads_ = 0, word_scale_ = 0;
+          word_heads_ = 0, word_group_heads_ = 0, word_scale_ = 0, word_flag_rows_ = 0, word_flag_tiles_ = 0,
+          flags_number_ = 0;
 };
 
 }  // namespace
+
+bool is_wide_attention(const Op& op, int32_t first) {
+  constexpr int64_t kLimit = INT32_MAX - (1 << 20), kMostRows = 2 * 256;
+  const compute_plugin_tensor &q = op.input(first), &k = op.input(first + 1);
+  if (q.shape[0] * q.shape[1] * (q.shape[2] + k.shape[2] + kMostRows) > kLimit) return true;
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    int64_t span = 1;
+    for (int32_t axis = 0; axis < tensor.rank; ++axis)
+      span += std::llabs(tensor.strides[axis]) * (tensor.shape[axis] - 1 + 2 * kColumns);
+    if (tensor.rank >= 0 && span * dtype_size(tensor.dtype) > kLimit) return true;
+  }
+  return false;
+}
 
 std::optional<Refusal> refuse_attention_tiles(const Op& op, const Dialect& dialect) {
   const int32_t first = op.name() == "attention" ? 0 : 1;
@@ -541,17 +559,22 @@ std::optional<Refusal> refuse_attention_tiles(const Op& op, const Dialect& diale
   return std::nullopt;
 }
 
+void add_attention_tiles(const Op& op, const Dialect& dialect, Part part, const AttentionFlags* flags, bool with_text,
+                         BuiltRecipe& recipe) {
+  TileBuilder(op, dialect, part, flags, with_text).build(recipe);
+}
+
 BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text) {
   BuiltRecipe recipe;
-  TileBuilder(op, dialect, Part::kForward, with_text).build(recipe);
+  add_attention_tiles(op, dialect, Part::kForward, nullptr, with_text, recipe);
   return recipe;
 }
 
 BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor& q = op.input(1);
   BuiltRecipe recipe;
-  TileBuilder(op, dialect, Part::kQueries, with_text).build(recipe);
-  TileBuilder(op, dialect, Part::kKeys, with_text).build(recipe);
+  add_attention_tiles(op, dialect, Part::kQueries, nullptr, with_text, recipe);
+  add_attention_tiles(op, dialect, Part::kKeys, nullptr, with_text, recipe);
   recipe.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * dtype_size(computed_in(q.dtype));
   return recipe;
 }

@@ -97,22 +97,31 @@ UnitTiles choose_unit_tiles(int64_t batch, int64_t rows, int64_t columns, int64_
   return best;
 }
 
+std::string unit_functions(std::initializer_list<int> widths) {
+  std::string out(kUnitFunctions);
+  for (const int width : widths) {
+    const int registers = width / 2;
+    std::string names, operands;
+    for (int i = 0; i < registers; ++i) {
+      names += cat(i == 0 ? "" : ", ", "%", i);
+      operands += cat(i == 0 ? "" : ", ", "\"+f\"(c[", i, "])");
+    }
+    out += fill(kUnitMultiply,
+                {{"width", width},
+                 {"registers", names},
+                 {"operands", operands},
+                 {"a_numbers", cat("%", registers, ", %", registers + 1, ", %", registers + 2, ", %", registers + 3)},
+                 {"b_number", registers + 4},
+                 {"adds_number", registers + 5}});
+  }
+  return out;
+}
+
 std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
   const UnitTile& tile = loop.tile;
   const int registers = tile.width() / 2, right_at = kQuads * pitch_of(tile.m);
-  std::string names, operands;
-  for (int i = 0; i < registers; ++i) {
-    names += cat(i == 0 ? "" : ", ", "%", i);
-    operands += cat(i == 0 ? "" : ", ", "\"+f\"(c[", i, "])");
-  }
-  builder.globals +=
-      fill(kUnitFunctions,
-           {{"width", tile.width()},
-            {"registers", names},
-            {"operands", operands},
-            {"a_numbers", cat("%", registers, ", %", registers + 1, ", %", registers + 2, ", %", registers + 3)},
-            {"b_number", registers + 4},
-            {"adds_number", registers + 5}});
+  builder.globals += unit_functions({tile.width()});
+  builder.globals += kUnitBarriers;
   const SideText left = side_text(loop.left, "left", tile.m, 0, false, tile);
   const SideText right = side_text(loop.right, "right", tile.n, right_at, true, tile);
   return fill(kUnitLoop, {{"stages", stages_of(tile)},

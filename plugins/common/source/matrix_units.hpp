@@ -10,6 +10,7 @@
 // COMPUTE_LEAST_FACTOR loses bits of its low part. A group that meets either computes its tile again, with fma.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "plugins/common/source/kernel_builder.hpp"
@@ -21,6 +22,10 @@ inline constexpr int kUnitDepth = 32;
 
 /// With fewer rows or columns most of a tile would be empty.
 inline constexpr int kLeastUnitRows = 64;
+
+/// Functions for tiles: compute_size_of(x); compute_matrix(address, stride), which describes the right side in local
+/// memory; and for each of `widths` compute_multiply_tile_<width>(c, a, b, adds).
+std::string unit_functions(std::initializer_list<int> widths);
 
 /// A group of 256 work items computes m x n results, in two halves of 64 rows or of n / 2 columns. The layout of an
 /// item's results is that of the instruction.
