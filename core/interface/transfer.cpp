@@ -77,6 +77,17 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
   }
 }
 
+// A copy whose size is one of those of elements, without a call for the commonest.
+void copy_element(void* dst, const void* src, int64_t size_bytes) {
+  if (size_bytes == 4) {
+    std::memcpy(dst, src, 4);
+  } else if (size_bytes == 8) {
+    std::memcpy(dst, src, 8);
+  } else {
+    std::memcpy(dst, src, static_cast<size_t>(size_bytes));
+  }
+}
+
 // One element of host memory, if it has a value and no work writes it any more. It is copied under the lock that a
 // write takes before it begins, so it needs no submission. False: nothing was read.
 bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void* dst) {
@@ -87,7 +98,7 @@ bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void
   const bool has_ended =
       last.timeline == nullptr || (last.timeline->has_ended(last.number) && !last.timeline->has_unsettled());
   if (!has_ended || any_failure()) return false;  // looked at last: what has ended may have failed just before
-  std::memcpy(dst, buffer.host_address() + offset_bytes, static_cast<size_t>(size_bytes));
+  copy_element(dst, buffer.host_address() + offset_bytes, size_bytes);
   return true;
 }
 
@@ -305,6 +316,14 @@ class HostCopy {
   BufferReference buffer_;
 };
 
+// An element with the given offset, after the work that writes it.
+[[gnu::noinline]] void read_element_slowly(Tensor& tensor, int64_t offset_bytes, void* dst) {
+  const DefaultFloatEnvironment environment;
+  if (tensor.buffer == nullptr) return read(tensor, dst);
+  const TensorReference element(make_view(tensor, tensor.dtype, {}, {}, offset_bytes));
+  read(*element, dst);
+}
+
 // Addresses handed out by compute_tensor_map.
 struct Mapping {
   TensorReference tensor;
@@ -380,7 +399,7 @@ compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t si
 
 compute_error* compute_tensor_read_element(compute_tensor* tensor, int32_t rank, const int64_t* indices, void* dst,
                                            int64_t size_bytes) {
-  return guard<CallerErrno>(about(tensor), [&] {
+  return guard<CallerErrno>(about(tensor), [=] {
     constexpr const char* kName = "compute_tensor_read_element";
     Tensor& self = checked(tensor);
     const Running running;
@@ -391,11 +410,9 @@ compute_error* compute_tensor_read_element(compute_tensor* tensor, int32_t rank,
                   fmt::format("{}: size_bytes is {}, but an element has {} bytes", kName, size_bytes, wanted));
     }
     require_not_null(dst, "dst");
-    if (self.buffer != nullptr && read_at_once(*self.buffer, offset_bytes, size_bytes, dst)) return;
-    const DefaultFloatEnvironment environment;
-    if (self.buffer == nullptr) return read(self, dst);
-    const TensorReference element(make_view(self, self.dtype, {}, {}, offset_bytes));
-    read(*element, dst);
+    if (self.buffer != nullptr && read_at_once(*self.buffer, offset_bytes, size_bytes, dst)) [[likely]]
+      return;
+    read_element_slowly(self, offset_bytes, dst);
   });
 }
 
