@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading and assigning elements: every form of an index, against NumPy."""
+import gc
 import pickle
 import threading
+import weakref
 
 import compute as cp
 import numpy as np
 
-from case import ALL, Case
+from case import ALL, NARROW, Case
 
 SHAPE = (3, 4, 5)
 
@@ -123,6 +125,100 @@ class Indexing(Case):
 
             def work(one=one, wrong=wrong):
                 wrong.extend(1 for _ in range(10) if float(one) != 3.0 or float(one + 1.0) != 4.0)
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+
+    def check_unused_view(self, make, base, expected, note):
+        """All that may be asked of a view, each of one that was not used, which has no tensor, and of one that was."""
+        used = make()
+        cp.any(used)
+        for ask in (lambda x: (x.shape, x.ndim, x.size), lambda x: (x.nbytes, x.itemsize, x.dtype, x.device, x.label),
+                    lambda x: x.strides, lambda x: len(x) if x.ndim else 0, lambda x: x.is_contiguous,
+                    lambda x: cp._core.shares_memory(x, base), lambda x: x.__dlpack_device__(),
+                    lambda x: [one.shape for one in x] if x.ndim else 0, repr):
+            self.assertEqual(ask(make()), ask(used), note)
+        self.assert_same(make(), expected, note=note)
+        self.assert_same(used, expected, note=note)
+
+    def test_unused_views(self):
+        """Views with at most 2 axes get a tensor when they are used."""
+        for dtype in ("float32", "int64", "complex64", "bool")[:1 if NARROW else 4]:
+            for shape in ((5,), (4, 3), (2, 3, 4), (3, 2, 2, 2), (2, 1, 2, 1, 2), (0,), (0, 3), (3, 0)):
+                x = self.numbers(dtype, shape)
+                for array, values in ((self.device_array(x), x), (self.device_array(x)[::-1], x[::-1])):
+                    keys = [slice(1, 3), slice(None, None, -2), slice(4, 1), slice(1, 2), (Ellipsis, slice(1)),
+                            (slice(None),) * (len(shape) - 1) + (slice(None, None, -1),)]
+                    keys += [None] if len(shape) == 1 else []
+                    if x.size:
+                        keys += [0, -1, (slice(None),) * (len(shape) - 1) + (0,), (-1,) * len(shape), (Ellipsis, -1),
+                                 (0,) * len(shape) + (Ellipsis,), (0,) * len(shape) + (None,)]
+                    for key in keys:
+                        if values[key].ndim <= 2:
+                            self.check_unused_view(lambda: array[key], array, values[key], f"{dtype} {shape} {key}")
+
+    def test_views_of_unused_views(self):
+        x = self.numbers("float32", (6, 5, 4))
+        array = self.device_array(x)
+        for key in ((1, slice(1, 4)), (slice(None, None, -2), 3), (slice(1, 5), slice(None), -1), (2,)):
+            for inner in (0, -1, slice(1, None), slice(None, None, -1), (0, 1), (slice(None), slice(0, 2)), None,
+                          (1, Ellipsis), (slice(2, 2),)):
+                self.assert_same(array[key][inner], x[key][inner], note=f"{key} {inner}")
+                self.assert_same(array[key][inner][...], x[key][inner], note=f"{key} {inner}")
+            with self.assertRaises(IndexError):
+                array[key][9]
+            with self.assertRaises(IndexError):
+                array[key][0, 0, 0, 0]
+
+    def test_unused_views_share_memory(self):
+        x = cp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), copy=True)
+        row, part, column, last, inner = x[1], x[0, 1:3], x[:, 3], x[2, 1], x[1:][1][::2]
+        x += 1.0  # before they are used
+        self.assertEqual(row.tolist(), [5.0, 6.0, 7.0, 8.0])
+        part *= 10.0
+        column[...] = -1.0
+        last += 100.0
+        inner[1] = 7.5
+        expected = [[1.0, 20.0, 30.0, -1.0], [5.0, 6.0, 7.0, -1.0], [9.0, 110.0, 7.5, -1.0]]
+        self.assertEqual(x.tolist(), expected)
+        row, elements = x[1], [x[2, i] for i in range(4)]
+        weak = weakref.ref(x)
+        del x, part, column, last, inner
+        gc.collect()
+        self.assertIsNotNone(weak())  # views that were not used keep the array,
+        self.assertEqual(row.tolist(), expected[1])
+        self.assertEqual([float(one) for one in elements], expected[2])
+        self.assertEqual(pickle.loads(pickle.dumps(row)).tolist(), expected[1])
+        for one in elements:
+            self.assert_same(one + 0.0, np.asarray(one.item(), np.float32))
+        del elements, one
+        gc.collect()
+        self.assertIsNone(weak())  # views that were used keep its memory
+        self.assertEqual(row.tolist(), expected[1])
+        if cp.device().name == "cpu":
+            buffer = memoryview(row[1:3])
+            self.assertEqual(buffer.tolist(), [6.0, 7.0])
+            buffer[0] = 60.0
+            shared = np.from_dlpack(row[2:])
+            row[2] = 70.0
+            self.assertEqual(shared.tolist(), [70.0, -1.0])
+            self.assertEqual(row.tolist(), [5.0, 60.0, 70.0, -1.0])
+
+    def test_unused_views_on_threads(self):
+        for _ in range(50):
+            x = cp.asarray([[1.0, 2.0], [3.0, 4.0]])
+            views = x[1], x[:, 0], x[1, 1], x[0][::-1]
+            del x
+            wrong = []
+
+            def work(views=views, wrong=wrong):
+                row, column, one, turned = views
+                wrong.extend(1 for _ in range(5) if (row + column).tolist() != [4.0, 7.0] or float(one) != 4.0
+                             or (turned * one).tolist() != [8.0, 4.0])
 
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The type Array: attributes, conversion of single elements, and the methods of the standard that need no op.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "module.hpp"
 
@@ -48,19 +50,35 @@ PyObject* integers(const int64_t* values, int32_t count) {
   return tuple;
 }
 
-bool is_element(PyObject* self) { return reinterpret_cast<ArrayObject*>(self)->tensor == nullptr; }
-int32_t rank_of(PyObject* self) { return is_element(self) ? 0 : compute_tensor_rank(tensor_of(self)); }
-int64_t count_of(PyObject* self) { return is_element(self) ? 1 : compute_tensor_element_count(tensor_of(self)); }
-compute_dtype dtype_of(PyObject* self) { return compute_tensor_dtype(source_of(self)); }
+int32_t rank_of(PyObject* self) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  return array.tensor != nullptr ? compute_tensor_rank(array.tensor) : array.rank;
+}
+const int64_t* shape_of(PyObject* self) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  return array.tensor != nullptr ? compute_tensor_shape(array.tensor) : array.numbers;
+}
+int64_t count_of(PyObject* self) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  if (array.tensor != nullptr) return compute_tensor_element_count(array.tensor);
+  int64_t count = 1;
+  for (int32_t i = 0; i < array.rank; ++i) count *= array.numbers[i];
+  return count;
+}
+compute_dtype dtype_of(PyObject* self) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  return array.rank != ArrayObject::kUnknown ? array.dtype : compute_tensor_dtype(array.tensor);
+}
 
 PyObject* array_shape(PyObject* self, void*) {
   PyObject*& shape = reinterpret_cast<ArrayObject*>(self)->shape;
-  if (shape == nullptr) shape = integers(compute_tensor_shape(source_of(self)), rank_of(self));
+  if (shape == nullptr) shape = integers(shape_of(self), rank_of(self));
   Py_XINCREF(shape);
   return shape;
 }
 PyObject* array_strides(PyObject* self, void*) {
-  return integers(compute_tensor_strides(source_of(self)), rank_of(self));
+  compute_tensor* const tensor = tensor_of(self);
+  return tensor != nullptr ? integers(compute_tensor_strides(tensor), compute_tensor_rank(tensor)) : nullptr;
 }
 PyObject* array_dtype(PyObject* self, void*) {
   PyObject* const dtype = dtype_object(dtype_of(self));
@@ -93,7 +111,8 @@ PyObject* array_transposed(PyObject* self, void* only_matrices) {
 }
 
 PyObject* array_label(PyObject* self, void*) {
-  return PyUnicode_FromString(is_element(self) ? "" : compute_tensor_label(tensor_of(self)));
+  const compute_tensor* const tensor = reinterpret_cast<ArrayObject*>(self)->tensor;
+  return PyUnicode_FromString(tensor != nullptr ? compute_tensor_label(tensor) : "");
 }
 int array_set_label(PyObject* self, PyObject* value, void*) {
   const Ref text(value != nullptr ? PyUnicode_AsUTF8String(value) : PyBytes_FromString(""));
@@ -109,26 +128,50 @@ T read_one(const unsigned char* bytes) {
   return value;
 }
 
-/// The element of an array that has one. float16 and bfloat16 are bytes.
-PyObject* only_element(PyObject* self) {
-  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
-  const Ref base = Ref::share(array.base);  // another thread may give the element its tensor meanwhile
-  const int64_t index = array.index;
-  compute_tensor* const tensor = source_of(self);
+/// Reads the element of an array that has one, in general.
+[[gnu::noinline]] bool read_slowly(const ArrayObject& array, compute_tensor* tensor, int32_t index_count,
+                                   unsigned char (&bytes)[16]) {
   compute_device* const device = compute_tensor_device(tensor);
-  if (!wait_interruptibly(device)) return nullptr;
-  const compute_dtype dtype = compute_tensor_dtype(tensor);
-  const int64_t size = compute_dtype_size(dtype);
-  unsigned char bytes[16];
+  if (!wait_interruptibly(device)) return false;
+  const int64_t size = compute_dtype_size(compute_tensor_dtype(tensor));
   compute_error* error = nullptr;
   {
     const ProgramLine line(!is_cpu(device));
     const Unlocked unlocked(!is_cpu(device));
-    error =
-        base ? compute_tensor_read_element(tensor, 1, &index, bytes, size) : compute_tensor_read(tensor, bytes, size);
+    error = index_count > 0 ? compute_tensor_read_element(tensor, index_count, array.numbers, bytes, size)
+                            : compute_tensor_read(tensor, bytes, size);
   }
-  if (!succeeded(error)) return nullptr;
-  switch (dtype) {
+  return succeeded(error);
+}
+
+/// The size of an element in bytes, without a call.
+int64_t element_size(compute_dtype dtype) {
+  constexpr uint8_t kSizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  static_assert(std::size(kSizes) == COMPUTE_DTYPE_COMPLEX128 + 1);
+  return kSizes[dtype];
+}
+
+/// Reads the element of an array that has one.
+inline bool read_only_element(PyObject* self, unsigned char (&bytes)[16]) {
+  const ArrayObject& array = *reinterpret_cast<ArrayObject*>(self);
+  const Ref base = Ref::share(array.base);  // another thread may give the element its tensor meanwhile
+  if (!base || array.index_count == 0) {
+    compute_tensor* const tensor = tensor_of(self);
+    return tensor != nullptr && read_slowly(array, tensor, 0, bytes);
+  }
+  compute_tensor* const tensor = source_of(self);
+  int8_t& is_on_cpu = reinterpret_cast<ArrayObject*>(array.base)->is_on_cpu;
+  if (is_on_cpu == ArrayObject::kUnknown) is_on_cpu = is_cpu(compute_tensor_device(tensor)) ? 1 : 0;
+  if (is_on_cpu == 0 || current_stream != nullptr) return read_slowly(array, tensor, array.index_count, bytes);
+  return succeeded(
+      compute_tensor_read_element(tensor, array.index_count, array.numbers, bytes, element_size(array.dtype)));
+}
+
+/// The element of an array that has one. float16 and bfloat16 are bytes.
+PyObject* only_element(PyObject* self) {
+  unsigned char bytes[16];
+  if (!read_only_element(self, bytes)) return nullptr;
+  switch (dtype_of(self)) {
     case COMPUTE_DTYPE_BOOL:
       return PyBool_FromLong(bytes[0]);
     case COMPUTE_DTYPE_INT8:
@@ -193,6 +236,13 @@ int array_bool(PyObject* self) {
   return number ? PyObject_IsTrue(number.get()) : -1;
 }
 PyObject* array_float(PyObject* self) {
+  const compute_dtype dtype = dtype_of(self);
+  if ((dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT64) && count_of(self) == 1) {
+    unsigned char bytes[16];
+    if (!read_only_element(self, bytes)) return nullptr;
+    return PyFloat_FromDouble(dtype == COMPUTE_DTYPE_FLOAT64 ? read_one<double>(bytes)
+                                                             : static_cast<double>(read_one<float>(bytes)));
+  }
   Ref number(element(self));
   if (number && PyFloat_CheckExact(number.get()) != 0) return number.release();
   return number ? PyNumber_Float(number.get()) : nullptr;
@@ -218,7 +268,7 @@ PyObject* array_complex(PyObject* self, PyObject*) {
 PyObject* array_item_method(PyObject* self, PyObject*) { return element(self); }
 
 Py_ssize_t array_length(PyObject* self) {
-  if (rank_of(self) > 0) return static_cast<Py_ssize_t>(compute_tensor_shape(tensor_of(self))[0]);
+  if (rank_of(self) > 0) return static_cast<Py_ssize_t>(shape_of(self)[0]);
   PyErr_SetString(PyExc_TypeError, "an array without axes has no len()");
   return -1;
 }
@@ -283,7 +333,22 @@ ArrayObject* new_array() {
   } else {
     static const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(state.array_type, Py_tp_alloc));
     array = reinterpret_cast<ArrayObject*>(allocate(state.array_type, 0));
+    if (array == nullptr) return nullptr;
   }
+  array->rank = ArrayObject::kUnknown;
+  array->index_count = 0;
+  array->is_on_cpu = ArrayObject::kUnknown;
+  return array;
+}
+
+inline ArrayObject* make_lazy(PyObject* base) {
+  ArrayObject* const array = new_array();
+  if (array == nullptr) [[unlikely]]
+    return nullptr;
+  const ArrayObject& known = *reinterpret_cast<ArrayObject*>(base);
+  Py_INCREF(base);
+  array->base = base;
+  array->dtype = known.dtype;
   return array;
 }
 
@@ -299,23 +364,59 @@ PyObject* array_object(compute_tensor* tensor) {
   return as_object(array);
 }
 
-PyObject* element_object(PyObject* base, int64_t index) {
-  ArrayObject* const array = new_array();
-  if (array == nullptr) return nullptr;
-  Py_INCREF(base);
-  array->base = base;
-  array->index = index;
-  return as_object(array);
+ArrayObject* lazy_view(PyObject* base) { return make_lazy(base); }
+
+PyObject* element_of_row(PyObject* base, int64_t index) {
+  const ArrayObject& row = *reinterpret_cast<ArrayObject*>(base);
+  ArrayObject* const element = make_lazy(base);
+  if (element == nullptr) return nullptr;
+  element->rank = 0;
+  element->index_count = 1;
+  element->numbers[0] = index;
+  element->offset = index * row.numbers[kLazyRank];
+  return as_object(element);
 }
 
-compute_tensor* make_element(ArrayObject* array) {
-  compute_tensor* const base = reinterpret_cast<ArrayObject*>(array->base)->tensor;
-  const compute_dtype dtype = compute_tensor_dtype(base);
-  const int64_t offset_bytes =
-      compute_tensor_offset_bytes(base) + array->index * compute_tensor_strides(base)[0] * compute_dtype_size(dtype);
-  if (!succeeded(compute_tensor_view(base, dtype, 0, nullptr, nullptr, offset_bytes, &array->tensor))) return nullptr;
+PyObject* element_object(PyObject* base, int32_t count, const int64_t (&indices)[2 * kLazyRank], int64_t offset) {
+  if (tensor_of(base) == nullptr) return nullptr;  // the indices are those of a tensor
+  ArrayObject* const element = make_lazy(base);
+  if (element == nullptr) return nullptr;
+  element->rank = 0;
+  element->offset = offset;
+  if (count <= 2 * kLazyRank) {
+    element->index_count = static_cast<int8_t>(count);
+    std::memcpy(element->numbers, indices, sizeof indices);
+  }
+  return as_object(element);
+}
+
+void learn(ArrayObject* array) {
+  compute_tensor* const tensor = array->tensor;
+  const int32_t rank = compute_tensor_rank(tensor);
+  array->dtype = compute_tensor_dtype(tensor);
+  array->offset = 0;
+  const int64_t* const shape = compute_tensor_shape(tensor);
+  const int64_t* const strides = compute_tensor_strides(tensor);
+  for (int32_t i = 0; rank <= kLazyRank && i < rank; ++i) {
+    array->numbers[i] = shape[i];
+    array->numbers[kLazyRank + i] = strides[i];
+  }
+  array->rank = static_cast<int8_t>(rank);
+}
+
+compute_tensor* make_view(ArrayObject* array) {
+  const Ref base = Ref::share(array->base);
+  compute_tensor* const source = source_of(base.get());
+  const int64_t offset_bytes = compute_tensor_offset_bytes(source) + array->offset * compute_dtype_size(array->dtype);
+  compute_tensor* tensor = nullptr;
+  if (!succeeded(compute_tensor_view(source, array->dtype, array->rank, array->numbers, array->numbers + kLazyRank,
+                                     offset_bytes, &tensor))) {
+    return nullptr;
+  }
+  array->tensor = tensor;
+  array->offset = 0;
   Py_DECREF(std::exchange(array->base, nullptr));
-  return array->tensor;
+  return tensor;
 }
 
 compute_tensor* tensor_from(PyObject* object, const char* function) {

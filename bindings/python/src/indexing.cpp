@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Basic indices: integers, slices, None and an ellipsis, whose results are views. compute/_indexing.py has the others.
+#include <algorithm>
+
 #include "module.hpp"
 
 namespace compute_python {
 
 namespace {
 
-/// A view that grows axis by axis from the axes of a tensor.
+/// A view that grows axis by axis from the axes of an array.
 struct View {
-  explicit View(compute_tensor* x)
-      : tensor(x),
-        dtype(compute_tensor_dtype(x)),
-        rank(compute_tensor_rank(x)),
-        old_shape(compute_tensor_shape(x)),
-        old_strides(compute_tensor_strides(x)),
-        element_size(compute_tensor_element_count(x) > 0 ? compute_dtype_size(dtype) : 0),
-        offset_bytes(compute_tensor_offset_bytes(x)) {}
+  explicit View(PyObject* x) : self(x), array(*reinterpret_cast<ArrayObject*>(x)) {
+    if (array.rank == ArrayObject::kUnknown) learn(&array);
+    rank = array.rank;
+    const bool is_known = rank <= kLazyRank;
+    old_shape = is_known ? array.numbers : compute_tensor_shape(array.tensor);
+    old_strides = is_known ? array.numbers + kLazyRank : compute_tensor_strides(array.tensor);
+    for (int32_t i = 0; i < rank; ++i) has_elements &= old_shape[i] > 0;
+  }
 
   [[nodiscard]] int64_t extent() const { return old_shape[axis]; }
   [[nodiscard]] int64_t stride() const { return old_strides[axis]; }
@@ -31,15 +33,16 @@ struct View {
     for (; axis < up_to; ++axis) append(extent(), stride());
   }
 
-  compute_tensor* tensor;
-  compute_dtype dtype;
+  PyObject* self;
+  ArrayObject& array;
   int32_t rank;
   const int64_t* old_shape;
   const int64_t* old_strides;
-  int64_t element_size;  // in bytes; 0 if there are no elements, and so no offsets
-  int64_t offset_bytes;
+  bool has_elements = true;  // otherwise there are no offsets
+  int64_t offset = 0;        // in elements
   int32_t axis = 0;
   int32_t count = 0;
+  int64_t indices[2 * kLazyRank];  // of the first axes, if they are those of an element
   int64_t shape[COMPUTE_MAX_RANK];
   int64_t strides[COMPUTE_MAX_RANK];
 };
@@ -63,7 +66,8 @@ int64_t position_of(Py_ssize_t index, int64_t extent, int32_t axis) {
 bool apply_integer(View& view, Py_ssize_t index) {
   const int64_t position = position_of(index, view.extent(), view.axis);
   if (position < 0) return false;
-  view.offset_bytes += position * view.stride() * view.element_size;
+  if (view.has_elements) view.offset += position * view.stride();
+  if (view.axis < 2 * kLazyRank) view.indices[view.axis] = position;
   ++view.axis;
   return true;
 }
@@ -72,7 +76,7 @@ bool apply_slice(View& view, PyObject* slice) {
   Py_ssize_t start = 0, stop = 0, step = 0;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return false;
   const Py_ssize_t extent = PySlice_AdjustIndices(static_cast<Py_ssize_t>(view.extent()), &start, &stop, step);
-  if (extent > 0) view.offset_bytes += start * view.stride() * view.element_size;
+  if (extent > 0 && view.has_elements) view.offset += start * view.stride();
   view.append(extent, view.stride() * step);
   ++view.axis;
   return true;
@@ -97,9 +101,23 @@ PyObject* finish(View& view) {
   if (view.count > COMPUTE_MAX_RANK) {
     return PyErr_Format(PyExc_IndexError, "the result would have more than %d axes", COMPUTE_MAX_RANK);
   }
+  ArrayObject& array = view.array;
+  if (view.rank > 0 && view.count == 0) return element_object(view.self, view.rank, view.indices, view.offset);
+  if (view.rank > 0 && view.count <= kLazyRank) {
+    ArrayObject* const lazy = lazy_view(array.tensor != nullptr ? view.self : array.base);
+    if (lazy == nullptr) return nullptr;
+    lazy->rank = static_cast<int8_t>(view.count);
+    lazy->offset = array.offset + view.offset;
+    std::copy_n(view.shape, kLazyRank, lazy->numbers);
+    std::copy_n(view.strides, kLazyRank, lazy->numbers + kLazyRank);
+    return as_object(lazy);
+  }
+  compute_tensor* const tensor = tensor_of(view.self);
+  if (tensor == nullptr) return nullptr;
+  const int64_t offset_bytes = compute_tensor_offset_bytes(tensor) + view.offset * compute_dtype_size(array.dtype);
   compute_tensor* result = nullptr;
-  if (!succeeded(compute_tensor_view(view.tensor, view.dtype, view.count, view.shape, view.strides, view.offset_bytes,
-                                     &result))) {
+  if (!succeeded(
+          compute_tensor_view(tensor, array.dtype, view.count, view.shape, view.strides, offset_bytes, &result))) {
     return nullptr;
   }
   return array_object(result);
@@ -134,9 +152,7 @@ struct Keys {
 PyObject* basic_view(PyObject* self, PyObject* key) {
   Keys keys(key);
   if (!keys.classify()) Py_RETURN_NONE;
-  compute_tensor* const tensor = tensor_of(self);
-  if (tensor == nullptr) return nullptr;
-  View view(tensor);
+  View view(self);
   if (keys.ellipses > 1) return PyErr_Format(PyExc_IndexError, "an index has at most one ellipsis");
   if (keys.used > view.rank) {
     return PyErr_Format(PyExc_IndexError, "%d indices for an array with %d axes", static_cast<int>(keys.used),
@@ -151,28 +167,27 @@ PyObject* basic_view(PyObject* self, PyObject* key) {
 }  // namespace
 
 PyObject* array_item(PyObject* self, Py_ssize_t index) {
-  compute_tensor* const tensor = tensor_of(self);
-  if (tensor == nullptr) return nullptr;
-  const int32_t rank = compute_tensor_rank(tensor);
-  if (rank == 0) return PyErr_Format(PyExc_IndexError, "1 index for an array without axes");
-  if (rank == 1) {
-    const int64_t position = position_of(index, compute_tensor_shape(tensor)[0], 0);
-    return position >= 0 ? element_object(self, position) : nullptr;
+  auto* const array = reinterpret_cast<ArrayObject*>(self);
+  if (array->rank == ArrayObject::kUnknown) learn(array);
+  if (array->rank == 0) return PyErr_Format(PyExc_IndexError, "1 index for an array without axes");
+  if (array->rank == 1) {
+    const int64_t position = position_of(index, array->numbers[0], 0);
+    return position >= 0 && tensor_of(self) != nullptr ? element_of_row(self, position) : nullptr;
   }
-  View view(tensor);
+  View view(self);
   return apply_integer(view, index) ? finish(view) : nullptr;
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) {
   // The commonest keys: an int and a slice. Only an int beyond Py_ssize_t is left to the general way.
-  compute_tensor* const tensor = tensor_of(self);
-  if (tensor == nullptr) return nullptr;
-  if (PyLong_CheckExact(key) != 0 && compute_tensor_rank(tensor) > 0) {
+  auto* const array = reinterpret_cast<ArrayObject*>(self);
+  if (array->rank == ArrayObject::kUnknown) learn(array);
+  if (PyLong_CheckExact(key) != 0 && array->rank > 0) {
     const Py_ssize_t index = PyLong_AsSsize_t(key);
     if (index != -1 || PyErr_Occurred() == nullptr) return array_item(self, index);
     PyErr_Clear();
-  } else if (PySlice_Check(key) != 0 && compute_tensor_rank(tensor) > 0) {
-    View whole(tensor);
+  } else if (PySlice_Check(key) != 0 && array->rank > 0) {
+    View whole(self);
     return apply_slice(whole, key) ? finish(whole) : nullptr;
   }
   PyObject* const view = basic_view(self, key);

@@ -90,15 +90,24 @@ struct DeviceObject {
   compute_stream* default_;  // its default stream; NULL on cpu, which has one for each thread
 };
 
-/// `x[i]` of an array with one axis is an element of `base`, and gets a tensor of its own when it is used as one. What
-/// reads its value never makes one.
+/// A basic index of an array gives a view that keeps the array, and gets a tensor of its own when it is used as one.
+/// Reading the value of an element or asking for a shape does not use it as one. Results with more axes than kLazyRank,
+/// and those of arrays without axes, have a tensor from the start.
+constexpr int32_t kLazyRank = 2;
 struct ArrayObject {
   PyObject_HEAD;
-  compute_tensor* tensor;  // NULL of such an element
+  compute_tensor* tensor;  // NULL of a view that was not used yet
   PyObject* weak_references;
   PyObject* shape;  // once it was asked for
-  PyObject* base;   // an array that has a tensor; NULL of all others
-  int64_t index;
+  PyObject* base;   // an array that has a tensor, of views without one; NULL of all others
+  // What indices need to know of an array. A view without a tensor has it from the start.
+  int8_t rank;         // kUnknown until an index asks
+  int8_t index_count;  // of an element that is `base[numbers[0], ...]`; 0 of all others
+  int8_t is_on_cpu;    // kUnknown until an element of the array was read
+  compute_dtype dtype;
+  int64_t offset;                  // of a view without a tensor, in elements of its base
+  int64_t numbers[2 * kLazyRank];  // extents, then strides, if there are no more than kLazyRank; or such indices
+  static constexpr int8_t kUnknown = -1;
 };
 
 /// An object that holds one handle: streams, events, expressions, kernels and graphs.
@@ -207,17 +216,24 @@ inline compute_stream* stream_for(compute_device* device) {
 bool add_arrays(PyObject* module);
 /// An array over `tensor`, whose reference it takes. NULL with an exception set.
 PyObject* array_object(compute_tensor* tensor);
-/// The element of an array with one axis and a tensor, whose index is in range.
-PyObject* element_object(PyObject* base, int64_t index);
+/// A view of `base`, which has a tensor, that gets its own later. The caller fills in what it is. NULL with an
+/// exception set.
+ArrayObject* lazy_view(PyObject* base);
+/// The element of an array with axes whose index, one for each axis, is in range.
+PyObject* element_object(PyObject* base, int32_t count, const int64_t (&indices)[2 * kLazyRank], int64_t offset);
+/// The same for an array with one axis and a tensor.
+PyObject* element_of_row(PyObject* base, int64_t index);
+/// Fills in what indices need to know of an array.
+void learn(ArrayObject* array);
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == state.array_type; }
-/// Gives an element its tensor. NULL with an exception set, for want of memory alone.
-compute_tensor* make_element(ArrayObject* array);
+/// Gives a view its tensor. NULL with an exception set, for want of memory alone.
+compute_tensor* make_view(ArrayObject* array);
 /// The tensor of an array; NULL with an exception set as above.
 inline compute_tensor* tensor_of(PyObject* object) {
   auto* const array = reinterpret_cast<ArrayObject*>(object);
-  return array->tensor != nullptr ? array->tensor : make_element(array);
+  return array->tensor != nullptr ? array->tensor : make_view(array);
 }
-/// The tensor of an array, or that of the array that it is an element of: for what both have in common.
+/// The tensor of an array, or that of the array that it is a view of: for what both have in common.
 inline compute_tensor* source_of(PyObject* object) {
   auto* const array = reinterpret_cast<ArrayObject*>(object);
   return array->tensor != nullptr ? array->tensor : reinterpret_cast<ArrayObject*>(array->base)->tensor;
