@@ -186,6 +186,45 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   }
 }
 
+// Small products are computed where the matrices are, others from packed panels.
+TEST_P(CpuMatmul, TheOwnKernelGivesTheSameBitsFromEveryLayout) {
+  static constexpr Shape kShapes[] = {{3, 16, 20},  {4, 16, 1},    {5, 17, 149},  {7, 40, 150}, {8, 48, 64},
+                                      {9, 49, 100}, {23, 64, 148}, {64, 100, 33}, {100, 7, 60}, {120, 130, 140}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    if (setting.options.engine != MatmulEngine::own) continue;
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                   std::to_string(shape.k));
+      Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
+      const Bytes alpha = encode(accumulator_of(GetParam()), is_integer(GetParam()) ? 1 : 0.375);
+      one.alpha = &alpha;
+      one.run(setting.options);
+      const auto size = static_cast<size_t>(size_of(GetParam()));
+      for (const Layout layout : {Layout::transposed, Layout::strided, Layout::reversed}) {
+        Product other{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
+                      make({}, shape.m, shape.n)};
+        other.alpha = &alpha;
+        for (const auto& [from, to] : {std::pair(&one.a, &other.a), std::pair(&one.b, &other.b)}) {
+          for (int64_t i = 0; i < from->rows; ++i) {
+            for (int64_t j = 0; j < from->columns; ++j) {
+              Bytes value{};
+              std::memcpy(value.data(), from->at({}, i, j), size);
+              to->set({}, i, j, value);
+            }
+          }
+        }
+        other.run(setting.options);
+        for (int64_t i = 0; i < shape.m; ++i) {
+          for (int64_t j = 0; j < shape.n; ++j) {
+            ASSERT_EQ(std::memcmp(one.c.at({}, i, j), other.c.at({}, i, j), size), 0)
+                << "element " << i << ", " << j << ", layout " << static_cast<int>(layout);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(CpuMatmul, FewLongSumsAreCutByTheirLengthAlone) {
   static constexpr Shape kShapes[] = {{1, 1, 40003}, {3, 1, 33001}, {1, 301, 701}, {300, 1, 333}, {31, 17, 2003}};
   for (const Setting& setting : settings_of(GetParam())) {

@@ -37,6 +37,8 @@ struct GemmKernel {
   /// whether the rows of a are adjacent elements.
   void (*run_vector)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
+  /// Whether `run` multiplies without packing, which it does for small products. Reads no element.
+  bool (*is_in_place)(const GemmCall& call);
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };
 

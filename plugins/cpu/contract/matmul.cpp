@@ -19,8 +19,8 @@ using matmul::kAlignment;
 
 // ---- Cuts ---------------------------------------------------------------------------------------------------------
 
-// Multiplications of float32 that take about 2 us: less is not worth another thread.
-constexpr int64_t kSerialWork = int64_t{1} << 17;
+// Multiplications of float32 that take about 2 us: less than twice as many are not worth another thread.
+constexpr int64_t kSerialWork = int64_t{3} << 16;
 // A task of a library is cut no smaller than this, or than kLibraryTile rows and columns.
 constexpr int64_t kLibraryWork = int64_t{1} << 21;
 constexpr int64_t kLibraryTile = 256;
@@ -128,7 +128,7 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
     // The register tile is wide along columns: adjacent elements of c, and the longer side, belong there.
     const int64_t columns = kernels_->by_dtype[dtype_].columns;
     const bool rows_adjacent = m_ > 1 && row_[kC] == 1 && (n_ == 1 || column_[kC] != 1);
-    if (rows_adjacent || (2 * n_ < columns && n_ < m_)) transpose();
+    if (rows_adjacent || (2 * n_ < columns && n_ < m_ && !is_in_place())) transpose();
   }
   cut(options);
 }
@@ -192,6 +192,22 @@ void MatmulPlan::transpose() {
   std::swap(row_[kA], row_[kB]);
   std::swap(column_[kA], column_[kB]);
   for (BatchAxis& axis : batch_) std::swap(axis.strides[kA], axis.strides[kB]);
+}
+
+/// True iff the own kernel would read a and b where they are.
+bool MatmulPlan::is_in_place() const {
+  GemmCall call{};
+  call.m = m_;
+  call.n = n_;
+  call.k = k_;
+  call.a_row = row_[kA];
+  call.a_column = column_[kA];
+  call.b_row = row_[kB];
+  call.b_column = column_[kB];
+  call.c_row = row_[kC];
+  call.c_column = column_[kC];
+  call.accumulate = has_addend_ || has_bias_;
+  return kernels_->by_dtype[dtype_].is_in_place(call);
 }
 
 /// True iff all three matrices are such as BLAS takes, perhaps after transposing the whole product.

@@ -130,6 +130,7 @@ class MatmulPlan {
   bool cuts_to_unpacked() const;
   bool find_vector();
   bool is_outer() const;
+  bool is_in_place() const;
   MatmulEngine choose_engine(const MatmulOptions& options);
   void cut_vector(int64_t threads);
   void cut(const MatmulOptions& options);

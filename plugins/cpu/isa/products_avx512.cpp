@@ -9,4 +9,5 @@
 #define COMPUTE_GEMM_DEPTH_BYTES 2560
 #define COMPUTE_GEMM_PANEL_BYTES (28 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (512 << 10)
+#define COMPUTE_GEMM_IN_PLACE_BYTES (128 << 10)
 #include "plugins/cpu/contract/gemm_kernel.inc"

@@ -14,4 +14,5 @@
 #define COMPUTE_GEMM_DEPTH_BYTES 1536
 #define COMPUTE_GEMM_PANEL_BYTES (12 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (128 << 10)
+#define COMPUTE_GEMM_IN_PLACE_BYTES (64 << 10)
 #include "plugins/cpu/contract/gemm_kernel.inc"
