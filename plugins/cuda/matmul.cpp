@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "plugins/common/matrix_product.hpp"
-#include "plugins/common/source/matrix_units.hpp"
+#include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/graph.hpp"
 
 namespace compute::cuda {
@@ -30,6 +30,7 @@ constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one cont
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
 constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a map of its own after the product
 constexpr int64_t kLeastTerms = 128;                 // of a product in parts; with fewer, cuBLASLt is faster
+constexpr int64_t kLeastSide = 64;                   // its rows and columns
 constexpr int32_t kBiasInput = 3;
 constexpr int32_t kBiasAlignment = 16;
 
@@ -311,7 +312,7 @@ void report_missing_library() {
 // Products of float32 that fill tiles of matrix units.
 bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct& problem) {
   if (!device.dialect().has_tile_units || device.math() != Math::kStrict || op.fast_math()) return false;
-  if (op.input(0).dtype != COMPUTE_DTYPE_FLOAT32 || std::min(problem.m, problem.n) < common::kLeastUnitRows ||
+  if (op.input(0).dtype != COMPUTE_DTYPE_FLOAT32 || std::min(problem.m, problem.n) < kLeastSide ||
       problem.k < kLeastTerms)
     return false;
   // Those of places of 64 bits have none.

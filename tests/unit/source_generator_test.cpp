@@ -12,6 +12,7 @@
 
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/generator.hpp"
+#include "plugins/common/source/matrix_units.hpp"
 #include "plugins/common/source/types.hpp"
 
 namespace compute::common {
@@ -638,6 +639,37 @@ TEST_F(GeneratedText, CompilesProductsOfTileUnits) {
   multiply({1000, 333}, {666, 2}, {333, 500}, {}, 1);
   multiply({8, 512, 64}, {}, {8, 64, 512}, {}, 1);
   multiply({384, 16384}, {1, 384}, {16384, 384}, {}, 2);
+  multiply({32, 200}, {}, {200, 100000}, {}, 1);
+  multiply({40, 333}, {1, 40}, {333, 100000}, {1, 333}, 1);
+}
+
+// A tile of which a small part is empty, whichever side of the product is short.
+TEST(ProductsOfTileUnits, HaveTilesThatFit) {
+  const auto tiles = [](int64_t rows, int64_t columns) { return choose_unit_tiles(1, rows, columns, 1600, 132); };
+  EXPECT_EQ(tiles(4096, 4096).rows(), 128);
+  EXPECT_EQ(tiles(4096, 4096).columns(), 128);
+  for (const int64_t side : {20, 32, 64}) {
+    const int64_t extent = side <= 32 ? 32 : 64;
+    EXPECT_EQ(tiles(side, 100000).rows(), extent);
+    EXPECT_EQ(tiles(side, 100000).columns(), 128);
+    EXPECT_TRUE(tiles(side, 100000).is_swapped);
+    EXPECT_EQ(tiles(100000, side).rows(), 128);
+    EXPECT_EQ(tiles(100000, side).columns(), extent);
+    EXPECT_FALSE(tiles(100000, side).is_swapped);
+  }
+}
+
+// Rows are too few, or fill a fourth of a tile.
+TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  for (const int64_t channels : {7, 8, 24, 64}) {
+    TestOp op("convolution_grad_input");
+    op.tensor(kF32, {32, 64, 28, 28}).tensor(kF32, {64, channels, 3, 3}).output(kF32, {32, channels, 28, 28});
+    op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+    op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, channels >= 8) << channels;
+  }
 }
 
 // Places of 64 bits are for the other kernels.
@@ -652,21 +684,23 @@ TEST(ProductsOfTileUnits, AreOfPlacesOf32Bits) {
 }
 
 TEST_F(GeneratedText, CompilesConvolutionsOfTileUnits) {
-  const std::vector<int64_t> x = {32, 64, 28, 28}, weight = {96, 64, 3, 3}, y = {32, 96, 28, 28};
-  const auto attributes = [](TestOp& op) {
-    op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
-    op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
-  };
-  TestOp forward("convolution"), of_input("convolution_grad_input"), of_weight("convolution_grad_weight");
-  forward.tensor(kF32, x).tensor(kF32, weight).output(kF32, y);
-  of_input.tensor(kF32, y).tensor(kF32, weight).output(kF32, x);
-  of_weight.tensor(kF32, y).tensor(kF32, x).output(kF32, weight);
-  attributes(forward);
-  attributes(of_input);
-  attributes(of_weight);
-  expect_tile_units_compile(forward, 1);
-  expect_tile_units_compile(of_input, 1);
-  expect_tile_units_compile(of_weight, 2);
+  for (const int64_t channels : {24, 64}) {
+    const std::vector<int64_t> x = {32, channels, 28, 28}, weight = {96, channels, 3, 3}, y = {32, 96, 28, 28};
+    const auto attributes = [](TestOp& op) {
+      op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+      op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+    };
+    TestOp forward("convolution"), of_input("convolution_grad_input"), of_weight("convolution_grad_weight");
+    forward.tensor(kF32, x).tensor(kF32, weight).output(kF32, y);
+    of_input.tensor(kF32, y).tensor(kF32, weight).output(kF32, x);
+    of_weight.tensor(kF32, y).tensor(kF32, x).output(kF32, weight);
+    attributes(forward);
+    attributes(of_input);
+    attributes(of_weight);
+    expect_tile_units_compile(forward, 1);
+    expect_tile_units_compile(of_input, 1);
+    expect_tile_units_compile(of_weight, 2);
+  }
 }
 
 TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {

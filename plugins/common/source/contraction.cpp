@@ -62,10 +62,10 @@ class ContractionBuilder {
         is_divided_(units_.parts > 1),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
         rows_(dialect.is_host ? kRows
-              : has_units_    ? units_.tile.m
+              : has_units_    ? units_.rows()
                               : tile_),
         columns_(dialect.is_host ? kColumns
-                 : has_units_    ? units_.tile.n
+                 : has_units_    ? units_.columns()
                                  : tile_),
         tile_rows_(divide_up(m_, rows_)),
         tile_columns_(divide_up(n_, columns_)) {}
@@ -154,7 +154,8 @@ class ContractionBuilder {
     builder_.sign(is_divided_);
     builder_.sign(has_units_);
     if (has_units_) {
-      builder_.sign(units_.tile.m * 1024 + units_.tile.n);
+      builder_.sign(units_.rows() * 1024 + units_.columns());
+      builder_.sign(units_.is_swapped);
       for (const size_t i : {0, 1}) {
         builder_.sign(static_cast<int64_t>(unit_loads(i)));
         builder_.sign(is_dense(i));
@@ -216,13 +217,13 @@ class ContractionBuilder {
   int side_n() const { return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16; }
   std::string row_of() const {
     if (dialect_.is_host) return "i";
-    if (has_units_) return units_.tile.row_of_i();
+    if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
   std::string column_of() const {
     if (dialect_.is_host) return "j";
-    if (has_units_) return units_.tile.column_of_j();
+    if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
     const int run = std::min(side_n(), 4);
     return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
   }
@@ -335,8 +336,8 @@ class ContractionBuilder {
   std::string units_text() {
     UnitLoop loop;
     loop.tile = units_.tile;
-    loop.left = unit_side(0);
-    loop.right = unit_side(1);
+    loop.left = unit_side(units_.is_swapped ? 1 : 0);
+    loop.right = unit_side(units_.is_swapped ? 0 : 1);
     return unit_text(loop, builder_);
   }
 

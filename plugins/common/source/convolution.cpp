@@ -9,6 +9,7 @@
 //            busy, the depth is divided, and a second kernel adds up the parts
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "plugins/common/source/kernel_builder.hpp"
 #include "plugins/common/source/matrix_units.hpp"
@@ -31,10 +32,8 @@ enum class Form { kItem, kGroup, kRow, kColumns, kTiles, kJoin };
 struct Tiles {
   int m = 32, n = 32, depth = 16;
   int item_rows = 2, item_columns = 2;
-  bool has_units = false;         // matrix units multiply
-  int64_t rows = 1, columns = 1;  // how many there are
-
-  UnitTile unit() const { return {.m = m, .n = n}; }
+  std::optional<UnitTiles> units = {};  // matrix units multiply
+  int64_t rows = 1, columns = 1;        // how many there are
   int64_t parts = 1, part_depth = 0;
 };
 
@@ -123,29 +122,29 @@ double tile_time(const WindowProduct& p, const Dialect& dialect, const Tiles& ti
   return time;
 }
 
-// Whether matrix units multiply.
-bool takes_units(const Op& op, const WindowProduct& p, const Dialect& dialect) {
-  return dialect.has_tile_units && dialect.group_size == 256 && op.output(0).dtype == COMPUTE_DTYPE_FLOAT32 &&
-         p.depth_points() >= kUnitDepth && choose_taps(p) != Taps::kNone && !is_wide(op, p, 1) &&
-         4 * p.rows > 3 * kLeastUnitRows;
-}
-
-Tiles choose_units(const WindowProduct& p, const Dialect& dialect) {
+// Tiles of matrix units, if these multiply.
+std::optional<Tiles> choose_units(const Op& op, const WindowProduct& p, const Dialect& dialect) {
+  constexpr int64_t kLeastShare = 4;  // of a tile, whose rest is empty
+  if (!dialect.has_tile_units || dialect.group_size != 256 || op.output(0).dtype != COMPUTE_DTYPE_FLOAT32 ||
+      p.depth_points() < kUnitDepth || choose_taps(p) == Taps::kNone || is_wide(op, p, 1))
+    return std::nullopt;
   const UnitTiles units = choose_unit_tiles(p.groups, p.rows, p.columns(), p.depth_points(), dialect.compute_units);
-  return {.m = units.tile.m,
-          .n = units.tile.n,
-          .depth = kUnitDepth,
-          .item_rows = 2,
-          .item_columns = units.tile.item_columns(),
-          .has_units = true,
-          .rows = divide_up(p.rows, units.tile.m),
-          .columns = divide_up(p.columns(), units.tile.n),
-          .parts = units.parts,
-          .part_depth = units.part_depth};
+  Tiles tiles{.m = units.rows(),
+              .n = units.columns(),
+              .depth = kUnitDepth,
+              .item_rows = units.is_swapped ? units.tile.item_columns() : 2,
+              .item_columns = units.is_swapped ? 2 : units.tile.item_columns(),
+              .units = units,
+              .rows = divide_up(p.rows, units.rows()),
+              .columns = divide_up(p.columns(), units.columns()),
+              .parts = units.parts,
+              .part_depth = units.part_depth};
+  if (tiles.rows * tiles.m * tiles.columns * tiles.n > kLeastShare * p.rows * p.columns()) return std::nullopt;
+  return tiles;
 }
 
 Tiles choose_tiles(const Op& op, const WindowProduct& p, const Dialect& dialect) {
-  if (takes_units(op, p, dialect)) return choose_units(p, dialect);
+  if (const std::optional<Tiles> units = choose_units(op, p, dialect)) return *units;
   const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
   const int64_t most_bytes = std::min<int64_t>(dialect.local_memory_bytes, 48 << 10);
   const int64_t columns = p.columns(), depth = p.depth_points(), units = std::max(dialect.compute_units, 1);
@@ -237,7 +236,7 @@ class ConvolutionBuilder {
     builder_.sign(operands_.bias >= 0);
     add_operands();
     add_words();
-    if (form_ == Form::kTiles && tiles_.has_units) builder_.local_bytes = tiles_.unit().local_bytes();
+    if (form_ == Form::kTiles && tiles_.units) builder_.local_bytes = tiles_.units->tile.local_bytes();
     if (builder_.with_text()) builder_.body = text();
     recipe.add(builder_, groups());
   }
@@ -295,7 +294,7 @@ class ConvolutionBuilder {
 
   void add_words() {
     builder_.sign(form_ == Form::kTiles ? (tiles_.m * 1024 + tiles_.n) * 1024 + tiles_.depth : 0);
-    builder_.sign(form_ == Form::kTiles && tiles_.has_units);
+    builder_.sign(form_ == Form::kTiles && tiles_.units ? 1 + tiles_.units->is_swapped : 0);
     builder_.sign(form_ == Form::kColumns ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
     for (const int64_t extent : p_.column) builder_.sign(form_ == Form::kRow ? extent : 0);
     size_t inner = kMaxSpatial;
@@ -466,7 +465,7 @@ class ConvolutionBuilder {
 
   // What a tile's kernel keeps of a column and of a term: their parts of the offset in b and of the positions along its
   // spatial axes. With taps, instead of positions, bits: the one has those of its taps, the other has those of all taps
-  // with which it is inside. A term beyond the depth is never inside.
+  // with which it is outside. A term beyond the depth is never inside.
   static constexpr const char* kExists = "((ix)1 << 30)";
 
   // Declares the bits of taps that are inside for the positions start + tap * step.
@@ -510,7 +509,7 @@ class ConvolutionBuilder {
     }
     switch (taps_side_) {
       case Taps::kOfTerms:
-        return inside_taps(starts, depth_step_, "0") + cat("windows[t][0] = ", base, ";\nwindows[t][1] = taps;\n");
+        return inside_taps(starts, depth_step_, "0") + cat("windows[t][0] = ", base, ";\nwindows[t][1] = ~taps;\n");
       case Taps::kOfWindows:
         return cat("windows[t][0] = ", base, ";\nwindows[t][1] = ", own_taps("j"), " | ", kExists, ";\n");
       case Taps::kNone:
@@ -542,7 +541,8 @@ class ConvolutionBuilder {
       case Taps::kOfTerms:
         return out + cat("terms[turn][id][1] = l < depth_end ? ", own_taps("d"), " : ", kExists, ";\n");
       case Taps::kOfWindows:
-        return out + inside_taps(starts, column_step_, kExists) + "terms[turn][id][1] = l < depth_end ? taps : 0;\n";
+        return out + inside_taps(starts, column_step_, kExists) +
+               "terms[turn][id][1] = l < depth_end ? ~taps : ~(ix)0;\n";
       case Taps::kNone:
         break;
     }
@@ -560,8 +560,7 @@ class ConvolutionBuilder {
   std::string load_term(const char* d) const { return load_words("v", cat("terms[turn][first + ", d, "]")); }
 
   std::string tile_inside() const {
-    if (taps_side_ == Taps::kOfTerms) return "(w1 & v1) == v1";
-    if (taps_side_ == Taps::kOfWindows) return "(w1 & v1) == w1";
+    if (taps_side_ != Taps::kNone) return "(w1 & v1) == 0";
     std::string out = "k + d < depth_end";
     for (size_t i = 1; i <= kMaxSpatial; ++i) {
       if (!is_single_[i - 1])
@@ -635,7 +634,7 @@ class ConvolutionBuilder {
       case Form::kColumns:
         return columns_text();
       case Form::kTiles:
-        return tiles_.has_units ? units_text() : tile_text();
+        return tiles_.units ? units_text() : tile_text();
       case Form::kJoin:
         break;
     }
@@ -811,7 +810,7 @@ class ConvolutionBuilder {
                  {"column_of_j", place_of("column_id", "j", tiles_.item_columns, lanes_n)},
                  {"tile_step", step("p[i]", "q[j]", "sum[i][j]")},
                  {"store", tile_store(place_of("row_id", "i", tiles_.item_rows, lanes_m),
-                                      place_of("column_id", "j", tiles_.item_columns, lanes_n))}});
+                                      place_of("column_id", "j", tiles_.item_columns, lanes_n), false)}});
   }
 
   static int most_terms(const Dialect& dialect) { return std::min(dialect.group_size, kMostTerms); }
@@ -834,13 +833,16 @@ class ConvolutionBuilder {
                                         {"store_window", store_window()}});
   }
 
-  std::string tile_store(const std::string& row_of_i, const std::string& column_of_j) {
+  // The results of a work item are sum[i][j]; the texts say which row and column of the tile they are.
+  std::string tile_store(const std::string& row, const std::string& column, bool is_swapped) {
     return fill(
         kConvolutionTileStore,
-        {{"item_rows", tiles_.item_rows},
+        {{"over_columns", is_swapped ? "i" : "j"},
+         {"over_rows", is_swapped ? "j" : "i"},
+         {"item_rows", tiles_.item_rows},
          {"item_columns", tiles_.item_columns},
-         {"row_of_i", row_of_i},
-         {"column_of_j", column_of_j},
+         {"row", row},
+         {"column", column},
          {"result_column_place", is_divided_ ? std::string() : coordinates(column_, "c", "result_column")},
          {"store_tile", is_divided_ ? cat(partial("result_column"), " = sum[i][j];") : store("sum[i][j]", "c")}});
   }
@@ -849,28 +851,34 @@ class ConvolutionBuilder {
     const int terms = most_terms(dialect_), term_steps = terms / kUnitDepth;
     const std::string of_step = cat("const int turn = next / ", term_steps, " % 2, first = next % ", term_steps, " * ",
                                     kUnitDepth, ";\nconst ix k = depth_begin + next * ", kUnitDepth, ";\n");
-    UnitLoop loop;
-    loop.tile = tiles_.unit();
-    loop.left.loads = has_quads_       ? UnitLoads::kQuadsAlongDepth
-                      : a_along_depth_ ? UnitLoads::kAlongDepth
-                                       : UnitLoads::kAlongSide;
-    const std::string left_at = cat("x0[group * ", scalar(kAGroup), " + (row0 + t) * ", scalar(kARow), " + ",
-                                    has_quads_   ? std::string("k + d")
-                                    : is_a_even_ ? cat("(k + d) * ", scalar(kEven))
-                                                 : std::string("left_terms[turn][first + d]"),
-                                    "]");
-    loop.left.load = cat(of_step, "if (row0 + t < rows && k + d < depth_end) loaded = ",
-                         has_quads_ ? cat("*(const float4*)&", left_at) : left_at, ";\n");
-    loop.right.loads = b_along_depth_ ? UnitLoads::kAlongDepth : UnitLoads::kAlongSide;
-    loop.right.load =
-        cat(of_step, load_window("t"), load_term("d"), "if (", tile_inside(), ") loaded = x1[w0 + v0];\n");
-    loop.begin = fill(kConvolutionFirstTerms, {{"terms", terms}, {"store_term", store_term()}});
-    loop.each_step =
-        fill(kConvolutionNextTerms,
-             {{"terms", terms}, {"term_steps", term_steps}, {"tile_depth", kUnitDepth}, {"store_term", store_term()}});
-    return fill(kConvolutionUnits, {{"place", tile_place()},
-                                    {"sums", unit_text(loop, builder_)},
-                                    {"store", tile_store(loop.tile.row_of_i(), loop.tile.column_of_j())}});
+    UnitSide elements, windows;  // of a and of b
+    elements.loads = has_quads_       ? UnitLoads::kQuadsAlongDepth
+                     : a_along_depth_ ? UnitLoads::kAlongDepth
+                                      : UnitLoads::kAlongSide;
+    const std::string element = cat("x0[group * ", scalar(kAGroup), " + (row0 + t) * ", scalar(kARow), " + term]");
+    elements.load = cat(of_step, "const ix term = ",
+                        has_quads_   ? std::string("k + d")
+                        : is_a_even_ ? cat("(k + d) * ", scalar(kEven))
+                                     : std::string("left_terms[turn][first + d]"),
+                        ";\nif (row0 + t < rows && k + d < depth_end) loaded = ",
+                        has_quads_ ? cat("*(const float4*)&", element) : element, ";\n");
+    windows.loads = b_along_depth_ ? UnitLoads::kAlongDepth : UnitLoads::kAlongSide;
+    windows.load = cat(of_step, load_window("t"), load_term("d"), "if (", tile_inside(), ") loaded = x1[w0 + v0];\n");
+    const UnitTile& tile = tiles_.units->tile;
+    const bool is_swapped = tiles_.units->is_swapped;
+    const UnitLoop loop = {
+        .tile = tile,
+        .left = is_swapped ? windows : elements,
+        .right = is_swapped ? elements : windows,
+        .begin = fill(kConvolutionFirstTerms, {{"terms", terms}, {"store_term", store_term()}}),
+        .each_step = fill(
+            kConvolutionNextTerms,
+            {{"terms", terms}, {"term_steps", term_steps}, {"tile_depth", kUnitDepth}, {"store_term", store_term()}})};
+    const std::string row = tile.row_of_i(), column = tile.column_of_j();
+    return fill(kConvolutionUnits,
+                {{"place", tile_place()},
+                 {"sums", unit_text(loop, builder_)},
+                 {"store", tile_store(is_swapped ? column : row, is_swapped ? row : column, is_swapped)}});
   }
 
   const Op& op_;

@@ -20,9 +20,6 @@ namespace compute::common {
 /// Terms of a step. With far fewer in all, the error of a product, 8 * 2^-24 of it, exceeds the bound of the sum.
 inline constexpr int kUnitDepth = 32;
 
-/// With fewer rows or columns most of a tile would be empty.
-inline constexpr int kLeastUnitRows = 64;
-
 /// Functions for tiles: compute_size_of(x); compute_matrix(address, stride), which describes the right side in local
 /// memory; and for each of `widths` compute_multiply_tile_<width>(c, a, b, adds).
 std::string unit_functions(std::initializer_list<int> widths);
@@ -32,6 +29,7 @@ std::string unit_functions(std::initializer_list<int> widths);
 struct UnitTile {
   int m = 128, n = 128;
   double of_step = 0, of_tile = 0;  // times on an H200, in ns: of a step, and to begin and to end a tile
+  double of_two = 0;                // of a step of two groups that a compute unit runs at once; 0: it runs one
 
   int width() const { return m == 128 ? n : n / 2; }  // columns of a half
   int item_columns() const { return width() / 4; }    // an item has two rows
@@ -43,7 +41,11 @@ struct UnitTile {
 /// Tiles, and into how many parts the depth is divided, each of `part_depth` terms but for the last.
 struct UnitTiles {
   UnitTile tile;
+  bool is_swapped = false;  // the tile's left side, which has m elements, are columns of the product
   int64_t parts = 1, part_depth = 0;
+
+  int rows() const { return is_swapped ? tile.n : tile.m; }
+  int columns() const { return is_swapped ? tile.m : tile.n; }
 };
 UnitTiles choose_unit_tiles(int64_t batch, int64_t rows, int64_t columns, int64_t depth, int32_t compute_units);
 
