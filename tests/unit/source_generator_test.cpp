@@ -703,6 +703,32 @@ TEST_F(GeneratedText, CompilesConvolutionsOfTileUnits) {
   }
 }
 
+// The gradient of the input of a convolution of 7x7 elements with strides of 2.
+TestOp strided_gradient(compute_dtype dtype, int64_t channels, int64_t dilation = 1) {
+  const int64_t side = (75 + 6 - 6 * dilation - 1) / 2 + 1;
+  TestOp op("convolution_grad_input");
+  op.tensor(dtype, {32, 20, side, side}).tensor(dtype, {20, channels, 7, 7}).output(dtype, {32, channels, 75, 75});
+  op.integers("strides", {2, 2}).integers("dilations", {dilation, dilation}).integers("groups", {1});
+  op.integers("pads_begin", {3, 3}).integers("pads_end", {3, 3});
+  return op;
+}
+
+// With few channels all products are one.
+TEST_F(GeneratedText, CompilesGradientsWithStrides) {
+  for (const compute_dtype dtype :
+       std::initializer_list<compute_dtype>{COMPUTE_DTYPE_INT16, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_FLOAT64,
+                                            COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    TestOp op = strided_gradient(dtype, 3);
+    expect_compiles(op);
+  }
+  const auto launches = [](TestOp op) { return make_recipe(op.view(), gpu()).launches.size(); };
+  EXPECT_EQ(launches(strided_gradient(kF32, 3)), 1u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 7)), 1u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 20)), 4u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 3, 2)), 4u);  // one product has all taps
+}
+
 TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
   for (const bool is_gradient : {false, true}) {
     expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_FLOAT16, 64, false);

@@ -5,6 +5,7 @@
 //   group    a group adds up the terms of one result: few results of many terms each
 //   row      a group adds up a part of the terms of all results of a row: few columns of many terms each
 //   columns  a work item computes all results of some columns: few rows
+//   phases   the same for all products of a gradient with strides at once: they take the same elements of b
 //   tiles    on a GPU a group computes a tile of results through local memory. Where this keeps more of the device
 //            busy, the depth is divided, and a second kernel adds up the parts
 #include <algorithm>
@@ -26,8 +27,11 @@ constexpr int64_t kFew = 8;              // rows, columns or terms that are not 
 constexpr int kMostTerms = 128;          // that are worked out at a time
 constexpr int64_t kMostRowColumns = 32;  // sums of a work item
 constexpr int64_t kMostTaps = 30;        // that have a bit of a mask
+constexpr int64_t kMostSums = 64;        // of a work item that computes columns
+constexpr int64_t kMostSteps = 512;      // of one channel that a text contains
+constexpr int kPhaseGroups = 2;          // that a compute unit runs at once
 
-enum class Form { kItem, kGroup, kRow, kColumns, kTiles, kJoin };
+enum class Form { kItem, kGroup, kRow, kColumns, kPhases, kTiles, kJoin };
 
 struct Tiles {
   int m = 32, n = 32, depth = 16;
@@ -201,6 +205,122 @@ Tiles choose_row_parts(const WindowProduct& p, const Dialect& dialect) {
   return tiles;
 }
 
+// One of the products of a gradient of the input, as a part of all: its tap t is the tap t + first of all, and its
+// column j is at the same coordinates.
+struct Phase {
+  std::array<int64_t, kMaxSpatial> first{}, taps{}, columns{};
+  int64_t a_offset = 0, c_offset = 0;
+};
+
+// All products of a gradient of the input with strides: of one row of each there is one product, with the taps and the
+// columns of all.
+struct Phases {
+  WindowProduct product{};
+  std::vector<Phase> all;
+
+  bool has(const Phase& phase, const std::array<int64_t, kMaxSpatial>& tap) const {
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (tap[i] < phase.first[i] || tap[i] >= phase.first[i] + phase.taps[i]) return false;
+    }
+    return true;
+  }
+  int64_t taps() const { return product.depth_points() / std::max<int64_t>(product.depth[0], 1); }
+  int64_t steps() const {  // of a channel and a row
+    int64_t steps = 0;
+    for (const Phase& phase : all) steps += phase.taps[0] * phase.taps[1] * phase.taps[2];
+    return steps;
+  }
+};
+
+int64_t left_words(int64_t rows) { return rows <= 2 ? rows : divide_up(rows, 4) * 4; }
+
+// How many channels of the kernel local memory keeps at a time.
+int64_t phase_channels(const Phases& phases, int32_t value_size) {
+  constexpr int64_t kBytes = 16 << 10;
+  return std::clamp<int64_t>(
+      kBytes / std::max<int64_t>(phases.steps() * left_words(phases.product.rows) * value_size, 1), 1, 16);
+}
+
+// Whole rounds of groups, whose work items have `item_columns` each, decide.
+Tiles choose_phase_columns(const Phases& phases, const Dialect& dialect) {
+  constexpr double kOfElement = 6;  // instructions, to load an element of b
+  const WindowProduct& p = phases.product;
+  const int64_t rows = p.rows * static_cast<int64_t>(phases.all.size());
+  const int64_t at_once = int64_t{kPhaseGroups} * std::max(dialect.compute_units, 1);
+  Tiles best;
+  double best_time = 0;
+  for (int item_columns = 4; item_columns >= 1; item_columns /= 2) {
+    if (item_columns > 1 && rows * item_columns > kMostSums) continue;
+    Tiles tiles;
+    tiles.item_rows = static_cast<int>(rows);
+    tiles.item_columns = item_columns;
+    tiles.n = item_columns * dialect.group_size;
+    tiles.columns = divide_up(p.columns(), tiles.n);
+    const auto rounds = static_cast<double>(divide_up(p.groups * tiles.columns, at_once));
+    const auto steps = static_cast<double>(phases.steps());
+    const double time =
+        rounds *
+        (item_columns * (steps * static_cast<double>(p.rows) + kOfElement * static_cast<double>(phases.taps())) +
+         steps * static_cast<double>(divide_up(p.rows, 4)));
+    if (best_time != 0 && time >= best_time) continue;
+    best = tiles;
+    best_time = time;
+  }
+  return best;
+}
+
+// Nothing where the positions of one product are between those of another.
+std::optional<Phases> join_phases(const std::vector<WindowProduct>& products) {
+  Phases phases{products.front(), {}};
+  WindowProduct& p = phases.product;
+  std::array<int64_t, kMaxSpatial> last{};
+  for (size_t i = 0; i < kMaxSpatial; ++i) {
+    // The first tap of all has the position that is foremost against the step.
+    const bool is_forward = p.depth_step[i] > 0;
+    bool has_taps = false;
+    for (const WindowProduct& one : products) {
+      p.column[1 + i] = std::max(p.column[1 + i], one.column[1 + i]);
+      if (one.depth[1 + i] == 0) continue;
+      p.start[i] = !has_taps    ? one.start[i]
+                   : is_forward ? std::min(p.start[i], one.start[i])
+                                : std::max(p.start[i], one.start[i]);
+      has_taps = true;
+    }
+  }
+  for (const WindowProduct& one : products) {
+    Phase phase{{}, {}, {}, one.a_offset, one.c_offset};
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      phase.taps[i] = one.depth[1 + i];
+      phase.columns[i] = one.column[1 + i];
+      if (phase.taps[i] == 0) continue;
+      const int64_t move = one.start[i] - p.start[i];
+      if (move % p.depth_step[i] != 0) return std::nullopt;
+      phase.first[i] = move / p.depth_step[i];
+      last[i] = std::max(last[i], phase.first[i] + phase.taps[i]);
+    }
+    phases.all.push_back(phase);
+  }
+  for (size_t i = 0; i < kMaxSpatial; ++i) p.depth[1 + i] = last[i];
+  p.a_offset = p.c_offset = 0;
+  return phases;
+}
+
+// The products of `op` as one, where a work item computes all rows of all of them, and loads fewer elements of b.
+std::optional<Phases> choose_phases(const Op& op, const std::vector<WindowProduct>& products, const Dialect& dialect) {
+  if (dialect.is_host || products.size() < 2) return std::nullopt;
+  std::optional<Phases> phases = join_phases(products);
+  if (!phases) return std::nullopt;
+  const WindowProduct& p = phases->product;
+  const int64_t rows = p.rows * static_cast<int64_t>(phases->all.size()), steps = phases->steps();
+  const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
+  if (rows > kMostSums || steps * p.rows > kMostSteps || choose_taps(p) != Taps::kOfTerms ||
+      choose_form(p, dialect) != Form::kColumns)
+    return std::nullopt;
+  const int64_t local_bytes = phase_channels(*phases, value_size) * steps * left_words(p.rows) * value_size;
+  if (local_bytes > std::min<int64_t>(dialect.local_memory_bytes, 32 << 10)) return std::nullopt;
+  return phases->taps() < steps ? phases : std::nullopt;
+}
+
 // The b stride along the innermost axis of an index space that has points, and its extent.
 struct Run {
   int64_t stride = 1, extent = 1;
@@ -216,9 +336,10 @@ Run run_of(const std::array<int64_t, kWindowAxes>& extents, const std::array<int
 class ConvolutionBuilder {
  public:
   ConvolutionBuilder(const Op& op, const WindowProduct& p, const Dialect& dialect, Form form, const Tiles& tiles,
-                     bool with_text)
+                     bool with_text, const Phases* phases = nullptr)
       : op_(op),
         p_(p),
+        phases_(phases),
         dialect_(dialect),
         form_(form),
         tiles_(tiles),
@@ -244,7 +365,7 @@ class ConvolutionBuilder {
  private:
   int64_t groups() const {
     if (form_ == Form::kTiles) return p_.groups * tiles_.rows * tiles_.columns * tiles_.parts;
-    if (form_ == Form::kColumns) return p_.groups * tiles_.columns;
+    if (form_ == Form::kColumns || form_ == Form::kPhases) return p_.groups * tiles_.columns;
     if (form_ == Form::kRow) return p_.groups * p_.rows * tiles_.parts;
     return form_ == Form::kGroup ? results_ : divide_up(results_, dialect_.group_size);
   }
@@ -295,7 +416,7 @@ class ConvolutionBuilder {
   void add_words() {
     builder_.sign(form_ == Form::kTiles ? (tiles_.m * 1024 + tiles_.n) * 1024 + tiles_.depth : 0);
     builder_.sign(form_ == Form::kTiles && tiles_.units ? 1 + tiles_.units->is_swapped : 0);
-    builder_.sign(form_ == Form::kColumns ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
+    builder_.sign(form_ == Form::kColumns || form_ == Form::kPhases ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
     for (const int64_t extent : p_.column) builder_.sign(form_ == Form::kRow ? extent : 0);
     size_t inner = kMaxSpatial;
     while (inner > 0 && p_.depth[inner] == 1) --inner;
@@ -330,6 +451,22 @@ class ConvolutionBuilder {
     column_step_ = words_of(p_.column_step);
     taps_ = words_of(taps_extents_);
     first_bit_ = words_of(first_bits_);
+    if (phases_ != nullptr) add_phases();
+  }
+
+  void add_phases() {
+    builder_.sign(p_.rows);
+    for (size_t i = 0; i < kMaxSpatial; ++i) builder_.sign(p_.depth[1 + i]);
+    builder_.sign(static_cast<int64_t>(phases_->all.size()));
+    for (const Phase& phase : phases_->all) {
+      for (size_t i = 0; i < kMaxSpatial; ++i) {
+        builder_.sign(phase.first[i]);
+        builder_.sign(phase.taps[i]);
+        builder_.sign(p_.column[1 + i] - phase.columns[i]);
+      }
+      a_offsets_.push_back(builder_.word(phase.a_offset));
+      c_offsets_.push_back(builder_.word(phase.c_offset));
+    }
   }
 
   void add_taps() {
@@ -601,9 +738,9 @@ class ConvolutionBuilder {
     return loaded(cat("x1[", at, "]"));
   }
 
-  // Stores `sum` of the result whose column has the coordinates with that prefix.
-  std::string store(const std::string& sum, const std::string& prefix) {
-    std::string at = cat("group * ", scalar(kCGroup), " + row * ", scalar(kCRow)), result = sum;
+  // Stores `sum` of the result whose column has the coordinates with that prefix, `offset` elements further on.
+  std::string store(const std::string& sum, const std::string& prefix, const std::string& offset = "") {
+    std::string at = cat("group * ", scalar(kCGroup), " + row * ", scalar(kCRow), offset), result = sum;
     for (size_t i = 0; i < kWindowAxes; ++i) {
       if (column_.has[i]) at += cat(" + ", prefix, i, " * ", word(c_column_[i]));
     }
@@ -633,6 +770,8 @@ class ConvolutionBuilder {
         return row_text();
       case Form::kColumns:
         return columns_text();
+      case Form::kPhases:
+        return phases_text();
       case Form::kTiles:
         return tiles_.units ? units_text() : tile_text();
       case Form::kJoin:
@@ -735,9 +874,7 @@ class ConvolutionBuilder {
                  {"zero", zero()},
                  {"terms", std::min(dialect_.group_size, kMostTerms)},
                  {"place_words", place_words(taps_side_)},
-                 {"left_words", tiles_.item_rows <= 2   ? tiles_.item_rows
-                                : tiles_.item_rows <= 4 ? 4
-                                                        : 8},
+                 {"left_words", left_words(tiles_.item_rows)},
                  {"columns", scalar(kColumns)},
                  {"depth", scalar(kDepth)},
                  {"tile_columns", scalar(kTileColumns)},
@@ -755,6 +892,107 @@ class ConvolutionBuilder {
                  {"columns_step", step("p", "q", "sum[row][t]")},
                  {"result_column_place", coordinates(column_, "c", "result_column")},
                  {"store_columns", store("sum[row][t]", "c")}});
+  }
+
+  std::string phases_text() {
+    builder_.least_at_once = dtype_size(wide_) == 4 ? kPhaseGroups : 0;
+    const int64_t steps = phases_->steps(), rows = p_.rows;
+    std::string loads, taps, stores;
+    std::vector<int64_t> first_steps;
+    int64_t step_count = 0;
+    for (size_t which = 0; which < phases_->all.size(); ++which) {
+      const Phase& phase = phases_->all[which];
+      const int64_t count = phase.taps[0] * phase.taps[1] * phase.taps[2];
+      first_steps.push_back(step_count);
+      if (count > 0) loads += phase_load(which, step_count, count);
+      step_count += count;
+    }
+    std::array<int64_t, kMaxSpatial> tap{};
+    for (tap[0] = 0; tap[0] < p_.depth[1]; ++tap[0]) {
+      for (tap[1] = 0; tap[1] < p_.depth[2]; ++tap[1]) {
+        for (tap[2] = 0; tap[2] < p_.depth[3]; ++tap[2]) taps += phase_tap(tap, first_steps);
+      }
+    }
+    for (size_t which = 0; which < phases_->all.size(); ++which) {
+      std::string is_there;
+      for (size_t i = 0; i < kMaxSpatial; ++i) {
+        const int64_t missing = p_.column[1 + i] - phases_->all[which].columns[i];
+        if (missing > 0) {
+          is_there +=
+              cat(is_there.empty() ? "" : " && ", "c", 1 + i, " < ", word(column_.extents[1 + i]), " - ", missing);
+        }
+      }
+      const std::string sum = cat("sum[", static_cast<int64_t>(which) * rows, " + row][t]");
+      stores += fill(kConvolutionPhaseStore, {{"is_there", is_there.empty() ? "1" : is_there},
+                                              {"rows", rows},
+                                              {"store", store(sum, "c", cat(" + ", word(c_offsets_[which])))}});
+    }
+    return fill(kConvolutionPhases, {{"group_size", dialect_.group_size},
+                                     {"type", value()},
+                                     {"zero", zero()},
+                                     {"channels", phase_channels(*phases_, dtype_size(wide_))},
+                                     {"steps", std::max<int64_t>(steps, 1)},
+                                     {"left_words", left_words(rows)},
+                                     {"place_words", place_words(taps_side_)},
+                                     {"columns", scalar(kColumns)},
+                                     {"all_channels", depth_.has[0] ? word(depth_.extents[0]) : std::string("1")},
+                                     {"b_channel", scalar(kBDepth)},
+                                     {"tile_columns", scalar(kTileColumns)},
+                                     {"tile_n", tiles_.n},
+                                     {"sums", tiles_.item_rows},
+                                     {"item_columns", tiles_.item_columns},
+                                     {"column_place", column_place()},
+                                     {"store_window", store_window()},
+                                     {"loads", loads},
+                                     {"taps", taps},
+                                     {"result_column_place", coordinates(column_, "c", "result_column")},
+                                     {"stores", stores}});
+  }
+
+  // The elements of a of one product, of `count` taps.
+  std::string phase_load(size_t which, int64_t first_step, int64_t count) {
+    std::string at = cat("group * ", scalar(kAGroup), " + ", word(a_offsets_[which]), " + row * ", scalar(kARow),
+                         " + (channel0 + channel) * ", word(a_depth_[0]));
+    for (size_t i = 0; i < kMaxSpatial; ++i) at += cat(" + t", i + 1, " * ", word(a_depth_[1 + i]));
+    return fill(kConvolutionPhaseLoad, {{"count", count},
+                                        {"rows", p_.rows},
+                                        {"taps2", phases_->all[which].taps[1]},
+                                        {"taps3", phases_->all[which].taps[2]},
+                                        {"first_step", first_step},
+                                        {"group_size", dialect_.group_size},
+                                        {"left", loaded(cat("x0[", at, "]"))}});
+  }
+
+  // The products of one element of b of every column.
+  std::string phase_tap(const std::array<int64_t, kMaxSpatial>& tap, const std::vector<int64_t>& first_steps) {
+    int64_t bits = 0;
+    std::string offset, steps;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      if (is_single_[i]) continue;
+      bits |= int64_t{1} << (first_bits_[i] + tap[i]);
+      if (tap[i] != 0) offset += cat(" + ", tap[i], " * ", word(depth_step_[i]), " * ", word(stride_[i]));
+    }
+    for (size_t which = 0; which < phases_->all.size(); ++which) {
+      const Phase& phase = phases_->all[which];
+      if (!phases_->has(phase, tap)) continue;
+      int64_t step_number = 0;
+      for (size_t i = 0; i < kMaxSpatial; ++i) step_number = step_number * phase.taps[i] + tap[i] - phase.first[i];
+      const std::string sum = cat("sum[", static_cast<int64_t>(which) * p_.rows, " + row][t]");
+      steps += fill(kConvolutionPhaseStep, {{"rows", p_.rows},
+                                            {"item_columns", tiles_.item_columns},
+                                            {"type", value()},
+                                            {"step_number", first_steps[which] + step_number},
+                                            {"sum", sum},
+                                            {"step", step("p", "q[t]", sum)}});
+    }
+    if (steps.empty()) return steps;
+    return fill(kConvolutionPhaseTap, {{"type", value()},
+                                       {"zero", zero()},
+                                       {"item_columns", tiles_.item_columns},
+                                       {"bits", bits},
+                                       {"offset", offset},
+                                       {"right", loaded("x1[windows[t][0] + at]")},
+                                       {"steps", steps}});
   }
 
   // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
@@ -883,6 +1121,7 @@ class ConvolutionBuilder {
 
   const Op& op_;
   const WindowProduct& p_;
+  const Phases* const phases_;  // of Form::kPhases
   const Dialect& dialect_;
   const Form form_;
   const Tiles tiles_;
@@ -901,6 +1140,7 @@ class ConvolutionBuilder {
   std::array<int, kMaxSpatial> unit_steps_{};  // 1 or -1 between taps; 0: another step
   std::array<bool, kMaxSpatial> is_single_{};  // spatial axes with one position
   int32_t partials_ = 0;
+  std::vector<int32_t> a_offsets_, c_offsets_;  // of phases
   Side depth_, column_;
   std::array<int32_t, kScalars> scalars_{};
   std::array<int32_t, kWindowAxes> a_depth_{}, c_column_{};
@@ -912,7 +1152,14 @@ class ConvolutionBuilder {
 BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text) {
   BuiltRecipe recipe;
   const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
-  for (const WindowProduct& p : read_windows(op)) {
+  const std::vector<WindowProduct> products = read_windows(op);
+  if (const std::optional<Phases> phases = choose_phases(op, products, dialect)) {
+    const WindowProduct& p = phases->product;
+    const Tiles tiles = choose_phase_columns(*phases, dialect);
+    ConvolutionBuilder(op, p, dialect, Form::kPhases, tiles, with_text, &*phases).add_to(recipe);
+    return recipe;
+  }
+  for (const WindowProduct& p : products) {
     const Form form = choose_form(p, dialect);
     const Tiles tiles = form == Form::kTiles     ? choose_tiles(op, p, dialect)
                         : form == Form::kRow     ? choose_row_parts(p, dialect)
