@@ -9,8 +9,8 @@ namespace {
 #include "plugins/common/source/matrix_units.inc"
 
 constexpr UnitTile kUnitTiles[] = {
-    {128, 128, 1500, 5000}, {64, 256, 1720, 5000},       {64, 128, 1120, 3200},
-    {64, 64, 630, 2000},    {128, 64, 1040, 3200, 1600}, {128, 32, 700, 2500, 900},
+    {128, 128, 1500, 5000}, {128, 64, 1040, 3200}, {128, 32, 700, 2500},
+    {64, 256, 1720, 5000},  {64, 128, 1120, 3200}, {64, 64, 630, 2000},
 };
 
 constexpr int kGroup = 256;
@@ -24,13 +24,6 @@ constexpr int pitch_of(int side) { return (side + 1) * 4; }
 // Of local memory for a step.
 int stage_elements(const UnitTile& tile) { return kQuads * (pitch_of(tile.m) + 2 * pitch_of(tile.n)); }
 int stages_of(const UnitTile& tile) { return 3 * stage_elements(tile) * 4 <= kMostLocalBytes ? 3 : 2; }
-
-// Of `groups` that a compute unit runs.
-double time_of(const UnitTile& tile, int64_t groups, int64_t steps) {
-  const auto pairs = static_cast<double>(tile.of_two > 0 ? groups / 2 : 0);
-  const double single = static_cast<double>(groups) - 2 * pairs;
-  return static_cast<double>(steps) * (pairs * tile.of_two + single * tile.of_step) + (pairs + single) * tile.of_tile;
-}
 
 struct SideText {
   std::string first, fetch, store;
@@ -97,7 +90,8 @@ UnitTiles choose_unit_tiles(int64_t batch, int64_t rows, int64_t columns, int64_
         const int64_t steps = divide_up(divide_up(depth, tiles.parts), kUnitDepth);
         tiles.part_depth = steps * kUnitDepth;
         tiles.parts = divide_up(depth, tiles.part_depth);
-        double time = time_of(tile, divide_up(count * tiles.parts, units), steps);
+        double time = static_cast<double>(divide_up(count * tiles.parts, units)) *
+                      (static_cast<double>(steps) * tile.of_step + tile.of_tile);
         if (tiles.parts > 1) time += kOfJoin + kOfPart * static_cast<double>(results * tiles.parts);
         if (best_time != 0 && time >= best_time) continue;
         best = tiles;
@@ -130,7 +124,6 @@ std::string unit_functions(std::initializer_list<int> widths) {
 
 std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
   const UnitTile& tile = loop.tile;
-  if (tile.of_two > 0) builder.least_at_once = 2;
   const int registers = tile.width() / 2, right_at = kQuads * pitch_of(tile.m);
   builder.globals += unit_functions({tile.width()});
   builder.globals += kUnitBarriers;

@@ -29,7 +29,6 @@ std::string unit_functions(std::initializer_list<int> widths);
 struct UnitTile {
   int m = 128, n = 128;
   double of_step = 0, of_tile = 0;  // times on an H200, in ns: of a step, and to begin and to end a tile
-  double of_two = 0;                // of a step of two groups that a compute unit runs at once; 0: it runs one
 
   int width() const { return m == 128 ? n : n / 2; }  // columns of a half
   int item_columns() const { return width() / 4; }    // an item has two rows
