@@ -41,6 +41,8 @@ PARAMETERS = {
     "rtol": "float", "atol": "float", "equal_nan": "bool", "q": "float | Sequence[float]",
     "updates": f"{ARRAY} | {NUMBER}", "reduction": 'Literal["set", "add", "mul", "min", "max"]',
     "output_padding": "int | Sequence[int]", "targets": ARRAY,
+    "indices_or_sections": f"int | Sequence[int] | {ARRAY}", "xp": ARRAY, "fp": ARRAY, "left": "float | None",
+    "dx": f"float | {ARRAY}", "spacing": f"float | {ARRAY}", "edge_order": "int", "rowvar": "bool",
 }
 # Where a name means something else.
 SPECIAL = {
@@ -50,6 +52,10 @@ SPECIAL = {
     ("result_type", "arrays_and_dtypes"): f"{ARRAY} | DType | {NUMBER}", ("expression", "names"): "str",
     ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): ARRAY,
     ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): ARRAY, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
+    ("interp", "x"): f"{ARRAY} | float", ("interp", "right"): "float | None", ("digitize", "right"): "bool",
+    ("digitize", "bins"): ARRAY, ("trapezoid", "y"): ARRAY, ("trapezoid", "x"): f"{ARRAY} | None",
+    ("cov", "y"): f"{ARRAY} | None", ("corrcoef", "y"): f"{ARRAY} | None",
+    ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
     ("searchsorted", "x2"): f"{ARRAY} | int | float",
     ("isin", "x1"): f"{ARRAY} | {NUMBER}", ("isin", "x2"): f"{ARRAY} | {NUMBER}",
 }
@@ -63,6 +69,8 @@ RESULTS = {
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
     "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
+    "array_split": f"tuple[{ARRAY}, ...]", "split": f"tuple[{ARRAY}, ...]", "hsplit": f"tuple[{ARRAY}, ...]",
+    "vsplit": f"tuple[{ARRAY}, ...]", "gradient": f"{ARRAY} | tuple[{ARRAY}, ...]",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]",
 }
 HEAD = '''# SPDX-License-Identifier: Apache-2.0

@@ -38,6 +38,9 @@ from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, co
                             unstack)
 
 from . import grad, graph, linalg, nn, optim, random
+from ._numeric import (array_split, average, convolve, correlate, corrcoef, cov, digitize, gradient, hsplit, interp,
+                       kron, nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar, percentile,
+                       split, trapezoid, vsplit)
 from .expressions import Expression, expression
 from .kernels import Kernel, kernel, reads
 
@@ -74,8 +77,8 @@ _ELSEWHERE = {
     "gather": "take_along_axis", "put_along_axis": "scatter", "absolute": "abs", "power": "pow", "mod": "remainder",
     "invert": "bitwise_invert", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
     "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "amax": "max", "amin": "min", "conjugate": "conj",
-    "percentile": "quantile(x, q / 100)", "average": "mean", "rint": "round", "relu": "nn.relu",
-    "softmax": "nn.softmax", "sigmoid": "nn.sigmoid", "split": "slices or unstack",
+    "rint": "round", "relu": "nn.relu",
+    "softmax": "nn.softmax", "sigmoid": "nn.sigmoid", "trapz": "trapezoid",
 }
 
 

@@ -136,8 +136,14 @@ def min(x, /, *, axis=None, keepdims=False):
 
 
 def mean(x, /, *, axis=None, keepdims=False):
-    """The arithmetic mean."""
-    return _reduction(_ops.mean, x, axis, keepdims)
+    """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly."""
+    if x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX:
+        return _reduction(_ops.mean, x, axis, keepdims)
+    if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
+        return _reduction(_ops.mean, _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT), axis, keepdims)
+    total = _reduction(_ops.sum, x, axis, keepdims, dtype=_dtypes.int64)
+    count = x.size // total.size if total.size else 1
+    return _ops.divide(_ops.cast(total, dtype=_dtypes.DEFAULT_FLOAT), count)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):

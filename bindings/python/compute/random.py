@@ -91,6 +91,46 @@ class Generator:
         out = _core.empty((n,), _dtypes.DEFAULT_INTEGER, device)
         return _ops.random_permutation(size=n, dtype=out.dtype, out=out, **self._advance(n))
 
+    def shuffle(self, x, *, axis=0):
+        """Puts the parts of `x` along an axis in random order, in place. For a new array use take and permutation."""
+        _check_array("shuffle", x)
+        x[...] = _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
+
+    def choice(self, x, shape=(), *, replace=True, p=None, axis=0, device=None):
+        """Random parts of `x` along an axis, or random integers in [0, x) if `x` is an integer.
+
+        `p` is a vector of probabilities, which are divided by their sum. Without `replace` no part is chosen twice; the
+        call with `p` then waits for it. `device` is for an integer `x` without `p`.
+        """
+        if isinstance(x, Array):
+            n, device = x.shape[axis], x.device
+        else:
+            n, device = operator.index(x), device if p is None else p.device
+        shape = _shape(shape)
+        count = math.prod(shape)
+        if n <= 0 < count or (not replace and count > n):
+            raise ValueError(f"choice: {count} of {n}{'' if replace else ' without replacement'}")
+        if p is not None and p.shape != (n,):
+            raise ValueError(f"choice: probabilities of the shape {p.shape} for {n} parts")
+        indices = _core.reshape_view(self._chosen(n, count, replace, p, device), shape)
+        return _ops.take(x, indices, axis=axis) if isinstance(x, Array) else indices
+
+    def _chosen(self, n, count, replace, p, device):
+        """So many integers in [0, n)."""
+        if count == 0:
+            return _core.empty((0,), _dtypes.DEFAULT_INTEGER, device)
+        if p is None:
+            if replace:
+                return self.integers((count,), 0, n, device=device)
+            return self.permutation(n, device=device)[:count]
+        if replace:
+            return self.categorical(_ops.log(p), count)
+        if int(_ops.count_nonzero(p)) < count:
+            raise ValueError(f"choice: fewer than {count} probabilities are not 0")
+        # The greatest of log(p) and noise of Gumbel's distribution are those of draws one after the other.
+        noise = _ops.negative(_ops.log(_ops.negative(_ops.log(self.uniform((n,), dtype=p.dtype, device=device)))))
+        return _ops.top_k(_ops.add(_ops.log(p), noise), k=count, axis=0)[1]
+
     def categorical(self, logits, samples=0):
         """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
         _check_array("categorical", logits)
@@ -115,5 +155,7 @@ integers = _generator.integers
 bernoulli = _generator.bernoulli
 bits = _generator.bits
 permutation = _generator.permutation
+shuffle = _generator.shuffle
+choice = _generator.choice
 categorical = _generator.categorical
 gamma = _generator.gamma

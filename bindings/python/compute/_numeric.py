@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of NumPy that the standard does not have, composed of other ops."""
+from __future__ import annotations
+
+import builtins
+import math
+
+from . import _core, _creation, _dtypes, _functions, _ops
+from ._core import Array
+from ._manipulation import _axes, _axis, concat, reshape
+from .grad import constant
+
+_HALVES = (_dtypes.float16, _dtypes.bfloat16)
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+
+
+def _inexact(x):
+    """`x`, or integers and bool as numbers of the default dtype."""
+    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+
+
+def _common(*arrays):
+    """The arrays as floating-point or complex numbers of one dtype. Integers have none of their own."""
+    kinds = [x.dtype for x in arrays if x.dtype in _INEXACT]
+    dtype = _dtypes.DEFAULT_FLOAT if not kinds else kinds[0]
+    for kind in kinds:
+        dtype = _dtypes.promote(dtype, kind)
+    return [x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in arrays]
+
+
+def _part(x, axis, start, stop=None, step=None):
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
+def _along(x, axis, rank):
+    """A vector as an array with `rank` axes whose extents are 1, but for one."""
+    return _core.reshape_view(x, [x.shape[0] if i == axis else 1 for i in range(rank)])
+
+
+def _count(x, axis):
+    """The number of elements along axes."""
+    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "axis")
+    return math.prod(x.shape[i] for i in axes)
+
+
+# ---- Splitting ------------------------------------------------------------------------------------------------------
+
+
+def _parts(x, places, axis):
+    places = [0, *places, None]
+    return tuple(_part(x, axis, start, stop) for start, stop in zip(places, places[1:]))
+
+
+def _places(indices):
+    return [int(one) for one in (indices.tolist() if isinstance(indices, Array) else indices)]
+
+
+def array_split(x, indices_or_sections, /, *, axis=0):
+    """Views of parts of `x` along an axis, as a tuple: so many of nearly one extent, or those between the indices.
+
+    If the axis does not divide evenly, the first parts have one element more.
+    """
+    axis = _axis(axis, x.ndim, "array_split")
+    if not hasattr(indices_or_sections, "__index__") or isinstance(indices_or_sections, Array):
+        return _parts(x, _places(indices_or_sections), axis)
+    if indices_or_sections <= 0:
+        raise ValueError(f"array_split: {indices_or_sections} is no number of parts")
+    size, more = divmod(x.shape[axis], indices_or_sections)
+    return _parts(x, [i * size + builtins.min(i, more) for i in range(1, indices_or_sections)], axis)
+
+
+def split(x, indices_or_sections, /, *, axis=0):
+    """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices."""
+    axis = _axis(axis, x.ndim, "split")
+    sections = indices_or_sections
+    if hasattr(sections, "__index__") and not isinstance(sections, Array) and sections > 0 and x.shape[axis] % sections:
+        raise ValueError(f"split: an axis of extent {x.shape[axis]} does not divide into {sections} parts of one "
+                         "extent; use array_split")
+    return array_split(x, sections, axis=axis)
+
+
+def hsplit(x, indices_or_sections, /):
+    """split along axis 1, the columns; of a vector along axis 0."""
+    return split(x, indices_or_sections, axis=builtins.min(1, x.ndim - 1))
+
+
+def vsplit(x, indices_or_sections, /):
+    """split along axis 0, the rows, of an array with at least 2 axes."""
+    if x.ndim < 2:
+        raise ValueError(f"vsplit: an array with {x.ndim} axes has no rows")
+    return split(x, indices_or_sections, axis=0)
+
+
+# ---- Reductions that leave out NaN ----------------------------------------------------------------------------------
+
+
+def nansum(x, /, *, axis=None, dtype=None, keepdims=False):
+    """The sum of the elements that are not NaN; 0 if there are none."""
+    return _functions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(x, /, *, axis=None, dtype=None, keepdims=False):
+    """The product of the elements that are not NaN; 1 if there are none."""
+    return _functions.prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _filled(x, value):
+    return _ops.where(_ops.isnan(x), value, x) if x.dtype in _INEXACT else x
+
+
+def _nan_extreme(function, x, axis, keepdims, least):
+    if x.dtype not in _dtypes.FLOATS:
+        return function(x, axis=axis, keepdims=keepdims)
+    nan = _ops.isnan(x)
+    found = function(_ops.where(nan, least, x), axis=axis, keepdims=keepdims)
+    return _ops.where(_functions.all(nan, axis=axis, keepdims=keepdims), math.nan, found)
+
+
+def nanmax(x, /, *, axis=None, keepdims=False):
+    """The greatest of the elements that are not NaN; NaN if there are none."""
+    return _nan_extreme(_functions.max, x, axis, keepdims, -math.inf)
+
+
+def nanmin(x, /, *, axis=None, keepdims=False):
+    """The least of the elements that are not NaN; NaN if there are none."""
+    return _nan_extreme(_functions.min, x, axis, keepdims, math.inf)
+
+
+def _nan_position(name, x, extreme, axis, keepdims):
+    if x.dtype not in _dtypes.FLOATS:
+        return getattr(_functions, name[3:])(x, axis=axis, keepdims=keepdims)
+    x = constant(x)
+    if builtins.bool(_functions.any(_functions.all(_ops.isnan(x), axis=axis))):
+        raise ValueError(f"{name}: there are only NaN")
+    chosen = _ops.cast(_ops.equal(x, extreme(x, axis=axis, keepdims=True)), dtype=_dtypes.uint8)
+    return _functions.argmax(chosen, axis=axis, keepdims=keepdims)
+
+
+def nanargmax(x, /, *, axis=None, keepdims=False):
+    """The index of the first greatest element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
+    return _nan_position("nanargmax", x, nanmax, axis, keepdims)
+
+
+def nanargmin(x, /, *, axis=None, keepdims=False):
+    """The index of the first least element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
+    return _nan_position("nanargmin", x, nanmin, axis, keepdims)
+
+
+def _counted(x, axis):
+    """How many elements are not NaN, and the elements with 0 for NaN, in a dtype that counts so far."""
+    wide = _ops.cast(x, dtype=_dtypes.float32) if x.dtype in _HALVES else x
+    nan = _ops.isnan(constant(x))
+    counts = _count(x, axis) - _functions.count_nonzero(nan, axis=axis, keepdims=True)
+    real = _ops.real(constant(wide)).dtype if x.dtype in _dtypes.COMPLEX else wide.dtype
+    return _ops.cast(counts, dtype=real), _ops.where(nan, 0, wide), nan
+
+
+def _finished(result, x, axis, keepdims, dtype):
+    """A result whose reduced axes have the extent 1, as asked for."""
+    if not keepdims:
+        axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "axis")
+        result = _core.reshape_view(result, [n for i, n in enumerate(x.shape) if i not in axes])
+    return result if result.dtype is dtype else _ops.cast(result, dtype=dtype)
+
+
+def nanmean(x, /, *, axis=None, keepdims=False):
+    """The arithmetic mean of the elements that are not NaN; NaN if there are none. Of integers as `mean`."""
+    if x.dtype not in _INEXACT:
+        return _functions.mean(x, axis=axis, keepdims=keepdims)
+    counts, filled, _ = _counted(x, axis)
+    return _finished(_functions.sum(filled, axis=axis, keepdims=True) / counts, x, axis, keepdims, x.dtype)
+
+
+def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """The variance of the elements that are not NaN; NaN if there are no more than `correction`."""
+    if x.dtype in _dtypes.COMPLEX:
+        raise TypeError(f"nanvar: {x.dtype} is not a real dtype")
+    x = _inexact(x)
+    counts, filled, nan = _counted(x, axis)
+    distances = _ops.where(nan, 0, filled - _functions.sum(filled, axis=axis, keepdims=True) / counts)
+    squares = _functions.sum(distances * distances, axis=axis, keepdims=True)
+    variance = _ops.where(counts > correction, squares / (counts - correction), math.nan)
+    return _finished(variance, x, axis, keepdims, x.dtype)
+
+
+def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
+    return _ops.sqrt(nanvar(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+# ---- Statistics -----------------------------------------------------------------------------------------------------
+
+
+def average(x, /, weights=None, *, axis=None, keepdims=False):
+    """The mean, or with `weights` the sum of the products divided by the sum of the weights.
+
+    `weights` has the shape of `x`, or is a vector along an axis.
+    """
+    if weights is None:
+        return _functions.mean(x, axis=axis, keepdims=keepdims)
+    x, weights = _common(x, weights)
+    if weights.shape != x.shape:
+        if not isinstance(axis, int) or weights.shape != (x.shape[_axis(axis, x.ndim, "average")],):
+            raise ValueError(f"average: weights of the shape {weights.shape} for elements of the shape {x.shape}")
+        weights = _core.broadcast_view(_along(weights, axis % x.ndim, x.ndim), x.shape)
+    total = _functions.sum(weights, axis=axis, keepdims=keepdims)
+    return _functions.sum(x * weights, axis=axis, keepdims=keepdims) / total
+
+
+def percentile(x, q, /, *, axis=None, keepdims=False):
+    """The percentiles `q`, numbers in [0, 100]: `quantile` of q / 100."""
+    return _functions.quantile(x, [one / 100 for one in q] if isinstance(q, (list, tuple)) else q / 100, axis=axis,
+                               keepdims=keepdims)
+
+
+def _observations(x, rowvar):
+    if x.ndim > 2:
+        raise ValueError(f"cov: an array with {x.ndim} axes is no matrix of variables")
+    if x.ndim < 2:
+        return _core.reshape_view(x, (1, x.size))
+    return x if rowvar or x.shape[0] == 1 else x.T
+
+
+def cov(x, y=None, /, *, rowvar=True, correction=1.0):
+    """The covariances of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
+
+    A vector is one variable. Sums of products are divided by the number of observations less `correction`. The result
+    is a matrix, or without axes for one variable.
+    """
+    rows = _observations(_inexact(x), rowvar)
+    if y is not None:
+        rows, others = _common(rows, _observations(_inexact(y), rowvar))
+        rows = concat([rows, others], axis=0)
+    count = rows.shape[1] - correction
+    distances = rows - _functions.mean(rows, axis=1, keepdims=True)
+    turned = distances.T
+    turned = _functions.conj(turned) if rows.dtype in _dtypes.COMPLEX else turned
+    found = _ops.matmul(distances, turned) * (1 / count if count > 0 else math.nan)
+    return _core.reshape_view(found, ()) if found.size == 1 else found
+
+
+def corrcoef(x, y=None, /, *, rowvar=True):
+    """The correlations of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
+
+    Rounding may make them a little greater than 1; real ones are limited to [-1, 1].
+    """
+    found = cov(x, y, rowvar=rowvar)
+    if found.ndim == 0:
+        return found / found
+    from .linalg import diagonal
+
+    deviations = _ops.sqrt(_functions.real(diagonal(found)))
+    found = found / _core.reshape_view(deviations, (-1, 1)) / deviations
+    return found if found.dtype in _dtypes.COMPLEX else _functions.clip(found, -1, 1)
+
+
+def digitize(x, bins, /, *, right=False):
+    """The bins that the elements of `x` are in: i where bins[i - 1] <= x < bins[i], 0 and len(bins) at the ends.
+
+    `bins` is a vector that ascends, or descends: then bins[i - 1] > x >= bins[i]. With `right` the other end belongs to
+    a bin. Waits for `bins`.
+    """
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins of the shape {bins.shape}; expected a vector")
+    if (x.dtype in _dtypes.FLOATS) != (bins.dtype in _dtypes.FLOATS):
+        x, bins = _common(x, bins)
+    side = "left" if right else "right"
+    if _functions.all(bins[:-1] <= bins[1:]):
+        return _functions.searchsorted(bins, x, side=side)
+    if not _functions.all(bins[:-1] >= bins[1:]):
+        raise ValueError("digitize: the bins neither ascend nor descend")
+    return bins.size - _functions.searchsorted(_ops.copy(bins[::-1]), x, side=side)
+
+
+# ---- Curves ---------------------------------------------------------------------------------------------------------
+
+
+def interp(x, xp, fp, /, *, left=None, right=None):
+    """The values at `x` of the line through the points (xp[i], fp[i]), whose xp ascend.
+
+    `left` and `right` are the values before the first point and behind the last; without them, those of these points.
+    """
+    if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
+        raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
+    if not hasattr(x, "dtype"):
+        x = _creation.full((), x, dtype=_common(xp)[0].dtype, device=xp.device)
+    x, xp, fp = _common(x, xp, fp)
+    if xp.size > 1:
+        # Places are those of values, through which no gradient passes.
+        below = _functions.searchsorted(constant(xp), constant(x), side="right") - 1
+        below = _ops.clip(below, 0, xp.size - 2)
+        x0, x1, y0, y1 = (_ops.take(one, below + i, axis=0) for one in (xp, fp) for i in range(2))
+        flat = _ops.logical_or(_ops.equal(x, x0), _ops.logical_and(_ops.equal(y0, y1), _ops.equal(x, x)))
+        found = _ops.where(flat, y0, y0 + (y1 - y0) / (x1 - x0) * (x - x0))
+    else:
+        found = _ops.where(_ops.isnan(x), x, _core.broadcast_view(fp[0], x.shape))
+    found = _ops.where(x >= xp[-1], fp[-1], _ops.where(x < xp[0], fp[0], found))
+    found = found if left is None else _ops.where(x < xp[0], left, found)
+    return found if right is None else _ops.where(x > xp[-1], right, found)
+
+
+def trapezoid(y, x=None, /, *, dx=1.0, axis=-1):
+    """The integral along an axis by the trapezoidal rule, over points `x`, or points that are `dx` apart.
+
+    `x` has the shape of `y`, or is a vector along the axis.
+    """
+    axis = _axis(axis, y.ndim, "trapezoid")
+    y = _inexact(y)
+    if x is not None:
+        y, x = _common(y, x)
+        dx = _functions.diff(x, axis=axis if x.ndim == y.ndim else -1)
+        dx = _along(dx, axis, y.ndim) if dx.ndim == 1 else dx
+    return _functions.sum((_part(y, axis, 1) + _part(y, axis, None, -1)) * dx, axis=axis) * 0.5
+
+
+def gradient(x, /, *spacing, axis=None, edge_order=1):
+    """The slopes of `x` along axes, by differences of neighbours: an array for one axis, else a tuple.
+
+    `spacing` is nothing for a distance of 1, one number for all axes, or one entry for each axis: a number, or the
+    ascending or descending coordinates, a vector. The ends are differences of two elements, or with `edge_order` 2 of
+    three.
+    """
+    axes = list(range(x.ndim)) if axis is None else _axes(axis, x.ndim, "gradient")
+    spacing = spacing or (1.0,)
+    spacing = spacing * len(axes) if len(spacing) == 1 and not hasattr(spacing[0], "dtype") else spacing
+    if len(spacing) != len(axes):
+        raise ValueError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order is {edge_order}, not 1 or 2")
+    x = _inexact(x)
+    for one in axes:
+        if x.shape[one] <= edge_order:
+            raise ValueError(f"gradient: axis {one} has {x.shape[one]} elements; at least {edge_order + 1} are needed")
+    found = tuple(_slopes(x, one, distance, edge_order) for one, distance in zip(axes, spacing))
+    return found[0] if len(found) == 1 else found
+
+
+def _slopes(x, axis, spacing, edge_order):
+    def at(start, stop=None):
+        return _part(x, axis, start, stop)
+
+    if hasattr(spacing, "dtype") and spacing.ndim:
+        x, spacing = _common(x, spacing)
+        if spacing.shape != (x.shape[axis],):
+            raise ValueError(f"gradient: coordinates of the shape {spacing.shape} for an axis of extent "
+                             f"{x.shape[axis]}")
+        steps = _along(_functions.diff(spacing), axis, x.ndim)
+        before, behind = _part(steps, axis, None, -1), _part(steps, axis, 1)
+        both = before + behind
+        middle = (at(2) * (before / (behind * both)) + at(1, -1) * ((behind - before) / (before * behind))
+                  - at(None, -2) * (behind / (before * both)))
+        first, last = _part(steps, axis, 0, 1), _part(steps, axis, -1)
+    else:
+        middle, first, last = (at(2) - at(None, -2)) / (2 * spacing), spacing, spacing
+    if edge_order == 1:
+        ends = (at(1, 2) - at(0, 1)) / first, (at(-1) - at(-2, -1)) / last
+    elif hasattr(first, "dtype") and first.ndim:
+        second, prior = _part(steps, axis, 1, 2), _part(steps, axis, -2, -1)
+        ends = (_end(at(0, 1), at(1, 2), at(2, 3), first, second),
+                -_end(at(-1), at(-2, -1), at(-3, -2), last, prior))
+    else:
+        ends = ((-1.5 * at(0, 1) + 2.0 * at(1, 2) - 0.5 * at(2, 3)) / first,
+                (0.5 * at(-3, -2) - 2.0 * at(-2, -1) + 1.5 * at(-1)) / last)
+    return concat([ends[0], middle, ends[1]], axis=axis)
+
+
+def _end(y0, y1, y2, near, far):
+    """The slope at the first of three points, of the parabola through them."""
+    both = near + far
+    return -y0 * ((2.0 * near + far) / (near * both)) + y1 * (both / (near * far)) - y2 * (near / (far * both))
+
+
+# ---- Products -------------------------------------------------------------------------------------------------------
+
+
+def _vectors(name, x1, x2):
+    if x1.ndim != 1 or x2.ndim != 1 or x1.size == 0 or x2.size == 0:
+        raise ValueError(f"{name}: arrays of the shapes {x1.shape} and {x2.shape}; expected vectors with elements")
+    dtype = _dtypes.result_type(constant(x1), constant(x2))
+    return [x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2)]
+
+
+def _correlated(name, x, kernel, mode):
+    """The sums of products of `kernel` and the elements of `x`, which is no shorter, at each of its places."""
+    n = kernel.size
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{name}: mode is {mode!r}; expected 'full', 'same' or 'valid'")
+    before = {"full": n - 1, "same": n // 2, "valid": 0}[mode]
+    behind = {"full": n - 1, "same": n - n // 2 - 1, "valid": 0}[mode]
+    if x.dtype in _dtypes.COMPLEX:  # convolutions are of real numbers
+        padded = _ops.pad(x, pads_begin=[before], pads_end=[behind])
+        places = _creation.arange(padded.size - n + 1, device=x.device)
+        windows = _core.reshape_view(places, (-1, 1)) + _creation.arange(n, device=x.device)
+        return _ops.matmul(_ops.take(padded, windows, axis=0), kernel)
+    found = _ops.convolution(_core.reshape_view(x, (1, 1, x.size)), _ops.copy(_core.reshape_view(kernel, (1, 1, n))),
+                             pads_begin=[before], pads_end=[behind])
+    return _core.reshape_view(found, (-1,))
+
+
+def convolve(x1, x2, /, *, mode="full"):
+    """The convolution of two vectors.
+
+    The result has all places where they overlap ("full"), as many as the longer of them in the middle ("same"), or
+    those where they overlap entirely ("valid"). The longer one gets zeros at its ends for this, so NaN and infinities
+    of the shorter one also reach places where they meet zeros only.
+    """
+    x1, x2 = _vectors("convolve", x1, x2)
+    long, short = (x1, x2) if x1.size >= x2.size else (x2, x1)
+    return _correlated("convolve", long, _ops.copy(short[::-1]), mode)
+
+
+def correlate(x1, x2, /, *, mode="valid"):
+    """The cross-correlation of two vectors: the sums of x1[i + k] conj(x2[i]) for each k. For `mode` see convolve."""
+    x1, x2 = _vectors("correlate", x1, x2)
+    x2 = _ops.conj(x2) if x2.dtype in _dtypes.COMPLEX else x2
+    if x1.size >= x2.size:
+        return _correlated("correlate", x1, x2, mode)
+    return _correlated("correlate", x2, x1, mode)[::-1]
+
+
+def kron(x1, x2, /):
+    """The Kronecker product: `x2` times each element of `x1`, side by side."""
+    rank = builtins.max(x1.ndim, x2.ndim)
+    shapes = [(1,) * (rank - x.ndim) + x.shape for x in (x1, x2)]
+    first, second = [], []
+    for n1, n2 in zip(*shapes):
+        first += [n1, 1]
+        second += [1, n2]
+    product = reshape(x1, first) * reshape(x2, second)
+    return _core.reshape_view(product, [n1 * n2 for n1, n2 in zip(*shapes)])
