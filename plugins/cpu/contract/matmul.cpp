@@ -37,7 +37,7 @@ constexpr int64_t kUnpackedTile = 16;
 constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512, against oneDNN's
 // Where the shortest side is from here on, our own AVX-512 kernel is faster than the libraries, and cuts for any number
 // of threads.
-constexpr int64_t kOwnFloat32 = 128;
+constexpr int64_t kOwnFloat32 = 64;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
