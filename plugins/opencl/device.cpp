@@ -210,7 +210,10 @@ std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const commo
   const common::KernelSource source = common::kernel_source(op, dialect(), launch);
   const auto start = std::chrono::steady_clock::now();
   bool was_compiled = true;
-  std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options_, &was_compiled);
+  std::string options = options_;
+  if (source.most_registers > 0 && info_.has_extension("cl_nv_compiler_options"))
+    options += " -cl-nv-maxrregcount=" + std::to_string(source.most_registers);
+  std::shared_ptr<CompiledKernel> compiled = compile(source.text, source.name, options, &was_compiled);
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   common::log(COMPUTE_LOG_DEBUG, "compile",
               source.name + " on " + info_.name + ": " + std::to_string(taken.count()) + " ms");

@@ -104,6 +104,11 @@ class TestOp {
     outputs_ += (access & COMPUTE_PLUGIN_TENSOR_OUTPUT) != 0;
     return *this;
   }
+  TestOp& absent() {
+    tensor(COMPUTE_DTYPE_NONE, {});
+    tensors_.back().rank = -1;
+    return *this;
+  }
   TestOp& output(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}) {
     return tensor(dtype, std::move(shape), std::move(strides), COMPUTE_PLUGIN_TENSOR_OUTPUT);
   }
@@ -668,6 +673,59 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
     op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
     op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
     EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, channels >= 8) << channels;
+  }
+}
+
+// The result is behind inputs that are absent.
+TEST(VectorProducts, AreReductions) {
+  for (const bool is_row : {false, true}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {is_row ? 1 : 300, 200}).tensor(kF32, {200, is_row ? 300 : 1}).absent().absent();
+    op.output(kF32, {is_row ? 1 : 300, is_row ? 300 : 1});
+    Dialect dialect = gpu();
+    dialect.counters = 1024;
+    const Recipe recipe = make_recipe(op.view(), dialect);
+    ASSERT_EQ(recipe.launches.size(), 1U);
+    const Launch& launch = recipe.launches[0];
+    EXPECT_NE(launch.name.find("reduce"), std::string::npos) << launch.name;
+    ASSERT_GE(launch.pointers.size(), 3U);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(launch.pointers[i].index, i < 2 ? static_cast<int32_t>(i) : 4);
+  }
+  // A bias is added by the kernel of contraction.
+  TestOp op("contraction");
+  op.tensor(kF32, {300, 200}).tensor(kF32, {200, 1}).absent().tensor(kF32, {1}).output(kF32, {300, 1});
+  EXPECT_EQ(make_recipe(op.view(), gpu()).launches[0].name, "compute_contraction");
+}
+
+// Few tiles of many terms: parts of them, and a kernel that adds them up.
+TEST(Products, DivideTheirDepthWhereTilesAreFew) {
+  const auto launches = [](compute_dtype dtype, int64_t side, int64_t depth) {
+    TestOp op("contraction");
+    op.tensor(dtype, {side, depth}).tensor(dtype, {depth, side}).output(dtype, {side, side});
+    return make_recipe(op.view(), gpu()).launches.size();
+  };
+  EXPECT_EQ(launches(kF32, 64, 2048), 2U);
+  EXPECT_EQ(launches(COMPUTE_DTYPE_INT32, 64, 2048), 2U);
+  EXPECT_EQ(launches(COMPUTE_DTYPE_COMPLEX64, 64, 2048), 1U);
+  EXPECT_EQ(launches(kF32, 64, 200), 1U);
+  EXPECT_EQ(launches(kF32, 2048, 2048), 1U);
+}
+
+// Where a multiprocessor has registers for two groups, OpenCL's compiler is told so beside the text.
+TEST(Products, OfLargeTilesStateTheirRegisters) {
+  for (const int64_t side : {64, 4096}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {side, 64}).tensor(kF32, {64, side}).output(kF32, {side, side});
+    for (const Language language : {Language::kCudaC, Language::kOpenclC}) {
+      Dialect dialect = gpu();
+      dialect.language = language;
+      const Op view = op.view();
+      const KernelSource source = kernel_source(view, dialect, make_recipe(view, dialect).launches[0]);
+      EXPECT_EQ(source.most_registers, side == 4096 ? 128 : 0);
+      const bool states_size =
+          source.text.find("__attribute__((reqd_work_group_size(size, 1, 1)))") != std::string::npos;
+      EXPECT_EQ(states_size, side != 4096);
+    }
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // contraction. Three forms:
 //
-//   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
+//   tiles   a group computes a square tile, some terms at a time through local memory; while it multiplies these, the
 //           next are on their way
-//   units   the same for float32 with matrix units. Where this keeps more of the device busy, the depth is divided, and
-//           a second kernel adds up the parts
+//   units   the same for float32 with matrix units
 //   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
+//
+// Where this keeps more of a GPU busy, the depth is divided, and a second kernel adds up the parts. Products with a
+// vector on one side are reductions, see vector_products.cpp.
 #include <algorithm>
 #include <cstdlib>
 
@@ -59,8 +61,8 @@ class ContractionBuilder {
         b_in_rows_(stride(1, 1) == 1),
         has_units_(takes_units()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
-        is_divided_(units_.parts > 1),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
+
         rows_(dialect.is_host ? kRows
               : has_units_    ? units_.rows()
                               : tile_),
@@ -68,10 +70,12 @@ class ContractionBuilder {
                  : has_units_    ? units_.columns()
                                  : tile_),
         tile_rows_(divide_up(m_, rows_)),
-        tile_columns_(divide_up(n_, columns_)) {}
+        tile_columns_(divide_up(n_, columns_)) {
+    divide_depth();
+  }
 
-  bool is_divided() const { return is_divided_; }
-  int64_t partial_bytes() const { return units_.parts * results() * size_; }
+  bool is_divided() const { return parts_ > 1; }
+  int64_t partial_bytes() const { return parts_ * results() * dtype_size(wide_); }
 
   void add_to(BuiltRecipe& recipe) {
     builder_.is_wide = is_wide();
@@ -79,6 +83,8 @@ class ContractionBuilder {
     add_operands();
     add_words();
     if (has_units_ && !is_join_) builder_.local_bytes = units_.tile.local_bytes();
+    if (!has_units_ && !is_join_ && !dialect_.is_host && tile_ == 128 && dtype_size(wide_) == 4)
+      builder_.least_at_once = 2;
     if (builder_.with_text()) {
       builder_.body = is_join_ ? join_text() : text();
       builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
@@ -86,7 +92,7 @@ class ContractionBuilder {
     if (is_join_) {
       recipe.add(builder_, divide_up(results(), dialect_.group_size));
     } else {
-      recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * units_.parts);
+      recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * parts_);
     }
   }
 
@@ -110,6 +116,20 @@ class ContractionBuilder {
 
   int64_t tiles() const { return space_.points() * tile_rows_ * tile_columns_; }
   int64_t results() const { return space_.points() * m_ * n_; }
+
+  // Of few tiles and many terms, so that there are two groups for each compute unit.
+  void divide_depth() {
+    constexpr int64_t kLeastTerms = 128, kMostParts = 64;
+    parts_ = units_.parts;
+    part_depth_ = units_.part_depth;
+    if (has_units_ || dialect_.is_host || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
+    if (wide_ == COMPUTE_DTYPE_BOOL || results() > INT32_MAX / 8) return;
+    const int64_t wanted = std::min(divide_up(2 * dialect_.compute_units, std::max<int64_t>(tiles(), 1)), kMostParts);
+    const int64_t parts = std::min(wanted, k_ / kLeastTerms);
+    if (parts < 2) return;
+    part_depth_ = divide_up(divide_up(k_, parts), kDepth) * kDepth;
+    parts_ = divide_up(k_, part_depth_);
+  }
 
   bool takes_units() const {
     return dialect_.has_tile_units && dialect_.group_size == 256 && dtype_ == COMPUTE_DTYPE_FLOAT32 &&
@@ -151,8 +171,9 @@ class ContractionBuilder {
     builder_.sign(has_addend_);
     builder_.sign(has_bias_);
     builder_.sign(is_join_);
-    builder_.sign(is_divided_);
+    builder_.sign(is_divided());
     builder_.sign(has_units_);
+    if (!dialect_.is_host && !has_units_) builder_.sign(has_end());
     if (has_units_) {
       builder_.sign(units_.rows() * 1024 + units_.columns());
       builder_.sign(units_.is_swapped);
@@ -171,7 +192,7 @@ class ContractionBuilder {
       builder_.pointer(Pointer::kTensor, tensors_[i], space_.nest().offsets[i] * size_);
       builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
     }
-    if (is_divided_) {
+    if (is_divided()) {
       partials_ = builder_.pointer(Pointer::kWorkspace, 0, 0);
       builder_.declare(partials_, type_text(wide_).storage, is_join_);
     }
@@ -195,8 +216,8 @@ class ContractionBuilder {
     for (size_t i = 0; i < tensors_.size(); ++i)
       stride_words_.push_back({builder_.word(stride(i, 0)), builder_.word(stride(i, 1))});
     space_.add_words(builder_, 1);
-    parts_word_ = builder_.word(units_.parts);
-    part_depth_word_ = builder_.word(units_.part_depth);
+    parts_word_ = builder_.word(parts_);
+    part_depth_word_ = builder_.word(part_depth_);
     places_word_ = builder_.word(space_.points());
     results_word_ = builder_.word(results());
   }
@@ -249,9 +270,11 @@ class ContractionBuilder {
 
   std::string text() {
     std::vector<Value> values = place_values();
-    values.insert(values.end(),
-                  {{"is_divided", is_divided_}, {"has_units", has_units_}, {"places", word(places_word_)}});
-    if (is_divided_) {
+    values.insert(values.end(), {{"is_divided", is_divided()},
+                                 {"is_on_device", !dialect_.is_host},
+                                 {"has_sums", !has_units_},
+                                 {"places", word(places_word_)}});
+    if (is_divided()) {
       values.emplace_back("partial", partial("((place * m + row) * n + column)"));
     } else {
       values.emplace_back("finish", fill(kContractionFinish, result_values()));
@@ -270,6 +293,7 @@ class ContractionBuilder {
                                    {"zero", zero()},
                                    {"parts", word(parts_word_)},
                                    {"partial", partial("item")},
+                                   {"result_and_next", add("result", "next")},
                                    {"finish", fill(kContractionFinish, result_values())}});
   }
   std::string partial(const std::string& item) const {
@@ -300,10 +324,10 @@ class ContractionBuilder {
             {"item_rows", side_m()},
             {"item_columns", side_n()},
             {"zero", zero()},
-            {"depth_place", is_divided_ ? cat("const ix depth_begin = part * ", word(part_depth_word_),
-                                              ", depth_end = depth_begin + ", word(part_depth_word_),
-                                              " < depth ? depth_begin + ", word(part_depth_word_), " : depth;\n")
-                                        : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
+            {"depth_place", is_divided() ? cat("const ix depth_begin = part * ", word(part_depth_word_),
+                                               ", depth_end = depth_begin + ", word(part_depth_word_),
+                                               " < depth ? depth_begin + ", word(part_depth_word_), " : depth;\n")
+                                         : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
             {"terms", dialect_.is_host ? block_text()
                       : has_units_     ? units_text()
                                        : tile_text()},
@@ -362,9 +386,12 @@ class ContractionBuilder {
                                    {"depth", kDepth},
                                    {"padded_side", tile_ + 4},
                                    {"loads", per_item()},
-                                   {"fetch_first", fetch_text("0")},
+                                   {"fetch_first", fetch_text("depth_begin")},
+                                   {"storage", type_text(dtype_).storage},
                                    {"left_place", element_place(a_along_k_)},
+                                   {"left_value", wide_value("next_left[e]")},
                                    {"right_place", element_place(!b_along_n_)},
+                                   {"right_value", wide_value("next_right[e]")},
                                    {"fetch_next", fetch_text(cat("(k0 + ", kDepth, ")"))},
                                    {"item_rows", side_m()},
                                    {"item_columns", side_n()},
@@ -379,15 +406,27 @@ class ContractionBuilder {
                        : cat("const int t = ", number, " % ", tile_, ", d = ", number, " / ", tile_, ";");
   }
 
-  std::string fetch_text(const std::string& from) {
+  // Whether the last step of a part has fewer terms.
+  bool has_end() const { return k_ % kDepth != 0; }
+
+  std::string fetch_text(const std::string& from) const {
+    const auto load = [&](const char* next, bool is_left) {
+      const auto of_term = [&](const std::string& term) {
+        return is_left ? element(0, "row", term) : element(1, term, "column");
+      };
+      return fill(kContractionLoad, {{"has_end", has_end()},
+                                     {"from", from},
+                                     {"storage", type_text(dtype_).storage},
+                                     {"clamped", of_term("(term < depth_end ? term : depth_end - 1)")},
+                                     {"next", next},
+                                     {"storage_zero", is_complex(dtype_) ? zero() : "0"},
+                                     {"element", of_term("(" + from + " + d)")}});
+    };
     return fill(kContractionFetch, {{"loads", per_item()},
                                     {"left_place", element_place(a_along_k_)},
-                                    {"type", value()},
-                                    {"zero", zero()},
-                                    {"from", from},
-                                    {"left", wide_value(element(0, "(row0 + t)", "(" + from + " + d)"))},
+                                    {"load_left", load("next_left", true)},
                                     {"right_place", element_place(!b_along_n_)},
-                                    {"right", wide_value(element(1, "(" + from + " + d)", "(column0 + t)"))}});
+                                    {"load_right", load("next_right", false)}});
   }
 
   // ---- sums and results
@@ -449,12 +488,12 @@ class ContractionBuilder {
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
   const bool has_units_;
   const UnitTiles units_;
-  const bool is_divided_;
   const int tile_;
   const int rows_, columns_;                // of a tile or block
   const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
   std::string alpha_, beta_;
   std::vector<std::string> epilogue_scalars_;
+  int64_t parts_ = 1, part_depth_ = 0;  // of the depth
   int32_t partials_ = 0, parts_word_ = 0, part_depth_word_ = 0, places_word_ = 0, results_word_ = 0;
   int32_t m_word_ = 0, n_word_ = 0, k_word_ = 0, rows_word_ = 0, columns_word_ = 0, tiles_word_ = 0;
   std::vector<std::array<int32_t, 2>> stride_words_;
@@ -463,6 +502,7 @@ class ContractionBuilder {
 }  // namespace
 
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
+  if (is_vector_product(op)) return build_vector_product(op, dialect, with_text);
   BuiltRecipe recipe;
   ContractionBuilder builder(op, dialect, false, with_text);
   builder.add_to(recipe);

@@ -99,6 +99,9 @@ struct Recipe {
 struct KernelSource {
   std::string name;  // entry point
   std::string text;  // with the prelude; complete
+  // Of a work item, so that as many groups run at once as the kernel is made for; 0: any number. CUDA C states it in
+  // the text.
+  int32_t most_registers = 0;
 };
 
 /// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,

@@ -102,21 +102,26 @@ KernelSource KernelBuilder::source(const Launch& launch) const {
   const size_t fixed = launch.pointers.size(), first_word = fixed + 2 * launch.scalars.size();
   std::string parameters;
   for (size_t i = 0; i < fixed; ++i) parameters += cat("COMPUTE_GLOBAL u8* p", i, ", ");
-  return {launch.name, fill(kKernel, {{"prelude", portable_prelude(dialect())},
-                                      {"index_type", is_wide ? "i64" : "i32"},
-                                      {"block_words", launch.block.size()},
-                                      {"first_scalar", fixed},
-                                      {"has_table", !launch.table.empty()},
-                                      {"table", fixed - 1},
-                                      {"first_word", first_word},
-                                      {"functions", functions_.text()},
-                                      {"globals", globals},
-                                      {"group_size", launch.group_size},
-                                      {"at_once", least_at_once > 0 ? cat(", ", least_at_once) : ""},
-                                      {"name", launch.name},
-                                      {"parameters", parameters},
-                                      {"declarations", declarations_},
-                                      {"body", body}})};
+  constexpr int32_t kRegisters = 65536;  // of a multiprocessor
+  const int32_t most_registers = least_at_once > 0 ? kRegisters / (least_at_once * launch.group_size) : 0;
+  return {launch.name,
+          fill(kKernel, {{"prelude", portable_prelude(dialect())},
+                         {"index_type", is_wide ? "i64" : "i32"},
+                         {"block_words", launch.block.size()},
+                         {"first_scalar", fixed},
+                         {"has_table", !launch.table.empty()},
+                         {"table", fixed - 1},
+                         {"first_word", first_word},
+                         {"functions", functions_.text()},
+                         {"globals", globals},
+                         {"group_size", launch.group_size},
+                         {"at_once", least_at_once > 0 ? cat(", ", least_at_once) : ""},
+                         {"has_most_registers", most_registers > 0},
+                         {"name", launch.name},
+                         {"parameters", parameters},
+                         {"declarations", declarations_},
+                         {"body", body}}),
+          most_registers};
 }
 
 void Space::add_words(KernelBuilder& builder, int lanes) {

@@ -47,7 +47,7 @@ class KernelBuilder {
   std::string globals;      // definitions before it
   bool is_wide = false;     // 64-bit indices; set before the first use of an index
   int64_t local_bytes = 0;  // of Launch
-  int least_at_once = 0;    // groups for which a multiprocessor must have registers, in CUDA C; 0: any number
+  int least_at_once = 0;    // groups for which a multiprocessor must have registers; 0: any number
 
   /// The finished launch.
   Launch finish(int64_t groups);

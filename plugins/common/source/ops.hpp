@@ -25,10 +25,14 @@ BuiltRecipe build_select(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
 
 /// The function compute_report_index, for kernels with a fault record.
 std::string_view report_index_text();
+
+/// Whether a contraction is one that build_vector_product is for.
+bool is_vector_product(const Op& op);
 
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);

@@ -53,13 +53,15 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
   ReduceShape shape;
   const LoopNest &kept = pass.kept, &combined = pass.combined;
   const int64_t outputs = kept.points(), terms = combined.points();
-  // Memory runs along the nest whose innermost stride is less in the first source that moves along both.
-  bool decided = false;
-  for (size_t i = 0; i < pass.sources.size() && !decided; ++i) {
+  // Memory runs along the nest whose innermost stride is less in the first source that moves along both, else in the
+  // first that moves.
+  int decided = 0;
+  for (size_t i = 0; i < pass.sources.size() && decided < 2; ++i) {
     const int64_t k = kept.rank == 0 ? 0 : std::llabs(kept.strides[i][kept.rank - 1]);
     const int64_t c = combined.rank == 0 ? 0 : std::llabs(combined.strides[i][combined.rank - 1]);
-    if (k == c) continue;
-    decided = true;
+    const int moves = static_cast<int>(k != 0) + static_cast<int>(c != 0);
+    if (k == c || moves <= decided) continue;
+    decided = moves;
     shape.along_first = k == 0 || (c != 0 && c < k);
   }
   if (terms == 1) shape.along_first = false;
